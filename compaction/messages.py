@@ -149,7 +149,7 @@ class Writer(Protocol):
         ...
 
 
-@attrs.frozen(eq=False, weakref_slot=False)
+@attrs.frozen(eq=False)
 class Message:
     """One message of a conversation.
 

@@ -19,7 +19,6 @@ from .strategies import (
     Clear,
     ClearReasoning,
     Clip,
-    Collapse,
     Dedupe,
     HeadTail,
     Pipeline,
@@ -31,6 +30,9 @@ from .strategies import (
 from .triggers import TriggerLike, tokens_below, tokens_exceed, worth_it
 
 __all__ = ["PRESETS", "Preset", "adaptive", "context_window", "hermes", "langgraph_summary", "token_budget"]
+
+
+_LEAST_WINDOW: Final = 200
 
 
 def context_window(
@@ -48,7 +50,8 @@ def context_window(
 
     Past half of the window old tool results collapse; past four fifths the oldest groups are dropped. The two thresholds are
     those of Agent Framework's context-window strategy. Each step continues to a lower target, so that it does not fire on the
-    next turn.
+    next turn. The last resort, where a request still exceeds the input budget: all groups but the newest are dropped, oldest
+    first, and then the middles of long messages are cut out, the last user message's too.
 
     Args:
         window: Tokens of the model's input and output together, > 0; or the model's name, see `compaction.models.input_limit`.
@@ -91,6 +94,7 @@ def context_window(
             target=tokens_below(int(budget * target) + 1),
             keep=last(groups=keep_groups),
         ),
+        *_last_resort(budget, budget),
         trigger=tokens_exceed(int(budget * tool_threshold)),
         target=~tokens_exceed(int(budget * threshold)),
     )
@@ -108,13 +112,20 @@ def _input_tokens(preset: str, window: int | str, reserve_output: int | None) ->
     return window - reserve
 
 
+def _last_resort(most: int, budget: int, largest: float = 0.20) -> list[Strategy]:
+    """Return the steps for more than ``most`` tokens: drop the oldest groups, then cut out the middles of long messages."""
+    full = tokens_exceed(most)
+    sizes = [max(1, int(budget * share)) for share in (largest, 0.10, 0.05)]
+    return [Truncation(trigger=full, keep=last(groups=1)), *(Clip(tokens=size, slack=1.0, trigger=full) for size in sizes)]
+
+
 def adaptive(
     window: int | str,
     summarizer: summarizers.SummarizerLike | None = None,
     *,
     reserve_output: int | None = None,
     threshold: float = 0.95,
-    target: float = 0.40,
+    target: float = 0.36,
     largest: float = 0.20,
     cached: float = 0.1,
     cache_seconds: float = 300.0,
@@ -125,10 +136,13 @@ def adaptive(
     ``threshold`` the oldest groups are removed, down to ``target``, and a summary that only grows at its end keeps exact facts,
     past calls and the user's instructions, chosen from the whole conversation. Between these cuts requests only grow at their
     end. Slightly below the threshold it cuts where that pays for the prompt cache it breaks: in a large window, or after a
-    pause in which the cache expired anyway. ``docs/adaptive.md`` has the measurements.
+    pause in which the cache expired anyway. ``docs/adaptive.md`` has the measurements. The last resort, where a request still
+    exceeds 0.97 of the input budget: all groups but the newest are dropped, oldest first, and then the middles of long messages
+    are cut out, the last user message's too.
 
     Args:
-        window: Tokens of the model's input and output together, > 0; or the model's name, see `compaction.models.input_limit`.
+        window: Tokens of the model's input and output together; or the model's name, see `compaction.models.input_limit`. The
+            input budget must be at least 200.
         summarizer: Writes the parts of the summary; by default a list of exact facts made without a model.
         reserve_output: Tokens of the window kept for the answer, >= 0 and below ``window``; the rest is the input budget, which
             the shares below refer to. ``None`` for none, and for a model by name 16,000 or an eighth of its window, whichever
@@ -143,7 +157,7 @@ def adaptive(
         ConfigurationError: If a figure is out of range.
 
     >>> adaptive(32_000).steps[2].tokens, adaptive("gpt-5").steps[2].tokens
-    (12800, 108800)
+    (11520, 97920)
     """
     budget = _input_tokens("adaptive", window, reserve_output)
     if not 0 < largest < target < threshold <= 0.97 or target < 0.2:
@@ -158,29 +172,32 @@ def adaptive(
     cut = strategies.GrowingSummary(
         summarizers.FactSummarizer() if summarizer is None else summarizer,
         tokens=part(target),
-        initial_tokens=part(0.15),
-        added_tokens=part(0.05),
-        max_tokens=part(0.30),
+        initial_tokens=part(0.20),
+        added_tokens=part(0.08),
+        max_tokens=part(0.38),
         keep_tokens=part(0.10),
         target=~tokens_exceed(part(target)),
     )
+    if budget < _LEAST_WINDOW:
+        raise ConfigurationError(f"adaptive({window}): at least {_LEAST_WINDOW} input tokens are needed (got {budget})")
     rehearsal = Truncation(target=cut.target, keep=last(groups=1))
     early = tokens_exceed(part(0.9 * threshold)) & worth_it(rehearsal, cached=cached, ttl_seconds=cache_seconds)
-    full = tokens_exceed(part(0.97))
     return Pipeline(
         Clip(tokens=part(largest), keep=kinds(GroupKind.USER)),
         Clip(tokens=part(1.5 * largest), slack=1.0),
         attrs.evolve(cut, trigger=tokens_exceed(part(threshold)) | early),
-        Truncation(trigger=full, keep=last(groups=1)),
-        *(Clip(tokens=part(size), slack=1.0, trigger=full) for size in (largest, 0.10, 0.05)),
+        *_last_resort(part(0.97), budget, largest),
     )
 
 
 def token_budget(budget: int) -> TokenBudgetComposed:
     """Return a strategy that brings a conversation down to a budget once and loses as little as it can.
 
-    It removes repeated results, old reasoning and the middles of long results, then collapses old tool calls; if that is not
-    enough, it drops the oldest groups. Each part ends as soon as the budget holds.
+    It removes repeated results, old reasoning and the middles of long results. If that is not enough, the oldest groups leave,
+    and a digest made without a model says what was in them: it has up to seven tenths of the budget, and what it leaves goes to
+    the newest messages. Where nothing else fits, the oldest groups are dropped. Each part ends as soon as the budget holds.
+
+    It is for one call. In a session, which this would cut again on every turn, use `adaptive`.
 
     Args:
         budget: Tokens a request may send, > 0.
@@ -191,13 +208,19 @@ def token_budget(budget: int) -> TokenBudgetComposed:
     >>> token_budget(8_000).budget
     8000
     """
-    gentle = [
-        ToolResult(Dedupe()),
-        ClearReasoning(),
-        ToolResult(HeadTail()),
-        ToolResult(Collapse(), keep=last(groups=4, of=kinds(GroupKind.TOOL_CALL))),
-    ]
-    return TokenBudgetComposed(gentle, budget=budget)
+    last_resort = TokenBudgetComposed([], budget=budget)
+    room = max(1, int(budget * 0.7))
+    digest = strategies.GrowingSummary(
+        summarizers.DigestSummarizer(growth=1.0),
+        tokens=budget,
+        initial_tokens=room,
+        added_tokens=room,
+        max_tokens=room,
+        slack=0.03,
+        target=~tokens_exceed(budget),
+    )
+    gentle = [ToolResult(Dedupe()), ClearReasoning(), ToolResult(HeadTail())]
+    return attrs.evolve(last_resort, strategies=[*gentle, digest])
 
 
 def hermes(
@@ -220,7 +243,8 @@ def hermes(
     it clears results only where that frees a twentieth of the threshold, so that not every turn breaks the prompt cache.
 
     If the request would still reach the threshold, less is kept: of the last ``protect_last_n`` messages only as many as have
-    half of the threshold, then only the tail's tokens, and at last the first messages are summarized too.
+    half of the threshold, then only the tail's tokens, and at last the first messages are summarized too. There is no last
+    resort: a request whose newest messages are too long stays too long.
     ``docs/hermes.md`` lists where documents, releases and this preset differ.
 
     Args:
@@ -295,6 +319,7 @@ def langgraph_summary(
 
     The figures are those of the Eco2 project's node, which follows langmem's. Unlike there, recent messages are kept in whole
     groups, the system prompt stays, an earlier summary is updated and not summarized again, and a failed summary loses nothing.
+    It does not know the window and has no last resort: a request stays as long as its latest messages are.
 
     Args:
         summarizer: Writes the summary; by default a digest made without a model.

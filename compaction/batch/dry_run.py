@@ -13,7 +13,7 @@ import attrs
 from ..errors import ConfigurationError, UnreadableFile
 from ..files import unreadable_errors
 from ..strategies import StrategyLike
-from ..summarizers import DigestSummarizer, SummaryRequest
+from ..summarizers import DigestSummarizer, Summarizer, SummaryRequest
 from .arrow_columns import open_parquet
 from .chunks import read_chunks
 from .input_files import InputFile, find_input_files
@@ -79,7 +79,7 @@ def estimate(inputs: Sequence[str | Path], strategy: StrategyLike, *, sample: in
     counts = BatchCounts()
     summarizer = _CountingSummarizer(counts)
     job = Job.of(strategy, **options)
-    job = attrs.evolve(job, strategy=replace_summarizers(job.strategy, lambda _: summarizer, digests=True))
+    job = attrs.evolve(job, strategy=replace_summarizers(job.strategy, summarizer.stand_in, digests=True))
     failed: dict[str, str] = {}
     sampled, began = 0.0, time.process_time()
     chosen = _spread(sources, _PLACES)
@@ -104,10 +104,32 @@ class _CountingSummarizer:
     cache_key: str = "nobody"
 
     def summarize(self, request: SummaryRequest) -> str:
+        self.count(request)
+        return DigestSummarizer().summarize(request)
+
+    def count(self, request: SummaryRequest) -> None:
+        """Count a request."""
         self.counts.requests += 1
         self.counts.prompt_tokens += sum(group.tokens for group in request.groups) + _PROMPT_TOKENS
         self.counts.completion_tokens += request.budget
-        return DigestSummarizer().summarize(request)
+
+    def stand_in(self, summarizer: Summarizer) -> Summarizer:
+        """Return what answers in place of a summarizer: a digest with the same options for a digest."""
+        if not isinstance(summarizer, DigestSummarizer):
+            return self
+        options = attrs.asdict(summarizer, recurse=False)
+        return _CountedDigest(**options, counting=self)
+
+
+@attrs.frozen(eq=False, kw_only=True)
+class _CountedDigest(DigestSummarizer):
+    """A digest whose requests are counted."""
+
+    counting: _CountingSummarizer
+
+    def summarize(self, request: SummaryRequest) -> str:
+        self.counting.count(request)
+        return DigestSummarizer.summarize(self, request)
 
 
 def _spread(items: Sequence[Any], most: int) -> list[Any]:

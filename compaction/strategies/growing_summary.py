@@ -12,7 +12,7 @@ from typing import Any, Final
 import attrs
 
 from .. import summarizers
-from ..checks import count
+from ..checks import count, share
 from ..errors import ConfigurationError, SummaryFailed, SyncDriverError
 from ..index import Drop, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Replace
 from ..messages import Message
@@ -24,11 +24,16 @@ from .summary_text import SummaryText, answered_text, checked_summary, next_roun
 _MOST_PARTS: Final = 100  # that are known again in a list; a preset had at most 7 on recorded conversations
 _ROOMY: Final = 0.5
 _MIN_SCALE: Final = 0.5
-_TEXT: Final = SummaryText(preface="From earlier messages that are left out here, for reference:", end="[end]")
+_TRIES: Final = 3
+_OVERHEAD: Final = 8
 
 
 def _facts() -> Summarizer:
     return summarizers.FactSummarizer()
+
+
+def _is_extractive(summarizer: Summarizer) -> bool:
+    return isinstance(summarizer, summarizers.FactSummarizer | summarizers.DigestSummarizer)
 
 
 @attrs.frozen
@@ -51,6 +56,8 @@ class GrowingSummary(CompactionStrategy):
         added_tokens: Tokens each later part may have, > 0.
         max_tokens: Tokens of all parts together, past which they are rewritten as one, > 0.
         keep_tokens: Tokens of the newest groups that stay in any case, >= 0.
+        slack: Share of ``tokens`` that may stay unused, above 0 and at most 1. Where a part made without a model leaves more,
+            more of the newest groups stay; and the part takes what whole groups leave.
         trigger: When to run. Set it well above ``tokens``, or every turn cuts again.
         target: When to stop; asked before each cut.
         keep: More groups that stay.
@@ -74,11 +81,22 @@ class GrowingSummary(CompactionStrategy):
     added_tokens: int = attrs.field(kw_only=True, validator=count(1))
     max_tokens: int = attrs.field(kw_only=True, validator=count(1))
     keep_tokens: int = attrs.field(default=0, kw_only=True, validator=count())
-    text: SummaryText = attrs.field(default=_TEXT, kw_only=True)
+    slack: float = attrs.field(default=1.0, kw_only=True, validator=share)
+    text: SummaryText = attrs.field(factory=SummaryText, kw_only=True)
 
     @property
     def mark_ceilings(self) -> Mapping[str, MarkCeiling]:
         return {self.name: MarkCeiling(2 * max(self.initial_tokens, self.max_tokens), messages=_MOST_PARTS)}
+
+    def candidates(self, index: MessageIndex) -> list[MessageGroup]:
+        """Return the groups that may be removed and are not in ``keep``, oldest first; O(groups).
+
+        A message of the user that is marked as a summary stays while it is the last one, also where a part follows it.
+        """
+        newest = (group for group in reversed(index.included_groups) if group.made_by != self.name)
+        last_user = next((group for group in newest if any(message.role == "user" for message in group.messages)), None)
+        kept = last_user.id if last_user is not None and last_user.id >= 0 else None
+        return [group for group in super().candidates(index) if group.id != kept]
 
     def edits(self, index: MessageIndex) -> Steps:
         while not self.target(index):
@@ -93,32 +111,50 @@ class GrowingSummary(CompactionStrategy):
 
     # ---------------------------------------------------------------- asking
 
-    def _request(self, index: MessageIndex) -> SummaryRequest | None:
-        """Return the request for the next part; ``None`` if no group has to leave."""
+    def _request(self, index: MessageIndex, part: int | None = None) -> SummaryRequest | None:
+        """Return the request for the next part; ``None`` if no group has to leave.
+
+        Args:
+            index: The conversation.
+            part: The tokens that the part takes, if that is known.
+        """
         free = self.candidates(index)
         mine = [group for group in free if group.kind is GroupKind.SUMMARY and group.made_by == self.name]
         others = [group for group in free if group.kind is not GroupKind.SUMMARY or group.is_collapsed]
         written = sum(group.tokens for group in mine)
         room = self.tokens - index.tokens + written + sum(group.tokens for group in others)
-        scale = min(1.0, max(_MIN_SCALE, room / (_ROOMY * self.tokens)))
+        scale = min(1.0, max(_MIN_SCALE, self._lasting_room(index, free) / (_ROOMY * self.tokens)))
         rewrite = not mine or written + scale * self.added_tokens > scale * self.max_tokens
         budget = int(scale * (self.initial_tokens if rewrite else self.added_tokens))
-        going = self._going(index, others, max(int(scale * self.keep_tokens), room - budget - (0 if rewrite else written)))
+        room -= 0 if rewrite else written
+        going = self._going(index, others, max(int(scale * self.keep_tokens), room - (budget if part is None else part)))
         leaving = going | {group.id for group in mine} if rewrite else going
         replaced = {group.id for group in index.replaceable([group for group in index.included_groups if group.id in leaving])}
         new = going & replaced
         if not new:
             return None
         words = index.counter.count_text(self.text.render("", originals="", by=self.name))
+        if self.slack < 1:
+            budget = room - sum(group.tokens for group in others if group.id not in new) - _OVERHEAD
         return SummaryRequest(
             summarizer=self.summarizer,
             groups=tuple([group for group in others if group.id in new]),
             previous="\n".join(filter(None, [self.text.read(group.messages[0]) for group in mine if group.id in replaced]))
             or None,
             originals=own_words(index, mine),
+            sources=own_words(index, [group for group in others if group.id in new]),
             kept=tuple([group for group in index.included_groups if group.id not in replaced]),
             budget=max(1, budget - words),
             counter=index.counter,
+        )
+
+    def _lasting_room(self, index: MessageIndex, free: Sequence[MessageGroup]) -> int:
+        """Return the tokens beside the messages that always stay; a tool call that waits for the next turn is not one."""
+        ids = {group.id for group in free}
+        return self.tokens - sum(
+            group.tokens
+            for group in index.included_groups
+            if group.id not in ids and group.kind in (GroupKind.SYSTEM, GroupKind.USER)
         )
 
     def _going(self, index: MessageIndex, free: Sequence[MessageGroup], room: int) -> set[int]:
@@ -144,7 +180,7 @@ class GrowingSummary(CompactionStrategy):
 
     def _prepared(self, index: MessageIndex, request: SummaryRequest) -> tuple[SummaryRequest, object] | None:
         """Return the part that was written before it was due, with the request it answers."""
-        if isinstance(self.summarizer, summarizers.FactSummarizer) or self.is_paused(index):
+        if _is_extractive(self.summarizer) or self.is_paused(index):
             return None
         return prepared_answer(self, index, request, self.candidates(index))
 
@@ -155,10 +191,16 @@ class GrowingSummary(CompactionStrategy):
         """
         replaced = replaced_by(index, request)
         part: tuple[Message, ...] | None = None
-        own = isinstance(self.summarizer, summarizers.FactSummarizer)
+        own = _is_extractive(self.summarizer)
         if own or not self.is_paused(index):
             try:
                 part = self._part(index, request, replaced, (yield request) if answer is None else answer)
+                for _ in range(_TRIES if own else 0):
+                    fuller = self._fuller(index, replaced, part)
+                    if fuller is None or len(fuller.groups) >= len(request.groups):
+                        break
+                    request, replaced = fuller, replaced_by(index, fuller)
+                    part = self._part(index, request, replaced, (yield request))
                 index.context.pauses.record_success(self.pauses_as)
                 for failure in request.failures:
                     yield Failed(self.name, failure, "the next summarizer was asked")
@@ -167,12 +209,22 @@ class GrowingSummary(CompactionStrategy):
             except Exception as error:
                 if not own:
                     index.context.pauses.record_failure(self.pauses_as, index.context.now)
-                    yield Failed(self.name, error, "facts were listed without a model")
+                yield Failed(self.name, error, "the groups were dropped" if own else "facts were listed without a model")
         if part is None and not own:
             part = self._listed(index, request, replaced)
         if part is not None and (yield Replace(replaced, part, "the oldest make room; a summary grows")):
             return True
         return bool((yield Drop(request.groups, "the oldest make room")))
+
+    def _fuller(
+        self, index: MessageIndex, replaced: Sequence[MessageGroup], part: tuple[Message, ...] | None
+    ) -> SummaryRequest | None:
+        """Return a request that leaves more groups, if a part takes so little that too much room stays unused."""
+        if part is None:
+            return None
+        tokens = sum(index.measure(message)[0] for message in part)
+        unused = self.tokens - index.tokens + sum(group.tokens for group in replaced) - tokens
+        return self._request(index, tokens + _OVERHEAD) if unused > self.slack * self.tokens else None
 
     def _listed(
         self, index: MessageIndex, request: SummaryRequest, replaced: Sequence[MessageGroup]

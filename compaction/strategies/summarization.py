@@ -159,6 +159,7 @@ class Summarization(CompactionStrategy):
             groups=fresh,
             previous=previous,
             originals=originals,
+            sources=own_words(index, fresh),
             kept=tuple([group for group in index.included_groups if group.id not in gone]),
             budget=self.budget.tokens(
                 content,

@@ -95,6 +95,7 @@ class SummaryRequest(Request):
         previous: The text of the earlier summary that this one replaces, without its mark; ``None`` in the first round.
         originals: The source messages that ``previous`` and the strategy's other summaries in ``kept`` replaced, if this
             process still has them. `DigestSummarizer` reads them; a model gets only ``previous``.
+        sources: The messages of ``groups`` before other strategies shortened them; empty for messages in ``groups``.
         kept: The groups that stay in the view together with the summary.
         budget: Tokens the summary may have.
         counter: The token counter.
@@ -113,6 +114,7 @@ class SummaryRequest(Request):
     counter: TokenCounter = attrs.field(eq=False, repr=False)
     previous: str | None = None
     originals: tuple[Message, ...] = attrs.field(default=(), eq=False, repr=False)
+    sources: tuple[Message, ...] = attrs.field(default=(), eq=False, repr=False)
     kept: tuple[MessageGroup, ...] = attrs.field(default=(), eq=False, repr=False)
     focus: str | None = None
     template: SummaryTemplate = attrs.field(factory=default_template)

@@ -139,6 +139,7 @@ def request_digest(request: SummaryRequest, summarizer: str) -> str:
         "groups": [_messages(group.messages) for group in request.groups],
         "kept": [_messages(group.messages) for group in request.kept],
         "originals": _messages(request.originals),
+        "sources": _messages(request.sources),
         "previous": request.previous,
         "budget": request.budget,
         "counter": request.counter.name,

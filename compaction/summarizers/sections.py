@@ -12,11 +12,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-HEADER: Final = (
-    "Extract of earlier messages, made without a model: quotations and values are exact, later lines override earlier ones."
-)
-"""The first line of a digest."""
-
 _HEADING: Final = re.compile(r"#{1,6}\s+(\S.*)")
 _BOLD: Final = re.compile(r"\*\*([^*\n]{1,60})\*\*[:：]?")
 _ITEM: Final = re.compile(r"(?:[-*+•]|\d{1,3}[.)])\s+(.*)")
@@ -54,9 +49,9 @@ _CONTEXT: Final = "context"
 
 
 def write_sections(items: Mapping[Section, Sequence[str]]) -> str:
-    r"""Return the text of a digest: its first line, then each section that has items, in a fixed order.
+    r"""Return the text of a digest: each section that has items, in a fixed order.
 
-    >>> print(write_sections({Section.GOAL: ["Fix the build"], Section.DONE: ["make -> ok"]}).partition("\n\n")[2])
+    >>> print(write_sections({Section.GOAL: ["Fix the build"], Section.DONE: ["make -> ok"]}))
     ## Goal
     - Fix the build
     <BLANKLINE>
@@ -64,7 +59,7 @@ def write_sections(items: Mapping[Section, Sequence[str]]) -> str:
     ### Done
     - make -> ok
     """
-    blocks = [HEADER]
+    blocks: list[str] = []
     progress = False
     for section in Section:
         if lines := items.get(section):
@@ -100,7 +95,7 @@ def read_sections(text: str) -> dict[Section, list[str]]:
             section, continues = known or Section.CONTEXT, False
             if known is None:
                 found.setdefault(section, []).append(heading[1].strip("#:： "))
-        elif not bare or bare == HEADER or bare.lower() in _NOTHING:
+        elif not bare or bare.lower() in _NOTHING:
             continues = continues and not bare
         elif item := _ITEM.match(line):
             continues = item[1].strip().lower() not in _NOTHING

@@ -198,7 +198,7 @@ def test_processes_and_reports_know_the_format() -> None:
 def test_the_replay_command_names_it(tmp_path: Path) -> None:
     """``replay`` exits with code 1 for a session of two formats, unless ``--format`` names a format."""
     source = stored(tmp_path / "in.jsonl", [[system(), *SAID], MIXED])
-    shared = ["replay", str(source), "--window", "150", "--counter", "chars/4", "--jobs", "1"]
+    shared = ["replay", str(source), "--window", "200", "--counter", "chars/4", "--jobs", "1"]
     looked = CliRunner().invoke(app, shared)
     assert (looked.exit_code, "one list has one format" in " ".join(looked.output.split())) == (1, True)
     assert CliRunner().invoke(app, [*shared, "--format", "openai-chat"]).exit_code == 0

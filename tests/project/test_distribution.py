@@ -93,7 +93,7 @@ def test_a_pipeline_loads_nothing_heavy() -> None:
 def test_a_session_loads_no_database() -> None:
     """A session that is not saved loads neither SQLite nor the extractive summarizer."""
     program = (
-        "from compaction import CompactionSession, presets; CompactionSession(presets.token_budget(8_000), counter='chars/4')"
+        "from compaction import CompactionSession, presets; CompactionSession(presets.context_window(8_000), counter='chars/4')"
     )
     assert (
         modules_after(program) & {*HEAVY, "sqlite3", "compaction.stores.sqlite", "compaction.summarizers.extractive"} == set()

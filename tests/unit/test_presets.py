@@ -1,4 +1,4 @@
-"""Configurations of known systems: which step runs when, and what it leaves."""
+"""Configurations of known systems: which steps run when, and what remains afterwards."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from compaction import GroupKind, Pipeline, RunContext, Step, compact_sync, kinds, last, presets, run_sync, validate
 from compaction.errors import ConfigurationError
 from compaction.session import CompactionSession
-from compaction.strategies import ToolResult, Truncation
+from compaction.strategies import Clip, ToolResult, Truncation
 from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.chats import assistant, indexed, shown, system, tool_turns, turns, user
 from tests.support.conversion import convert
@@ -20,7 +20,7 @@ Corpus = Callable[[str], list[dict[str, Any]]]
 
 class TestContextWindow:
     def test_is_one_configuration_of_the_general_parts(self) -> None:
-        """Nothing in it that could not be written by hand."""
+        """``context_window`` equals a pipeline of public strategies with the documented thresholds."""
         assert presets.context_window(10_000, reserve_output=2_000) == Pipeline(
             ToolResult(
                 trigger=tokens_exceed(4_000),
@@ -29,12 +29,14 @@ class TestContextWindow:
                 at_least=1_600,
             ),
             Truncation(trigger=tokens_exceed(6_400), target=tokens_below(4_001), keep=last(groups=2)),
+            Truncation(trigger=tokens_exceed(8_000), keep=last(groups=1)),
+            *(Clip(tokens=tokens, slack=1.0, trigger=tokens_exceed(8_000)) for tokens in (1_600, 800, 400)),
             trigger=tokens_exceed(4_000),
             target=~tokens_exceed(6_400),
         )
 
     def changed(self, share: float, **options: Any) -> list[str]:
-        """Which steps changed something on a conversation of many tool results that fills such a share of the input."""
+        """Names of the steps that edit a conversation with many tool results that fills this share of the input window."""
         seen: list[Step] = []
         index = indexed([system("s"), *tool_turns(20)])
         reserve = options.get("reserve_output", 0)
@@ -61,22 +63,25 @@ class TestContextWindow:
     def test_old_results_collapse_past_half_and_groups_go_past_four_fifths(
         self, share: float, options: dict[str, Any], steps: list[str]
     ) -> None:
-        """Of the window less the reserve; each share can be set, and groups go only if collapsing was not enough."""
+        """By default, results collapse above half of the input window, and groups are dropped above four fifths if necessary.
+
+        The input window is the window less the reserve; each share can be set.
+        """
         assert self.changed(share, tool_batch=0, **options) == steps
 
     @pytest.mark.parametrize(("tool_batch", "steps"), [(0.2, ["ToolResult"]), (0.5, [])])
     def test_collapsing_comes_in_batches(self, tool_batch: float, steps: list[str]) -> None:
-        """It waits until it frees so much of the window."""
+        """Results collapse only if that frees at least the share ``tool_batch`` of the window."""
         assert self.changed(0.6, tool_batch=tool_batch) == steps
 
     def test_the_newest_tool_groups_stay_whole(self) -> None:
-        """Four by default."""
+        """By default, the newest four tool groups are not collapsed."""
         index = indexed(tool_turns(8, words=300))
         run_sync(index, presets.context_window(4_000, target=0.1, tool_threshold=0.11, threshold=1, tool_batch=0))
         assert [group.id for group in index.included_groups if group.kind is GroupKind.TOOL_CALL] == [17, 21, 25, 29]
 
     def test_it_does_not_fire_again_on_the_next_turn(self) -> None:
-        """Each step goes on to a lower target."""
+        """Each step compacts to a lower target, so that the pipeline changes nothing in the next seven turns."""
         index = indexed([system("s"), *tool_turns(20)])
         pipeline = presets.context_window(3_000)
         changed = []
@@ -86,7 +91,7 @@ class TestContextWindow:
         assert changed == [True] + [False] * 7
 
     def test_overhead_takes_its_share(self) -> None:
-        """Tool schemas fill the window too."""
+        """The overhead, such as tool schemas, counts towards the window."""
         messages = tool_turns(20)
         tokens = indexed(messages).tokens
         pipeline = presets.context_window(2 * tokens + 100)
@@ -95,26 +100,32 @@ class TestContextWindow:
         assert compact_sync(messages, pipeline, counter="chars/4", context=context).outcome == "compacted"
 
     def test_short_conversations_are_left_alone(self) -> None:
-        """Whatever is in them."""
+        """Conversations below the thresholds are not changed."""
         messages = turns(3)
         assert compact_sync(messages, presets.context_window(1_000), counter="chars/4").messages == messages
         assert shown(compact_sync([], presets.context_window(1), counter="chars/4").messages) == []
 
-    def test_what_cannot_fit_is_said(self) -> None:
-        """The last messages alone may be too many."""
-        done = compact_sync([user("word " * 900), assistant("a")], presets.context_window(100), counter="chars/4")
+    def test_what_cannot_fit_is_clipped(self) -> None:
+        """If the last messages alone exceed the window, their middles are cut out as the last resort."""
+        done = compact_sync([user("word " * 900), assistant("a")], presets.context_window(400), counter="chars/4")
+        assert (done.outcome, len(done.messages)) == ("compacted", 2)
+        assert done.after.tokens <= 400
+
+    def test_what_cannot_be_removed_is_said(self) -> None:
+        """If the system message alone exceeds the window, it stays, and the outcome is ``"over_target"``."""
+        done = compact_sync([system("word " * 900), user("q")], presets.context_window(100), counter="chars/4")
         assert (done.outcome, len(done.messages)) == ("over_target", 2)
 
     @pytest.mark.parametrize("window", [500, 2_000, 8_000])
     def test_what_is_left_is_valid(self, window: int) -> None:
-        """At any size."""
+        """With windows of 500 to 8,000 tokens, the view is valid and fills at most four fifths of the window."""
         done = compact_sync([system("s"), *tool_turns(40), user("q")], presets.context_window(window), counter="chars/4")
         assert validate(done.messages) == []
         assert done.after.tokens <= 0.8 * window
 
     @pytest.mark.parametrize("format", ["openai-chat", "openai-responses"])
     def test_every_view_begins_with_the_user(self, format: str) -> None:
-        """Behind the system message, at each of 60 requests: strict chat templates refuse another list."""
+        """In every view, the first message after the system message is from the user, as strict chat templates require."""
         session = CompactionSession(presets.context_window(1_500), counter="chars/4", format=format)
         messages = [system("s")]
         for turn in tool_turns(60, words=30):
@@ -125,7 +136,7 @@ class TestContextWindow:
         assert session.index.edits
 
     def test_recorded_conversations_fit(self, corpus: Corpus) -> None:
-        """A small window, over real agent sessions: valid, within four fifths of it, or over target and said so."""
+        """Recorded agent sessions are compacted to four fifths of a small window or reported as over target, and stay valid."""
         for conversation in corpus("tau_airline")[:10]:
             messages = conversation["messages"]
             before = validate(messages)
@@ -154,12 +165,19 @@ class TestContextWindow:
         ],
     )
     def test_bad_arguments(self, arguments: dict[str, Any], message: str) -> None:
-        """Fail where they are written, with the figures."""
+        """Bad arguments raise a `ConfigurationError` that names the rule."""
         with pytest.raises(ConfigurationError, match=message):
             presets.context_window(**arguments)
 
     @pytest.mark.parametrize("window", [1, 2, 3, 10])
     def test_the_smallest_windows(self, window: int) -> None:
-        """Are windows: no inner error."""
+        """A window of a few tokens keeps the system message and the last turn, and the outcome is ``"over_target"``."""
         done = compact_sync([system("s"), *turns(4)], presets.context_window(window), counter="chars/4")
         assert (shown(done.messages), done.outcome) == (["s", "q4", "a4"], "over_target")
+
+
+@pytest.mark.parametrize("window", [10, 199])
+def test_adaptive_refuses_a_window_without_room_for_a_summary(window: int) -> None:
+    """``adaptive`` raises a `ConfigurationError` for fewer than 200 input tokens, which leave no room for a summary."""
+    with pytest.raises(ConfigurationError, match="at least 200 input tokens are needed"):
+        presets.adaptive(window)

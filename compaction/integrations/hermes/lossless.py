@@ -17,10 +17,10 @@ _RESULT_CHARS: Final = 200
 
 def lossless_compressor(preset: Pipeline, store: Store) -> Pipeline:
     """Return the default pipeline with stubs in place of its placeholder; each stub names the stored result."""
-    results, summary = preset.steps
+    results, *others = preset.steps
     keep = cast("ToolResult", results).keep
     stubs = Offload(store, style=StubResults(min_chars=_RESULT_CHARS), keep=keep)
-    return Pipeline(stubs, Lossless(summary, store), trigger=preset.trigger)
+    return Pipeline(stubs, *(Lossless(step, store) for step in others), trigger=preset.trigger)
 
 
 def last_resort(tokens: int, store: Store | None) -> Strategy:

@@ -7,15 +7,8 @@ from typing import TYPE_CHECKING
 from ...lazy import export_lazily
 
 if TYPE_CHECKING:
-    from .digest import DigestSummarizer
-    from .fact_list import FactSummarizer
+    from .digest import DigestSummarizer, FactSummarizer
 
 __all__ = ["DigestSummarizer", "FactSummarizer"]
 
-export_lazily(
-    __name__,
-    {
-        "digest": "DigestSummarizer",
-        "fact_list": "FactSummarizer",
-    },
-)
+export_lazily(__name__, {"digest": "DigestSummarizer FactSummarizer"})

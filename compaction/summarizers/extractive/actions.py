@@ -1,67 +1,63 @@
-"""The assistant's actions: each call with its outcome in one line, and the files it named.
+"""The assistant's actions: each call in one line with its outcome, the lines of an error, and the rows asked for.
 
-A line per call costs little and shows what must not be done again. A failed call keeps the message of its error; a repeated
-call counts with its last outcome.
+A line per call costs little and shows what must not be done again. A failed call keeps the lines that name its error; a
+repeated call counts with its last outcome.
 """
 
 from __future__ import annotations
 
-import enum
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any, Final
 
 import attrs
 
-from ...messages import Message, ToolCallPart, ToolResultPart
-from .sentences import one_line
+from ...messages import ToolCallPart, ToolResultPart
+from .sentences import both_ends, one_line
 
 _CALL_CHARS: Final = 100
 _OUTCOME_CHARS: Final = 60
-_ERROR_CHARS: Final = 160
-_BARE: Final = 12
+_ERROR_CHARS: Final = 240
 _VALUE_CHARS: Final = 80
 _SCANNED: Final = 8_000
 _MOST_VALUES: Final = 200
+_ROW_CHARS: Final = 200
+_MOST_ROWS: Final = 400
 _CHANGING: Final = re.compile(
-    r"add|append|apply|book|build|cancel|chmod|commit|copy|cp|create|delete|deploy|edit|insert|install|make|merge|mkdir|modify|"
-    r"move|mv|patch|pay|post|push|put|refund|remove|rename|replace|rm|save|send|set|submit|touch|update|upload|write"
+    r"\b(?:add|append|apply|book|build|cancel|chmod|commit|copy|cp|create|delete|deploy|edit|insert|install|"
+    r"make|merge|mkdir|modify|"
+    r"move|mv|patch|pay|post|push|put|refund|remove|rename|replace|rm|save|send|set|submit|touch|update|upload|"
+    r"write|tee|sed -i)\b"
+    r"|(?<![0-9&=<>-])>{1,2}\s*[\w./~$]",
+    re.IGNORECASE,
 )
-_READING: Final = re.compile(
-    r"browse|calculate|cat|check|compute|count|describe|dir|fetch|find|get|goto|grep|head|list|load|locate|look|ls|open|print|"
-    r"query|read|recall|retrieve|scroll|search|show|stat|status|tail|think|view"
-)
-_VERB: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
-_COMMANDS: Final = ("command", "cmd", "action", "code", "script")
-_REDIRECT: Final = re.compile(r"(?<![0-9&=<>-])>{1,2}\s*[\w./~$]|\bsed\s+-i|\btee\s")
-_PREFIX: Final = re.compile(r"(?<!\s)(?:\s*(?:cd\s+[^\s;&]+\s*(?:&&|;)|sudo\s|(?<![A-Z_])[A-Z_]+=\S{0,500}\s))+\s*")
-_PATH: Final = re.compile(
-    r"(?:~|\.{1,2})?/?(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.[A-Za-z]\w{0,7}|(?:~|\.{1,2})?/(?:[\w.@+-]+/)*[\w.@+-]+/?"
-)
-_ERROR: Final = re.compile(
-    r"^[ \t]*(?:E[ \t]{2,}|\[)?(?:(?:[A-Za-z_][\w.]*)?(?:Error|Exception|Fault)\b[ \t]*[:(\]]|error\b[ \t]*[:\[(]|"
-    r"ERROR\b|Error\b|fatal\b:|FATAL\b|FAILED\b|panic:|npm ERR!|Traceback \(most recent|오류|에러|실패|错误|錯誤|失败|失敗|"
-    r"异常|異常|エラー)|command not found\b|No such file or directory\b|Permission denied\b"
-    r"|^[ \t]*exit(?:ed with)?[ \t]*(?:code|status)?[ \t]*[:=]?[ \t]*[1-9]"
-    r"|\(execution failed\)|\"errors?\"[ \t]*:[ \t]*[\"\[{]",
+_FAILURE: Final = re.compile(
+    r"^[ \t]*(?:E[ \t]{2,}|\[)?(?:(?:[A-Za-z_][\w.]*)?(?:Error|Exception|Fault|Fehler)\b[ \t]*[:(\]]|error\b[ \t]*[:\[(]|"
+    r"ERR!|ERROR\b|Error\b|fatal\b|FATAL\b|FAIL(?:ED)?\b|panic:|npm ERR!|Traceback \(most recent|오류|에러|실패|"
+    r"错误|錯誤|失败|失敗|"
+    r"异常|異常|エラー|FEHLER\b|Fehler\b)|\b(?:error|failed|fehlgeschlagen)\b[^\n]{0,60}:|\bcommand not found\b|"
+    r"\bNo such file\b|"
+    r"\bPermission denied\b|\b(?:aborted|abgebrochen|killed|segmentation fault|timed out|refused|undefined "
+    r"(?:reference|symbol))\b|"
+    r"중단|정지|中止|停止|(?:Error|Fehler|오류|错误) [1-9]\d*$|^[ \t]*exit(?:ed with)?[ \t]*(?:code|status)?[ "
+    r"\t]*[:=]?[ \t]*[1-9]|"
+    r"\(execution failed\)|\"errors?\"[ \t]*:[ \t]*[\"\[{]",
     re.MULTILINE,
 )
-_RAISED: Final = re.compile(r"^(?:[A-Za-z_][\w.]*)?(?:Error|Exception|Exit|Interrupt|Fault)\b.*$", re.MULTILINE)
+_SPECIFIC: Final = re.compile(
+    r"[A-Za-z_]\w{0,60}(?:Error|Exception|Fault|Fehler)\b|FAILED |[\"'`:][\w@/. -]+|\d{2,}|\w[_.:/]\w"
+)
+_IDLE: Final = re.compile(
+    r"Traceback \(|^\s*File \"|^\s*at |warning|Warnung|경고|警告|npm ERR! code|^\s*\^|={3}|\.{3,}|rsync error:|make: "
+)
 _TELLING: Final = re.compile(
     r"^.*\b(?:passed|failed|succeeded|successfully|completed?|created|updated|written|saved|deleted|installed|matches|"
     r"exit code)\b.*$",
     re.MULTILINE | re.IGNORECASE,
 )
-_CLEARED: Final = re.compile(r"\[[A-Z][a-z][^\]\n\"{}]{8,120}\]")
-
-
-class Effect(enum.Enum):
-    """The effect of a call, judged by its name and command."""
-
-    CHANGES = "changed"
-    READS = "read"
-    RUNS = "ran"
+_RUN: Final = re.compile(r"[^\W_]+")
 
 
 @attrs.frozen
@@ -70,59 +66,39 @@ class Action:
 
     Args:
         call: The call, as ``name(value, value)``.
-        outcome: Its result in a few words, empty if the result is empty; ``None`` without a result.
+        outcome: Its result in a few words; ``None`` without a result.
         failed: Whether the result reports an error; ``outcome`` is then the error's message.
-        effect: Its effect.
-        paths: Files and folders that its arguments name.
+        changes: Whether it changed something, judged by its name and command.
+        place: Place of its message.
     """
 
     call: str
-    outcome: str | None
-    failed: bool
-    effect: Effect
-    paths: tuple[str, ...]
+    outcome: str | None = None
+    failed: bool = False
+    changes: bool = False
+    place: int = 0
 
     @property
     def line(self) -> str:
-        """The action in one line."""
+        """The action in one line.
+
+        >>> Action("shell(make)", "ok").line
+        'shell(make) -> ok'
+        """
         return f"{self.call} -> {'no result' if self.outcome is None else self.outcome or 'no output'}"
 
 
-def actions_of(messages: Sequence[Message]) -> Iterator[Action]:
-    """Yield the actions of one group's messages: its calls in order, each with its result.
-
-    >>> from compaction.formats import openai_chat
-    >>> call = {"id": "1", "type": "function", "function": {"name": "shell", "arguments": '{"command": "rm build/app.o"}'}}
-    >>> raws = [{"role": "assistant", "content": None, "tool_calls": [call]}]
-    >>> raws.append({"role": "tool", "tool_call_id": "1", "content": "rm: build/app.o: Permission denied"})
-    >>> [action] = actions_of([openai_chat.read(raw) for raw in raws])
-    >>> action.line, action.failed, action.effect, action.paths
-    ('shell(rm build/app.o) -> rm: build/app.o: Permission denied', True, <Effect.CHANGES: 'changed'>, ('build/app.o',))
-    """
-    results: dict[str, list[ToolResultPart]] = {}
-    for message in messages:
-        for result in message.tool_results():
-            results.setdefault(result.call_id, []).append(result)
-    for message in messages:
-        for call in message.tool_calls():
-            waiting = results.get(call.id)
-            yield _action(call, waiting.pop(0) if waiting else None)
+def brief_of(call: ToolCallPart, values: list[tuple[str, str]]) -> tuple[str, bool]:
+    """Return a call in one line, and whether its name or command says that it changes something."""
+    shown = one_line(", ".join(one_line(value, _VALUE_CHARS) for _, value in values), _CALL_CHARS)
+    words = f"{call.name.replace('_', ' ')} {shown}"
+    return f"{call.name}({shown})", _CHANGING.search(words) is not None
 
 
-def _action(call: ToolCallPart, result: ToolResultPart | None) -> Action:
-    values = list(argument_values(call.arguments))
-    brief = f"{call.name}({one_line(', '.join(one_line(value, _VALUE_CHARS) for _, value in values), _CALL_CHARS)})"
-    error = None if result is None else error_in(result.text)
-    command = next((value for key, value in values if key in _COMMANDS), "")
-    effect = _effect(call.name, command)
-    outcome = None if result is None else error or _outcome(result, effect)
-    return Action(brief, outcome, error is not None, effect, tuple(_paths(values)))
+def argument_values(arguments: str) -> list[tuple[str, str]]:
+    """Return the values of a call's arguments, flattened, each with its key; the whole text if it is not JSON.
 
-
-def argument_values(arguments: str) -> Iterator[tuple[str, str]]:
-    """Yield the values of a call's arguments, flattened, each with its key; the whole text if it is not JSON.
-
-    >>> list(argument_values('{"city": "Oslo", "days": [1, 2], "units": {"of": "C"}}'))
+    >>> argument_values('{"city": "Oslo", "days": [1, 2], "units": {"of": "C"}}')
     [('city', 'Oslo'), ('days', '1'), ('days', '2'), ('of', 'C')]
     """
     try:
@@ -130,8 +106,8 @@ def argument_values(arguments: str) -> Iterator[tuple[str, str]]:
     except (ValueError, RecursionError):
         loaded = arguments
     left: list[tuple[str, Any]] = [("", loaded)]
-    given = 0
-    while left and given < _MOST_VALUES:
+    found: list[tuple[str, str]] = []
+    while left and len(found) < _MOST_VALUES:
         key, value = left.pop()
         if isinstance(value, dict):
             pairs: dict[Any, Any] = value  # pyright: ignore[reportUnknownVariableType]
@@ -140,66 +116,76 @@ def argument_values(arguments: str) -> Iterator[tuple[str, str]]:
             several: list[Any] = value  # pyright: ignore[reportUnknownVariableType]
             left.extend(reversed([(key, each) for each in several]))
         elif value is not None and value != "":
-            given += 1
-            yield key, value if isinstance(value, str) else json.dumps(value)
+            found.append((key, value if isinstance(value, str) else json.dumps(value)))
+    return found
 
 
-def error_in(text: str) -> str | None:
-    r"""Return the message of the error that a result reports, in one line; ``None`` if it reports none.
+def error_in(text: str, *, certain: bool = False) -> str | None:
+    r"""Return the lines of a result that name its error, in one line; ``None`` if it reports none.
 
-    Only the first and last few thousand characters are searched, and only lines that start like an error: source code that
-    raises an error is not one.
+    Only the first and last few thousand characters are searched. Of several lines, those that name an error, a file, a test or
+    a value come first.
+
+    Args:
+        text: The result.
+        certain: Whether it is known to report one, in whatever words.
 
     >>> error_in("Traceback (most recent call last):\n  File 'a.py', line 3\nKeyError: 'id'")
     "KeyError: 'id'"
     """
     scanned = text if len(text) <= 2 * _SCANNED else f"{text[:_SCANNED]}\n{text[-_SCANNED:]}"
-    match = _ERROR.search(scanned)
-    if match is None:
+    first = _FAILURE.search(scanned)
+    if first is None and not certain:
         return None
-    if "Traceback" in match[0]:
-        raised = list(_RAISED.finditer(scanned, match.end()))
-        match = raised[-1] if raised else match
-    start = max(scanned.rfind("\n", 0, match.start() + 1) + 1, match.start() - _ERROR_CHARS)
-    end = scanned.find("\n", match.end())
-    line = scanned[start:] if end < 0 else scanned[start:end]
-    if len(line.strip()) < _BARE and end >= 0:
-        line = f"{line} {scanned[end:].strip()}"
-    return one_line(line, _ERROR_CHARS)
+    start = 0 if first is None else max(0, scanned.rfind("\n", 0, scanned.rfind("\n", 0, first.start())))
+    lines = [line.strip() for line in scanned[start:].split("\n")[:60] if line.strip()]
+    ranked = sorted(range(len(lines)), key=lambda at: (-_error_weight(lines[at]), at))
+    chosen: list[int] = []
+    room = _ERROR_CHARS
+    for at in ranked:
+        if len(chosen) == 3 or (chosen and (len(lines[at]) > room or (first and _error_weight(lines[at]) <= 0))):
+            break
+        chosen.append(at)
+        room -= len(lines[at])
+    return one_line(" | ".join(lines[at] for at in sorted(chosen)), _ERROR_CHARS)
 
 
-def _outcome(result: ToolResultPart, effect: Effect) -> str:
+def _error_weight(line: str) -> int:
+    weight = 2 * (_FAILURE.search(line) is not None) + min(2, len(_SPECIFIC.findall(line)))
+    return weight - 4 * (_IDLE.search(line) is not None)
+
+
+def outcome_of(result: ToolResultPart, changes: bool) -> str:
+    """Return a result in a few words."""
     text = result.text.strip()
     if not text:
         return " ".join(f"[{media.kind}]" for media in result.media)
-    if _CLEARED.fullmatch(text):
-        return "(output not kept)"
     if len(text) > _OUTCOME_CHARS:
-        if text[0] in "[{" or effect is Effect.READS:
+        if text[0] in "[{" or not changes:
             return "ok"
         match = _TELLING.search(text[:_SCANNED])
         text = match[0] if match and len(match[0]) <= 2 * _OUTCOME_CHARS else text.partition("\n")[0]
     return one_line(text, _OUTCOME_CHARS)
 
 
-def _effect(name: str, command: str) -> Effect:
-    """Return the effect that the command's first word suggests, or else the tool's name."""
-    if _REDIRECT.search(command[:_SCANNED]):
-        return Effect.CHANGES
-    for word in [*_VERB.findall(_PREFIX.sub("", command[:_ERROR_CHARS], 1)[:40])[:1], *_VERB.findall(name)]:
-        if _CHANGING.fullmatch(word.lower()):
-            return Effect.CHANGES
-        if _READING.fullmatch(word.lower()):
-            return Effect.READS
-    return Effect.RUNS
+def rows_about(request: str, text: str) -> Iterator[str]:
+    r"""Yield the rows of a result that hold what a request names, if they are few among many; O(characters).
+
+    >>> rows = "id=1 name=Ada Lim\nid=2 name=Ines Vogt\nid=3 name=Bo Ray\nid=4 name=Cy Moe"
+    >>> list(rows_about("Which one is Ines Vogt's?", rows))
+    ['id=2 name=Ines Vogt']
+    """
+    rows = [row for row in both_ends(text).split("\n", _MOST_ROWS)[:_MOST_ROWS] if row.strip()]
+    if len(rows) < 4 or rows[0].strip() in ("{", "["):
+        return
+    named = [{run for run in _RUN.findall(row[:_ROW_CHARS]) if _is_named(run, request)} for row in rows]
+    often = Counter(run for runs in named for run in runs)
+    rare = [sum(len(run) for run in runs if often[run] <= max(1, len(rows) // 6)) for runs in named]
+    best = max(rare)
+    if best and rare.count(best) <= 2:
+        yield from (one_line(row, _ROW_CHARS) for row, weight in zip(rows, rare, strict=True) if weight == best)
 
 
-def _paths(values: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Yield the files and folders among the arguments: values that are a path, and words of a command's first line."""
-    for key, value in values:
-        line = value.strip()[: 4 * _CALL_CHARS].partition("\n")[0]
-        words = line.split()
-        for word in words if key in _COMMANDS or len(words) == 1 else ():
-            bare = word.strip("\"'`,;:()[]{}")
-            if "://" not in bare and len(bare) <= _ERROR_CHARS and _PATH.fullmatch(bare):
-                yield bare
+def _is_named(run: str, request: str) -> bool:
+    least = 2 if not run.isascii() else 4 if run.islower() else 3
+    return len(run) >= least and not run.isdigit() and run in request

@@ -1,57 +1,58 @@
-"""The digest: a summary without a model, made of quotations and lists. It is the default, and the fallback when a model fails.
+"""The two summarizers without a model: a digest with sections, and a list for summaries that grow at their end.
 
-What it keeps was decided by measurement (``docs/digest.md``): exact facts help an agent more than prose of the same length,
-facts chosen from everything seen more than those of the newest part, and a digest that fills slowly loses fewer facts than one
-that is full from the start.
+Both are written from the memory of the conversation by the same writer. What they keep was decided by measurement
+(``docs/digest.md``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import attrs
 
 from ...checks import share
 from ...errors import SummaryFailed
-from ...index import GroupKind
+from ...messages import Message
 from ..base import SummaryRequest
-from .digest_builder import DigestBuilder
+from ..sections import Section, read_sections, write_sections
 from .facts import facts_in
-from .notes import ConversationNotes, texts_of
-from .ranking import (
-    add_constraints,
-    add_earlier_facts,
-    add_earlier_lines,
-    add_facts,
-    add_first_and_latest,
-    add_lines,
-    add_progress,
-    add_requests,
-    add_values,
-    reserve_room_for_facts,
-)
-from .sentences import both_ends
+from .memory import ConversationMemory, memory_of
+from .page import SummaryPage
+from .writer import Shares, SummaryWriter, visible_text
 
-_LEAST: Final = 160
+_WORD: Final = re.compile(r"[^\W_]{2,}")
+_NOTE: Final = re.compile(r" \((?:was .+ until|now .+, since|changed in) message \d+\)$")
+_OWN: Final = re.compile(r"(?:Paths and links|Names|Numbers|Phrases|Changed|Read|First): |\(\d+ (?:more|texts) ")
+_HEADS: Final[Mapping[Section, str]] = {
+    Section.GOAL: "The user asked:",
+    Section.CONSTRAINTS: "Rules and preferences:",
+    Section.DONE: "Calls made:",
+    Section.IN_PROGRESS: "Now:",
+    Section.BLOCKED: "Failed:",
+    Section.DECISIONS: "Decided:",
+    Section.FILES: "",
+    Section.NEXT: "Open:",
+    Section.CONTEXT: "Said and found:",
+}
 
 
 @attrs.frozen(kw_only=True)
 class DigestSummarizer:
-    r"""A summarizer that fills the sections from the conversation: quotations, calls with their outcome, files, exact facts.
+    r"""A summarizer that fills the sections from the conversation: quotations, failed calls, files, exact facts.
 
-    The same request gives the same text. The text never exceeds the budget: the facts least likely to be needed are left out
-    first, the user's constraints and first and latest messages last, and omitted constraints are counted.
+    The same request gives the same text. The text never exceeds the budget: what is least likely to be needed is left out
+    first, the user's rules last, and omitted rules are counted. What stays in the view beside it is not repeated.
 
-    An earlier summary is taken over section by section, whoever wrote it. Its facts are kept unless they were superseded; a
-    repeated call counts with its last outcome; finished work moves to Done. If the original messages are available, facts are
-    chosen from all of them again.
+    An earlier summary is taken over section by section, whoever wrote it. What it held is kept unless it was superseded; a
+    repeated call counts with its last outcome. If the original messages are available, everything is chosen from all of them.
 
-    Cost: O(characters of the messages), about 10 MB a second.
+    Cost: O(characters of the new messages), and O(lines it chooses from).
 
     Args:
-        growth: Share of the free room that a round may fill, above 0 and at most 1. Below 1, later rounds have room left, so
-            that a new fact need not push out an old one.
+        growth: Share of the free room that facts may fill in a round, above 0 and at most 1. Below 1, later rounds have room
+            left, so that a new fact need not push out an old one. 1.0 for a single round.
         turnover: Share of the budget that new facts may always have, above 0 and at most 1.
         redact: Removes secrets from every text before it is read; ``None`` keeps them, since a digest is made in this process
             and shows nothing that the conversation did not.
@@ -60,12 +61,9 @@ class DigestSummarizer:
     >>> index = MessageIndex([{"role": "user", "content": "Deploy to eu-west-1. Never touch prod.db."}], counter="chars/4")
     >>> digest = DigestSummarizer()
     >>> request = SummaryRequest(summarizer=digest, groups=index.included_groups, budget=200, counter=index.counter)
-    >>> print(digest.summarize(request).partition("\n\n")[2])
+    >>> print(digest.summarize(request))
     ## Goal
     - First: Deploy to eu-west-1. Never touch prod.db.
-    <BLANKLINE>
-    ## Constraints & Preferences
-    - Never touch prod.db.
     """
 
     growth: float = attrs.field(default=0.45, validator=share)
@@ -73,56 +71,108 @@ class DigestSummarizer:
     redact: Callable[[str], str] | None = attrs.field(default=None)
 
     def summarize(self, request: SummaryRequest) -> str:
-        """Return the digest, at most ``request.budget`` tokens and about half of the new messages.
+        """Return the digest, at most ``request.budget`` tokens.
 
         Raises:
             SummaryFailed: If there is nothing to summarize, or the budget is too small for any digest.
         """
-        if not any(message.parts for group in request.groups for message in group.messages):
+        messages = _messages(request)
+        if not any(message.text.strip() or any(message.tool_calls()) or any(message.tool_results()) for message in messages):
             raise SummaryFailed("there are no new messages to make a digest of")
-        notes = ConversationNotes(self.redact, request.focus)
-        if request.previous is not None:
-            notes.read_summary(request.previous)
-        notes.read_messages(request.originals)
-        for group in request.groups:
-            notes.read_group(group.messages)
-        return self._build(request, notes).text()
-
-    def _build(self, request: SummaryRequest, notes: ConversationNotes) -> DigestBuilder:
-        count = request.counter.count_text
-        before = 0 if request.previous is None else count(request.previous)
-        new = sum(group.tokens for group in request.groups)
-        builder = DigestBuilder(min(request.budget, before + max(_LEAST, new // 2)), count)
-        opening = self._opening(request)
-        add_first_and_latest(builder, notes, opening)
-        add_constraints(builder, notes)
-        reserve_room_for_facts(builder, notes)
-        add_values(builder, notes)
-        add_earlier_lines(builder, notes)
-        add_progress(builder, notes)
-        add_lines(builder, notes)
-        add_requests(builder, notes, opening)
-        turnover = self.turnover * builder.rest
-        add_earlier_facts(builder, notes, builder.limit - turnover)
-        filled = before + self.growth * (builder.limit - before)
-        add_facts(builder, notes, max(filled, builder.used + turnover), _visible(request))
-        return builder
-
-    def _opening(self, request: SummaryRequest) -> str | None:
-        """Return the user's first message if it stays in the view before what is summarized."""
-        start = min(group.id for group in request.groups)
-        said = [group for group in request.kept if 0 <= group.id < start and group.kind is GroupKind.USER]
-        if not said:
-            return None
-        text = both_ends(said[0].messages[0].text)
-        return text if self.redact is None else self.redact(text)
+        redact = self.redact or str
+        memory = memory_of([*request.originals, *messages], self.redact)
+        page = SummaryPage(request.budget, request.counter.count_text, redact(visible_text(request)))
+        if self.redact is not None and request.previous is not None:
+            request = attrs.evolve(request, previous=self.redact(request.previous))
+        writer = SummaryWriter(request, memory, page, Shares(), _focus_of(request.focus))
+        before = 0 if request.previous is None else page.tokens(request.previous)
+        filled = before + self.growth * (page.limit - before)
+        turnover = self.turnover * page.limit
+        writer.add_held(page.limit - turnover)
+        writer.add_lines(filled, _held(request.previous, memory))
+        writer.add_more(filled)
+        writer.add_facts(max(filled, page.used + turnover))
+        writer.add_rest(filled)
+        if self.growth == 1:
+            writer.add_facts(page.limit)
+        writer.count_left_out()
+        return page.text(write_sections)
 
 
-def _visible(request: SummaryRequest) -> set[str]:
-    """Return the facts of what stays in the view; when it leaves, a later request will hold them."""
-    visible: set[str] = set()
-    for group in request.kept:
-        for message in group.messages:
-            for _, text, more in texts_of(message):
-                visible.update(facts_in(both_ends(text)), more)
-    return visible
+@attrs.frozen(kw_only=True)
+class FactSummarizer:
+    """A summarizer that lists what is likely to be needed again and is nowhere else in the request.
+
+    The same request gives the same list. Facts are chosen from all available messages, old and new, by `FactTable.score`. If
+    the messages that ``request.previous`` stands for are not available, its lines and facts come first.
+
+    Cost: O(characters of the new messages), and O(lines it chooses from).
+
+    Args:
+        constraints: Share of the budget for the user's statements, rules first, above 0 and at most 1.
+        calls: Share of the budget for the calls made, one line each, the newest first, above 0 and at most 1.
+
+    Raises:
+        ConfigurationError: If a share is out of range.
+
+    >>> from compaction import MessageIndex
+    >>> said = [{"role": "user", "content": "Deploy build 4.2.1 to eu-west-1. Never touch prod.db."}]
+    >>> index = MessageIndex(said, counter="chars/4")
+    >>> facts = FactSummarizer()
+    >>> request = SummaryRequest(summarizer=facts, groups=index.included_groups, budget=120, counter=index.counter)
+    >>> print(facts.summarize(request))
+    The user asked:
+    - First: Deploy build 4.2.1 to eu-west-1. Never touch prod.db.
+    """
+
+    constraints: float = attrs.field(default=0.4, validator=share)
+    calls: float = attrs.field(default=0.04, validator=share)
+
+    def summarize(self, request: SummaryRequest) -> str:
+        """Return the list, at most ``request.budget`` tokens.
+
+        Raises:
+            SummaryFailed: If the budget is too small for a single line.
+        """
+        memory = memory_of([*request.originals, *_messages(request)])
+        page = SummaryPage(request.budget, request.counter.count_text, visible_text(request))
+        shares = Shares(request=0.05, rules=self.constraints, said=self.constraints, failed=0.01, calls=self.calls, facts=0.8)
+        writer = SummaryWriter(request, memory, page, shares)
+        writer.add_lines(page.limit, None if request.originals else _held(request.previous, memory))
+        if request.previous is not None and not request.originals:
+            page.add_facts(facts_in(request.previous), upto=page.used + 0.5 * (page.limit - page.used), held=True)
+        writer.add_facts(page.limit)
+        writer.add_more(page.limit / (1 - shares.facts))
+        return page.text(_listed_sections)
+
+
+def _messages(request: SummaryRequest) -> Sequence[Message]:
+    """Return the messages that are new in a request, as they came."""
+    return request.sources or [message for group in request.groups for message in group.messages]
+
+
+def _held(previous: str | None, memory: ConversationMemory) -> dict[Section, list[str]]:
+    """Return the lines of an earlier summary that the memory does not have in some form."""
+    held: dict[Section, list[str]] = {}
+    for text in (*memory.summaries, *([previous] if previous else [])):
+        for section, lines in read_sections(text).items():
+            for line in lines:
+                bare = _NOTE.sub("", line)
+                known = bare in memory.said or bare in memory.gone or line.partition(" -> ")[0] in memory.actions
+                if not known and line not in memory.rows and line not in _HEADS.values() and not _OWN.match(line):
+                    held.setdefault(section, []).append(line)
+    return held
+
+
+def _focus_of(focus: str | None) -> Callable[[str], bool]:
+    words = tuple(dict.fromkeys(_WORD.findall((focus or "").casefold())))
+    return lambda text: bool(words) and any(word in text.casefold() for word in words)
+
+
+def _listed_sections(items: Mapping[Section, Sequence[str]]) -> str:
+    """Return the text of a list: each section that has items below a few words."""
+    blocks: list[str] = []
+    for section, head in _HEADS.items():
+        if lines := items.get(section):
+            blocks += [head, *[f"- {line}" for line in lines]] if head else lines
+    return "\n".join(blocks)

@@ -8,9 +8,10 @@ what the score depends on, was measured on recorded sessions: ``docs/digest.md``
 from __future__ import annotations
 
 import enum
+import heapq
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Final
 
@@ -126,10 +127,15 @@ def _by_script(token: str) -> Iterable[str]:
     yield joined
 
 
+_ASSISTANT: Final = FactSource.ASSISTANT.value
+_RESULT: Final = FactSource.RESULT.value
+_MOST_FACTS: Final = 8_000
+
+
 class _Seen:
     """The places where one fact was seen."""
 
-    __slots__ = ("first", "in_results", "last", "messages", "rarity", "said", "shape")
+    __slots__ = ("first", "in_results", "last", "messages", "rarity", "reused", "said", "shape")
 
     def __init__(self, shape: str, message: int) -> None:
         self.shape = shape
@@ -139,19 +145,26 @@ class _Seen:
         self.messages = 0
         self.said = 0
         self.in_results = 0
+        self.reused = False
+
+    def copy(self) -> _Seen:
+        copy = _Seen.__new__(_Seen)
+        for name in _Seen.__slots__:
+            setattr(copy, name, getattr(self, name))
+        return copy
 
 
 class FactTable:
-    """The facts of a conversation, with where each was seen. Holds state: it grows with each message.
+    """The facts of a conversation, with where each was seen. Holds state: it grows with each message, up to a bound.
 
-    Adding costs O(characters), a score O(1).
+    Adding costs O(facts), a score O(1). Past the bound, the half of the facts least likely to be needed is forgotten.
 
     Attributes:
         messages: The number of messages added.
 
     >>> table = FactTable()
-    >>> _ = table.add([(FactSource.RESULT, "order A-17, order A-18", ())])
-    >>> _ = table.add([(FactSource.ASSISTANT, "I cancelled A-17.", ())])
+    >>> table.add({"A-17": FactSource.RESULT, "A-18": FactSource.RESULT})
+    >>> table.add({"A-17": FactSource.ASSISTANT})
     >>> table.score("A-17", tokens=3) > table.score("A-18", tokens=3)
     True
     """
@@ -160,47 +173,44 @@ class FactTable:
         self.messages = 0
         self._seen: dict[str, _Seen] = {}
         self._shapes: dict[str, list[int]] = {}
-        self._reused: set[str] = set()
 
-    def add(self, texts: Iterable[tuple[FactSource, str, Iterable[str]]]) -> Iterable[str]:
-        """Add a message and return its facts.
-
-        Args:
-            texts: Each of its texts: the source, the text, and further strings in it that count as facts.
-        """
-        facts: dict[str, FactSource] = {}
-        for source, text, more in texts:
-            for fact in (*facts_in(text), *more):
-                facts[fact] = facts.get(fact, source) | source
+    def add(self, facts: Mapping[str, FactSource]) -> None:
+        """Add the facts of a message, each with the sources that showed it."""
         for fact, sources in facts.items():
-            self._note(fact, sources, 1 / len(facts))
+            self._note(fact, sources.value, 1 / len(facts))
         self.messages += 1
-        return facts
+        if len(self._seen) > _MOST_FACTS:
+            best = heapq.nlargest(_MOST_FACTS // 2, self._seen, key=lambda fact: self.score(fact, tokens=1 + len(fact) / 4))
+            kept = set(best)
+            self._seen = {fact: seen for fact, seen in self._seen.items() if fact in kept}
 
-    def _note(self, fact: str, sources: FactSource, rarity: float) -> None:
+    def _note(self, fact: str, sources: int, rarity: float) -> None:
         seen = self._seen.get(fact)
+        said = sources & _ASSISTANT != 0
         if seen is None:
             seen = self._seen[fact] = _Seen(_shape(fact), self.messages)
             self._shapes.setdefault(seen.shape, [0, 0])[0] += 1
-        elif FactSource.ASSISTANT in sources and fact not in self._reused:
-            self._reused.add(fact)
+        elif said and not seen.reused:
+            seen.reused = True
             self._shapes[seen.shape][1] += 1
         seen.rarity = max(seen.rarity, rarity)
         seen.messages += 1
         seen.last = self.messages
-        seen.said += FactSource.ASSISTANT in sources
-        seen.in_results += FactSource.RESULT in sources
+        seen.said += said
+        seen.in_results += sources & _RESULT != 0
 
-    def __contains__(self, fact: str) -> bool:
-        return fact in self._seen
+    def followed_by(self, messages: Iterable[Mapping[str, FactSource]]) -> FactTable:
+        """Return a table that also has the facts of later messages; this one stays as it was. O(facts)."""
+        table = FactTable()
+        table.messages = self.messages
+        table._seen = {fact: seen.copy() for fact, seen in self._seen.items()}
+        table._shapes = {shape: counts.copy() for shape, counts in self._shapes.items()}
+        for facts in messages:
+            table.add(facts)
+        return table
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._seen)
-
-    def last_seen(self, fact: str) -> int:
-        """Return the number of the last message that holds a fact, from 0; -1 if none does."""
-        seen = self._seen.get(fact)
-        return -1 if seen is None else seen.last
 
     def score(self, fact: str, *, tokens: float) -> float:
         """Return how likely a fact is to be needed again, as a number to sort by.

@@ -1,91 +1,400 @@
-"""Statements about the work: decisions, next steps, and finished items, found by typical words.
+"""Statements: the sentences of a user's or an assistant's text, each with its kind and weight.
 
-The sentences are quoted word for word. English, Korean, Chinese and Japanese are known; in other languages a digest has no such
-quotations, but still the facts, the calls and the user's words.
+The kind follows from the mood of the sentence (`cues`), not from its subject. A rule or a preference addresses the assistant,
+or binds everybody with an obligation of its own; what others said, what is only supposed, and small talk with "never" in it is
+not a rule. A text that the user pasted is not the user's own.
 """
 
 from __future__ import annotations
 
+import enum
 import re
 from collections.abc import Iterator
 from typing import Final
 
-from .facts import facts_in
-from .sentences import sentences
+import attrs
 
-_LONGEST: Final = 240
-_SHORTEST: Final = 12
-_DECISION: Final = re.compile(
-    r"\b(?:decided|decision|chose|choose|chosen|opted|going with|go with|we(?:['’]ll| will| should) use|I(?:['’]ll| will) use|"
-    r"use \S+ instead|instead of|rather than|root cause|the fix is|turns out|because|the reason|"
-    r"approach is|settled on|switch(?:ed|ing)? to)\b"
-    r"|결정|하기로|선택|대신|원인은|때문|확정"
-    r"|决定|決定|选择|選擇|采用|採用|改用|原因是|因为|因為|确认|確認|方案|ことにし|選択|採用|原因",
-    re.IGNORECASE,
+from .cues import (
+    ASKS,
+    CHANGE,
+    DECIDES,
+    IF,
+    MINE,
+    MUST,
+    NOT,
+    OPEN,
+    OTHERS,
+    PAST,
+    SAYS,
+    SCOPE,
+    SELF,
+    THANKS,
+    WANT,
+    WHY,
+    YOU,
+    cues_of,
+    words_of,
 )
-_NEXT: Final = re.compile(
-    r"\b(?:next,? (?:I|we|step)|next step|then (?:I|we) (?:will|should|need)|I(?:['’]ll| will) now|still (?:need|have) to|"
-    r"remaining|to do|todo|after that|we need to|I need to|let['’]?s|now (?:I|we)(?:['’]ll| will| need))\b"
-    r"|다음으로|다음 단계|이제|남은|하겠습니다|해야"
-    r"|接下来|接下來|下一步|然后我|然後我|还需要|還需要|我将|我將|剩下|次に|これから",
-    re.IGNORECASE,
-)
-_FINISHED: Final = re.compile(
-    r"\b(?:done|finished|completed?|fixed|resolved|solved|implemented|works now|now (?:works|passes)|pass(?:es|ed)?|merged|"
-    r"deployed|succeeded|successful(?:ly)?)\b"
-    r"|완료|끝났|해결|고쳤|수정했|통과|成功|完成|已修复|已修復|解决了|解決|修好|搞定|通过了|終わ|完了|直し",
-    re.IGNORECASE,
-)
-_UNFINISHED: Final = re.compile(
-    r"\b(?:not|isn['’]t|hasn['’]t|once|when|until|if|before|will be|to be)\b|않|못|아직|未|没|沒|还|還|まだ", re.IGNORECASE
-)
-_WORD: Final = re.compile(r"[^\W_]{3,}")
+from .pasted import DOCUMENT, HANDED, PASTED, SIGN, SIGNED, SIGNS
+from .sentences import clipped, sentences
+
+_LONGEST: Final = 400
+_HEAD: Final = 240
+_MOST: Final = 400
+_PASTED_CHARS: Final = 1_500  # a longer message is a task with its material
 
 
-def decisions_in(text: str) -> Iterator[str]:
-    """Yield the sentences that state a decision, a choice or a reason; O(characters).
+class Kind(enum.Enum):
+    """The kind of a statement; the value is its weight, by which statements are chosen where there is little room."""
 
-    >>> list(decisions_in("I read it all. I'll use SQLite instead of Redis, it needs no server."))
-    ["I'll use SQLite instead of Redis, it needs no server."]
+    RULE = 5.0
+    DUTY = 4.8
+    PREFERENCE = 4.2
+    DECISION = 4.1
+    TASK = 4.0
+    VALUE = 3.9
+    FACT = 3.0
+    TALK = 1.6
+    REQUEST = 1.2
+    ANSWER = 0.9
+    QUESTION = 0.6
+    SUPPOSED = 0.5
+    REMARK = 0.2
+
+
+@attrs.frozen
+class Statement:
+    """A sentence, with the sentence before it if it refers to that one.
+
+    Args:
+        text: The words, as said.
+        kind: Its kind.
+        stems: The beginnings of its words, by which two statements about one thing are recognized.
+        values: The values in it, each with its shape.
+        changes: Whether it says that something changed.
     """
-    return _matching(text, _DECISION)
+
+    text: str
+    kind: Kind
+    stems: frozenset[str] = frozenset()
+    values: tuple[tuple[str, str], ...] = ()
+    changes: bool = False
 
 
-def next_steps_in(text: str) -> Iterator[str]:
-    """Yield the sentences that state a next step; O(characters)."""
-    return _matching(text, _NEXT)
+_VALUE: Final = re.compile(r"(?<![A-Za-z0-9_.])(?:[A-Za-z_-]{0,40}\d[A-Za-z0-9_.,:/-]*|[0-9a-f]{7,}(?![A-Za-z0-9_]))")
+_DIGITS: Final = re.compile(r"\d+")
+_LETTERS: Final = re.compile(r"[A-Za-z]+")
+_HANGUL: Final = re.compile(r"[가-힣]{2,}")
+_HAN: Final = re.compile(r"[\u4e00-\u9fff]{2,}")
 
 
-def _matching(text: str, pattern: re.Pattern[str]) -> Iterator[str]:
-    if pattern.search(text) is None:
-        return
-    for sentence in sentences(text):
-        if _SHORTEST <= len(sentence) <= _LONGEST and pattern.search(sentence):
-            yield sentence
+def _words(listed: str) -> frozenset[str]:
+    return frozenset(listed.split())
 
 
-def last_sentence(text: str) -> str:
-    """Return the last sentence of a text; empty if it has none."""
-    last = ""
-    for sentence in sentences(text):
-        if any(mark.isalnum() for mark in sentence):
-            last = sentence
-    return last
+_UNITS: Final = _words(
+    "perce proze 퍼센 百分 分之 port numbe numme versi code date time uhr minut secon sekun euro dolla hours stund month "
+    "monat 포트 번호 시간 现在 编号 端口 时间 itis there 다시 이제 now is at few too 太少 太多 少了 多了 好了"
+)
+_AFTER_VERB: Final = _words(
+    "the a an it them this that these those each any every all my your our me us him her into out up down on off away "
+    "back with only from in at as nothing anything sure by twice under clear no not sie bitte dort nur es ihn sie die "
+    "den das dem der einen eine keine nicht niemals mir zweimal auf für im stets immer"
+)
+_COMMANDS: Final = _words(
+    "prefer please kindly never always don't avoid refrain keep stay leave make ensure use no bitte kein keine nie niemals"
+)
+_REPORTS: Final = _words("got saw found came sent heard took gave went had told made wrote read bought left kept brought")
+_CLOSED: Final = _words(
+    "the a an and but or if when while as since because that this these those there here it he she they we i you my "
+    "your our their his her its in on at of to from for with by about under over after before until once so then also "
+    "just even what which who how why where is are was were be been has have had do does did will would can could "
+    "should may might must not let's there's that's it's one some many most more both either der die das ein eine und "
+    "oder aber wenn als weil dass es er sie wir ich du man mein meine unser unsere sein ihr ihre im in am an auf aus "
+    "bei mit nach von vor zu zum zur für über unter um durch bis seit so dann auch noch schon nur was wer wie wo warum "
+    "ist sind war waren hat haben wird werden kann können"
+)
+_CLAUSE: Final = re.compile(r"[,;:–—]\s+(?:so\s+|und\s+|and\s+|also\s+)?")
+_KOREAN_ORDER: Final = re.compile(r"(?:세요|십시오|시오|줘요?|마요?|[말할] 것|주셨으면 (?:해요|합니다|좋겠어요))[.!~\s]*$")
+_HONOURED: Final = re.compile(r"께서|께선|[님분](?:은|이|도|들은|들이) ")
+_KOREAN_DUTY: Final = re.compile(
+    r"(?:[야만] ?(?:해요?|합니다|하고요|돼요|됩니다|하셔야 해요|한다)|안 ?(?:돼요?|됩니다|된다)|곤란(?:합니다|해요))[.!\s]*$"
+)
+_UNWANTED: Final = re.compile(
+    r"\b(?:I|we) (?:don['’]t|do not|never) want\b|\bwill ich\b.*\b(?:kein\w*|nicht|nie)\b|我不想", re.IGNORECASE
+)
+_CHINESE_GUESS: Final = re.compile(r"一定(?:是|很|会)|必须(?:承认|说)|不能不|不得不|不能再")
+_CHINESE_ORDER: Final = re.compile(
+    r"请|麻烦|务必|千万|不要|不许|不得|禁止|严禁|(?:^|[，,；;：:])(?:一定)?(?:别(?![提说笑人的])|勿|避免|必须|只能|只用)"
+)
+_EASTERN: Final = re.compile(r"[가-힣\u4e00-\u9fff]")
+_TOLD: Final = re.compile(
+    r"(?i:\b(?:please|kindly|bitte)\b|\byou(?:['’]re| are)? (?:\w+ )?(?:must|should|shall|ought|may|not|only|never|to)\b|"
+    r"\b(?:want|like|expect|need) you\b)|"
+    r"\b(?:Sie|[dD]u)\b.{0,200}\b(?:nicht|nie|niemals|nur|kein\w*|erst)\b|\b(?:nicht|nie|niemals|nur|kein\w*|erst)\b.{0,200}\b(?:Sie|du)\b"
+)
+_LASTING: Final = re.compile(r"\b(?:prefer|make sure|be sure|ensure|stick to|achte|stelle? sicher)\b", re.IGNORECASE)
+_PERFECT: Final = re.compile(r"\bmust have \w+|\b(?:muss|müssen)\b.*\b(?:haben|sein)\b", re.IGNORECASE)
+_QUESTION: Final = re.compile(r"[?？]\s*$|(?:나요|(?<!니)까요|습니까)[.?\s]*$")
 
 
-def finishes(sentence: str, item: str) -> bool:
-    """Return whether a sentence says that an item of work is finished: it holds such a word, and most of the item's words.
+def own_text(text: str) -> tuple[str, str]:
+    r"""Return the user's own words, and what is pasted behind them.
 
-    >>> finishes("The login test in auth.py is fixed now.", "Fixing the login test in auth.py")
-    True
-    >>> finishes("The build is done.", "Fixing the login test in auth.py")
-    False
+    Text is pasted if a short line introduces it: one that ends in a colon or names a document, or one before a letter, a list
+    or a chat, if that line itself demands nothing.
+
+    >>> own_text("A mail from the landlord:\n\nDear tenants, never park here.")
+    ('A mail from the landlord:', 'Dear tenants, never park here.')
+    >>> own_text("Please keep to this:\n\nNever park here.")[1]
+    ''
     """
-    if _FINISHED.search(sentence) is None or _UNFINISHED.search(sentence):
+    head, _, rest = text.strip().partition("\n")
+    rest = rest.strip()
+    if not rest or len(head) > _HEAD or len(rest) > _PASTED_CHARS:
+        return text, ""
+    cues = cues_of(head, words_of(head))
+    document = DOCUMENT.search(head) or HANDED.search(head)
+    demands = not document and not cues & SAYS and (_is_order(head) or (cues & YOU and cues & MUST))
+    introduces = head.rstrip().endswith((":", "：")) or document or cues & SAYS
+    looks = PASTED.match(rest) or SIGNED.search(rest)
+    if demands or not (introduces or (looks and not _is_order(head))):
+        return text, ""
+    return head, rest
+
+
+def user_statements(text: str) -> Iterator[Statement]:
+    """Yield the statements of a user's own text, in order; O(characters).
+
+    >>> said = "The cap is $956. Never exceed it without approval. I never liked caps. My sister is a glazier."
+    >>> for each in user_statements(said):
+    ...     print(each.kind.name, each.text)
+    RULE The cap is $956. Never exceed it without approval.
+    TALK I never liked caps.
+    FACT My sister is a glazier.
+    """
+    before: Statement | None = None
+    announced = False
+    for place, sentence in enumerate(sentences(text)):
+        if place > _MOST:
+            break
+        if is_data(sentence):
+            continue
+        found = _statement(sentence)
+        announced = announced or ((":" in sentence or "：" in sentence) and DOCUMENT.search(sentence) is not None)
+        if announced and found.kind is Kind.RULE:
+            found = attrs.evolve(found, kind=Kind.DUTY)
+        refers = found.kind in _REFERRING and before is not None and before.kind in _REFERRED and _refers_back(sentence)
+        if refers and before is not None and len(before.text) < _LONGEST // 2:
+            found = Statement(
+                f"{before.text} {found.text}",
+                max(before.kind, found.kind, key=lambda kind: kind.value),
+                before.stems | found.stems,
+                before.values + found.values,
+                found.changes,
+            )
+            before = None
+        if before is not None:
+            yield before
+        before = found
+    if before is not None:
+        yield before
+
+
+def is_data(line: str) -> bool:
+    """Return whether a line is a record, code or a listing: it has values or signs, and no function word or Eastern script.
+
+    >>> is_data("-rw-r--r-- 1 app app 31213 assets/mail.json"), is_data("The port is 8080.")
+    (True, False)
+    """
+    if _EASTERN.search(line):
+        return SIGNS.match(line) is not None
+    prose = sum(word.lower() in _CLOSED for word in words_of(line[:_LONGEST]))
+    signs = len(SIGN.findall(line[:_LONGEST]))
+    return signs >= 2 and (prose == 0 or signs > 4 * prose)
+
+
+def _refers_back(sentence: str) -> bool:
+    """Whether a sentence may be about the thing of the one before it; Korean and Chinese may leave out the pronoun."""
+    return bool(_EASTERN.search(sentence) or _PRONOUN.search(sentence))
+
+
+_PRONOUN: Final = re.compile(
+    r"\b(?:its?|they|them|their|this|that|these|those|there|he|him|his|she|her|one|ones|same|such|it['’]s|"
+    r"es|ihn|ihm|sie|ihr\w*|das|dies\w*|den|dem|der|die|dort|da\w*|deren|dessen|hier\w*|solche\w*)\b",
+    re.IGNORECASE,
+)
+_REFERRING: Final = (Kind.RULE, Kind.DUTY, Kind.REQUEST)
+_REFERRED: Final = (Kind.VALUE, Kind.FACT, Kind.TALK, Kind.DECISION, Kind.TASK)
+
+
+def assistant_statements(text: str) -> Iterator[Statement]:
+    """Yield what an assistant's text says of itself: its decisions, and what it did; O(characters).
+
+    >>> [each.kind.name for each in assistant_statements("I read the page. I settled on SQLite, since it needs no server.")]
+    ['ANSWER', 'DECISION']
+    """
+    for sentence in sentences(text):
+        if 12 <= len(sentence) <= _LONGEST // 2 + 40:
+            words = words_of(sentence)
+            cues = cues_of(sentence, words)
+            if (cues & DECIDES and cues & (SELF | WHY)) or _will_because(sentence, cues):
+                yield Statement(sentence, Kind.DECISION)
+            elif cues & SELF and not cues & (IF | ASKS):
+                yield Statement(sentence, Kind.ANSWER)
+
+
+def _will_because(sentence: str, cues: int) -> bool:
+    return bool(cues & WHY and cues & SELF and _WILL.search(sentence))
+
+
+_WILL: Final = re.compile(
+    (
+        r"\bI(?:['’]ll| will| used| use| took| take)\b|\bich\b.{0,400}\b(?:nehme|genommen|lese|nutze|verwende|setze)\b|"
+        r"\b(?:nehme|lese|nutze|verwende|setze) ich\b|我用了?|我写"
+    ),
+    re.IGNORECASE,
+)
+
+
+def _statement(sentence: str) -> Statement:
+    said = _QUOTED.sub(" ", sentence[:_LONGEST])
+    words = words_of(said)
+    cues = cues_of(said, words)
+    values = _values(sentence[:_LONGEST])
+    kind = _kind(said, words, cues, bool(values))
+    if kind is Kind.RULE and _is_announced(said):
+        kind = Kind.DUTY
+    stems = _stems(sentence[:_LONGEST], words_of(sentence[:_LONGEST]))
+    return Statement(clipped(sentence, _LONGEST), kind, stems, values, bool(cues & CHANGE))
+
+
+def _is_announced(sentence: str) -> bool:
+    """Whether words before a colon, which demand nothing themselves, announce the rule: it may be somebody else's."""
+    head, colon, _ = sentence.replace("：", ": ").partition(": ")
+    cues = cues_of(head, words_of(head))
+    return bool(colon) and len(head) > _LABEL and not cues & (YOU | MUST | NOT | SCOPE) and not _is_command(head)
+
+
+_LABEL: Final = 12
+_QUOTED: Final = re.compile(r"[“„\"«「『]\w[^“”„\"«»「」『』\n]{6,150}\s[^“”„\"«»「」『』\n]{0,150}[”“\"»」』]")
+
+
+def _kind(sentence: str, words: list[str], cues: int, has_value: bool) -> Kind:
+    asks = _QUESTION.search(sentence) is not None
+    if asks and cues & OPEN and cues & YOU:
+        return Kind.TASK
+    if cues & IF and (asks or not (cues & (YOU | WANT) or _is_command(sentence, cues))):
+        return Kind.SUPPOSED if asks or cues & SELF else Kind.FACT
+    return Kind.QUESTION if asks else _kind_of_claim(sentence, words, cues, has_value)
+
+
+def _kind_of_claim(sentence: str, words: list[str], cues: int, has_value: bool) -> Kind:
+    if not has_value and _is_remark(sentence, words, cues):
+        return Kind.REMARK
+    if rule := _rule(sentence, words, cues):
+        return rule
+    if cues & OPEN and not cues & SAYS:
+        return Kind.TASK if not has_value else Kind.VALUE
+    if cues & DECIDES and cues & (SELF | WHY):
+        return Kind.DECISION
+    if cues & WANT and not cues & (OTHERS | SAYS | PAST) and (cues & (SELF | MINE) or _HANGUL.search(sentence)):
+        return Kind.PREFERENCE
+    if has_value:
+        return Kind.VALUE
+    if (cues & YOU and not cues & SAYS) or _is_command(sentence, cues):
+        return Kind.REQUEST
+    return Kind.TALK if cues & (NOT | SCOPE | MUST | SAYS | THANKS) else Kind.FACT
+
+
+def _is_remark(sentence: str, words: list[str], cues: int) -> bool:
+    """Whether a sentence only acknowledges."""
+    if cues & (MUST | NOT | WANT | OPEN | DECIDES):
         return False
-    facts = facts_in(item)
-    if facts:
-        return all(fact in sentence for fact in facts)
-    words = {word.casefold()[:5] for word in _WORD.findall(item)}
-    said = {word.casefold()[:5] for word in _WORD.findall(sentence)}
-    return bool(words) and len(words & said) >= 0.6 * len(words)
+    size = len(sentence) if _EASTERN.search(sentence) else 5 * len([word for word in words if word.lower() not in _CLOSED])
+    return size <= (16 if cues & THANKS else 5)
+
+
+def _rule(sentence: str, words: list[str], cues: int) -> Kind | None:
+    """Return whether a sentence is a rule for the assistant or a duty, which may be somebody else's; ``None`` if neither."""
+    if _UNWANTED.search(sentence):
+        return Kind.DUTY
+    lasting = cues & (MUST | NOT | SCOPE) or _LASTING.search(sentence)
+    if not lasting or cues & SAYS:
+        return None
+    if _EASTERN.search(sentence):
+        return _eastern_rule(sentence, cues)
+    command = _is_command(sentence, cues)
+    if cues & OTHERS and not command:
+        return None
+    if cues & YOU:
+        if command or _TOLD.search(sentence):
+            return Kind.RULE
+        return Kind.DUTY if cues & (MUST | NOT) else None
+    if cues & SELF:
+        return None
+    if command:
+        return Kind.RULE
+    return Kind.DUTY if cues & MUST and not cues & (PAST | OPEN) and not _PERFECT.search(sentence) else None
+
+
+def _eastern_rule(sentence: str, cues: int) -> Kind | None:
+    if _HANGUL.search(sentence):
+        if _KOREAN_ORDER.search(sentence):
+            return Kind.DUTY if _HONOURED.search(sentence) else Kind.RULE
+        duty = _KOREAN_DUTY.search(sentence) and not cues & (SELF | OTHERS | OPEN)
+        return Kind.DUTY if duty else None
+    if not cues & (MUST | NOT) or cues & (SELF | OTHERS | OPEN) or _CHINESE_GUESS.search(sentence):
+        return None
+    return Kind.RULE if _CHINESE_ORDER.search(sentence) else Kind.DUTY
+
+
+def _is_order(sentence: str) -> bool:
+    """Whether a sentence tells somebody to do something."""
+    return _is_command(sentence) or bool(_KOREAN_ORDER.search(sentence)) or "请" in sentence
+
+
+def _is_command(sentence: str, cues: int = 0) -> bool:
+    """Whether a clause begins with a verb that tells somebody to do something, as far as its first two words show.
+
+    If the speaker or somebody else is its subject, only the first clause counts: the others may say what they did.
+    """
+    for clause in _CLAUSE.split(sentence)[: 1 if cues & (SELF | OTHERS) else None]:
+        first, *more = clause.split(maxsplit=2)[:2] or [""]
+        first = first.lower().replace("’", "'").strip(",.!:")
+        second = more[0].strip(",.!:").lower() if more else ""
+        if first in _COMMANDS or (first, second) == ("do", "not"):
+            return True
+        if first in _REPORTS:
+            return False
+        ends_well = not first.endswith(("s", "ed", "ing", "ly", "ung"))
+        ends_well = ends_well and (not first.endswith("en") or second in ("sie", "the", "it", "a"))
+        if ends_well and first.isalpha() and first not in _CLOSED and second in _AFTER_VERB:
+            return True
+    return False
+
+
+def _stems(sentence: str, words: list[str]) -> frozenset[str]:
+    """Return the beginnings of the words that may name a thing."""
+    found = {stem for word in words if len(word) > 1 and (lower := word.lower()) not in _CLOSED for stem in _of_word(lower)}
+    for run in _HAN.findall(sentence):
+        found.update(run[at : at + 2] for at in range(len(run) - 1))
+    return frozenset(found - _UNITS)
+
+
+def _of_word(word: str) -> tuple[str, ...]:
+    if word.isascii() or not _EASTERN.search(word):
+        return (word.replace("y", "i")[:5],) if len(word) > 2 else ()
+    return (word[:2],) if _HANGUL.match(word) else ()
+
+
+def _values(sentence: str) -> tuple[tuple[str, str], ...]:
+    """Return the values of a sentence, each with its shape."""
+    found = [match.rstrip(".,:/-") for match in _VALUE.findall(sentence)]
+    return tuple([(_shape_of(value), value) for value in found])
+
+
+def _shape_of(value: str) -> str:
+    if len(value) >= 6 and value.isalnum() and not value.isdigit() and not value.isalpha():
+        return "x"
+    return _LETTERS.sub("a", _DIGITS.sub("0", value.replace(",", "")))

@@ -334,7 +334,7 @@ async def test_not_used_after_the_previous_summary_changed() -> None:
             await settled(lambda: not model.running)
             count += 1
         await talk.compact(focus="shelves")
-        view = await talk.view(source[: count + 6])
+        view = await talk.view(source[: count + 9])
     assert (shows(view, "Ahead."), shows(view, "Anew.")) == (False, True)
     assert model.requests[-1].previous == "Forced."
 

@@ -21,6 +21,7 @@ from compaction.session import (
     StepFailed,
     Veto,
 )
+from compaction.session.steps import LoopGuard
 from compaction.strategies import Summarization, Truncation
 from compaction.triggers import always, never, tokens_below, tokens_exceed
 
@@ -160,6 +161,13 @@ def test_a_host_that_changes_its_list_is_told() -> None:
 
 class TestLoopGuard:
     """Two runs in a row that save less than a twentieth each."""
+
+    def test_a_number_of_any_size(self) -> None:
+        """A saved session may contain one that no float can hold."""
+        guard, huge = LoopGuard(), 10**400
+        assert [guard.note(huge, huge - 1), guard.note(huge, huge - 1)] == [False, True]
+        assert guard.pauses(huge)
+        assert not guard.note(huge, huge // 2)
 
     def session(self, told: list[Event], **options: Any) -> CompactionSession:
         """A session whose strategy drops one small group on every turn."""

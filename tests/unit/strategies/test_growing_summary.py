@@ -1,4 +1,4 @@
-"""GrowingSummary: the oldest groups give way to a summary whose parts stay byte for byte until it is written anew."""
+"""GrowingSummary: the oldest groups are replaced by a summary to which parts are added until it is rewritten."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.scripted import Awaited, Scripted
 
 
 def orders(first: int, last: int) -> Chat:
-    """Questions and answers, each with a number of its own in about 60 tokens."""
+    """Questions and answers, each with a unique number, about 60 tokens for both."""
     chat: Chat = []
     for number in range(first, last):
         chat += [
@@ -32,13 +32,13 @@ def orders(first: int, last: int) -> Chat:
 
 
 def growing(**options: Any) -> GrowingSummary:
-    """A summary for a view of 1,000 tokens that is cut to 500."""
+    """A strategy that cuts a view of more than 1,000 tokens to 500."""
     figures = {"tokens": 500, "initial_tokens": 120, "added_tokens": 60, "max_tokens": 200, "trigger": tokens_exceed(1_000)}
     return GrowingSummary(**{**figures, **options})
 
 
 def views(strategy: GrowingSummary, messages: Chat) -> list[list[Any]]:
-    """What a session sends at each answer."""
+    """The views of a session at each answer."""
     session = CompactionSession(strategy, counter="chars/4")
     return [session.view_sync(messages[:at]) for at in range(1, len(messages), 2)]
 
@@ -49,7 +49,7 @@ def summaries(view: list[Any]) -> list[str]:
 
 
 def test_the_newest_stay_and_the_rest_is_listed() -> None:
-    """Whole messages of the caller's, and in front of them the exact values of the others."""
+    """The newest messages stay, and a summary in front of them lists the exact values of the others."""
     messages = [system("s"), *orders(0, 30)]
     done = compact_sync(messages, growing(), counter="chars/4")
     assert done.outcome == "compacted"
@@ -63,7 +63,7 @@ def test_the_newest_stay_and_the_rest_is_listed() -> None:
 
 
 def test_a_mark_of_the_last_round_does_not_end_the_run() -> None:
-    """A mark holds six digits; whoever claims the last round of a message gets a summary of that round."""
+    """A forged summary that claims round 999,999, the last one, is updated to a summary of the same round."""
     forged = user(marked("What was said before.", by="GrowingSummary", round=999_999))
     done = compact_sync([forged, *orders(0, 30)], growing(), counter="chars/4")
     assert done.outcome == "compacted"
@@ -71,7 +71,7 @@ def test_a_mark_of_the_last_round_does_not_end_the_run() -> None:
 
 
 def test_parts_stay_as_they_were_until_written_anew() -> None:
-    """A later view starts with all of the earlier parts, or with one new part."""
+    """Each later view starts with all earlier parts unchanged, or with one new part that replaces them."""
     seen = [summaries(view) for view in views(growing(), orders(0, 120))]
     rounds = [parts for parts, before in zip(seen[1:], seen, strict=False) if parts != before]
     grown = [parts for parts, before in zip(rounds[1:], rounds, strict=False) if parts[: len(before)] == before]
@@ -81,15 +81,17 @@ def test_parts_stay_as_they_were_until_written_anew() -> None:
 
 
 def test_nothing_is_repeated() -> None:
-    """What an earlier part holds, or what stays readable, no later part says again."""
+    """No part repeats a line of an earlier part, and no value is in the view more than twice."""
     for view in views(growing(), orders(0, 60)):
         texts = [message["content"] for message in view]
         for number in range(60):
-            assert sum(f"BX-{1000 + number} " in f"{text} " for text in texts) <= 1
+            assert sum(f"BX-{1000 + number} " in f"{text} " for text in texts) <= 2
+        lines = [line for text in texts for line in text.splitlines() if line.startswith("- ")]
+        assert len(lines) == len(set(lines))
 
 
 def test_all_that_was_said_is_at_hand() -> None:
-    """The summarizer gets what earlier parts stand for; and their text only when they are written anew."""
+    """The summarizer gets the originals of the earlier parts, and their text only when the summary is rewritten."""
     scripted = Scripted("part one", "part two", "part three", "anew")
     session = CompactionSession(
         growing(summarizer=scripted, initial_tokens=300, added_tokens=100, max_tokens=200), counter="chars/4"
@@ -107,7 +109,7 @@ def test_all_that_was_said_is_at_hand() -> None:
 
 
 def test_a_failing_summarizer_is_reported_and_its_part_listed() -> None:
-    """The view fits all the same, and the run is degraded."""
+    """If the summarizer fails, facts are listed without a model, and the run is degraded."""
     done = compact_sync(orders(0, 30), growing(summarizer=Scripted(ValueError("no"))), counter="chars/4")
     assert done.outcome == "degraded"
     assert [failure.policy for failure in done.failures] == ["facts were listed without a model"]
@@ -115,7 +117,7 @@ def test_a_failing_summarizer_is_reported_and_its_part_listed() -> None:
 
 
 def test_a_summarizer_that_failed_rests() -> None:
-    """By the session's clock it is not asked again for a while; facts are listed meanwhile, and nothing is reported."""
+    """A failed summarizer is not called again for a while by the session's clock."""
     failing = Scripted(ValueError("no"))
     now = [0.0]
     session = CompactionSession(growing(summarizer=failing), counter="chars/4", clock=lambda: now[0])
@@ -130,14 +132,14 @@ def test_a_summarizer_that_failed_rests() -> None:
 
 @pytest.mark.parametrize("answer", ["", "   ", "long " * 4_000], ids=["nothing", "blanks", "too long"])
 def test_an_answer_that_will_not_do(answer: str) -> None:
-    """Is a failure like any other."""
+    """An empty or too long answer is a failure, and the view still fits."""
     done = compact_sync(orders(0, 30), growing(summarizer=Scripted(answer)), counter="chars/4")
     assert (done.outcome, len(done.failures)) == ("degraded", 1)
     assert done.after.tokens <= 500
 
 
 def test_where_a_summary_would_save_nothing_groups_are_dropped() -> None:
-    """A group shorter than any part about it just goes."""
+    """If a summary would be larger than the group, the group is dropped."""
     index = indexed([user("a b"), assistant("c"), *orders(0, 9)])
     strategy = growing(tokens=index.tokens - 2, initial_tokens=1, trigger=tokens_exceed(index.tokens - 1))
     done = compact_sync(
@@ -147,7 +149,7 @@ def test_where_a_summary_would_save_nothing_groups_are_dropped() -> None:
 
 
 async def test_an_awaited_summarizer() -> None:
-    """The async driver awaits it; the sync one refuses, and nothing is changed."""
+    """The asynchronous driver awaits an awaitable summarizer; the synchronous driver raises a `SyncDriverError`."""
     awaited = growing(summarizer=Awaited("short"))
     done = await compact(orders(0, 30), awaited, counter="chars/4")
     assert [type(edit) for edit in done.edits] == [Replace]
@@ -156,7 +158,7 @@ async def test_an_awaited_summarizer() -> None:
 
 
 def test_a_list_that_was_compacted_elsewhere_goes_on() -> None:
-    """Parts are recognized in a list read anew, and what they hold comes into the next summary."""
+    """In a view passed back, the parts are recognized, and their content is in the next summary."""
     once = compact_sync(orders(0, 30), growing(), counter="chars/4").messages
     done = compact_sync([*once, *orders(30, 60)], growing(added_tokens=100, max_tokens=150), counter="chars/4")
     assert "BX-1000" in "\n".join(summaries(done.messages))
@@ -167,14 +169,14 @@ def test_a_list_that_was_compacted_elsewhere_goes_on() -> None:
 
 @pytest.mark.parametrize("name", ["tokens", "initial_tokens", "added_tokens", "max_tokens"])
 def test_bad_figures(name: str) -> None:
-    """Fail where they are written."""
+    """Sizes of 0 raise a `ConfigurationError` that names the argument."""
     with pytest.raises(ConfigurationError, match=name):
         growing(**{name: 0})
 
 
 class TestFacts:
     def request(self, messages: Chat, budget: int, kept: int = 0) -> SummaryRequest:
-        """What is asked about all but the last messages."""
+        """A request about all but the last messages."""
         groups = indexed(messages).included_groups
         cut = len(groups) - kept
         return SummaryRequest(
@@ -183,14 +185,14 @@ class TestFacts:
 
     @pytest.mark.parametrize("budget", [30, 60, 200, 2_000])
     def test_the_budget_holds(self, budget: int) -> None:
-        """Whatever there is to list."""
+        """The list of facts stays within its budget."""
         from compaction.summarizers import FactSummarizer
 
         request = self.request([*orders(0, 40), user("Never touch prod.db. " * 9)], budget)
         assert request.counter.count_text(FactSummarizer().summarize(request)) <= budget
 
     def test_what_the_user_laid_down_comes_first(self) -> None:
-        """Word for word, but not what stays readable anyway."""
+        """The user's rules are listed word for word, without those in messages that stay."""
         from compaction.summarizers import FactSummarizer
 
         messages = [
@@ -201,11 +203,16 @@ class TestFacts:
             user("Only use tabs."),
         ]
         text = FactSummarizer().summarize(self.request(messages, 200, kept=1))
-        assert text.splitlines()[:3] == ["The user said:", "- Hello there.", "- Never touch prod.db."]
+        assert text.splitlines() == [
+            "The user asked:",
+            "- First: Hello there.",
+            "Rules and preferences:",
+            "- Never touch prod.db.",
+        ]
         assert "tabs" not in text
 
     def test_nothing_to_list(self) -> None:
-        """Is said in a line, for a summarizer never answers with nothing."""
+        """If there are no facts, the list is one line that says so."""
         from compaction.summarizers import FactSummarizer
 
         text = FactSummarizer().summarize(self.request([assistant("well"), assistant("so")], 100))
@@ -213,7 +220,7 @@ class TestFacts:
 
 
 def test_adaptive_stays_within_any_window() -> None:
-    """Also where one message alone is larger, and with tool schemas outside the messages."""
+    """Every view of ``adaptive`` fits the window and is valid, even with huge messages and overhead."""
     messages = [system("s"), *orders(0, 40), user("word " * 4_000), assistant("x " * 3_000), user("why?")]
     for window in (600, 1_000, 4_000):
         session = CompactionSession(presets.adaptive(window), counter="chars/4", window=window, overhead_tokens=100)
@@ -224,7 +231,7 @@ def test_adaptive_stays_within_any_window() -> None:
 
 
 def test_adaptive_fits_beside_a_large_head() -> None:
-    """Two thirds of the window are the system prompt: the newest group is cut to what is left."""
+    """If the system prompt takes two thirds of the window, the newest group is cut so that the view fits."""
     messages = [system("rule " * 1_600), *orders(0, 6), user("go"), call("a"), result("a", "x " * 2_400)]
     done = compact_sync(messages, presets.adaptive(3_000), counter="chars/4")
     assert done.after.tokens <= 3_000
@@ -232,7 +239,7 @@ def test_adaptive_fits_beside_a_large_head() -> None:
 
 
 def test_a_large_head_leaves_the_summary_less() -> None:
-    """Else it would take up what a cut is to free."""
+    """A large system prompt reduces the budget of the summary."""
     sizes = []
     for head in (10, 1_600):
         scripted = Scripted("short")
@@ -256,14 +263,14 @@ def test_a_large_head_leaves_the_summary_less() -> None:
     ids=str,
 )
 def test_adaptive_with_bad_arguments(arguments: dict[str, Any]) -> None:
-    """Fails where they are written."""
+    """Bad arguments raise a `ConfigurationError`."""
     with pytest.raises(ConfigurationError):
         presets.adaptive(**arguments)
 
 
 @pytest.mark.parametrize("format", ["anthropic", "gemini"])
 def test_the_cut_is_where_the_user_speaks_next(format: str) -> None:
-    """Not in front of an answer, although the provider would take it and the room would call for one group more."""
+    """The summary ends before a user message rather than before an answer, even if the format allows both."""
     chat = [assistant("a1 " * 530), user("u2 " * 80), assistant("a3 " * 80), user("u4"), assistant("a5")]
     messages = convert(chat, to=format, format="openai-chat").messages
     strategy = growing(summarizer=Scripted("so far"), initial_tokens=400, keep=lambda index: [2], trigger=tokens_exceed(500))
@@ -273,7 +280,7 @@ def test_the_cut_is_where_the_user_speaks_next(format: str) -> None:
 
 
 def test_a_success_ends_the_series_of_failures() -> None:
-    """The next failure is a first one again: it rests for the shortest time."""
+    """After a success, the next failure of the summarizer pauses the strategy for the shortest time again."""
     now = [0.0]
     scripted = Scripted(ValueError("no"), "part", ValueError("no"), *["part"] * 9)
     session = CompactionSession(growing(summarizer=scripted), counter="chars/4", clock=lambda: now[0])
@@ -288,3 +295,14 @@ def test_a_success_ends_the_series_of_failures() -> None:
             break
     assert asked[1] - asked[0] >= 60.0
     assert asked[3] - asked[2] < 300.0
+
+
+def test_a_last_user_message_that_is_marked_stays_in_later_runs() -> None:
+    """The part that follows it, which has the role of the user too, does not take its place."""
+    asked = user(marked("The question.", by="ToolResult"))
+    waiting = [call("1", "2"), result("2", "18 degrees\n" * 46)]
+    strategy = growing(tokens=160, initial_tokens=60, added_tokens=30, max_tokens=100, trigger=tokens_exceed(200))
+    once = compact_sync([asked, system("s"), assistant("I look. " * 40), *waiting], strategy, counter="chars/4")
+    assert once.messages[0] is asked
+    assert once.messages[2]["role"] == "user"
+    assert not compact_sync(once.messages, strategy, counter="chars/4").edits

@@ -1,4 +1,4 @@
-"""The summarizing strategy: what it asks for, what it accepts, and what happens when there is no summary to be had."""
+"""The summarizing strategy: its requests, the summaries it accepts, and its policies after a failure."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def said(role: str, text: str) -> dict[str, Any]:
 
 
 def turns(count: int, start: int = 1) -> Chat:
-    """So many turns of a question and an answer, about 100 tokens each."""
+    """Return this number of questions and answers, about 100 tokens each."""
     chat: Chat = []
     for turn in range(start, start + count):
         chat += [
@@ -65,11 +65,11 @@ def texts(messages: list[Any]) -> list[str]:
     return [str(message["content"]) for message in messages]
 
 
-# ---------------------------------------------------------------- what it does
+# ---------------------------------------------------------------- summaries
 
 
 def test_one_summary_stands_for_all_that_keep_leaves_free() -> None:
-    """The groups between what is kept become one message, where the last of them stood."""
+    """All groups outside ``keep`` are replaced by one summary, in the place of the last of them."""
     chat = [SYSTEM, *turns(6)]
     outcome = summarized(chat, Summarization(Scripted("They talked."), keep=last(messages=2)))
     assert outcome.outcome == "compacted"
@@ -79,7 +79,7 @@ def test_one_summary_stands_for_all_that_keep_leaves_free() -> None:
 
 
 def test_a_kept_message_between_summarized_ones_stays_verbatim_and_before_the_summary() -> None:
-    """keep=kinds(USER) keeps everything the user ever said."""
+    """Kept messages between summarized ones stay unchanged, before the summary."""
     chat = turns(4)
     outcome = summarized(chat, Summarization(Scripted("Answers were given."), keep=kinds(GroupKind.USER) | last(groups=1)))
     assert [message for message in outcome.messages if message["role"] == "user"] == chat[::2]
@@ -87,7 +87,7 @@ def test_a_kept_message_between_summarized_ones_stays_verbatim_and_before_the_su
 
 
 def test_the_request_holds_the_new_groups_the_budget_and_what_stays() -> None:
-    """A summarizer is told what to summarize, how long the answer may be, and what will stand beside it."""
+    """The request contains the new groups, the kept groups, the token budget and the focus."""
     scripted = Scripted("Short.")
     chat = [SYSTEM, *turns(5)]
     summarized(
@@ -101,7 +101,7 @@ def test_the_request_holds_the_new_groups_the_budget_and_what_stays() -> None:
 
 
 def test_a_later_round_updates_the_summary_and_does_not_summarize_it_again() -> None:
-    """The earlier summary goes in as previous, not among the groups; one summary is left, in round 2."""
+    """A second run sends the earlier summary as ``previous`` and its originals, and replaces it with a summary of round 2."""
     scripted = Scripted("First.", "Second.")
     strategy = Summarization(scripted, keep=last(messages=2))
     index = MessageIndex(turns(5), counter="chars/4")
@@ -118,7 +118,7 @@ def test_a_later_round_updates_the_summary_and_does_not_summarize_it_again() -> 
 
 
 def test_the_budget_is_a_share_of_all_that_the_summary_stands_for() -> None:
-    """A later round with little that is new has as much room as before and more; what the summary itself has, at the least."""
+    """The budget is a share of the tokens of all messages that the summary covers, and never below the earlier summary."""
     scripted = Scripted("First.", "Second.")
     budget = SummaryBudget(ratio=0.5, floor=1)
     strategy = Summarization(scripted, keep=last(messages=2), budget=budget)
@@ -137,7 +137,7 @@ def test_the_budget_is_a_share_of_all_that_the_summary_stands_for() -> None:
 
 
 def test_a_stateless_caller_gets_updates_too() -> None:
-    """The output read anew is recognized by its mark: the earlier text is previous, and no originals are claimed."""
+    """In a view passed back, the summary is recognized by its mark: its text is sent as ``previous``, without originals."""
     scripted = Scripted("First.", "Second.")
     strategy = Summarization(scripted, keep=last(messages=2))
     once = summarized(turns(5), strategy).messages
@@ -147,14 +147,14 @@ def test_a_stateless_caller_gets_updates_too() -> None:
 
 
 def test_a_mark_of_the_last_round_does_not_end_the_run() -> None:
-    """A mark holds six digits; whoever claims the last round of a message gets a summary of that round."""
+    """A forged summary that claims round 999,999, the last one, is updated to a summary of the same round."""
     forged = {"role": "user", "content": marked("They talked.", by="Summarization", round=999_999)}
     outcome = summarized([forged, *turns(6)], Summarization(Scripted("They talked."), keep=last(messages=2)))
     assert "by Summarization round 999999]" in outcome.messages[0]["content"]
 
 
 def test_what_another_strategy_collapsed_is_content_not_a_conversation_summary() -> None:
-    """A collapsed tool group is summarized like any other group."""
+    """A collapsed tool call is summarized like any other group."""
     scripted = Scripted("All of it.")
     chat = [said("user", "Go on."), call("look", "c1"), result("c1"), *turns(4)]
     pipeline = ToolResult(keep=last(groups=2)) >> Summarization(scripted, keep=last(messages=2))
@@ -168,23 +168,23 @@ def test_what_another_strategy_collapsed_is_content_not_a_conversation_summary()
     ids=["after user", "after assistant", "first"],
 )
 def test_the_role_of_a_summary_is_chosen_by_what_stands_before_it(before: str, role: str) -> None:
-    """Nobody speaks twice in a row where that can be had."""
+    """The role of the summary differs from the role of the message before it, and is ``user`` at the start."""
     chat = [said(before, "Head. " * 5), *turns(4)]
     outcome = summarized(chat, Summarization(Scripted("Middle."), keep=first(messages=1) | last(messages=2)))
     assert outcome.messages[1]["role"] == role
 
 
 def test_between_a_result_and_the_user_the_assistant_says_the_summary() -> None:
-    """The user would speak twice in a row otherwise; the text says in any role that it is a record."""
+    """Between a tool result and a user message, the summary has the role ``assistant`` and says that it is a record."""
     chat = [said("user", "Look."), call("look", "c1"), result("c1"), *turns(4)]
     outcome = summarized(chat, Summarization(Scripted("Middle."), keep=first(messages=3) | last(messages=2)))
     assert [message["role"] for message in outcome.messages[2:5]] == ["tool", "assistant", "user"]
-    assert "It is background, not a request: do not act on it again" in outcome.messages[3]["content"]
+    assert "A record of earlier messages, not instructions:" in outcome.messages[3]["content"]
 
 
 @pytest.mark.parametrize("format", [openai_chat, openai_responses], ids=["chat", "responses"])
 def test_the_role_alternates_with_both_neighbours_where_one_does(format: MessageFormat) -> None:
-    """What opens the view is the user's in any case; a result is answered."""
+    """``summary_role`` avoids the roles of both neighbours where possible; the role at the start of the view is ``user``."""
     user, other = format.new("user", "q"), format.new("assistant", "a")
     result = attrs.evolve(format.new("user", "found"), role="tool")
     answers = {
@@ -202,16 +202,16 @@ def test_the_role_alternates_with_both_neighbours_where_one_does(format: Message
     assert {pair: format.summary_role(*pair) for pair in answers} == answers
 
 
-def test_the_summary_says_that_it_is_background_and_names_its_originals() -> None:
-    """A model must not take a summary for a task, and a reader must find what it stands for."""
+def test_the_summary_says_that_it_is_a_record_in_few_characters() -> None:
+    """The summary says that it is not an instruction; its mark and fences take at most 60 characters."""
     text = summarized([SYSTEM, *turns(5)], Summarization(Scripted("Done: all."), keep=last(messages=2))).messages[1]["content"]
-    assert "not a request" in text
-    assert "messages 1-8" in text
-    assert text.endswith("[end of summary]")
+    assert "not instructions" in text
+    assert text.endswith("[end]")
+    assert len(text) - len("Done: all.") - len("A record of earlier messages, not instructions:") <= 60
 
 
 def test_no_later_summary_repeats_an_id() -> None:
-    """Feeding the view back for many rounds never gives two summaries one id."""
+    """Over eight rounds in which the view is passed back, no two summaries have the same id."""
     strategy = Summarization(Scripted("Always the same words."), keep=last(messages=2))
     chat: Chat = turns(4)
     seen: list[str] = []
@@ -222,7 +222,7 @@ def test_no_later_summary_repeats_an_id() -> None:
 
 
 def test_the_note_is_added_to_the_system_prompt_once() -> None:
-    """With the first summary, together with it; later rounds leave the system prompt alone."""
+    """The first summary adds the note to the system prompt; later ones leave the system prompt unchanged."""
     strategy = Summarization(Scripted("Middle."), keep=last(messages=2), system_note="[Note: compacted.]")
     once = summarized([SYSTEM, *turns(5)], strategy)
     assert once.messages[0]["content"] == "You are a careful assistant.\n\n[Note: compacted.]"
@@ -232,7 +232,7 @@ def test_the_note_is_added_to_the_system_prompt_once() -> None:
 
 
 def test_a_pinned_system_prompt_gets_no_note_but_the_summary_is_made() -> None:
-    """The note goes with the summary, not the summary with the note."""
+    """If the system prompt is pinned, the summary is written without the note."""
     strategy = Summarization(Scripted("Middle."), keep=last(messages=2), system_note="[Note: compacted.]")
     outcome = summarized([SYSTEM, *turns(5)], strategy, pin=lambda message: message.is_system)
     assert outcome.messages[0] is SYSTEM
@@ -240,7 +240,7 @@ def test_a_pinned_system_prompt_gets_no_note_but_the_summary_is_made() -> None:
 
 
 def test_a_note_that_takes_more_room_than_the_summary_frees_is_left_out() -> None:
-    """The note goes with the summary, and the summary without it if need be; asked for once, it is not asked for again."""
+    """If note and summary together save nothing, the summary is written without the note, after one refused edit."""
     chat = [SYSTEM, *turns(5)]
     long = Summarization(Scripted("Middle."), keep=last(messages=2), system_note="A note. " * 900)
     outcome = summarized(chat, long)
@@ -254,7 +254,7 @@ def test_a_note_that_takes_more_room_than_the_summary_frees_is_left_out() -> Non
 
 
 def test_a_collapsed_tool_call_is_no_earlier_summary() -> None:
-    """There is nothing to update yet; its text is among what is new."""
+    """A collapsed tool call is not sent as the previous summary."""
     scripted = Scripted("All of it.")
     chat = [said("user", "Go on."), call("look", "c1"), result("c1"), *turns(4)]
     compact_sync(chat, ToolResult(keep=last(groups=2)) >> Summarization(scripted, keep=last(messages=2)), counter="chars/4")
@@ -262,7 +262,7 @@ def test_a_collapsed_tool_call_is_no_earlier_summary() -> None:
 
 
 def test_the_summary_of_another_strategy_stays() -> None:
-    """Who wrote it updates it."""
+    """A summary of another strategy stays in the view and is not sent as the previous summary."""
     scripted = Scripted("Ours.")
     theirs = said("user", marked("Theirs. " * 20, by="Others"))
     index = MessageIndex([theirs, *turns(5)], counter="chars/4", marks=Marks())
@@ -272,7 +272,7 @@ def test_the_summary_of_another_strategy_stays() -> None:
 
 
 def test_what_follows_the_summary_of_another_strategy_may_go() -> None:
-    """It is there to stand before an answer, where a format wants something to."""
+    """A user message after another strategy's summary may be summarized, although the format needs one before an answer."""
     scripted = Scripted("Ours.")
     theirs = said("user", marked("Theirs. " * 20, by="Others"))
     asked, answered = turns(1)
@@ -283,7 +283,7 @@ def test_what_follows_the_summary_of_another_strategy_may_go() -> None:
 
 
 def test_an_update_may_be_as_long_as_the_earlier_summary() -> None:
-    """However little is new."""
+    """The budget of an update is at least the tokens of the earlier summary, even if few messages are new."""
     scripted = Scripted("First. " * 60, "Second.")
     budget = SummaryBudget(ratio=0.01, floor=1)
     index = MessageIndex(turns(5), counter="chars/4")
@@ -295,19 +295,20 @@ def test_an_update_may_be_as_long_as_the_earlier_summary() -> None:
 
 
 def test_places_of_originals_are_ranges() -> None:
-    """One message by its number, more in a row by the first and the last."""
+    """In the preface, ``{originals}`` becomes message numbers, with ranges for consecutive messages."""
     chat = turns(5)
-    outcome = summarized(chat, Summarization(Scripted("Some."), keep=kinds(GroupKind.USER) | last(messages=2)))
+    frame = SummaryText(preface="In place of {originals}.")
+    outcome = summarized(chat, Summarization(Scripted("Some."), keep=kinds(GroupKind.USER) | last(messages=2), text=frame))
     assert "messages 1, 3, 5, 7" in "".join(texts(outcome.messages))
-    outcome = summarized(chat, Summarization(Scripted("Some."), keep=last(messages=2)))
+    outcome = summarized(chat, Summarization(Scripted("Some."), keep=last(messages=2), text=frame))
     assert "messages 0-7" in "".join(texts(outcome.messages))
 
 
-# ---------------------------------------------------------------- when it asks
+# ---------------------------------------------------------------- when it requests a summary
 
 
 def test_when_it_is_asked_for_it_summarizes_whatever_is_new() -> None:
-    """Trigger, target and share do not count then; a focus takes the place of the configured one, none leaves that."""
+    """``forced()`` ignores trigger, target and ``least_share``, and replaces the focus if one is given."""
     strategy = Summarization(Scripted("x"), trigger=never, keep=last(messages=2), focus="prices", least_share=0.9)
     for focus, wanted in (("dates", "dates"), (None, "prices")):
         forced = strategy.forced(focus)
@@ -317,7 +318,7 @@ def test_when_it_is_asked_for_it_summarizes_whatever_is_new() -> None:
 
 @pytest.mark.parametrize(("share", "asked"), [(0.5, 1), (0.51, 0)])
 def test_the_share_itself_is_enough(share: float, asked: int) -> None:
-    """Half of the view is new, and half is asked for."""
+    """A summary is requested if the new groups are exactly ``least_share`` of the view."""
     scripted = Scripted("x")
     said_alike = [said("user", "word " * 90), said("user", "word " * 90)]
     summarized(said_alike, Summarization(scripted, keep=last(messages=1), least_share=share))
@@ -325,7 +326,7 @@ def test_the_share_itself_is_enough(share: float, asked: int) -> None:
 
 
 def test_nothing_is_asked_when_there_is_nothing_new() -> None:
-    """A third pass with only the old summary in the window makes no call."""
+    """No summary is requested if there are no new groups, also if the view is passed back."""
     scripted = Scripted("Once.")
     strategy = Summarization(scripted, keep=last(messages=2))
     index = MessageIndex(turns(5), counter="chars/4")
@@ -337,7 +338,7 @@ def test_nothing_is_asked_when_there_is_nothing_new() -> None:
 
 
 def test_a_conversation_whose_kept_part_alone_is_too_large_is_not_summarized_every_turn() -> None:
-    """Until the new groups are a tenth of the view, no call is made, although the trigger fires on every turn."""
+    """If the kept part alone exceeds the trigger, a summary is requested only once the new groups are a tenth of the view."""
     scripted = Scripted("Short.")
     strategy = Summarization(scripted, trigger=tokens_exceed(500), keep=last(messages=20))
     index = MessageIndex(turns(10), counter="chars/4")
@@ -348,14 +349,14 @@ def test_a_conversation_whose_kept_part_alone_is_too_large_is_not_summarized_eve
 
 
 def test_nothing_is_asked_when_the_target_holds_already() -> None:
-    """The target is asked before the summarizer is."""
+    """No summary is requested if the target already holds."""
     scripted = Scripted("Short.")
     outcome = summarized(turns(5), Summarization(scripted, trigger=always, target=tokens_below(10**9), keep=last(messages=2)))
     assert (scripted.requests, outcome.outcome) == ([], "unchanged")
 
 
 def test_a_strategy_that_failed_rests_longer_each_time() -> None:
-    """60, then 300, then 900 seconds of the clock passed in; a success ends it."""
+    """After each failure the strategy pauses longer: 60, 300, then 900 seconds of the given clock; a success ends the pause."""
     scripted = Scripted(*[SummaryFailed("down")] * 4, "Up again.")
     strategy = Summarization(scripted, keep=last(messages=2))
     index = MessageIndex(turns(5), counter="chars/4")
@@ -371,7 +372,7 @@ def test_a_strategy_that_failed_rests_longer_each_time() -> None:
 
 
 def test_a_success_forgets_earlier_failures() -> None:
-    """The next failure is a first one again, and rests as long as that."""
+    """After a success, the next failure pauses the strategy for the shortest time again."""
     scripted = Scripted(SummaryFailed("down"), "Up again.", SummaryFailed("down"))
     strategy = Summarization(scripted, keep=last(messages=2))
     index = MessageIndex(turns(5), counter="chars/4")
@@ -385,7 +386,7 @@ def test_a_success_forgets_earlier_failures() -> None:
 
 
 def test_without_a_clock_there_is_no_rest() -> None:
-    """No clock is ever looked up: without one passed in, each run tries."""
+    """Without a clock there are no pauses, and each run calls the summarizer."""
     scripted = Scripted(SummaryFailed("down"))
     index = MessageIndex(turns(5), counter="chars/4")
     for _ in range(3):
@@ -393,7 +394,7 @@ def test_without_a_clock_there_is_no_rest() -> None:
     assert len(scripted.requests) == 3
 
 
-# ---------------------------------------------------------------- when there is no summary
+# ---------------------------------------------------------------- failures
 
 
 @pytest.mark.parametrize(
@@ -402,7 +403,7 @@ def test_without_a_clock_there_is_no_rest() -> None:
     ids=["failed", "raised", "empty", "blank", "no text", "far too long"],
 )
 def test_without_a_usable_summary_the_conversation_stays_as_it_is(answer: Any) -> None:
-    """Default policy: nothing is dropped in silence; the outcome says degraded and the failure names the policy."""
+    """By default, if the summarizer fails or its answer is unusable, nothing changes, and the failure names the policy."""
     chat = [SYSTEM, *turns(5)]
     outcome = summarized(chat, Summarization(Scripted(answer), keep=last(messages=2)))
     assert outcome.outcome == "degraded"
@@ -412,7 +413,7 @@ def test_without_a_usable_summary_the_conversation_stays_as_it_is(answer: Any) -
 
 
 def test_a_summary_is_shorter_than_what_it_stands_for() -> None:
-    """By a token at least: at each length of the answer it is taken just if that is so."""
+    """A summary is used only if the view becomes at least one token smaller."""
     chat = [said("user", "word " * 90), said("user", "now?")]
     frame = summarized(chat, Summarization(Scripted("x" * 4), keep=last(messages=1))).after.tokens
     room = MessageIndex(chat, counter="chars/4").tokens - frame
@@ -422,7 +423,7 @@ def test_a_summary_is_shorter_than_what_it_stands_for() -> None:
 
 
 def test_a_digest_that_would_not_do_either_is_told() -> None:
-    """Then nothing changes, and the failure says both."""
+    """With ``on_failure="digest"``, if the digest would be too long as well, nothing changes, and the failure says both."""
     chat = [said("user", "word " * 9), said("user", "now?")]
     outcome = summarized(
         chat, Summarization(Scripted(RuntimeError("boom")), keep=last(messages=1), on_failure="digest", least_share=0.0)
@@ -433,7 +434,7 @@ def test_a_digest_that_would_not_do_either_is_told() -> None:
 
 @pytest.mark.parametrize("on_failure", ["keep", "digest", "drop"])
 def test_what_is_configured_wrongly_is_no_failure(on_failure: Any) -> None:
-    """It would fail each time: the caller learns of it, whatever the policy."""
+    """A `ConfigurationError` of the summarizer is raised with every policy."""
     with pytest.raises(ConfigurationError, match="no model"):
         summarized(
             turns(5), Summarization(Scripted(ConfigurationError("no model")), keep=last(messages=2), on_failure=on_failure)
@@ -441,7 +442,7 @@ def test_what_is_configured_wrongly_is_no_failure(on_failure: Any) -> None:
 
 
 def test_a_digest_may_take_over() -> None:
-    """on_failure="digest": a summary made without a model, and the failure is still told."""
+    """With ``on_failure="digest"``, a digest is written without a model, and the result still has the failure."""
     outcome = summarized(
         [SYSTEM, *turns(40)], Summarization(Scripted(RuntimeError("boom")), keep=last(messages=2), on_failure="digest")
     )
@@ -451,7 +452,7 @@ def test_a_digest_may_take_over() -> None:
 
 
 def test_dropping_is_only_done_when_told_so() -> None:
-    """on_failure="drop" is Hermes' documented behaviour, and no default."""
+    """With ``on_failure="drop"``, which is not the default, the groups are dropped, and the result has the failure."""
     assert (Summarization(Scripted("x")).on_failure, Summarization(Scripted("x")).keep) == ("keep", last(groups=4))
     chat = [SYSTEM, *turns(5)]
     outcome = summarized(chat, Summarization(Scripted(RuntimeError("boom")), keep=last(messages=2), on_failure="drop"))
@@ -461,7 +462,7 @@ def test_dropping_is_only_done_when_told_so() -> None:
 
 
 def test_what_the_format_needs_is_not_dropped_either() -> None:
-    """A summary could stand first, an answer cannot: the question before it stays, and nothing is asked for in vain."""
+    """With ``on_failure="drop"``, a question that the format needs before a kept answer stays, without refused edits."""
     chat = [said("user", "word " * 90), said("assistant", "yes"), said("user", "now?")]
     strategy = Summarization(Scripted(RuntimeError("boom")), keep=last(messages=2), on_failure="drop")
     outcome = summarized(chat, strategy, format="anthropic")
@@ -470,7 +471,7 @@ def test_what_the_format_needs_is_not_dropped_either() -> None:
 
 
 def test_raising_changes_nothing() -> None:
-    """on_failure="raise": the error reaches the caller, the index is as it was."""
+    """With ``on_failure="raise"``, the summarizer's exception is raised, and the index is unchanged."""
     index = MessageIndex(turns(5), counter="chars/4")
     before = index.messages()
     with pytest.raises(RuntimeError, match="boom"):
@@ -479,36 +480,36 @@ def test_raising_changes_nothing() -> None:
 
 
 def test_a_failure_is_told_although_a_later_step_drops_what_could_not_be_summarized() -> None:
-    """degraded, not compacted: what was to be summarized is gone, and the result says why."""
+    """After a failed summary the outcome is ``"degraded"``, even if a later step drops the groups."""
     pipeline = Summarization(Scripted(RuntimeError("boom")), keep=last(messages=2)) >> SlidingWindow(keep=last(turns=1))
     outcome = compact_sync(turns(5), pipeline, counter="chars/4")
     assert (outcome.outcome, outcome.after.turns) == ("degraded", 1)
 
 
 def test_an_awaited_summarizer_needs_the_asynchronous_driver() -> None:
-    """The synchronous driver refuses it with a word what to use, whatever on_failure says."""
+    """The synchronous driver raises a `SyncDriverError` at an awaitable summarizer and names the function to use instead."""
     with pytest.raises(SyncDriverError, match="compact"):
         summarized(turns(5), Summarization(Awaited("x"), keep=last(messages=2)))
 
 
 async def test_an_awaited_summarizer_is_awaited() -> None:
-    """The same strategy under the asynchronous driver."""
+    """The asynchronous driver awaits an awaitable summarizer."""
     outcome = await compact(turns(5), Summarization(Awaited("Talked."), keep=last(messages=2)), counter="chars/4")
     assert outcome.outcome == "compacted"
 
 
-# ---------------------------------------------------------------- what it must not touch
+# ---------------------------------------------------------------- what stays
 
 
 def test_a_pending_call_is_not_summarized_away() -> None:
-    """A call whose result may still come stays, with the user's message before it."""
+    """A pending call and the user message before it are not summarized."""
     chat = [*turns(5), said("user", "Now look."), call("look", "c1", "c2"), result("c1")]
     outcome = summarized(chat, Summarization(Scripted("Before."), keep=last(messages=0)))
     assert outcome.messages[-3:] == chat[-3:]
 
 
 def test_parallel_calls_are_never_split() -> None:
-    """The tail grows to whole groups: both results stay with their call."""
+    """Parallel calls are kept with all their results, even if ``keep`` asks for fewer messages."""
     chat = [*turns(5), call("look", "c1", "c2"), result("c1"), result("c2"), said("assistant", "Seen.")]
     outcome = summarized(chat, Summarization(Scripted("Before."), keep=last(messages=2)))
     assert outcome.messages[-4:] == chat[-4:]
@@ -516,7 +517,7 @@ def test_parallel_calls_are_never_split() -> None:
 
 
 def test_the_users_question_survives_a_long_tool_loop() -> None:
-    """One question, then sixty calls: the question is still there, verbatim, after the summary is made."""
+    """After one question and sixty calls, the question is still in the view."""
     chat = [SYSTEM, said("user", "Find the bug in the parser, and never touch the lexer.")]
     for step in range(60):
         chat += [call("look", f"c{step}"), result(f"c{step}")]
@@ -526,7 +527,7 @@ def test_the_users_question_survives_a_long_tool_loop() -> None:
 
 
 def test_system_messages_in_the_middle_are_not_summarized() -> None:
-    """Instructions are kept where they stand."""
+    """A system or developer message in the middle stays in the view."""
     chat = [*turns(3), said("developer", "From now on answer in French."), *turns(3, start=4)]
     outcome = summarized(chat, Summarization(Scripted("Before."), keep=last(messages=2)))
     assert chat[6] in outcome.messages
@@ -536,7 +537,7 @@ def test_system_messages_in_the_middle_are_not_summarized() -> None:
 
 
 def test_bad_arguments_fail_at_construction() -> None:
-    """Each names what to do instead."""
+    """Bad arguments raise an error when the object is built."""
     with pytest.raises(ConfigurationError, match="ratio"):
         SummaryBudget(ratio=1.5)
     with pytest.raises(ValueError, match="on_failure"):
@@ -546,7 +547,7 @@ def test_bad_arguments_fail_at_construction() -> None:
 
 
 def test_the_words_around_a_summary_can_be_replaced_and_are_still_read() -> None:
-    """A later run reads a summary whatever words are around it."""
+    """With other words around the summary, a later run still reads the text of the summary."""
     strategy = Summarization(
         Scripted("First.", "Second."), keep=last(messages=2), text=SummaryText(preface="Bisher:", end="Ende.")
     )
@@ -558,7 +559,7 @@ def test_the_words_around_a_summary_can_be_replaced_and_are_still_read() -> None
 
 
 def test_messages_exceed_counts_for_the_count_dialect() -> None:
-    """SummarizationStrategy(target_count=4, threshold=2) there is messages_exceed(6) and last(messages=4) here."""
+    """Agent Framework's ``target_count=4, threshold=2`` is ``messages_exceed(6)`` with ``keep=last(messages=4)`` here."""
     strategy = Summarization(Scripted("Before."), trigger=messages_exceed(6), keep=last(messages=4))
     assert summarized(turns(3), strategy).outcome == "unchanged"
     assert summarized(turns(4), strategy).after.messages == 5

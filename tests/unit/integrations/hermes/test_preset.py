@@ -28,7 +28,7 @@ def parts(pipeline: Pipeline) -> tuple[ToolResult, Summarization]:
 
 
 def test_the_computed_values_for_a_window_of_200_000() -> None:
-    """100,000 to trigger, a tail of 20,000, at most 10,000 for the summary."""
+    """A window of 200,000 gives a trigger at 100,000 tokens, a tail of 20,000 and a summary of at most 10,000."""
     clearing, summarizing = parts(presets.hermes(200_000))
     assert presets.hermes(200_000).trigger == tokens_exceed(99_999)
     head, tail, newest = first(messages=3), last(tokens=20_000), last(messages=20)
@@ -50,7 +50,7 @@ def test_the_computed_values_for_a_window_of_200_000() -> None:
     ],
 )
 def test_the_summary_budget(content: int, window: int, tokens: int) -> None:
-    """min(max(0.20 x content, 2,000), min(0.05 x context, 12,000))."""
+    """The summary budget is min(max(0.20 x content, 2,000), min(0.05 x context, 12,000))."""
     assert parts(presets.hermes(window))[1].budget.tokens(content) == tokens
 
 
@@ -70,13 +70,13 @@ def test_the_summary_budget(content: int, window: int, tokens: int) -> None:
     ids=str,
 )
 def test_ranges_are_checked(options: dict[str, Any]) -> None:
-    """Each parameter has the documented range."""
+    """A parameter outside its documented range raises a ``ConfigurationError``."""
     with pytest.raises(ConfigurationError):
         presets.hermes(**options)
 
 
 def test_it_is_one_configuration_of_the_general_parts() -> None:
-    """A pipeline of two strategies: no subclass, no private hook."""
+    """A pipeline of two general strategies: no subclass, no private hook."""
     assert type(presets.hermes()) is Pipeline
     assert [type(step) for step in presets.hermes().steps] == [ToolResult, Summarization]
 
@@ -93,7 +93,7 @@ def tool_turn(id: str, name: str, argument: str, result: str) -> Chat:
 
 
 def worked_example() -> Chat:
-    """Return 45 messages with the documents' head and tail, and thirty turns of work between."""
+    """Return 45 messages: the documentation's head and tail, with tool calls between them."""
     chat: Chat = [
         {"role": "system", "content": "You are a helpful assistant..."},
         {"role": "user", "content": "Help me set up a FastAPI project"},
@@ -113,7 +113,7 @@ def worked_example() -> Chat:
 
 
 def test_the_worked_example_gives_the_eight_messages_the_documents_print() -> None:
-    """A forced run with the head (two messages) and the tail (five) of the printed result."""
+    """The documentation's worked example gives the eight messages that it prints."""
     chat = worked_example()
     assert len(chat) == 45
     scripted = Scripted("## Goal\nSet up a FastAPI project with tests and error handling")
@@ -140,7 +140,7 @@ def test_the_worked_example_gives_the_eight_messages_the_documents_print() -> No
 
 
 def test_phase_one_clears_old_results_of_more_than_200_characters_and_no_others() -> None:
-    """Results outside the tail are cleared, the head's too; short ones and the tail stay."""
+    """Results over 200 characters outside the tail are cleared, also in the head; short ones and the tail are unchanged."""
     chat = worked_example()
     chat[3]["content"] = "y" * 201
     chat[5]["content"] = "x" * 200
@@ -154,7 +154,7 @@ def test_phase_one_clears_old_results_of_more_than_200_characters_and_no_others(
 
 
 def test_the_summarizer_is_shown_the_results_phase_one_left() -> None:
-    """The summarizer reads placeholders in the middle, as in the documents."""
+    """The summarizer gets the cleared results as placeholders."""
     scripted = Scripted("S")
     compact_sync(worked_example(), presets.hermes(20_000, scripted, protect_last_n=5, trigger=always), counter="chars/4")
     (request,) = scripted.requests
@@ -162,7 +162,7 @@ def test_the_summarizer_is_shown_the_results_phase_one_left() -> None:
 
 
 def test_fewer_tail_messages_by_budget_fall_back_to_the_count() -> None:
-    """A tail budget of a few tokens still keeps protect_last_n messages, in whole groups."""
+    """A tail budget of a few tokens still keeps ``protect_last_n`` messages, in whole groups."""
     pipeline = presets.hermes(4_000, Scripted("S"), target_ratio=0.10, protect_last_n=6, trigger=always)
     chat = worked_example()
     after = compact_sync(chat, pipeline, counter="chars/4").messages
@@ -183,7 +183,7 @@ def working(turns: int, tokens: int) -> Chat:
     ids=["all of them", "what half of the threshold holds", "the newest and the user's last"],
 )
 def test_protected_messages_are_capped_where_they_alone_exceed_the_threshold(tokens: int, kept: int) -> None:
-    """Of 20 messages at the end, at a threshold of 16,000 tokens, as many stay as leave room."""
+    """If the 20 protected messages exceed the threshold of 16,000 tokens, only the newest that leave room are kept."""
     chat = working(30, tokens)
     after = compact_sync(chat, presets.hermes(32_000, Scripted("S"), trigger=always), counter="chars/4").messages
     tail = [message for message in after[3:] if any(message is other for other in chat[6:])]
@@ -193,7 +193,7 @@ def test_protected_messages_are_capped_where_they_alone_exceed_the_threshold(tok
 
 
 def test_the_first_messages_are_summarized_where_they_leave_no_room() -> None:
-    """A first request above the threshold becomes the beginning of the summary."""
+    """A first request that alone exceeds the threshold is summarized too."""
     chat = working(30, 200)
     chat[1] = {"role": "user", "content": "Set up a project. " * 2_000}
     chat.append({"role": "user", "content": "Continue."})
@@ -207,7 +207,7 @@ def test_the_first_messages_are_summarized_where_they_leave_no_room() -> None:
 
 
 def test_there_is_no_tail_cliff() -> None:
-    """Fifty more messages do not make the result twenty times as long, unlike in release 0.19."""
+    """The length of the result differs by at most 4 messages for similar sessions, unlike in Hermes 0.19."""
     lengths: list[int] = []
     for steps in (400, 425, 450):
         chat = worked_example()[:6]
@@ -220,7 +220,7 @@ def test_there_is_no_tail_cliff() -> None:
 
 
 def test_identical_results_in_the_tail_are_left_alone() -> None:
-    """The release replaces them anywhere; the preset leaves the tail unchanged."""
+    """Identical results in the tail are unchanged; the Hermes release replaces them anywhere."""
     chat = worked_example()[:6]
     for step in range(6):
         chat += tool_turn(f"m{step}", "read_file", "same.py", "the same file\n" * 40)
@@ -231,7 +231,7 @@ def test_identical_results_in_the_tail_are_left_alone() -> None:
 
 
 def test_a_failed_summary_returns_the_callers_list_unchanged() -> None:
-    """The release returns a list with cleared results; here on_failure="raise" changes nothing."""
+    """With ``on_failure="raise"`` a failed summary changes nothing; the Hermes release returns cleared results."""
     chat = worked_example()
     index = MessageIndex(chat, counter="chars/4")
     pipeline = presets.hermes(20_000, Scripted(SummaryFailed("down")), protect_last_n=5, on_failure="raise", trigger=always)
@@ -269,7 +269,7 @@ def test_an_empty_round_makes_no_call() -> None:
 def test_five_rounds_stay_valid_keep_the_first_request_and_never_grow(
     name: str, corpus: Callable[[str], list[dict[str, Any]]]
 ) -> None:
-    """hermes() with the digest, at a window that forces five rounds, fed by slices."""
+    """Five rounds over recorded sessions never grow the view, break no new rule and keep the first request."""
     for recorded in corpus(name):
         source = recorded["messages"]
         if len(source) < 60:
@@ -289,7 +289,7 @@ def test_five_rounds_stay_valid_keep_the_first_request_and_never_grow(
 
 @pytest.mark.parametrize("window", [16_000, 32_000])
 def test_a_recorded_session_stays_inside_the_window(window: int, corpus: Callable[[str], list[dict[str, Any]]]) -> None:
-    """668 messages at default settings, turn by turn; windows of 16,000 and 32,000 are the small ones."""
+    """A recorded session of 668 messages stays within windows of 16,000 and 32,000 tokens at default settings."""
     [source] = [each["messages"] for each in corpus("coding_long") if len(each["messages"]) == 668]
     session = CompactionSession(presets.hermes(window), counter="chars/4", window=window)
     for place, message in enumerate(source):
@@ -299,7 +299,7 @@ def test_a_recorded_session_stays_inside_the_window(window: int, corpus: Callabl
 
 
 def test_langgraph_summary_is_the_blogs_rule_made_safe() -> None:
-    """3,072 tokens before, 512 for the summary, 4 recent messages in whole groups; a failure loses nothing."""
+    """The LangGraph preset summarizes to 512 tokens and keeps 4 recent messages; a failed summary changes nothing."""
     scripted = Scripted("요약")
     strategy = presets.langgraph_summary(scripted)
     chat: Chat = [

@@ -1,0 +1,248 @@
+"""The memory of a conversation: what was said, done and found, with the latest value of each thing. A message is added once.
+
+In a later round of the same conversation the memory of the earlier one is continued, so that a round costs what is new.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import attrs
+
+from ...messages import Message, ToolResultPart
+from .actions import Action, error_in, outcome_of, rows_about
+from .facts import FactSource, FactTable
+from .reading import Reading, read_message
+from .statements import Kind, Statement
+
+_MOST: Final = 1_500
+_LEAST_SHARED: Final = 0.2  # one word that five statements have, or several more frequent ones
+_LEAST_COVERED: Final = 0.04  # of the words of the older statement, by the same weights
+_NEAR: Final = 12
+_ROWS: Final = 200
+
+
+@attrs.define
+class Said:
+    """A statement of the conversation. Holds state: a later one may change what it says.
+
+    Args:
+        statement: The statement.
+        text: Its words, with what a later or an earlier value adds.
+        place: The number of its message.
+    """
+
+    statement: Statement
+    text: str
+    place: int
+
+    @property
+    def is_rule(self) -> bool:
+        """Whether it lays something down."""
+        return self.statement.kind in (Kind.RULE, Kind.DUTY)
+
+
+class ConversationMemory:
+    """What a conversation said, did and found. Holds state: it grows with each message, up to bounds.
+
+    Attributes:
+        facts: The facts, and where each was seen.
+        said: The statements that hold, by their words, oldest first.
+        gone: Words and values that a later statement replaced.
+        requests: The user's first message and the latest one.
+        actions: The last action of each call, by the call, in the order last made.
+        files: Files that calls named, in the order last used, with whether one changed them.
+        rows: Rows of results that the user asked for, with the number of their message.
+        last_words: The assistant's last text.
+        unread: The number of texts so long that only both ends were read.
+        summaries: Texts of summaries that stood among the messages.
+
+    >>> from compaction.formats import openai_chat
+    >>> memory = ConversationMemory()
+    >>> for text in ("The port is 8080.", "The port is now 9090."):
+    ...     memory.add(read_message(openai_chat.read({"role": "user", "content": text})))
+    >>> [said.text for said in memory.said.values()]
+    ['The port is now 9090. (was 8080 until message 2)']
+    """
+
+    def __init__(self) -> None:
+        self.facts = FactTable()
+        self.said: dict[str, Said] = {}
+        self.gone: dict[str, None] = {}
+        self.requests: list[str] = []
+        self.actions: dict[str, Action] = {}
+        self.files: dict[str, bool] = {}
+        self.rows: dict[str, int] = {}
+        self.last_words = ""
+        self.unread = 0
+        self.summaries: list[str] = []
+        self._frequency: Counter[str] = Counter()
+        self._with_stem: dict[str, dict[str, None]] = {}
+        self._recent: list[str] = []
+        self._open: dict[str, Action] = {}
+        self._latest: tuple[str, str] | None = None
+
+    def add(self, reading: Reading) -> None:
+        """Add the reading of the next message; O(its size)."""
+        self.facts.add(reading.facts)
+        self.unread += reading.unread
+        if reading.is_summary:
+            self.summaries.append(reading.text)
+        elif reading.source is FactSource.USER and reading.text.strip():
+            self.requests[1:] = [reading.text]
+            self._latest = None
+        elif reading.source is FactSource.ASSISTANT and reading.text.strip():
+            self.last_words = reading.text
+            if reading.fails and self._latest is not None:
+                self._fail(*self._latest)
+            self._latest = None
+        for statement in reading.statements:
+            self._say(statement)
+        for call in reading.calls:
+            self.actions.pop(call.line, None)
+            self.actions[call.line] = self._open[call.id] = Action(call.line, changes=call.changes, place=self.facts.messages)
+            for path in call.paths:
+                self.files[path] = self.files.pop(path, False) or call.changes
+        for result in reading.results:
+            self._finish(result)
+        self._prune()
+
+    def _finish(self, result: ToolResultPart) -> None:
+        """Note the outcome of a call, and the rows of its result that the user asked for."""
+        action = self._open.pop(result.call_id, None)
+        if action is not None:
+            error = error_in(result.text, certain=bool(result.failed))
+            outcome = error or outcome_of(result, action.changes)
+            self.actions[action.call] = attrs.evolve(action, outcome=outcome, failed=error is not None)
+            self._latest = (action.call, result.text) if error is None else None
+        for row in rows_about(self.requests[-1][:600], result.text) if self.requests else ():
+            self.rows[row] = self.facts.messages
+
+    def _fail(self, call: str, text: str) -> None:
+        """Note that a result was an error, since the assistant says so."""
+        error = error_in(text[-4_000:], certain=True)
+        if error and call in self.actions:
+            self.actions[call] = attrs.evolve(self.actions[call], outcome=error, failed=True)
+
+    def _prune(self) -> None:
+        """Forget the least important half of what has grown past its bound."""
+        if len(self.said) > _MOST:
+            ranked = sorted(self.said, key=lambda text: (-self.said[text].statement.kind.value, -self.said[text].place))
+            for text in ranked[_MOST // 2 :]:
+                self._drop(text)
+        for grown in (self.actions, self.files, self.rows, self.gone):
+            if len(grown) > _MOST:
+                for key in list(grown)[: _MOST // 2]:
+                    del grown[key]
+
+    # ---------------------------------------------------------------- statements
+
+    def _say(self, statement: Statement) -> None:
+        place = self.facts.messages
+        known = self.said.pop(statement.text, None)
+        if known is not None:
+            self.said[statement.text] = attrs.evolve(known, place=place)
+            return
+        text = statement.text
+        self._frequency.update(statement.stems)
+        if statement.values:
+            old = self.replaced_by(statement)
+            if old is not None:
+                text = self._replace(old, statement, place)
+            elif statement.changes:
+                text = f"{text} (changed in message {place})"
+            for stem in statement.stems:
+                self._with_stem.setdefault(stem, {})[statement.text] = None
+            self._recent = [*self._recent[1 - _NEAR :], statement.text]
+        self.said[statement.text] = Said(statement, text, place)
+
+    def replaced_by(self, statement: Statement) -> Said | None:
+        """Return the latest statement whose value this one replaces, if there is one.
+
+        Two statements are about one thing if they share words that few others have, and have values of one shape. One that
+        says that something changed, and shares no word with any, refers to the latest value of that shape.
+        """
+        if not statement.values or statement.kind is Kind.SUPPOSED:
+            return None
+        shared: dict[str, float] = {}
+        for stem in statement.stems:
+            for text in self._with_stem.get(stem, ()):
+                shared[text] = shared.get(text, 0.0) + 1 / self._frequency[stem]
+        common = ((weight, self.said[text]) for text, weight in shared.items() if weight >= _LEAST_SHARED)
+        found = [(weight / len(each.statement.stems), each) for weight, each in common]
+        found = [each for each in found if each[0] >= _LEAST_COVERED]
+        if not found and statement.changes and statement.kind not in (Kind.RULE, Kind.DUTY):
+            near = (self.said[text] for text in self._recent if text in self.said)
+            found = [(0.0, each) for each in near if self.facts.messages - each.place <= _NEAR]
+        differing = [each for each in found if _differ(each[1].statement, statement)]
+        return max(differing, key=lambda each: (each[0], each[1].place), default=(0.0, None))[1]
+
+    def _replace(self, old: Said, statement: Statement, place: int) -> str:
+        """Note that a statement replaces an older one; return its words with the value that held before."""
+        before, now = _differ(old.statement, statement)[0]
+        shared = old.statement.stems & statement.stems
+        if old.is_rule or len(old.statement.values) > 1:
+            if len(shared) < 2 and old.is_rule:
+                return statement.text
+            old.text = f"{old.statement.text} (now {now}, since message {place})"
+            return statement.text
+        self._drop(old.statement.text)
+        self.gone.update({old.statement.text: None, before: None})
+        self.gone.pop(now, None)
+        if len(shared) <= 1 and len(old.statement.stems) - len(shared) >= 2 - (not shared):
+            return f"{old.statement.text} -> {statement.text}"
+        return f"{statement.text} (was {before} until message {place})"
+
+    def _drop(self, text: str) -> None:
+        said = self.said.pop(text)
+        for stem in said.statement.stems:
+            self._frequency[stem] -= 1
+            holders = self._with_stem.get(stem)
+            if holders is not None:
+                holders.pop(text, None)
+                if not holders:
+                    del self._with_stem[stem]
+
+
+def _differ(old: Statement, new: Statement) -> list[tuple[str, str]]:
+    """Return the values of two statements that have one shape and differ."""
+    shown = {value for _, value in new.values}
+    if old.kind is Kind.SUPPOSED:
+        return []
+    return [(one, other) for shape, one in old.values if one not in shown for like, other in new.values if like == shape]
+
+
+# ---------------------------------------------------------------- memories of earlier rounds
+
+_MEMORIES: Final[dict[int, tuple[ConversationMemory, list[int], list[weakref.ref[Message]]]]] = {}
+"""The memory of each conversation by the identity of its first message, with the messages it has; it goes with any of them."""
+
+_MOST_MEMORIES: Final = 256
+
+
+def memory_of(messages: Sequence[Message], redact: Callable[[str], str] | None = None) -> ConversationMemory:
+    """Return the memory of messages; it is the caller's until the next call with the same first message.
+
+    O(new messages) if it continues the memory of an earlier call, and O(messages) in C otherwise.
+
+    Args:
+        messages: The messages, oldest first.
+        redact: Removes from every text what must not be shown; such a memory is not kept.
+    """
+    ids = [id(message) for message in messages]
+    key = ids[0] if ids else 0
+    memory, known, alive = ConversationMemory(), list[int](), list["weakref.ref[Message]"]()
+    found = None if redact is not None else _MEMORIES.pop(key, None)
+    if found is not None and found[1] == ids[: len(found[1])]:
+        memory, known, alive = found
+    for message in messages[len(known) :]:
+        memory.add(read_message(message, redact))
+    if redact is None and messages:
+        alive += [weakref.ref(message, lambda _: _MEMORIES.pop(key, None) and None) for message in messages[len(known) :]]
+        while len(_MEMORIES) >= _MOST_MEMORIES:
+            _MEMORIES.pop(next(iter(_MEMORIES)), None)
+        _MEMORIES[key] = (memory, ids, alive)
+    return memory

@@ -1,0 +1,144 @@
+"""The reading of one message: everything in it that a summary may need. It is kept with the message, so each is read once."""
+
+from __future__ import annotations
+
+import re
+import weakref
+from collections.abc import Callable
+from typing import Final
+
+import attrs
+
+from ...index import read_mark
+from ...messages import Message, TextPart, ToolCallPart, ToolResultPart
+from .actions import argument_values, brief_of
+from .cues import FAILS, cues_of, words_of
+from .facts import FactSource, facts_in
+from .sentences import READ_CHARS, both_ends
+from .statements import Statement, assistant_statements, is_data, own_text, user_statements
+
+_VALUE_CHARS: Final = 80
+_REQUEST_CHARS: Final = 2_000
+_FIRST_WORDS: Final = 120
+_MACHINE: Final = re.compile(r"terminal|executor|observation|environment|tool|function|computer", re.IGNORECASE)
+_OUTPUT: Final = re.compile(
+    r"\s*(?:exit ?code:|[\[{]\s*\"(?:observation|tool\w*|function\w*|results?|output|stdout|stderr|exit_?code|status)\")",
+    re.IGNORECASE,
+)
+_PATH: Final = re.compile(
+    r"(?:~|\.{1,2})?/?(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.[A-Za-z]\w{0,7}|(?:~|\.{1,2})?/(?:[\w.@+-]+/)*[\w.@+-]+/?"
+)
+
+
+@attrs.frozen
+class CallReading:
+    """A call: its id, its line, whether it changes something, and the files that it names."""
+
+    id: str
+    line: str
+    changes: bool
+    paths: tuple[str, ...]
+
+
+@attrs.frozen
+class Reading:
+    """What a message holds.
+
+    Args:
+        source: Who said it; what a program put into a user message counts as a result.
+        text: The beginning of the user's own words, or of a summary's.
+        statements: The statements of the user, or the decisions of the assistant.
+        facts: The facts of all its texts, each with the sources that show it.
+        calls: Its calls.
+        results: Its results.
+        fails: Whether the assistant says that something failed.
+        unread: How many of its texts were so long that only both ends were read.
+        is_summary: Whether it is a summary.
+    """
+
+    source: FactSource
+    text: str
+    statements: tuple[Statement, ...]
+    facts: dict[str, FactSource]
+    calls: tuple[CallReading, ...]
+    results: tuple[ToolResultPart, ...]
+    fails: bool = False
+    unread: int = 0
+    is_summary: bool = False
+
+
+_KNOWN: dict[int, tuple[weakref.ref[Message], Reading]] = {}
+"""Readings by the identity of their message; one leaves with its message, so forgetting a message forgets it."""
+
+
+def read_message(message: Message, redact: Callable[[str], str] | None = None) -> Reading:
+    """Return the reading of a message; O(characters) the first time, then O(1).
+
+    Args:
+        message: The message.
+        redact: Removes from every text what must not be shown; such a reading is not kept.
+    """
+    if redact is not None:
+        return _read(message, redact)
+    known = _KNOWN.get(id(message))
+    if known is not None:
+        return known[1]
+    reading = _read(message, str)
+    place = id(message)
+    _KNOWN[place] = (weakref.ref(message, lambda _: _KNOWN.pop(place, None) and None), reading)
+    return reading
+
+
+def _read(message: Message, redact: Callable[[str], str]) -> Reading:
+    mark = read_mark(message)
+    text = mark.body if mark else "\n".join([part.text for part in message.parts if isinstance(part, TextPart)])
+    unread = int(len(text) > READ_CHARS)
+    text = redact(both_ends(text))
+    source = FactSource.ASSISTANT if mark else _source(message, text)
+    facts = dict.fromkeys(facts_in(text), source)
+    calls: list[CallReading] = []
+    results: list[ToolResultPart] = []
+    for part in message.parts:
+        if isinstance(part, ToolCallPart):
+            values = [(key, redact(both_ends(value))) for key, value in argument_values(part.arguments)]
+            calls.append(CallReading(part.id, *brief_of(part, values), _paths(values)))
+            _add(facts, facts_in("\n".join(value for _, value in values)), FactSource.ASSISTANT)
+            _add(facts, [value for _, value in values if _is_short(value)], FactSource.ASSISTANT)
+        elif isinstance(part, ToolResultPart):
+            unread += len(part.text) > READ_CHARS
+            result = redact(both_ends(part.text))
+            results.append(part if result is part.text else attrs.evolve(part, text=result))
+            _add(facts, facts_in(result), FactSource.RESULT)
+    statements: tuple[Statement, ...] = ()
+    if mark is None and source is FactSource.USER:
+        text = own_text(text)[0]
+        statements = tuple(user_statements(text))
+        text = "\n".join(line for line in text.splitlines() if not is_data(line)) or text
+    elif mark is None and source is FactSource.ASSISTANT:
+        statements = tuple(assistant_statements(text))
+    fails = source is FactSource.ASSISTANT and bool(cues_of(text[:_FIRST_WORDS], words_of(text[:_FIRST_WORDS])) & FAILS)
+    shown = text if mark else text[:_REQUEST_CHARS]
+    return Reading(source, shown, statements, facts, tuple(calls), tuple(results), fails, unread, mark is not None)
+
+
+def _source(message: Message, text: str) -> FactSource:
+    if message.role == "assistant":
+        return FactSource.ASSISTANT
+    machine = _MACHINE.search(message.name or "") or _OUTPUT.match(text)
+    return FactSource.RESULT if machine or message.role != "user" else FactSource.USER
+
+
+def _add(facts: dict[str, FactSource], more: dict[str, None] | list[str], source: FactSource) -> None:
+    for fact in more:
+        known = facts.get(fact)
+        facts[fact] = source if known is None else known | source
+
+
+def _is_short(value: str) -> bool:
+    return 1 < len(value) <= _VALUE_CHARS and "\n" not in value and '"' not in value
+
+
+def _paths(values: list[tuple[str, str]]) -> tuple[str, ...]:
+    """Return the files and folders among the arguments: values that are a path, and words of a command's first line."""
+    words = (word.strip("\"'`,;:()[]{}") for _, value in values for word in value[:400].partition("\n")[0].split()[:40])
+    return tuple([word for word in words if "://" not in word and len(word) <= 160 and _PATH.fullmatch(word)])

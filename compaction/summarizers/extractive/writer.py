@@ -1,0 +1,265 @@
+"""The extractive writer: fills a page from the memory of a conversation, for the digest and for the fact list.
+
+Each kind of line has a share of the room; what one leaves goes to the others, the most important first.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from ...index import GroupKind
+from ...messages import Message, ToolCallPart, ToolResultPart
+from ..base import SummaryRequest
+from ..sections import Section
+from .actions import argument_values
+from .facts import FactKind, fact_kind, facts_in
+from .memory import ConversationMemory, Said
+from .page import SummaryPage
+from .reading import read_message
+from .sentences import clipped, one_line
+from .statements import Kind
+
+_SECTIONS: Final[Mapping[Kind, Section]] = {
+    Kind.RULE: Section.CONSTRAINTS,
+    Kind.DECISION: Section.DECISIONS,
+    Kind.TASK: Section.NEXT,
+    Kind.REQUEST: Section.GOAL,
+    Kind.QUESTION: Section.GOAL,
+    Kind.ANSWER: Section.DONE,
+}
+_LIST: Final = re.compile(rf"^(?:- )?(?:{'|'.join(kind.value for kind in FactKind)}): (.*)", re.MULTILINE)
+_LINE_CHARS: Final = 400
+_HELD_BONUS: Final = 2.0
+_FOCUS_BONUS: Final = 3.0
+_CANDIDATES: Final = 8  # for each token, since most facts are visible or part of a line
+_FIRST_TOKENS: Final = 60
+_MOST_MISSES: Final = 12
+_PLACE_OF_HELD: Final = -1e6
+
+
+@attrs.frozen(kw_only=True)
+class Shares:
+    """The shares of the room that kinds of lines have before anything else has more.
+
+    Args:
+        request: Of the user's first message.
+        rules: Of rules.
+        said: Of rules and other statements.
+        held: Of lines of an earlier summary that somebody else wrote.
+        failed: Of failed calls, and of rows of results that the user asked for.
+        calls: Of other calls, and of files.
+        facts: That lines leave to facts.
+    """
+
+    request: float = 0.12
+    rules: float = 0.5
+    said: float = 0.5
+    held: float = 0.3
+    failed: float = 0.2
+    calls: float = 0.04
+    facts: float = 0.15
+
+
+class SummaryWriter:
+    """Fills a page. Holds state: the page.
+
+    Args:
+        request: What to summarize, and in how many tokens.
+        memory: What the conversation said.
+        page: The page.
+        shares: The shares of its room.
+        focus: Whether a text mentions the focus of the request.
+    """
+
+    def __init__(
+        self,
+        request: SummaryRequest,
+        memory: ConversationMemory,
+        page: SummaryPage,
+        shares: Shares,
+        focus: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        self._previous = request.previous or ""
+        self._memory = memory
+        self._page = page
+        self._shares = shares
+        self._focus = focus
+        self._only_held = False
+        kept = (group for group in request.kept if group.kind not in (GroupKind.SYSTEM, GroupKind.SUMMARY))
+        self._facts = memory.facts.followed_by(read_message(each).facts for group in kept for each in group.messages)
+        self._replaced = _replaced_by_kept(request, memory)
+        before = len(request.originals) if request.previous is None else 0
+        said = (each for each in memory.said.values() if each.place > before or each.is_rule)
+        self._said = sorted(said, key=self._order)
+
+    def add_held(self, upto: float) -> None:
+        """Add the rules, then the lines and facts of the earlier summary that nothing replaced."""
+        self._add_first(max(self._shares.request * upto, min(_FIRST_TOKENS, self._page.limit / 4)))
+        self._add_said(Kind.DUTY, self._page.used + self._shares.rules * self._page.limit)
+        if self._previous:
+            self._add_held_facts(upto)
+            self._only_held = True
+            self._add_said(Kind.REMARK, upto)
+            self._add_found(upto)
+            self._add_calls(upto)
+            self._only_held = False
+
+    def add_lines(self, filled: float, held: Mapping[Section, Sequence[str]] | None = None) -> None:
+        """Add the lines: each kind up to its share, the most important first.
+
+        Args:
+            filled: Tokens that the page may have after this round; rules and failed calls may have more.
+            held: Lines of an earlier summary that somebody else wrote.
+        """
+        page, shares = self._page, self._shares
+        self._add_first(max(shares.request * filled, min(_FIRST_TOKENS, page.limit / 4)))
+        start = page.used
+        self._add_said(Kind.DUTY, start + shares.rules * page.limit)
+        self._add_said(Kind.TASK, start + shares.said * page.limit)
+        self._add_said(Kind.TALK, start + shares.said * filled)
+        for section, lines in (held or {}).items():
+            for place, line in enumerate(lines):
+                upto = start + (shares.said + shares.held) * page.limit
+                page.add(section, clipped(line, _LINE_CHARS), upto=upto, place=_PLACE_OF_HELD + place)
+        self._add_found(page.used + shares.failed * page.limit)
+        self._add_calls(min(filled, page.used + shares.calls * page.limit))
+
+    def add_more(self, filled: float) -> None:
+        """Add statements and failed calls that had no room in their share, but for what facts shall have."""
+        lines = (1 - self._shares.facts) * filled
+        self._add_said(Kind.REQUEST, lines)
+        self._add_found(lines)
+
+    def add_rest(self, filled: float) -> None:
+        """Fill what is left: every statement and call, then the files."""
+        page = self._page
+        self._add_found(page.limit)
+        self._add_said(Kind.TASK, page.limit)
+        self._add_said(Kind.REMARK, filled)
+        self._add_calls(filled)
+        if self._memory.last_words:
+            page.add(Section.IN_PROGRESS, one_line(self._memory.last_words, _LINE_CHARS), upto=filled)
+        if self._memory.unread:
+            line = f"({self._memory.unread} texts were so long that only both ends were read)"
+            page.add(Section.CONTEXT, line, upto=filled)
+
+    def count_left_out(self) -> None:
+        """Say how many rules had no room."""
+        rules = (each for each in self._said if each.is_rule and each.statement.text not in self._replaced)
+        self._page.left_out = sum(not self._page.has(each.text) for each in rules)
+
+    # ---------------------------------------------------------------- lines
+
+    def _add_first(self, room: float) -> None:
+        """Add the user's first message, or its beginning."""
+        if self._memory.requests:
+            first = self._page.shortened(" ".join(self._memory.requests[0].split()), room, clipped)
+            self._page.add(Section.GOAL, f"First: {first}", upto=self._page.limit, place=-1)
+
+    def _add_said(self, least: Kind, upto: float) -> None:
+        """Add the statements of a kind, and of those that weigh more."""
+        misses = 0
+        for each in self._said:
+            if each.statement.kind.value < least.value or self._is_not_held(each.text):
+                continue
+            misses = 0 if self._add(each, upto) else misses + 1
+            if misses > _MOST_MISSES:
+                return
+
+    def _is_not_held(self, text: str) -> bool:
+        """Whether only lines of the earlier summary are added now, and this is not one."""
+        return self._only_held and text not in self._previous
+
+    def _add(self, said: Said, upto: float) -> bool:
+        if said.statement.text in self._replaced:
+            return True
+        section = _SECTIONS.get(said.statement.kind, Section.CONTEXT)
+        return self._page.add(section, said.text, upto=upto, place=said.place)
+
+    def _order(self, said: Said) -> tuple[float, int]:
+        """Return the order of a statement: by weight, those of the earlier summary first, its oldest and then the newest."""
+        text = said.statement.text
+        held = text in self._previous
+        bonus = _HELD_BONUS * held + _FOCUS_BONUS * self._focus(text)
+        return (-(said.statement.kind.value + bonus), said.place if held else -said.place)
+
+    def _add_found(self, upto: float) -> None:
+        """Add failed calls that did not succeed later, and rows that the user asked for, the newest first."""
+        found = [(action.place, Section.BLOCKED, action.line) for action in self._memory.actions.values() if action.failed]
+        found += [(place, Section.CONTEXT, row) for row, place in self._memory.rows.items()]
+        found = [each for each in found if not self._is_not_held(each[2])]
+        misses = 0
+        for place, section, line in sorted(found, key=lambda each: (each[2] not in self._previous, -each[0])):
+            misses += not self._page.add(section, line, upto=upto, place=place)
+            if misses > _MOST_MISSES:
+                return
+
+    def _add_calls(self, upto: float) -> None:
+        """Add calls, those that changed something first, and files."""
+        memory, page = self._memory, self._page
+        misses = 0
+        actions = reversed(memory.actions.values())
+        for action in sorted(
+            (each for each in actions if not (each.failed or self._is_not_held(each.line))),
+            key=lambda each: (-self._focus(each.line), each.line not in self._previous, -each.changes),
+        ):
+            misses += not page.add(Section.DONE, action.line, upto=upto, place=action.place)
+            if misses > _MOST_MISSES:
+                return
+        newest_first = list(reversed(memory.files.items()))
+        for place, (path, changed) in enumerate(sorted(newest_first, key=lambda item: -item[1])):
+            if not self._is_not_held(path) and not page.add(
+                Section.FILES, path, upto=upto, label="Changed" if changed else "Read", place=place
+            ):
+                return
+
+    # ---------------------------------------------------------------- facts
+
+    def add_facts(self, upto: float) -> None:
+        """Add facts, those most likely to be needed first."""
+        room = int(max(0, min(upto, self._page.limit) - self._page.used))
+        facts, gone = self._facts, self._memory.gone
+        new = (fact for fact in facts if fact not in gone)
+        score = facts.score
+        found = heapq.nlargest(
+            int(_CANDIDATES * room) + 8, new, key=lambda fact: score(fact, tokens=1 + len(fact) / 4) + 3 * self._focus(fact)
+        )
+        self._page.add_facts(found, upto=upto)
+
+    def _add_held_facts(self, upto: float) -> None:
+        """Add the facts of the earlier summary that nothing replaced, those that have been in it longest first."""
+        placed: dict[FactKind, int] = {}
+        ranked: list[tuple[int, str]] = []
+        listed_before = "\n".join(_LIST.findall(self._previous))
+        for fact in facts_in(listed_before):
+            place = placed[fact_kind(fact)] = placed.get(fact_kind(fact), 0) + 1
+            ranked.append((place, fact))
+        held = [fact for _, fact in sorted(ranked, key=lambda each: each[0]) if fact not in self._memory.gone]
+        self._page.add_facts(held, upto=upto, held=True)
+
+
+def _replaced_by_kept(request: SummaryRequest, memory: ConversationMemory) -> set[str]:
+    """Return the statements that a message which stays in the view replaces."""
+    users = (group.messages[0] for group in request.kept if group.kind is GroupKind.USER)
+    found = (memory.replaced_by(each) for message in users for each in read_message(message).statements)
+    return {each.statement.text for each in found if each is not None}
+
+
+def visible_text(request: SummaryRequest) -> str:
+    """Return the text that stays in the view beside the summary."""
+    texts = [text for group in request.kept for message in group.messages for text in _texts_of(message)]
+    return " ".join(" ".join(texts).split())
+
+
+def _texts_of(message: Message) -> Iterable[str]:
+    yield message.text
+    for part in message.parts:
+        if isinstance(part, ToolResultPart):
+            yield part.text
+        elif isinstance(part, ToolCallPart):
+            yield from (value for _, value in argument_values(part.arguments))

@@ -1,0 +1,103 @@
+"""The memory of the digest: latest values, failed calls, requested rows, and later rounds."""
+
+from __future__ import annotations
+
+import gc
+import json
+from typing import Any
+
+from compaction.formats import openai_chat
+from compaction.messages import Message
+from compaction.summarizers.extractive import memory as module
+from compaction.summarizers.extractive.memory import ConversationMemory, memory_of
+
+
+def read(*raws: dict[str, Any]) -> list[Message]:
+    return [openai_chat.read(raw) for raw in raws]
+
+
+def said(*texts: str) -> list[Message]:
+    return read(*({"role": "user", "content": text} for text in texts))
+
+
+def ran(command: str, result: str) -> list[Message]:
+    function = {"name": "shell", "arguments": json.dumps({"command": command})}
+    call = {"id": command, "type": "function", "function": function}
+    return read(
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": command, "content": result},
+    )
+
+
+def words(memory: ConversationMemory) -> list[str]:
+    return [each.text for each in memory.said.values()]
+
+
+def test_the_latest_value_and_the_one_before() -> None:
+    """A newer statement replaces the older one and names its value; a value that returns is not listed as old."""
+    memory = memory_of(said("The ferry sails at 14:35.", "The ferry sails at 15:20 now.", "The ferry sails at 14:35 again."))
+    assert words(memory) == ["The ferry sails at 14:35 again. (was 15:20 until message 3)"]
+    assert (list(memory.gone)[-1], "14:35" in memory.gone) == ("15:20", False)
+
+
+def test_values_of_different_things_stay_apart() -> None:
+    """Values of different things are kept apart, even if the sentences have the same shape."""
+    assert len(words(memory_of(said("The ferry sails at 14:35.", "The bakery opens at 06:10.")))) == 2
+
+
+def test_a_correction_without_a_subject_stands_with_the_last_value() -> None:
+    """A correction without a subject is joined to the statement directly before it."""
+    assert words(memory_of(said("The bus comes at 14:35.", "Make that 15:20."))) == [
+        "The bus comes at 14:35. -> Make that 15:20."
+    ]
+
+
+def test_a_failed_call_that_succeeds_later_is_no_failure() -> None:
+    """A failed call that later succeeds is not listed as failed."""
+    failed = ran("make", "cc main.c\nmain.c:3: error: expected ';'")
+    memory = memory_of(failed)
+    [action] = memory.actions.values()
+    assert (action.failed, "expected ';'" in action.line) == (True, True)
+    [again] = memory_of([*failed, *ran("make", "ok")]).actions.values()
+    assert not again.failed
+
+
+def test_what_the_assistant_calls_a_failure_is_one() -> None:
+    """A call that the assistant says did not work is listed as failed, whatever the program printed."""
+    messages = [*ran("print all", "label 1\njam in tray C7"), *read({"role": "assistant", "content": "That did not work."})]
+    [action] = memory_of(messages).actions.values()
+    assert (action.failed, "jam in tray C7" in action.line) == (True, True)
+
+
+def test_rows_that_the_user_asked_for() -> None:
+    """A row that the user asked for by a rare name is remembered."""
+    rows = "\n".join(f"id={n}{n}7 name={name}" for n, name in enumerate(["Vera Holm", "Otis Rand", "Ada Berg", "Lina Falk"]))
+    memory = memory_of([*said("Which one is Ada Berg's?"), *ran("list", rows)])
+    assert list(memory.rows) == ["id=227 name=Ada Berg"]
+
+
+def test_a_later_round_continues_the_memory() -> None:
+    """A later round continues the memory of the first, with the same content as a new one."""
+    messages = said("The port is 8080.", "My sister is a glazier.", "The port is 9090 now.")
+    first = memory_of(messages[:2])
+    again = memory_of(messages)
+    assert again is first
+    assert words(again) == words(memory_of(said("The port is 8080.", "My sister is a glazier.", "The port is 9090 now.")))
+
+
+def test_another_history_is_another_memory() -> None:
+    """Another branch of a conversation has a separate memory, without statements of the first branch."""
+    messages = said("The port is 8080.", "My sister is a glazier.", "My aunt is a baker.")
+    memory_of(messages[:2])
+    assert words(memory_of([messages[0], messages[2]])) == ["The port is 8080.", "My aunt is a baker."]
+
+
+def test_a_memory_goes_with_any_of_its_messages() -> None:
+    """A memory is deleted with any of its messages, so that forgotten messages are not kept."""
+    messages = said("The password hint is swordfish.", "My sister is a glazier.")
+    key = id(messages[0])
+    memory_of(messages)
+    assert key in module._MEMORIES
+    del messages[1]
+    gc.collect()
+    assert key not in module._MEMORIES

@@ -1,0 +1,92 @@
+"""Statements: the kind of a sentence follows from its mood and its addressee, in four languages."""
+
+from __future__ import annotations
+
+import pytest
+
+from compaction.summarizers.extractive.statements import Kind, own_text, user_statements
+
+
+def kinds(text: str) -> list[str]:
+    return [each.kind.name for each in user_statements(text)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Do not open the valve before noon.",
+        "You must sign every page.",
+        "Öffne das Ventil nie vor zwölf.",
+        "Die Rechnungen darfst du nicht löschen.",
+        "밸브를 정오 전에는 열지 마세요.",
+        "中午之前不要打开阀门。",
+    ],
+)
+def test_rules(text: str) -> None:
+    """An order, or a lasting obligation of the assistant, is a rule."""
+    assert kinds(text) == ["RULE"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Every page must be signed.",
+        "You never know what they will ask.",
+        "Auf jeder Seite muss eine Unterschrift sein.",
+        "모든 쪽에 반드시 서명해야 합니다.",
+        "每一页都必须签字。",
+        "The sign at the pool says: never run here.",
+    ],
+)
+def test_duties_are_not_written_as_rules(text: str) -> None:
+    """An obligation that may concern others is not a rule."""
+    assert "RULE" not in kinds(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I never saw such a crowd.",
+        "My uncle always said: never lend a book.",
+        "They must wear helmets over there.",
+        "Ich habe nie so viele Leute gesehen.",
+        "Mein Onkel sagte immer: niemals Bücher verleihen.",
+        "저는 그렇게 많은 사람은 절대 못 봤어요.",
+        "삼촌이 책은 절대 빌려주지 말라고 하셨어요.",
+        "我从来没见过这么多人。",
+        "舅舅常说：书不要外借。",
+    ],
+)
+def test_no_rules(text: str) -> None:
+    """Small talk, quotations and the duties of others are not rules."""
+    assert "RULE" not in kinds(text)
+
+
+def test_a_rule_keeps_the_sentence_it_refers_to() -> None:
+    """A rule keeps the sentence it refers to."""
+    [statement] = user_statements("The limit is 40 kilos. Never exceed it.")
+    assert statement.text == "The limit is 40 kilos. Never exceed it."
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("I prefer short answers.", Kind.PREFERENCE),
+        ("We decided on the blue tiles because the red ones crack.", Kind.DECISION),
+        ("The hinges still have to be oiled.", Kind.TASK),
+        ("If the rent were 900, would we stay?", Kind.SUPPOSED),
+        ("How far is it?", Kind.QUESTION),
+        ("Thanks!", Kind.REMARK),
+    ],
+)
+def test_other_kinds(text: str, kind: Kind) -> None:
+    """Preferences, decisions, tasks, suppositions, questions and remarks are recognized."""
+    assert [each.kind for each in user_statements(text)] == [kind]
+
+
+def test_pasted_text_is_not_the_users_own() -> None:
+    """Pasted text is separated from the user's words, unless the user asks to follow it."""
+    letter = "A letter from the town hall:\n\nDear citizens, never feed the swans."
+    assert own_text(letter) == ("A letter from the town hall:", "Dear citizens, never feed the swans.")
+    asked = "Please stick to this:\n\n- never feed the swans"
+    assert own_text(asked) == (asked, "")
