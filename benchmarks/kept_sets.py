@@ -1,4 +1,4 @@
-"""Measures how often a rule keeps other messages than in Agent Framework, and why: figures of docs/agent-framework.md.
+"""Measures how often a rule keeps other messages than in Agent Framework, for docs/migrating/agent-framework.md.
 
     python -m benchmarks.kept_sets                            # in the environment of `make test-frameworks`
 

@@ -132,13 +132,13 @@ def adaptive(
 ) -> Pipeline:
     """Return a pipeline that keeps a conversation inside a window at low cost, and keeps what the agent will need.
 
-    Messages too large for the window are cut to their two ends when they arrive, before they are part of a cached prefix. Past
-    ``threshold`` the oldest groups are removed, down to ``target``, and a summary that only grows at its end keeps exact facts,
-    past calls and the user's instructions, chosen from the whole conversation. Between these cuts requests only grow at their
-    end. Slightly below the threshold it cuts where that pays for the prompt cache it breaks: in a large window, or after a
-    pause in which the cache expired anyway. ``docs/adaptive.md`` has the measurements. The last resort, where a request still
-    exceeds 0.97 of the input budget: all groups but the newest are dropped, oldest first, and then the middles of long messages
-    are cut out, the last user message's too.
+    Messages too large for the window are cut to their two ends when they arrive, before they are part of a cached prefix.
+    Past ``threshold`` the oldest groups are removed, down to ``target``, and a summary that only grows at its end keeps exact
+    facts, past calls and the user's instructions, chosen from the whole conversation. Between these cuts requests only grow
+    at their end. Slightly below the threshold it cuts where that pays for the prompt cache it breaks: in a large window, or
+    after a pause in which the cache expired anyway. ``docs/explanation/adaptive.md`` has the measurements. The last resort,
+    where a request still exceeds 0.97 of the input budget: all groups but the newest are dropped, oldest first, and then the
+    middles of long messages are cut out, the last user message's too.
 
     Args:
         window: Tokens of the model's input and output together; or the model's name, see `compaction.models.input_limit`. The
@@ -245,7 +245,7 @@ def hermes(
     If the request would still reach the threshold, less is kept: of the last ``protect_last_n`` messages only as many as have
     half of the threshold, then only the tail's tokens, and at last the first messages are summarized too. There is no last
     resort: a request whose newest messages are too long stays too long.
-    ``docs/hermes.md`` lists where documents, releases and this preset differ.
+    ``docs/migrating/hermes.md`` lists where documents, releases and this preset differ.
 
     Args:
         context_length: The model's window in tokens, > 0; or the model's name, see `compaction.models.input_limit`.

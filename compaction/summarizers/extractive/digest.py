@@ -1,7 +1,7 @@
 """The two summarizers without a model: a digest with sections, and a list for summaries that grow at their end.
 
 Both are written from the memory of the conversation by the same writer. What they keep was decided by measurement
-(``docs/digest.md``).
+(``docs/explanation/digest.md``).
 """
 
 from __future__ import annotations

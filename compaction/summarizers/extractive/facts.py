@@ -2,7 +2,7 @@
 
 A summary in prose loses them first, and they cost little to keep. `facts_in` finds them in any text, in time linear in its
 length; a `FactTable` remembers where each was seen and scores how likely it is to be needed again. What counts as a fact, and
-what the score depends on, was measured on recorded sessions: ``docs/digest.md`` has the figures.
+what the score depends on, was measured on recorded sessions: ``docs/explanation/digest.md`` has the figures.
 """
 
 from __future__ import annotations
