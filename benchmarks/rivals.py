@@ -63,12 +63,13 @@ def _agent_framework(strategy: str) -> Callable[[list[Raw], int], list[Raw]]:
             ),
         }[strategy]()
         view = awaited(af.apply_compaction(peer_messages(messages), strategy=made, tokenizer=COUNTER))
-        return [_of_agent_framework(message) for message in view]
+        return [of_agent_framework(message) for message in view]
 
     return fit
 
 
-def _of_agent_framework(message: Any) -> Raw:
+def of_agent_framework(message: Any) -> Raw:
+    """Return a message of Agent Framework as a chat message."""
     role = str(message.role)
     calls = [content for content in message.contents if content.type == "function_call"]
     results = [content for content in message.contents if content.type == "function_result"]
@@ -109,20 +110,23 @@ def _langchain(**options: Any) -> Callable[[list[Raw], int], list[Raw]]:
 
 
 def _langmem(messages: list[Raw], budget: int) -> list[Raw]:
-    from langchain_core.messages import AIMessage, convert_to_messages, convert_to_openai_messages
+    from langchain_core.messages import AIMessage
     from langchain_core.runnables import RunnableLambda
+
+    model = RunnableLambda(lambda prompt: AIMessage("What was said before."))
+    return langmem_within(messages, budget, model, summary_tokens=max(16, budget // 8))
+
+
+def langmem_within(messages: list[Raw], budget: int, model: Any, *, summary_tokens: int) -> list[Raw]:
+    """Return what langmem makes of the messages, with a model that writes its summary."""
+    from langchain_core.messages import convert_to_messages, convert_to_openai_messages
     from langmem.short_term import summarize_messages
 
     read = convert_to_messages(messages)
     for number, message in enumerate(read):
         message.id = str(number)
     done = summarize_messages(
-        read,
-        running_summary=None,
-        model=RunnableLambda(lambda prompt: AIMessage("What was said before.")),
-        max_tokens=budget,
-        max_summary_tokens=max(16, budget // 8),
-        token_counter=_count,
+        read, running_summary=None, model=model, max_tokens=budget, max_summary_tokens=summary_tokens, token_counter=_count
     )
     return convert_to_openai_messages(done.messages)  # type: ignore[return-value]
 

@@ -205,7 +205,7 @@ def soak_sessions(kills: int, number: int) -> str:
             with tempfile.TemporaryDirectory() as folder:
                 killed += killed_run(name, Path(folder, "sessions.db"), views, chance, 0.02)
                 turns += len(views)
-    return f"Sessions: {killed:,} processes killed, {turns:,} turns, every view as undisturbed."
+    return f"Sessions: {killed:,} processes were killed in {turns:,} turns; every view equals that of an undisturbed process."
 
 
 def rows(part: str, tallies: dict[str, Tally]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Validators for attrs classes, whose errors name the class, the argument, the rule and the value.
+"""Validators for attrs classes, whose errors name the class, the argument, the rule and the value; warnings for callers.
 
 >>> import attrs
 >>> @attrs.frozen
@@ -11,14 +11,19 @@ compaction.errors.ConfigurationError: Window: 'tokens' must be a whole number >=
 
 from __future__ import annotations
 
+import inspect
+import os
+import re
+import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import attrs
 
 from .errors import ConfigurationError
 
-__all__ = ["Validator", "above", "count", "is_count", "one_of", "share", "whole"]
+__all__ = ["Validator", "above", "count", "is_count", "one_of", "share", "size_remedy", "warn_caller", "whole"]
 
 Validator: TypeAlias = Callable[[Any, "attrs.Attribute[Any]", Any], None]
 """A function that attrs calls with the instance, the attribute and the value."""
@@ -29,11 +34,35 @@ def is_count(value: object, least: int = 0) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
+_SIZE: Final = re.compile(r"\s*(\d{1,12})\s*([km]?)\s*", re.IGNORECASE | re.ASCII)
+_PACKAGE: Final = f"{Path(__file__).parent}{os.sep}"
+
+
+def size_remedy(value: object) -> str:
+    """Return the end of an error about a number that was written as text, such as ``"8k"``; empty for any other value.
+
+    >>> size_remedy("8k")
+    '; write 8_000, a number'
+    """
+    found = _SIZE.fullmatch(value) if isinstance(value, str) else None
+    return f"; write {int(found[1]) * {'': 1, 'k': 1_000, 'm': 1_000_000}[found[2].lower()]:_}, a number" if found else ""
+
+
+def warn_caller(text: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line outside this package that led here; Python shows a warning once for each line."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_code.co_filename.startswith((_PACKAGE, "<attrs ")):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, category, stacklevel=level)
+
+
 def _validator(rule: str, holds: Callable[[Any], bool]) -> Validator:
     def check(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
         """Raise an error unless the rule holds."""
         if not holds(value):
-            raise ConfigurationError(f"{type(instance).__name__}: {attribute.name!r} must be {rule} (got {value!r})")
+            raise ConfigurationError(
+                f"{type(instance).__name__}: {attribute.name!r} must be {rule} (got {value!r}){size_remedy(value)}"
+            )
 
     return check
 

@@ -12,9 +12,10 @@ from typing import Final, Literal
 import attrs
 
 from . import strategies, summarizers
+from .checks import size_remedy
 from .errors import ConfigurationError
 from .index import GroupKind
-from .selectors import first, fitting, kinds, last
+from .selectors import demonstrations, first, fitting, kinds, last
 from .strategies import (
     Clear,
     ClearReasoning,
@@ -103,6 +104,8 @@ def context_window(
 def _input_tokens(preset: str, window: int | str, reserve_output: int | None) -> int:
     """Return the tokens that a request may have."""
     if isinstance(window, str):
+        if remedy := size_remedy(window):
+            raise ConfigurationError(f"{preset}({window!r}): pass a number of tokens, or the name of a model{remedy}")
         from .models import input_limit
 
         return input_limit(window, reserve_output=reserve_output)
@@ -132,13 +135,14 @@ def adaptive(
 ) -> Pipeline:
     """Return a pipeline that keeps a conversation inside a window at low cost, and keeps what the agent will need.
 
-    Messages too large for the window are cut to their two ends when they arrive, before they are part of a cached prefix.
-    Past ``threshold`` the oldest groups are removed, down to ``target``, and a summary that only grows at its end keeps exact
-    facts, past calls and the user's instructions, chosen from the whole conversation. Between these cuts requests only grow
-    at their end. Slightly below the threshold it cuts where that pays for the prompt cache it breaks: in a large window, or
-    after a pause in which the cache expired anyway. ``docs/explanation/adaptive.md`` has the measurements. The last resort,
-    where a request still exceeds 0.97 of the input budget: all groups but the newest are dropped, oldest first, and then the
-    middles of long messages are cut out, the last user message's too.
+    Messages too large for the window are cut to their two ends when they arrive, before they are part of a cached prefix. Past
+    ``threshold`` the oldest groups are removed, down to ``target``, and a summary that only grows at its end keeps exact facts,
+    past calls and the user's instructions, chosen from the whole conversation. Between these cuts requests only grow at their
+    end. The last user message stays whole unless the request would exceed 0.97 of the input budget. Slightly below the
+    threshold it cuts where that pays for the prompt cache it breaks: in a large window, or after a pause in which the cache
+    expired anyway. ``docs/explanation/adaptive.md`` has the measurements. The last resort, where a request still exceeds 0.97
+    of the input budget: the last user message is cut as others are, then all groups but the newest are dropped, oldest first,
+    and at last the middles of all long messages are cut out.
 
     Args:
         window: Tokens of the model's input and output together; or the model's name, see `compaction.models.input_limit`. The
@@ -149,14 +153,15 @@ def adaptive(
             is less.
         threshold: Share past which the oldest groups are removed, at most 0.97. Lower it where tokens are estimated.
         target: Share that is left then, at least 0.2 and below ``threshold``.
-        largest: Share that one group may have, above 0 and below ``target``; a user message may have 1.5 times as much.
+        largest: Share that one group may have, above 0 and below ``target``. A user message that is not the last one may have
+            1.5 times as much; one that precedes the task, such as an example, half as much, and it stays in the view.
         cached: Price of a cached input token as a share of one that is written, above 0 and at most 1.
         cache_seconds: How long the provider keeps a cached prefix.
 
     Raises:
         ConfigurationError: If a figure is out of range.
 
-    >>> adaptive(32_000).steps[2].tokens, adaptive("gpt-5").steps[2].tokens
+    >>> adaptive(32_000).steps[3].tokens, adaptive("gpt-5").steps[3].tokens
     (11520, 97920)
     """
     budget = _input_tokens("adaptive", window, reserve_output)
@@ -169,6 +174,7 @@ def adaptive(
     def part(of: float) -> int:
         return max(1, int(budget * of))
 
+    before_task = demonstrations() & first(messages=4)
     cut = strategies.GrowingSummary(
         summarizers.FactSummarizer() if summarizer is None else summarizer,
         tokens=part(target),
@@ -177,15 +183,18 @@ def adaptive(
         max_tokens=part(0.38),
         keep_tokens=part(0.10),
         target=~tokens_exceed(part(target)),
+        keep=before_task,
     )
     if budget < _LEAST_WINDOW:
         raise ConfigurationError(f"adaptive({window}): at least {_LEAST_WINDOW} input tokens are needed (got {budget})")
     rehearsal = Truncation(target=cut.target, keep=last(groups=1))
     early = tokens_exceed(part(0.9 * threshold)) & worth_it(rehearsal, cached=cached, ttl_seconds=cache_seconds)
     return Pipeline(
+        Clip(tokens=part(0.5 * largest), slack=1.0, keep=~before_task),
         Clip(tokens=part(largest), keep=kinds(GroupKind.USER)),
-        Clip(tokens=part(1.5 * largest), slack=1.0),
+        Clip(tokens=part(1.5 * largest), slack=1.0, keep=last(groups=1, of=kinds(GroupKind.USER))),
         attrs.evolve(cut, trigger=tokens_exceed(part(threshold)) | early),
+        Clip(tokens=part(1.5 * largest), slack=1.0, trigger=tokens_exceed(part(0.97))),
         *_last_resort(part(0.97), budget, largest),
     )
 
@@ -243,8 +252,9 @@ def hermes(
     it clears results only where that frees a twentieth of the threshold, so that not every turn breaks the prompt cache.
 
     If the request would still reach the threshold, less is kept: of the last ``protect_last_n`` messages only as many as have
-    half of the threshold, then only the tail's tokens, and at last the first messages are summarized too. There is no last
-    resort: a request whose newest messages are too long stays too long.
+    half of the threshold, then only the tail's tokens, and at last the first messages are summarized too. The last resort,
+    where a request still exceeds the window: all groups but the newest are dropped, oldest first, and then the middles of long
+    messages are cut out, the last user message's too.
     ``docs/migrating/hermes.md`` lists where documents, releases and this preset differ.
 
     Args:
@@ -296,6 +306,7 @@ def hermes(
             system_note="[Note: some earlier turns of this conversation have been compacted into a summary.]",
             text=strategies.SummaryText(preface=_HERMES_PREFACE),
         ),
+        *_last_resort(context_length, context_length),
         trigger=tokens_exceed(threshold_tokens - 1) if trigger is None else trigger,
     )
 

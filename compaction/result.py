@@ -53,7 +53,7 @@ class Step:
     reached: bool | None
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, repr=False)
 class CompactionResult:
     """The result of a run.
 
@@ -76,6 +76,12 @@ class CompactionResult:
     failures: tuple[Failed, ...]
     outcome: Outcome
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        before, after = self.before, self.after
+        sizes = f"tokens {before.tokens:,} to {after.tokens:,}, messages {before.messages:,} to {after.messages:,}"
+        counts = f"edits {len(self.edits):,}, refused {len(self.refused):,}, failures {len(self.failures):,}"
+        return f"<CompactionResult {self.outcome}: {sizes}, {counts}>"
 
     def with_failures(self, *failures: Failed) -> CompactionResult:
         """Return the result with more failures, such as that the session could not be saved."""

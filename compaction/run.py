@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from typing import Any, Final, NoReturn, TypeVar, get_args
 
-from .checks import is_count
+from .checks import is_count, size_remedy
 from .errors import ConfigurationError, StrategyError, SyncDriverError
 from .formats import MessageFormat
 from .index import PASS_ON, Edit, Marks, MessageIndex, Request, RunContext, relay
@@ -58,7 +58,7 @@ def _flow(
     If closing the strategy's generator raises another exception, the first one is raised.
     """
     if budget is not None and not is_count(budget, 1):
-        raise ConfigurationError(f"budget={budget!r}: must be a whole number of tokens >= 1")
+        raise ConfigurationError(f"budget={budget!r}: must be a whole number of tokens >= 1{size_remedy(budget)}")
     lifted = as_strategy(strategy)
     if index.marks is None:  # decide which marked messages are read as summaries
         index.believe(Marks.of(lifted.mark_ceilings, index.context))
@@ -112,7 +112,7 @@ def run_sync(
         SyncDriverError: If the strategy has to be awaited. Its ``on_failure`` does not handle this error.
         BudgetUnsatisfiable: If ``hard`` is true, and the budget is exceeded or a strategy that ran missed its target.
         ConfigurationError: If the budget is not a whole number >= 1.
-        Exception: Any exception of the strategy.
+        Exception: Any exception that the strategy raises.
     """
     flow = _flow(index, strategy, budget=budget, hard=hard, on_step=on_step, clock=clock)
     return unawaited(_driven(flow, sync=True))
@@ -213,7 +213,7 @@ async def compact(
         InputError: If ``messages`` is not a list of messages in a known format.
         BudgetUnsatisfiable: If ``hard`` is true, and the outcome would be ``over_target``.
         ConfigurationError: If an argument is out of range.
-        Exception: Any exception of the strategy.
+        Exception: Any exception that the strategy raises.
 
     >>> import anyio
     >>> from compaction.strategies import SlidingWindow

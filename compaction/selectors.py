@@ -16,13 +16,13 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Final, TypeAlias
 
 import attrs
 
 from .algebra import Conjunction, Constant, Disjunction, Lifted, Negation, Predicate
-from .checks import is_count
+from .checks import is_count, size_remedy
 from .errors import ConfigurationError
 from .index import GroupKind, MessageGroup, MessageIndex
 
@@ -30,6 +30,7 @@ __all__ = [
     "Selector",
     "SelectorLike",
     "as_selector",
+    "demonstrations",
     "everything",
     "first",
     "fitting",
@@ -73,7 +74,8 @@ def as_selector(choice: SelectorLike) -> Selector:
     if isinstance(choice, Selector):
         return choice
     if not callable(choice):
-        raise ConfigurationError(f"a selector must be a callable that takes an index (got {choice!r})")
+        remedy = f"; write last(groups={choice})" if is_count(choice) else ""
+        raise ConfigurationError(f"a selector must be a callable that takes an index (got {choice!r}){remedy}")
     return _Function(choice)
 
 
@@ -233,7 +235,7 @@ def _range(end: str, of: SelectorLike | None, amounts: dict[str, int | None]) ->
         raise ConfigurationError(f"{end}(): give exactly one of {', '.join(amounts)} (got {', '.join(given) or 'none'})")
     ((unit, amount),) = given.items()
     if not is_count(amount):
-        raise ConfigurationError(f"{end}({unit}={amount!r}): the amount must be a whole number >= 0")
+        raise ConfigurationError(f"{end}({unit}={amount!r}): the amount must be a whole number >= 0{size_remedy(amount)}")
     return _Range(end, unit, amount, None if of is None else as_selector(of))
 
 
@@ -265,6 +267,24 @@ def kinds(*kinds: GroupKind) -> Selector:
 def _of_kinds(index: MessageIndex, *kinds: GroupKind) -> list[int]:
     kind, collapsed = index.columns.kind, index.columns.is_collapsed
     return [id for id in index.included_ids if (GroupKind.TOOL_CALL if collapsed(id) else kind(id)) in kinds]
+
+
+def demonstrations() -> Selector:
+    """Return a selector of the user messages at the start of the view that another user message follows before any answer.
+
+    Such messages are examples or background; the last one before the answer is the task.
+
+    >>> opening = [{"role": "user", "content": "An example: ..."}, {"role": "user", "content": "Now fix the test."}]
+    >>> demonstrations()(MessageIndex(opening, counter="chars/4"))
+    frozenset({0})
+    """
+    return _Call("demonstrations", _that_demonstrate, ())
+
+
+def _that_demonstrate(index: MessageIndex) -> list[int]:
+    kind = index.columns.kind
+    opening = takewhile(lambda id: kind(id) in (GroupKind.SYSTEM, GroupKind.USER), index.included_ids)
+    return [id for id in opening if kind(id) is GroupKind.USER][:-1]
 
 
 system: Final[Selector] = kinds(GroupKind.SYSTEM)

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
+_NO_CORPUS = "the recorded conversations are not beside this checkout (../shared/corpus/dev)"
 
 pytest.register_assert_rewrite("tests.support.rulebook")  # what it expects is shown like a test's own
 
-settings.register_profile("ci", derandomize=True, max_examples=50, deadline=None)
+settings.register_profile(
+    "ci", derandomize=True, max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)  # no test depends on how busy the machine is
 settings.register_profile("nightly", max_examples=2_000, deadline=None, print_blob=True)
 settings.load_profile("ci")  # another one: pytest --hypothesis-profile=nightly
 
@@ -31,8 +34,17 @@ def corpus_dir() -> Path:
     """The folder of recorded conversations, which stands beside the repository and is no part of it."""
     folder = ROOT.parent / "shared" / "corpus" / "dev"
     if not folder.is_dir():
-        pytest.skip("the recorded conversations are not beside this checkout (../shared/corpus/dev)")
+        pytest.skip(_NO_CORPUS)
     return folder
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Give every skip for the missing corpus one place, so that the summary shows them as one line."""
+    report = yield
+    if isinstance(report.longrepr, tuple) and report.longrepr[2].endswith(_NO_CORPUS):
+        report.longrepr = (__file__, 1, report.longrepr[2])
+    return report
 
 
 @pytest.fixture(scope="session")

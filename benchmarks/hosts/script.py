@@ -104,6 +104,11 @@ class Reply:
     completion_tokens: int = 0
 
 
+def thought_of(signature: str) -> str:
+    """Return the thought that a signature signs."""
+    return f"This is what {signature} stands for: {words(signature, 140)}."
+
+
 def words(about: str, characters: int) -> str:
     """Return a text of about this many characters, always the same for the same subject."""
     source = random.Random(about)

@@ -25,20 +25,20 @@ class _Counter:
 
 
 @attrs.frozen
-class _Client:
+class DigestClient:
     """A chat client that answers with our digest."""
 
     budget: int
     counter: TokenCounter
 
     async def get_response(self, messages: Sequence[Any], **options: Any) -> Any:
-        prompt = "\n".join(f"{message.role}: {message.text}" for message in messages)
+        prompt = "\n".join(message.text for message in messages)
         return af.ChatResponse(messages=[af.Message("assistant", [digest_of(prompt, self.budget, self.counter)])])
 
 
 def _pipeline(setting: CandidateSetting, counter: _Counter) -> Any:
     """Collapse tool results, summarize, then keep a window of groups, until the request is within 80 % of the window."""
-    client: Any = _Client(int(0.1 * setting.window), setting.counter)
+    client: Any = DigestClient(int(0.1 * setting.window), setting.counter)
     return af.TokenBudgetComposedStrategy(
         token_budget=int(0.8 * setting.window),
         tokenizer=counter,

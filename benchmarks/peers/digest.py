@@ -15,7 +15,9 @@ from compaction.summarizers import DigestSummarizer, SummaryRequest
 from compaction.tokens import TokenCounter
 
 _NAMED: Final = re.compile(
-    r"^(?:\[(USER|ASSISTANT|TOOL RESULT[^\]]*|SYSTEM)\]:|(Human|AI|Tool|System|user|assistant|tool|system):)[ \n]", re.MULTILINE
+    r"^(?:\[(USER|ASSISTANT|TOOL RESULT[^\]]*|SYSTEM)\]:|(Human|AI|Tool|System|user|assistant|tool|system):"
+    r"|\d+\. \[(user|assistant|tool|system)\])[ \n]",
+    re.MULTILINE,
 )
 _USERS: Final = ("USER", "Human", "user")
 
@@ -45,6 +47,6 @@ def _quoted(prompt: str) -> list[dict[str, Any]]:
     ends = [*(match.start() for match in found[1:]), len(prompt)]
     messages: list[dict[str, Any]] = []
     for match, end in zip(found, ends, strict=True):
-        role = "user" if (match[1] or match[2]) in _USERS else "assistant"
+        role = "user" if (match[1] or match[2] or match[3]) in _USERS else "assistant"
         messages.append({"role": role, "content": prompt[match.end() : end].strip()})
     return messages

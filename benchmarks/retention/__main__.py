@@ -3,7 +3,7 @@
 The wordings for development at a budget of 20 %, and the page:
 
     python -m benchmarks.retention
-    python -m benchmarks.retention --set judging --budget 0.1 0.2 0.3 0.5 --write docs/retention.md
+    python -m benchmarks.retention --set judging --budget 0.1 0.2 0.3 0.5 --peers --write docs/retention.md
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from compaction import MessageIndex
 from compaction.tokens import counter
 
 from .generator import EACH, generate
+from .peers import peers
 from .planted import Conversation
 from .recorded import CORPUS, plant_into_recorded
 from .report import Outcome, kind_table, measured, totals_table
@@ -28,7 +29,7 @@ from .wording import DISTRACTORS, ITEMS, LANGUAGES
 HEAD: Final = """\
 # What one compaction keeps
 
-Made by `python -m benchmarks.retention --set {set} --budget {budgets}` on {date}, seed {seed}. Tokens are counted with
+Made by `python -m benchmarks.retention --set {set} --budget {budgets}{peers}` on {date}, seed {seed}. Tokens are counted with
 `{counter}`.
 
 Items of {kinds} kinds, {each} of each, and distractors of {distractors} kinds are planted at random places into each of
@@ -51,6 +52,17 @@ that it fills by default, `digest, full` all of it. `user messages` is a plain r
 nothing else.
 """
 
+PEERS: Final = """
+## Other packages
+
+The same conversations with a budget of {budget:.0%}. All count a token for four characters here, because some of these packages
+cannot count otherwise. Packages that ask a model for a summary get our digest in its place, so only what they ask for differs;
+it may have half of the budget. `truncation` is our rule that drops the oldest groups.
+
+{table}
+"""
+TYPICAL: Final = 0.2
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, print and, if asked to, write the page."""
@@ -63,6 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--subjects", nargs="+", default=list(SUBJECTS), help=f"of {', '.join(SUBJECTS)}; or module:function")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--counter", default="auto", help="how tokens are counted")
+    parser.add_argument("--peers", action="store_true", help="also other packages (make bench-retention)")
     parser.add_argument("--write", type=Path, help="the page to write")
     options = parser.parse_args(arguments)
     conversations: list[Conversation] = []
@@ -76,6 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     head = HEAD.format(
         set=options.folder,
         budgets=" ".join(map(str, options.budget)),
+        peers=" --peers" if options.peers else "",
         date=datetime.now(UTC).date().isoformat(),
         seed=options.seed,
         counter=tokens.name,
@@ -90,9 +104,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     outcomes = measured(conversations, subjects, options.budget, tokens)
     text = page(head, outcomes)
+    if options.peers:
+        text += beside_peers(conversations, outcomes[0].budget if len(options.budget) == 1 else TYPICAL)
     print(text)
     if options.write:
         options.write.write_text(text, "utf-8")
+
+
+def beside_peers(conversations: Sequence[Conversation], budget: float) -> str:
+    """Return the section about other packages."""
+    ours = {name: SUBJECTS[name] for name in ("token_budget", "digest, full", "truncation")}
+    outcomes = measured(conversations, {**ours, **peers()}, [budget], counter("chars/4"))
+    return PEERS.format(budget=budget, table="\n".join(totals_table(outcomes)))
 
 
 def recorded(folder: str, conversations: int, seed: int) -> list[Conversation]:
@@ -105,7 +128,7 @@ def recorded(folder: str, conversations: int, seed: int) -> list[Conversation]:
 
 def page(head: str, outcomes: Sequence[Outcome]) -> str:
     """Return the page: the totals, and by kind and language at the budget next to 20 %."""
-    budget = min({each.budget for each in outcomes}, key=lambda share: abs(share - 0.2))
+    budget = min({each.budget for each in outcomes}, key=lambda share: abs(share - TYPICAL))
     parts = [head, "## Totals", "\n".join(totals_table(outcomes))]
     parts.append(
         f"## By kind and language, at {budget:.0%}\n\nIn % of all: survives, and in brackets survives with its meaning;"

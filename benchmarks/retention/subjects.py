@@ -39,7 +39,7 @@ def _window(budget: int) -> Strategy:
     return SlidingWindow(trigger=tokens_exceed(budget))
 
 
-def _summarized(summarizer: Summarizer, conversation: Conversation, budget: int, counter: TokenCounter) -> Messages:
+def summarized(summarizer: Summarizer, conversation: Conversation, budget: int, counter: TokenCounter) -> Messages:
     """Return the newest messages in two fifths of the budget, and a summary of the others in what they leave.
 
     A summary that came out too long for the budget is written again with less room, and where none fits, the oldest groups are
@@ -94,9 +94,9 @@ def _line(planted: Planted) -> str:
 
 SUBJECTS: Final[Mapping[str, Subject]] = {
     "token_budget": partial(_compacted, presets.token_budget),
-    "digest": partial(_summarized, DigestSummarizer()),
-    "digest, full": partial(_summarized, DigestSummarizer(growth=1.0)),
-    "facts": partial(_summarized, FactSummarizer()),
+    "digest": partial(summarized, DigestSummarizer()),
+    "digest, full": partial(summarized, DigestSummarizer(growth=1.0)),
+    "facts": partial(summarized, FactSummarizer()),
     "truncation": partial(_compacted, _truncation),
     "window": partial(_compacted, _window),
     "user messages": user_messages,

@@ -21,6 +21,7 @@ from .json_lines import JsonLine, OversizedLine, bounded_lines, dump_json, parse
 from .slices import Slice
 
 _MESSAGES: Final = "messages"
+_BUFFER: Final = 1 << 20
 
 
 @attrs.frozen
@@ -176,7 +177,7 @@ def _lines(slice: Slice, max_bytes: int) -> Iterator[bytes | OversizedLine]:
     elif slice.text is not None:
         yield from slice.text.splitlines(keepends=True) if b"\r" not in slice.text else _split(slice.text)
     else:
-        with Path(slice.source.path).open("rb") as stream:
+        with Path(slice.source.path).open("rb", buffering=_BUFFER) as stream:
             stream.seek(slice.start)
             left = slice.end - slice.start
             for line in bounded_lines(stream, max_bytes):

@@ -99,9 +99,9 @@ class Job:
     def leaves_unchanged(self, row: Row, messages: list[Any], counts: BatchCounts) -> bool:
         """Whether the size and form of a line show that the strategy does not run; if so, count the conversation.
 
-        The messages must be chat completions of plain texts and calls, so that their outlines are enough. Each text is a part
-        of the line, and the tokens around the texts are fewer than the JSON syntax around them could have. So the length of the
-        line bounds the tokens. If this bound is too high, the tokens are counted without making an index.
+        The messages must be chat completions of plain texts and calls. Each text is a part of the line, and the tokens around
+        the texts are fewer than the JSON syntax around them could have. So the length of the line bounds the tokens. If this
+        bound is too high, the tokens are counted without making an index; the content of each message must then be a string.
         """
         if self.strict or self.format not in (None, openai_chat) or not isinstance(row, JsonLine):
             return False
@@ -109,7 +109,7 @@ class Job:
         per_token = least_bytes_per_token(counter)
         if per_token is not None and self._fits(size // per_token, messages, size):
             for message in messages:  # a loop is faster than all()
-                if outline(message) is None:
+                if outline(message) is None and not openai_chat.has_only_texts(message):
                     return False
             counts.uncounted += 1
         elif not self._fits(size // _BYTES_PER_TOKEN, messages, size):

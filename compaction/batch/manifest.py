@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, Final
@@ -24,6 +25,8 @@ from .slice_worker import SliceResult
 
 _VERSION: Final = 1
 _LOCK: Final = "lock"
+_LOCK_ATTEMPTS: Final = 50
+_LOCK_PAUSE: Final = 0.02  # seconds
 _PART: Final = re.compile(r"(\d{6}(-\d{8})?|summaries)\.(part|errors|whole|sqlite)([.-].*)?|\.compaction-\w+\.part")
 
 
@@ -37,9 +40,9 @@ def _differences(plan: Mapping[str, Any], earlier: Mapping[str, Any], may_change
     """
     for name, value in plan["job"].items():
         if value != earlier["job"].get(name):
-            yield f"{name} was {earlier['job'].get(name)!r:.200}"
+            yield f"{name} was {earlier['job'].get(name)!r:.200} and is now {value!r:.200}"
     if plan["slice_bytes"] != earlier["slice_bytes"]:
-        yield f"slice_bytes was {earlier['slice_bytes']:,}"
+        yield f"slice_bytes was {earlier['slice_bytes']:,} and is now {plan['slice_bytes']:,}"
     before = {source["path"]: source for source in earlier["sources"]}
     now = {source["path"]: source for source in plan["sources"]}
     yield from (f"{path} was not an input" for path in now if path not in before)
@@ -217,9 +220,10 @@ def _lock_folder(path: Path, parts: Path) -> IO[bytes]:
         import fcntl
     except ImportError:
         return stream
-    try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        stream.close()
-        raise StateError(f"{path}: another process is running this batch; wait for it, or stop it") from error
-    return stream
+    for _ in range(_LOCK_ATTEMPTS):
+        with contextlib.suppress(OSError):
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return stream
+        time.sleep(_LOCK_PAUSE)  # the workers of a killed run hold the lock for about 20 ms more
+    stream.close()
+    raise StateError(f"{path}: another process is running this batch; wait for it, or stop it")

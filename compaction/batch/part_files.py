@@ -9,7 +9,9 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
+import os
 import shutil
+import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -23,6 +25,7 @@ from .arrow_columns import arrow_module
 from .input_files import FileKind, OutputFile
 
 _COPY_BYTES: Final = 1 << 20
+_LARGEST_COPY: Final = 1 << 30
 
 
 @contextlib.contextmanager
@@ -82,10 +85,7 @@ class PartFiles:
                 if kind == "jsonl.zst":
                     stream.write(arrow.Codec("zstd").compress(b"".join(held), asbytes=True))
                 elif held:
-                    table = arrow.concat_tables(held, promote_options="permissive")
-                    options = arrow.ipc.IpcWriteOptions(compression="lz4")
-                    with arrow.ipc.new_stream(stream, table.schema, options=options) as out:
-                        out.write_table(table)
+                    write_table(arrow.concat_tables(held, promote_options="permissive"), stream)
 
 
 def _size(path: Path) -> int:
@@ -97,6 +97,8 @@ def _size(path: Path) -> int:
 
 def join_parts(target: OutputFile, parts: Sequence[Path], folder: Path) -> int:
     """Join parts into an output; O(bytes), in constant memory, or with one part of a table in memory.
+
+    A single part of a text becomes the output. Linux joins several parts without reading them into this process.
 
     Args:
         target: The output.
@@ -111,16 +113,12 @@ def join_parts(target: OutputFile, parts: Sequence[Path], folder: Path) -> int:
     """
     path = Path(target.path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    whole = folder / f"{target.number:06}.whole"
-    with atomic_writer(whole) as stream:
-        if target.kind == "parquet":
-            _join_tables(path, parts, stream)
-        else:
-            for part in parts:
-                with part.open("rb") as read:
-                    shutil.copyfileobj(read, stream, _COPY_BYTES)
-            if not parts and target.kind == "jsonl.gz":
-                gzip.GzipFile("", "wb", 6, stream, mtime=0).close()
+    if len(parts) == 1 and target.kind != "parquet":
+        whole = parts[0]
+    else:
+        whole = folder / f"{target.number:06}.whole"
+        with atomic_writer(whole) as stream:
+            _write_parts(target, parts, stream)
     size = whole.stat().st_size
     try:
         whole.replace(path)
@@ -129,19 +127,34 @@ def join_parts(target: OutputFile, parts: Sequence[Path], folder: Path) -> int:
     return size
 
 
+def _write_parts(target: OutputFile, parts: Sequence[Path], stream: IO[bytes]) -> None:
+    if target.kind == "parquet":
+        _join_tables(Path(target.path), parts, stream)
+        return
+    for part in parts:
+        with part.open("rb") as read:
+            if sys.platform == "linux":
+                with contextlib.suppress(OSError):  # of a file system that cannot do it; a full disk is found below
+                    while os.copy_file_range(read.fileno(), stream.fileno(), _LARGEST_COPY):
+                        pass
+            shutil.copyfileobj(read, stream, _COPY_BYTES)  # what is left
+    if not parts and target.kind == "jsonl.gz":
+        gzip.GzipFile("", "wb", 6, stream, mtime=0).close()
+
+
 def _join_tables(path: Path, parts: Sequence[Path], stream: IO[bytes]) -> None:
     arrow, parquet = arrow_module(), cast("Any", import_module("pyarrow.parquet"))
     filled = [part for part in parts if part.stat().st_size]
     try:
         schemas: list[Any] = []
         for part in filled:
-            with _open_tables(part) as tables:
+            with open_tables(part) as tables:
                 schemas.append(tables.schema)
         empty = arrow.schema({"messages": arrow.string()})
         schema = arrow.unify_schemas(schemas or [empty], promote_options="permissive")
         with parquet.ParquetWriter(stream, schema, compression="zstd") as out:
             for part in filled:
-                with _open_tables(part) as tables:
+                with open_tables(part) as tables:
                     out.write_table(_with_schema(tables.read_all(), schema))
     except (arrow.ArrowInvalid, arrow.ArrowTypeError) as error:
         raise UnwritableFile(
@@ -149,8 +162,17 @@ def _join_tables(path: Path, parts: Sequence[Path], stream: IO[bytes]) -> None:
         ) from error
 
 
+def write_table(table: Any, stream: IO[bytes], compression: str | None = "lz4") -> None:
+    """Write a table as a part that `open_tables` reads."""
+    arrow = arrow_module()
+    options = arrow.ipc.IpcWriteOptions(compression=compression)
+    with arrow.ipc.new_stream(stream, table.schema, options=options) as out:
+        out.write_table(table)
+
+
 @contextlib.contextmanager
-def _open_tables(part: Path) -> Generator[Any]:
+def open_tables(part: Path) -> Generator[Any]:
+    """Open the part of a table; yields a reader of its record batches."""
     arrow = arrow_module()
     with arrow.OSFile(str(part)) as read, arrow.ipc.open_stream(read) as tables:
         yield tables

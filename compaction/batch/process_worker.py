@@ -1,4 +1,4 @@
-"""The functions that run in a worker process: it imports this module alone, and so starts fast."""
+"""The functions that run in a worker process; a new process imports this module alone, and so starts fast."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ def start_process(config: WorkerConfig) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     warnings.simplefilter("ignore")
     _process_config[:] = [config]
+    gc.freeze()  # later collections skip what is loaded now
     threading.Thread(target=_exit_with_parent, daemon=True).start()
 
 

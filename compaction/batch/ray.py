@@ -6,6 +6,10 @@ slices in progress, and the summaries of these are cached.
 
 from __future__ import annotations
 
+import hashlib
+import io
+import json
+import os
 from concurrent.futures import Future
 from functools import partial
 from importlib import import_module
@@ -20,6 +24,7 @@ from ..strategies import StrategyLike
 from .async_worker import compact_slice_async
 from .input_files import FileKind
 from .job import Job
+from .part_files import atomic_writer, open_tables, write_table
 from .rate_limits import Limits, RateLimiter, rate_limited
 from .slice_worker import SliceResult, WorkerConfig, compact_slice
 from .slices import Slice
@@ -148,21 +153,25 @@ def compact_dataset(
     actors: int = 2,
     limits: Limits | None = None,
     batch_rows: int = 128,
+    checkpoints: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Any:
     """Compact the conversations of a Ray Data dataset.
 
-    If an actor dies, Ray runs its batch again. The summaries of that batch are lost, unless the strategy's summarizer is a
-    `CachedSummarizer` with a file that all actors can reach. `compact_files` with `ray_workers` has such a cache.
+    If an actor dies, Ray runs its batch again. With ``checkpoints``, a program that was killed resumes when it is run again:
+    each finished batch is read from its part file, and the summaries of unfinished batches are cached.
 
     Args:
         dataset: A ``ray.data.Dataset``.
         strategy: The strategy that compacts each conversation.
-        column: The column with the messages: JSON text, or nested Arrow lists.
+        column: The column with the messages: JSON text, such as the lines of ``ray.data.read_text``, or nested Arrow lists.
         on_error: As in `compact_table`.
         actors: The number of actors; each loads the token counter once.
         limits: The limits for the summarizers of all actors together.
         batch_rows: Conversations in a batch.
+        checkpoints: A folder that all nodes share, for a part file of each finished batch. The file's name is a digest of the
+            batch and of the job, so a part is used only for the same rows, strategy and options; of a plain function, the
+            digest has only the name. Delete the folder when the dataset is written.
         options: Further arguments of `Job`, such as ``counter``.
 
     Returns:
@@ -173,7 +182,10 @@ def compact_dataset(
     """
     ray_module()
     job = Job.of(strategy, column=column, **options)
-    arguments = {"job": job, "on_error": on_error, "limits": (limits or Limits()).divided(actors)}
+    folder = None if checkpoints is None else Path(checkpoints).resolve()
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+    arguments = {"job": job, "on_error": on_error, "limits": (limits or Limits()).divided(actors), "checkpoints": folder}
     data: Any = import_module("ray.data")
     return dataset.map_batches(
         _DatasetMapper,
@@ -187,12 +199,36 @@ def compact_dataset(
 class _DatasetMapper:
     """Holds state: the job and the rate limiter of a Ray Data actor."""
 
-    def __init__(self, job: Job, on_error: Literal["raise", "mark"], limits: Limits) -> None:
+    def __init__(self, job: Job, on_error: Literal["raise", "mark"], limits: Limits, checkpoints: Path | None) -> None:
         self._rate_limiter = RateLimiter(limits) if find_summarizers(job.strategy) else None
         self._on_error: Literal["raise", "mark"] = on_error
         self._job = job
-        if self._rate_limiter is not None:
-            self._job = attrs.evolve(job, strategy=rate_limited(job.strategy, self._rate_limiter))
+        self._checkpoints = checkpoints
 
     def __call__(self, table: Any) -> Any:
-        return table_of(self._job, table, on_error=self._on_error, rate_limiter=self._rate_limiter)
+        if self._checkpoints is None:
+            return self._compacted(table, None)
+        name = _digest(table, [self._job.described(), self._on_error])
+        part = self._checkpoints / f"{name}.part"
+        if part.exists():
+            with open_tables(part) as tables:
+                return tables.read_all()
+        compacted = self._compacted(table, part.with_suffix(".sqlite"))
+        with atomic_writer(part) as stream:
+            write_table(compacted, stream)
+        return compacted
+
+    def _compacted(self, table: Any, cache: Path | None) -> Any:
+        job = self._job
+        if self._rate_limiter is not None:
+            job = attrs.evolve(job, strategy=rate_limited(job.strategy, self._rate_limiter, cache))
+        return table_of(job, table, on_error=self._on_error, rate_limiter=self._rate_limiter)
+
+
+def _digest(table: Any, settings: Any) -> str:
+    """Return a digest of a table's rows and of settings."""
+    stream = io.BytesIO()
+    write_table(table.combine_chunks(), stream, compression=None)
+    digest = hashlib.blake2b(stream.getbuffer(), digest_size=16)
+    digest.update(json.dumps(settings, sort_keys=True).encode())
+    return digest.hexdigest()

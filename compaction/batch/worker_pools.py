@@ -12,6 +12,7 @@ import pickle
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import Any, Self, TypeAlias
 
 import anyio
@@ -69,7 +70,10 @@ class InlinePool(WorkerPool):
 
 
 class ProcessPool(WorkerPool):
-    """Holds state: a pool of new processes. Each process gets the configuration once, and returns no messages.
+    """Holds state: a pool of processes. Each process gets the configuration once, and returns no messages.
+
+    The processes are forked, so that they share the loaded modules, vocabularies and counts. A program with several threads
+    cannot be forked safely; its workers are new processes, which load these themselves.
 
     Args:
         config: The configuration of the workers.
@@ -89,8 +93,15 @@ class ProcessPool(WorkerPool):
             ) from error
         self.max_pending = count + 2
         self.count = count
-        context = multiprocessing.get_context("spawn")
-        self._pool = ProcessPoolExecutor(count, mp_context=context, initializer=start_process, initargs=(config,))
+        self._config = config
+
+    def __enter__(self) -> Self:
+        context = multiprocessing.get_context("fork" if _has_one_thread() else "spawn")
+        self._pool = ProcessPoolExecutor(self.count, mp_context=context, initializer=start_process, initargs=(self._config,))
+        self._pool.submit(
+            int
+        )  # starts all processes when they are forked, before a library that reads the input starts threads
+        return self
 
     def submit(self, slice: Slice, kind: FileKind, ended: bool) -> Future[SliceResult]:
         """Start a slice in one of the processes."""
@@ -98,6 +109,11 @@ class ProcessPool(WorkerPool):
 
     def __exit__(self, *raised: object) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _has_one_thread() -> bool:
+    """Whether this process has a single thread, those of other languages included; false where this is unknown."""
+    return len(list(Path("/proc/self/task").glob("*"))) == 1
 
 
 class AsyncPool(WorkerPool):

@@ -25,7 +25,7 @@ def main() -> NoReturn:
     """
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    if sys.argv[1:] == ["--version"] and sys.stdout is not None:
+    if sys.argv[1:] in (["--version"], ["-V"]) and sys.stdout is not None:
         with contextlib.suppress(OSError):  # if it cannot be written, the application below reports it
             sys.stdout.write(f"{version_text()}\n")
             sys.stdout.flush()
@@ -41,7 +41,7 @@ def main() -> NoReturn:
             raise
         sys.stderr.write(f"compaction: the command line needs {error.name}: pip install 'compaction-toolkit[cli]'\n")
         sys.exit(2)
-    sys.exit(app())
+    sys.exit(app(prog_name="compaction"))
 
 
 def _exit_after_cleanup(number: int, _: object) -> NoReturn:

@@ -1,4 +1,4 @@
-"""The typer application with all commands; the module of a command is imported when it is run or listed."""
+"""The typer application with all commands; the module of a command is imported when it is run."""
 
 from __future__ import annotations
 
@@ -11,22 +11,25 @@ from typer.main import get_command, get_group
 from .exit_codes import CommandGroup
 from .version import version_text
 
-# The name of each command, its module, and the function or the group of commands in it; in the order of ``--help``.
+_MAX_HELP_WIDTH: Final = 120  # characters; the help is as wide as the terminal up to this
+
+# The name of each command, its module, the function or the group of commands in it, and its sentence in ``--help``.
 _COMMANDS: Final = {
-    "compact": ("compact", "compact_command"),
-    "batch": ("batch", "batch_command"),
-    "inspect": ("inspect", "inspect_command"),
-    "validate": ("check", "validate_command"),
-    "repair": ("check", "repair_command"),
-    "replay": ("replay", "replay_command"),
-    "serve": ("serve", "serve_command"),
-    "config": ("config", "config_commands"),
-    "hermes": ("hermes", "hermes_commands"),
+    "compact": ("compact", "compact_command", "Make conversations fit a context window or a budget."),
+    "batch": ("batch", "batch_command", "Compact files and directories of conversations in bounded memory."),
+    "inspect": ("inspect", "inspect_command", "Show the groups of a conversation and their tokens."),
+    "validate": ("check", "validate_command", "List the rules of their wire format that conversations break."),
+    "repair": ("check", "repair_command", "Make conversations valid, and list the changes."),
+    "replay": ("replay", "replay_command", "Compare the cost of strategies on recorded sessions."),
+    "serve": ("serve", "serve_command", "Run the gateway between agents and their providers."),
+    "config": ("config", "config_commands", "Check and show pipeline files."),
+    "hermes": ("hermes", "hermes_commands", "Install, uninstall and check the plugin for Hermes Agent."),
+    "doctor": ("doctor", "doctor_command", "Show what is installed, and how tokens are counted."),
 }
 
 
 class _LazyCommands(CommandGroup):
-    """The commands, each built at its first use."""
+    """The commands; the module of each is imported at its first use."""
 
     def __init__(self, **options: Any) -> None:
         """Name the commands, for the list and for suggestions after a mistyped one."""
@@ -36,7 +39,7 @@ class _LazyCommands(CommandGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in _COMMANDS:
             return None
-        module, name = _COMMANDS[cmd_name]
+        module, name, _ = _COMMANDS[cmd_name]
         command = getattr(import_module(f".{module}", __package__), name)
         if isinstance(command, typer.Typer):
             return get_group(command)
@@ -44,11 +47,16 @@ class _LazyCommands(CommandGroup):
         alone.command(cmd_name)(command)
         return get_command(alone)
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands with whole sentences, without importing their modules."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, sentence) for name, (_, _, sentence) in _COMMANDS.items()])
+
 
 app = typer.Typer(
     name="compaction",
     cls=_LazyCommands,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": _MAX_HELP_WIDTH},
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
@@ -64,7 +72,7 @@ def _show_version(wanted: bool) -> None:
 def _commands(
     context: typer.Context,
     show_version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+        bool, typer.Option("--version", "-V", callback=_show_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
     """Keep recorded LLM conversations inside a context window without breaking them.

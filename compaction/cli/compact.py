@@ -82,6 +82,7 @@ def compact_command(
     models: ModelTableFile = None,
     counter: CounterName = "auto",
     format: FormatName = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show each step with its reason.")] = False,
     as_json: AsJson = False,
 ) -> int:
     """Make conversations fit a context window or a budget.
@@ -101,6 +102,7 @@ def compact_command(
             compacted.append(done)
     report: ReportData = {
         "file": source,
+        "output": "standard output" if output == STANDARD else output,
         "counter": counting.name,
         "exact": counting.exact,
         "note": note,
@@ -112,7 +114,7 @@ def compact_command(
     if as_json:
         print_json(report, stream)
     else:
-        show_compaction(report, stream)
+        show_compaction(report, stream, verbose=verbose)
     return ExitCode.DONE if all(map(is_well, compacted)) else ExitCode.FOUND
 
 
@@ -137,8 +139,10 @@ def plan_compaction(
         limit = None if window is None else window_tokens(window, models)
         strategy = known.make() if pipeline is None else config.load(pipeline)
         return CompactionPlan(strategy, limit if budget is None else budget, limit, awaits=pipeline is not None)
-    if (window is None) == (budget is None):
-        raise ConfigurationError("compact needs one of --window and --budget, for example --window 32k")
+    if window is not None and budget is not None:
+        raise ConfigurationError("--window and --budget: give one of them, not both")
+    if window is None and budget is None:
+        raise ConfigurationError("give one of --window and --budget, for example --window 32k")
     if (budget is None) != (known.size == "window"):
         raise ConfigurationError(f"--preset {preset} takes --{known.size}, for example --{known.size} 32k")
     if window is not None:

@@ -1,4 +1,4 @@
-"""The report of ``compaction compact``: sizes, each step with its reason, the outcome, and whether the result is valid.
+"""The report of ``compaction compact``: a verdict of three lines, and on request the details.
 
 A report is the dictionary that ``--json`` writes; the tables are printed from the same dictionary.
 """
@@ -113,18 +113,46 @@ def _sum(sizes: Iterator[Metrics]) -> Metrics:
     return Metrics(*map(sum, zip(attrs.astuple(Metrics()), *map(attrs.astuple, sizes), strict=True)))
 
 
-def show_compaction(report: ReportData, stream: TextIO) -> None:
-    """Print the report on a file: one conversation in detail, several with a line for each."""
+def show_compaction(report: ReportData, stream: TextIO, *, verbose: bool) -> None:
+    """Print the verdict on a file: the sizes before and after, and the outcome. Failures and problems follow.
+
+    With ``verbose``, one conversation is then shown in detail, and several with a line for each.
+    """
+    conversations = report["conversations"]
     with open_console(stream) as console:
-        if len(report["conversations"]) == 1:
-            _show_one(console, report["conversations"][0])
-        else:
+        _show_verdict(console, report)
+        if verbose and len(conversations) == 1:
+            _show_one(console, conversations[0])
+        elif verbose:
             _show_all(console, report)
-        precision = "" if report["exact"] else ", an estimate"
-        judged = "no budget, tokens" if report["budget"] is None else f"budget {report['budget']:,} tokens,"
-        console.print(printable(f"{judged} counted by {report['counter']}{precision}"))
+        elif len(conversations) == 1:
+            _show_remarks(console, conversations[0])
+        elif not all(map(is_well, conversations)):
+            console.print("-v shows a line for each conversation")
         if report["note"]:
             console.print(printable(report["note"]))
+
+
+def _show_verdict(console: Console, report: ReportData) -> None:
+    conversations, totals = report["conversations"], report["totals"]
+    before, after = totals["before"], totals["after"]
+    many = "" if len(conversations) == 1 else f" of {plural(len(conversations), 'conversation')}"
+    left = f" ({percent(after.tokens / before.tokens)})" if before.tokens else ""
+    limit = "" if report["budget"] is None else f"; the budget is {report['budget']:,}{' for each' if many else ''}"
+    counter = report["counter"] if report["exact"] else f"{report['counter']}, an estimate"
+    verdict = _verdict(conversations[0]) if not many else _verdict_on_all(totals)
+    messages = plural(before.messages, "message")
+    console.print(printable(f"before: {before.tokens:,} tokens in {messages}{many}, counted by {counter}"))
+    console.print(printable(f"after: {after.tokens:,} tokens in {plural(after.messages, 'message')}{left}{limit}"))
+    style = "green" if all(map(is_well, conversations)) else "red"
+    console.print(printable(f"result: {verdict}; written to {report['output']}"), style=style)
+
+
+def _verdict_on_all(totals: ReportData) -> str:
+    problems = f"{totals['with_problems']:,} with problems" if totals["with_problems"] else "valid"
+    over = f"{totals['over_budget']:,} over budget; " if totals["over_budget"] else ""
+    compacted = totals["conversations"] - totals["outcomes"]["unchanged"]
+    return f"{compacted:,} of {totals['conversations']:,} compacted; {over}{problems}"
 
 
 def _show_all(console: Console, report: ReportData) -> None:
@@ -133,8 +161,7 @@ def _show_all(console: Console, report: ReportData) -> None:
         _line(short_location(report["file"], done["where"]), done["id"], done["before"], done["after"], _verdict(done))
         for done in report["conversations"]
     ]
-    verdict = f"{totals['over_budget']:,} over budget; {totals['with_problems']:,} with problems"
-    rows.append(_line("all", f"{len(rows):,}", totals["before"], totals["after"], verdict))
+    rows.append(_line("all", f"{len(rows):,}", totals["before"], totals["after"], _verdict_on_all(totals)))
     print_table(console, ["~conversation", "~id", ">tokens", ">after", ">left", ">messages", ">after", "~result"], rows)
 
 
@@ -162,13 +189,20 @@ def _show_one(console: Console, done: ReportData) -> None:
         (name.replace("_", " "), f"{before:,}", f"{after:,}", percent(after / before) if before else "")
         for (name, before), after in sizes
     ]
+    console.print()
     print_table(console, [printable(done["where"]), ">before", ">after", ">left"], rows)
     if done["steps"]:
         columns = ["step", "~why", "~groups", ">tokens before", ">after"]
         print_table(console, columns, [row for step in done["steps"] for row in _step_rows(step)])
-    lines = [f"not done, {plural(times, 'time')}: {rule}" for rule, times in done["refused"].items()]
-    lines += [f"failed: {failure}" for failure in done["failures"]]
-    for line in (*lines, *done["notes"], *map(str, done["problems"]), _verdict(done)):
+    for rule, times in done["refused"].items():
+        console.print(printable(f"not done, {plural(times, 'time')}: {rule}"))
+    _show_remarks(console, done)
+
+
+def _show_remarks(console: Console, done: ReportData) -> None:
+    """Print the failures, notes and problems of a conversation."""
+    failures = [f"failed: {failure}" for failure in done["failures"]]
+    for line in (*failures, *done["notes"], *map(str, done["problems"])):
         console.print(printable(line))
 
 

@@ -14,6 +14,8 @@ import typer
 from ..errors import UnreadableFile
 from ..models import UnknownModel, prices_of, unpriced
 from ..replay import (
+    CALLS_PER_MONTH,
+    MINIMUM_RECALL,
     CandidateSummary,
     IntervalEstimate,
     Recommendation,
@@ -31,6 +33,26 @@ from .printing import open_console, plural, print_json, print_table, printable
 
 _STRATEGIES: Final = ("adaptive", "context_window")
 _MAX_NOTES: Final = 20
+_COLUMNS: Final = 100
+_HEADS: Final = (
+    "^strategy",
+    ">cost\nof all",
+    ">facts\n%",
+    ">old\n%",
+    ">over\ncalls",
+    ">bad\ncalls",
+    ">breaks\ncalls",
+    ">largest\ntokens",
+    ">CPU\ns",
+)
+_LEGEND: Final = (
+    "cost: as a share of sending everything; facts: needed facts in requests that would be accepted",
+    "old: facts that keeping only the newest messages loses; over: requests that exceed the window",
+    "bad: requests that break a rule of their format that the log does not break",
+    "breaks: requests that lost a cached prefix; largest: the largest request; CPU: time of the strategy",
+    "in brackets: 95 % intervals, with two sessions or more",
+    "",
+)
 
 
 def replay_command(
@@ -73,8 +95,21 @@ def replay_command(
     ),
     seed: Annotated[int, typer.Option(help="The seed of the intervals.")] = 0,
     recommended: Annotated[
-        bool, typer.Option("--recommend", help="Recommend the cheapest strategy, and those that keep significantly more.")
+        bool,
+        typer.Option("--recommend", help="Recommend the cheapest strategy that keeps enough, and those that keep more."),
     ] = False,
+    min_recall: Annotated[
+        float,
+        typer.Option(
+            min=0.0,
+            max=1.0,
+            metavar="SHARE",
+            help="Share of the needed facts that a recommended strategy keeps, from 0 to 1.",
+        ),
+    ] = MINIMUM_RECALL,
+    calls_per_month: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Your model calls a month, for the money saved in the recommendation.")
+    ] = CALLS_PER_MONTH,
     report: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write a report to open in a browser: one HTML file.")
     ] = None,
@@ -108,13 +143,13 @@ def replay_command(
             on_progress=on_progress,
         )
     if report is not None:
-        write_report(result, report)
-    advice = recommend(result) if recommended else None
+        write_report(result, report, minimum_recall=min_recall, calls_per_month=calls_per_month)
+    advice = recommend(result, minimum_recall=min_recall) if recommended else None
     if as_json:
         data = result.to_dict()
         print_json({**data, "notes": [*wrong, *data["notes"]], **({"recommendation": advice} if advice else {})})
     else:
-        _show(result, wrong, advice, note)
+        _show(result, wrong, [] if advice is None else _advice(result, advice, calls_per_month), note)
     raised = any(run.failures for each in result.conversations for run in each.runs.values())
     return ExitCode.FOUND if wrong or raised or result.skipped else ExitCode.DONE
 
@@ -149,14 +184,12 @@ def _progress() -> Generator[Callable[[int, int], object]]:
 # ---------------------------------------------------------------- the table
 
 
-def _show(result: ReplayResult, wrong: Sequence[str], advice: Recommendation | None, note: str | None) -> None:
+def _show(result: ReplayResult, wrong: Sequence[str], advice: Sequence[str], note: str | None) -> None:
     setting = result.setting
     calls = sum(len(each.needs) for each in result.exceeding)
     lines = [
         f"{plural(len(result.exceeding), 'session')} over {setting.window:,} tokens, {plural(calls, 'call')}",
         f"{plural(len(result.short), 'session')} within the window, not in the averages",
-        "cost: relative to sending everything; usable: % of needed facts in requests that would be accepted; old: oldest facts",
-        "over: requests that exceed the window; bad: requests that break a rule of their format that the log does not break",
         f"prices of {setting.prices.model}, {setting.prices.date or 'undated'}",
         note or f"tokens counted by {setting.counter.name}",
         *_notes([*wrong, *result.notes]),
@@ -165,22 +198,39 @@ def _show(result: ReplayResult, wrong: Sequence[str], advice: Recommendation | N
         lines.insert(
             2, f"{plural(hopeless, 'call')} cannot fit: the system messages and the last user message alone exceed the window"
         )
-    if advice is not None:
-        lines += [f"recommended: {', '.join(advice.names) or 'none of these'}", *(f"- {reason}" for reason in advice.reasons)]
     with open_console(sys.stdout) as console:
+        intervals = console.width >= _COLUMNS
+        console.width = min(console.width, _COLUMNS)
         if result.exceeding:
-            columns = ["strategy", ">cost", ">usable", ">old", ">words", ">spans", ">over", ">bad", ">edited", ">breaks"]
-            print_table(console, [*columns, ">peak", ">CPU s"], [_row(each) for each in result.summaries.values()])
-        for line in lines:
+            print_table(console, _HEADS, [_row(each, intervals=intervals) for each in result.summaries.values()])
+            lines = [*_LEGEND, *lines]
+        for line in [*advice, *([""] if advice else []), *lines]:
             console.print(printable(line))
 
 
-def _row(summary: CandidateSummary) -> Sequence[str]:
+def _advice(result: ReplayResult, advice: Recommendation, calls_per_month: int) -> list[str]:
+    """Return the recommendation in lines: the sentence, the money, the command, the reasons."""
+    lines = [advice.headline]
+    each, whole = (result.dollars_per_call(name) if name else None for name in (advice.lead, "none"))
+    if each is not None and whole is not None:
+        cost, saved = calls_per_month * each, calls_per_month * (whole - each)
+        change = f"${saved:,.2f} less" if saved >= 0 else f"${-saved:,.2f} more"
+        lines.append(
+            f"{advice.lead} at {calls_per_month:,} calls a month: ${cost:,.2f} for input, {change} than sending everything"
+        )
+    if advice.command:
+        lines.append(f"to {'deploy' if advice.names else 'try'} {advice.lead}: {advice.command}")
+    return [*lines, *(f"- {reason}" for reason in advice.reasons)]
+
+
+def _row(summary: CandidateSummary, *, intervals: bool) -> Sequence[str]:
     score, means = summary.score, summary.macro
-    recall = ("-" if (value := means[name].value) is None else f"{100 * value:.0f}" for name in ("old", "words", "spans"))
-    counts = (score.over, score.invalid, score.compactions, score.breaks, score.peak)
-    shares = _interval(means["cost"], 1, 2), _interval(means["usable"], 100, 0), *recall
-    return summary.candidate, *shares, *(f"{count:,}" for count in counts), f"{score.seconds:.1f}"
+    cost, usable = _interval(means["cost"], 1, 2), _interval(means["usable"], 100, 0)
+    if not intervals:
+        cost, usable = cost.split()[0], usable.split()[0]
+    old = "-" if (value := means["old"].value) is None else f"{100 * value:.0f}"
+    counts = (score.over, score.invalid, score.breaks, score.peak)
+    return summary.candidate, cost, usable, old, *(f"{count:,}" for count in counts), f"{score.seconds:.1f}"
 
 
 def _interval(estimate: IntervalEstimate, unit: int, digits: int) -> str:

@@ -2,18 +2,21 @@
 
 When a recorded conversation or a request is compacted, only the changed messages differ. Other fields, the spelling of numbers,
 escapes, white space, line ends and every kept message keep their bytes. The standard library parses each value and returns its
-end; this module walks only the list and the objects around it.
+end; this module walks only the list and the objects around it. If msgspec is installed, it divides a plain line into messages
+without parsing them.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from json import JSONDecodeError
 from operator import is_
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 import attrs
 
@@ -23,6 +26,9 @@ Span: TypeAlias = tuple[int, int]
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _COMMA: Final = re.compile(r"[ \t\n\r]*,[ \t\n\r]*")
 _BYTE_ORDER_MARK: Final = "\ufeff"
+_PLAIN_START: Final = re.compile(rb'"messages"[ \t\n\r]*:[ \t\n\r]*\[[ \t\n\r]*')
+_PLAIN_COMMA: Final = re.compile(rb"[ \t\n\r]*,[ \t\n\r]*")
+_PLAIN_END: Final = re.compile(rb"[ \t\n\r]*\]")
 _FIRST_FIELD: Final = re.compile(r'\{(\s*)"(?:[^"\\]|\\.)*"\s*:(\s*)')
 
 
@@ -47,10 +53,53 @@ def replace_list(text: bytes, old: Sequence[Any], new: Sequence[Any], path: Sequ
     """
     if _same_objects(old, new):
         return text
+    if tuple(path) == ("messages",) and (replaced := _replaced_in_plain(text, old, new)) is not None:
+        return replaced
     lists = scan(text.decode(), path).lists
     if len(lists) != 1 or len(lists[0].values) != len(old):
         raise ValueError(f"the text does not have exactly one list of {len(old)} elements at {'.'.join(path)}")
     return attrs.evolve(lists[0], values=list(old)).replaced(new).encode()
+
+
+def _replaced_in_plain(text: bytes, old: Sequence[Any], new: Sequence[Any]) -> bytes | None:
+    """Return a text with other messages, without parsing them; ``None`` if it is not plain, or without msgspec.
+
+    A plain text contains ``"messages"`` once and no escape outside the list, so no other spelling of that key; and all elements
+    of the list have the same separator.
+    """
+    if _divide is None or not new or text.count(b'"messages"') != 1 or (start := _PLAIN_START.search(text)) is None:
+        return None
+    try:
+        elements = [bytes(element) for element in _divide(text).messages]
+    except (ValueError, RecursionError):  # such as NaN, which the standard library reads
+        return None
+    if not elements or len(elements) != len(old):
+        return None
+    first, first_end = start.end(), start.end() + len(elements[0])
+    found = _PLAIN_COMMA.match(text, first_end)
+    comma = found.group() if found else b"," + text[text.index(b"[", start.start()) + 1 : first]
+    end = first + len(whole := comma.join(elements))
+    if text[first:end] != whole or not _PLAIN_END.match(text, end) or b"\\" in text[:first] or b"\\" in text[end:]:
+        return None
+    known = dict(zip(map(id, old), elements, strict=True))
+    pieces = [known.get(id(value)) for value in new]
+    if None in pieces:
+        head = text[:first_end].decode()
+        write = _writer(head, len(text[:first].decode()), escaped=text.isascii())
+        pieces = [write(value).encode() if piece is None else piece for piece, value in zip(pieces, new, strict=True)]
+    return b"".join((text[:first], comma.join(cast("list[bytes]", pieces)), text[end:]))
+
+
+def _divider() -> Callable[[bytes], Any] | None:
+    """Return a function that divides a line into its messages without parsing them; ``None`` without msgspec."""
+    with contextlib.suppress(ImportError):
+        msgspec: Any = import_module("msgspec")
+        decoder = msgspec.json.Decoder(msgspec.defstruct("Line", [("messages", list[msgspec.Raw])]))
+        return cast("Callable[[bytes], Any]", decoder.decode)
+    return None
+
+
+_divide: Callable[[bytes], Any] | None = _divider()
 
 
 @attrs.frozen
@@ -78,28 +127,33 @@ class JsonList:
             return f"{text[:start]}{json.dumps(list(new))}{text[end:]}"
         (first, first_end), last_end = spans[0], spans[-1][1]
         known = {id(value): span for value, span in zip(self.values, spans, strict=True)}
-        write = self._writer()
+        write = _writer(text, first, escaped=text.isascii())
         pieces = [text[slice(*known[id(value)])] if id(value) in known else write(value) for value in new]
         comma = text[first_end : spans[1][0]] if len(spans) > 1 else f",{text[start + 1 : first]}"
         return f"{text[:first]}{comma.join(pieces)}{text[last_end:]}"
 
-    def _writer(self) -> Callable[[Any], str]:
-        """Return a function that writes an element in the style of the first one."""
-        first, end = self.spans[0]
-        fields = _FIRST_FIELD.match(self.text, first, end)
-        inner, gap = fields.groups() if fields else ("", " ")
-        margin = self.text[self.span[0] + 1 : first].rpartition("\n")[2]
-        indent = inner.rpartition("\n")[2].removeprefix(margin) if "\n" in inner else None
-        separators = (", " if gap and indent is None else ",", ": " if gap else ":")
-        escaped = self.text.isascii()
 
-        def write(value: Any) -> str:
-            text = json.dumps(value, ensure_ascii=escaped, indent=indent, separators=separators)
-            if not _is_unicode(text):
-                text = json.dumps(value, indent=indent, separators=separators)
-            return text if indent is None else text.replace("\n", f"\n{margin}")
+def _writer(text: str, first: int, *, escaped: bool) -> Callable[[Any], str]:
+    """Return a function that writes an element of a list in the style of the first one.
 
-        return write
+    Args:
+        text: The text, at least to the end of the first element.
+        first: The start of the first element.
+        escaped: Whether characters beyond ASCII are escaped.
+    """
+    fields = _FIRST_FIELD.match(text, first)
+    inner, gap = fields.groups() if fields else ("", " ")
+    margin = text[text.rindex("[", 0, first) + 1 : first].rpartition("\n")[2]
+    indent = inner.rpartition("\n")[2].removeprefix(margin) if "\n" in inner else None
+    separators = (", " if gap and indent is None else ",", ": " if gap else ":")
+
+    def write(value: Any) -> str:
+        text = json.dumps(value, ensure_ascii=escaped, indent=indent, separators=separators)
+        if not _is_unicode(text):
+            text = json.dumps(value, indent=indent, separators=separators)
+        return text if indent is None else text.replace("\n", f"\n{margin}")
+
+    return write
 
 
 def _same_objects(old: Sequence[Any], new: Sequence[Any]) -> bool:
@@ -189,18 +243,28 @@ def skip_space(text: str, at: int) -> int:
 
 
 def _read_list(text: str, start: int) -> JsonList:
-    """Read the list that opens at ``start``."""
+    """Read the list that opens at ``start``. The loop runs once a message, so it calls as little as possible."""
     values: list[Any] = []
     spans: list[Span] = []
-
-    def read_element(at: int) -> int:
-        value, end = _DECODER.raw_decode(text, at)
+    read, comma = cast("Any", _DECODER).scan_once, _COMMA.match
+    at = skip_space(text, start + 1)
+    if text.startswith("]", at):
+        return JsonList(text, values, spans, (start, at + 1))
+    while True:
+        try:
+            value, end = read(text, at)
+        except StopIteration as error:
+            raise JSONDecodeError("Expecting value", text, error.value) from None
         values.append(value)
         spans.append((at, end))
-        return end
-
-    end = _walk(text, start, "]", read_element)
-    return JsonList(text, values, spans, (start, end))
+        if text.startswith(", ", end) and text.startswith("{", end + 2):
+            at = end + 2
+        elif found := comma(text, end):
+            at = found.end()
+        else:
+            break
+    at = skip_space(text, end)
+    return JsonList(text, values, spans, (start, at + 1 if text.startswith("]", at) else _after(text, at, ",")))
 
 
 def _walk(text: str, start: int, closing: str, read: Callable[[int], int]) -> int:

@@ -278,9 +278,11 @@ class GatewayConversations:
         window, compared = self._compared(request)
         session = self._pool(request, window).trial(compared, **self._options(request))
         turn = ConversationTurn(request=request, session=session, window=window)
-        view = session.index.messages() if self._settings.awaits else session.compact_due_sync().messages
-        turn.send(view, compared)
-        return turn
+        try:
+            result = session.compact_due_sync()
+        except Exception as error:
+            return self._failed(turn, error, compared)
+        return self._done(turn, result, compared)
 
     async def record_usage(self, turn: ConversationTurn, usage: Usage) -> None:
         """Give the provider's reported usage to the session."""

@@ -1,6 +1,12 @@
 """The index: a conversation read into groups, the edits applied to it, and the rules that every edit must obey.
 
-The *view* is the list of messages that would be sent now. The *host* is the program or framework that owns the conversation.
+These words are used in all modules of this folder:
+
+- The *host* is the program or framework that owns the conversation.
+- The *source* is the conversation as the host passed it. An *ordinal* is the position of a message in the source, from 0.
+- The *view* is the list of messages that would be sent now.
+- The *outline* of a simple message is its role, text and calls, and the call that it answers; it is fast to read.
+- A *late result* is one that arrives when the group of its call is no longer in the view.
 
 How the parts fit together:
 

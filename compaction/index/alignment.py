@@ -92,14 +92,15 @@ def align(
 ) -> list[Match | None]:
     """Return the known message for each message of a list; ``None`` for a new one.
 
-    Cost: O(messages) if the list has the same objects, with others only after them; else O(contents of the conversation), since
-    every message is written out once to be compared.
+    Cost: O(messages) if the list has the same objects, with others only after them. Otherwise O(contents of the conversation),
+    because every message is serialized once for the comparison.
 
     Args:
         known: Every known message, in order.
         given: The list.
         format: Decides which messages are the same.
-        changed: Tells for a known message and the place of the same object whether its content changed; ``None`` to skip this.
+        changed: Returns whether the content of a known message changed; its second argument is the place of the same object
+            in the list. ``None`` to skip this.
         digest: Returns a value that two messages share if they are the same.
     """
     found: list[Known | None] = _by(given, known, id, lambda each: id(each.raw))
@@ -205,7 +206,10 @@ def _keep_in_order(found: list[Known | None]) -> None:
 def _of_one_view(
     found: Sequence[Known | None], known: Sequence[Known], digests: Sequence[Hashable], of_known: dict[Known, Hashable]
 ) -> Sequence[Known]:
-    """Return the known messages of a view that showed the found ones and not the missing ones; all if none did."""
+    """Return the known messages of a view that showed the found ones and not the missing ones.
+
+    If it is not certain which view that was, return all known messages that may have been in it.
+    """
     there = [each for each in found if each is not None]
     if not there:
         return known
@@ -287,7 +291,7 @@ def _altered_between_neighbours(
     """Find single messages in the place of a known message of the same role, and return their places.
 
     A hidden known message is found only if the list contains other hidden ones. A message that is in the list and known, but in
-    another order, may have moved: it neither is an altered message nor was altered to become one.
+    another order, may have moved, so it counts neither as the old nor as the new version of an altered message.
     """
     altered: set[int] = set()
     has_hidden = any(each is not None and not each.is_shown for each in found)

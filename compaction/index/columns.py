@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import attrs
@@ -15,7 +16,7 @@ class Metrics:
 
     Args:
         tokens: Tokens of its messages by the index's counter, per-message overhead included.
-        bytes: UTF-8 bytes of its texts, and of data carried in it.
+        bytes: Bytes of its texts in UTF-8, and of the data in it.
         messages: The number of messages.
         groups: The number of groups of every kind.
         turns: The number of user turns with at least one group.
@@ -49,7 +50,9 @@ class Tally:
     def add(self, sums: GroupSums, sign: int = 1) -> None:
         """Add a group's sums; with the sign -1, subtract them."""
         tokens, size, messages, tool_calls, turn = sums
-        self.grow(sign * tokens, sign * size, sign * messages)
+        self.tokens += sign * tokens
+        self.bytes += sign * size
+        self.messages += sign * messages
         self.tool_calls += sign * tool_calls
         self.count_groups(turn, sign)
 
@@ -66,6 +69,16 @@ class Tally:
             before = self._groups_by_turn.get(turn, 0)
             self._groups_by_turn[turn] = before + count
             self.turns += (before + count > 0) - (before > 0)
+
+    def count_new(self, new: Mapping[int | None, int]) -> None:
+        """Add the number of new groups of each turn."""
+        known = self._groups_by_turn
+        for turn, count in new.items():
+            self.groups += count
+            if turn:
+                before = known.get(turn, 0)
+                known[turn] = before + count
+                self.turns += not before
 
     def metrics(self) -> Metrics:
         """Return the sums as a value."""
@@ -109,7 +122,6 @@ class Inserted:
         tokens: Its tokens.
         bytes: Its bytes.
         made_by: The strategy that wrote it.
-        excluded: Whether it is out of the view.
     """
 
     id: int
@@ -119,4 +131,3 @@ class Inserted:
     tokens: int
     bytes: int
     made_by: str | None
-    excluded: bool = False

@@ -21,10 +21,10 @@ class PreparedSummary:
     Args:
         strategy: The strategy that uses it.
         groups: The ids of the groups it replaces, an earlier summary included, each with a fingerprint of its messages.
-        sources: The positions in the source of their messages, without those that an earlier summary replaced, each with a
-            fingerprint.
+        sources: The positions of their messages in the source, each with a fingerprint; without the messages that an earlier
+            summary replaced.
         summaries: Fingerprints of the strategy's own summaries in the view at the time of the request.
-        text: The summarizer's answer; the exception, if it failed and the strategy is due.
+        text: The summarizer's answer, or its exception if it failed when the strategy already needed the summary.
     """
 
     strategy: object
@@ -43,7 +43,7 @@ class PreparedSummaries:
 
     Attributes:
         summary: The summary, if one is prepared.
-        is_due: Whether a strategy needed a summary since the run began; set by the strategy, see `prepared_answer`.
+        is_due: Whether a strategy needed a summary since the run began; set by the strategy (see `prepared_answer`).
     """
 
     on_miss: Callable[[], object] = lambda: None
@@ -104,7 +104,7 @@ class FailurePauses:
             self._no_gain.pop(key, None)
 
     def record_no_gain(self, strategy: object, tokens: int) -> None:
-        """Record that a summary of this many tokens was written and would not have saved any."""
+        """Record that a summary of groups with this many tokens was written, and would not have saved any."""
         self.record_success(strategy)
         self._no_gain[_key(strategy)] = tokens
         _drop_oldest(self._no_gain)
@@ -118,7 +118,7 @@ class FailurePauses:
         self._failures.clear()
 
     def to_dict(self) -> dict[str, list[float]]:
-        """Return as JSON-ready data each strategy's failures and the last one's time, or the tokens that saved nothing."""
+        """Return JSON-ready data: each strategy's number of failures and the time of the last, or the tokens of `no_gain`."""
         saved: dict[str, list[float]] = {key: [failures, since] for key, (failures, since) in self._failures.items()}
         return {**saved, **{key: [0, 0.0, tokens] for key, tokens in self._no_gain.items() if key not in saved}}
 
@@ -170,12 +170,12 @@ class RunContext:
         window: The size of the model's context window in tokens, if known.
         overhead_tokens: Tokens sent with every request outside the message list, such as tool schemas or a system parameter;
             counted by every token trigger. Negative if a provider reports fewer tokens than are counted here.
-        expected_tokens: Tokens that a rehearsal expects to be added to the view before a strategy is due, see `last`; they are
-            also part of ``overhead_tokens``.
+        expected_tokens: Tokens that a session preparing a summary expects to be added to the view before a strategy is due.
+            They are also part of ``overhead_tokens``. The selector `last` takes them into account.
         now: The time, in seconds of any clock; ``None`` for a run without a clock.
         pauses: The pauses of strategies that failed; a session passes the same object each time.
         prepared: The summary that was written before it was due; a session passes the same object each time.
-        keys: Optional keys that sign summaries, so that nobody can forge one: the first signs, each is accepted; see `Marks`.
+        keys: Optional keys that sign summaries, so that nobody can forge one: the first signs, all are accepted. See `Marks`.
             The command line and the gateway read them from ``COMPACTION_KEY``; a program passes them itself.
         origin: The name of the conversation, which is part of a signature.
 

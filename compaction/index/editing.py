@@ -193,7 +193,7 @@ class Editor:
         return again
 
     def _attempt(self, edit: Edit, by: str) -> Applied | str:
-        """Apply an edit without regard to joins, or return the rule that it breaks; a `Together` is applied all or none."""
+        """Apply an edit regardless of joins, or return the rule that it breaks; a `Together` is applied whole or not at all."""
         rule = refusal(self._projection, self._format, edit, by)
         if rule is not None:
             return rule
@@ -235,13 +235,13 @@ class Editor:
         return len(self.journal)
 
     def begin_step(self) -> None:
-        """Begin a strategy: it may yield once more an edit that was refused to an earlier strategy."""
+        """Begin a strategy, which may try an edit again that was refused when an earlier strategy made it."""
         self.refusals.changed()
         self._held.clear()
 
     @contextlib.contextmanager
     def trial(self) -> Generator[None]:
-        """Undo at the end the edits applied inside, and discard the refusals made inside."""
+        """Run the block, then undo the edits applied in it, and discard the refusals made in it."""
         mark, refusals, held = len(self.journal), self.refusals, self._held
         self.refusals, self._held = Refusals(), []
         try:
@@ -262,10 +262,10 @@ class Editor:
         while len(self.journal) > mark:
             undo(self._projection, self.journal.pop())
 
-    # ---------------------------------------------------------------- after messages came
+    # ---------------------------------------------------------------- after new messages
 
     def restore(self, id: int) -> None:
-        """Put a group back for which a late result came; remove the collapsed line that replaced only this group, if any."""
+        """Put back a hidden group that a new result joins; remove the collapsed line that replaced only this group, if any."""
         late = Restore((id,), reason="a late result came for its call")
         self.journal.append(perform(self._projection, late, self._measure))
         for line in self._lines_for(id):

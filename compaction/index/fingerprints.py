@@ -81,7 +81,7 @@ _UNKNOWN: Final = _Exactly(object())  # equals nothing
 
 
 def _copied(value: object, depth: int = _DEEPEST) -> Any:
-    """Return a copy that equals the data while its JSON text is the same; other data, or deep data, equals nothing."""
+    """Return a copy that equals the data while its JSON text is the same; of other or deep data, one that equals nothing."""
     kind = type(value)
     if kind is str or value is None:
         return value

@@ -142,7 +142,7 @@ def _judged(
 
     Args:
         journal: The edits.
-        names: Tells whether an edit names the group of a message.
+        names: Returns whether an edit names the group of such a message.
         wanted: Digests of the messages.
         words: Words that only these messages contain.
         start: The place of the first of them; an edit decided before it was read cannot contain its words.
@@ -217,6 +217,6 @@ def _moved(place: int, gone: Sequence[int]) -> int:
 
 
 def _digests(journal: Iterable[Applied]) -> set[str]:
-    """Return the checksums of the summaries that edits wrote, see `Marks`."""
+    """Return the checksums of the summaries that edits wrote (see `Marks`)."""
     edits = [applied.edit for applied in flat(journal)]
     return {text_digest(message) for edit in edits if isinstance(edit, Replace) for message in edit.messages[:1]}

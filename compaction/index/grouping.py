@@ -1,7 +1,7 @@
 """The rules that read messages into groups, and the columns they fill.
 
 A group's id is the ordinal of its first message. Facts that every group has are in lists indexed by that id; facts that only
-some have (more than one message, calls, an author) are in dictionaries. The rules look backward only, so adding a message costs
+some have (more than one message, calls, an author) are in dictionaries. The rules only look backward, so adding a message costs
 O(1) however long the conversation is.
 """
 
@@ -20,6 +20,8 @@ _KINDS = {
     "system": GroupKind.SYSTEM,
     "developer": GroupKind.SYSTEM,
 }
+
+_SYSTEM, _USER = GroupKind.SYSTEM, GroupKind.USER  # a member is found more slowly
 
 _FEW = 16
 """Up to this number of call ids are searched in a list; more are looked up in a set."""
@@ -49,10 +51,10 @@ class Grouping:
         newest: The newest group that is not a system group.
         last_user: The group of the last user message.
         last_marked: The last summary with the role of the user, if it comes after ``last_user``; its mark may be forged.
-        last_words: The last tool-call group with words of the user beside its results, if it comes after ``last_user``.
+        last_words: The last tool-call group with words of the user in addition to results, if it comes after ``last_user``.
         history: The newest group in which the provider itself summarized everything before it.
         pending: The tool-call group that may still get results, because only results follow it.
-        leading: The number of messages at the start that are instructions.
+        leading: The number of *instructions*, that is, system or developer messages, at the start.
         system: The number of system groups.
         left_turn: The turn that a group belonged to before words of the user moved it to the next.
         has_marks: Whether any message begins with a mark, believed or not.
@@ -96,14 +98,37 @@ class Grouping:
         return self.members.get(id) or (id,)
 
     def add_outline(self, outline: Outline) -> int:
-        """Add the next message, of which only the outline was read, and return its group's id. O(calls)."""
+        """Add the next message, of which only the outline was read, and return its group's id. O(calls).
+
+        Most messages are added here, so the frequent cases are written out: a call of a method takes as long as the rest.
+        """
         role, _, calls, answers, _ = outline
-        if answers is not None:
-            id = self._join_or_orphan([answers])
-        elif calls:
+        if calls:
             id = self._add_calls([call[0] for call in calls])
+        elif answers is not None:
+            found = self._open.get(answers)
+            if found is None or found[1] is not None:
+                id = self._join_or_orphan([answers])
+            else:
+                del self._open[answers]
+                self._answer(id := self._join(found[0]))
         else:
-            id = self._start(_KINDS[role])
+            id, kind = len(self.group_of), _KINDS[role]
+            turn = None if kind is _SYSTEM else self.turn
+            if kind is _SYSTEM:
+                self.system += 1
+                self.leading += self.leading == id
+            else:
+                self.newest = id
+                if kind is _USER:
+                    turn = self.turn = self.turn + 1
+                    self.last_user, self.last_words, self.last_marked = id, None, None
+            self.turns.append(turn)
+            self.group_of.append(id)
+            self.kinds.append(kind)
+            self.ids.append(id)
+            if self.pending is not None:
+                self._stop_waiting()
         self._previous, self._answering, self._thinking = id, role == "assistant", False
         return id
 
@@ -182,7 +207,7 @@ class Grouping:
         return id
 
     def _stop_waiting(self) -> None:
-        """Note that another message follows the pending calls, after which a result cannot come."""
+        """Note that another message follows the pending calls, after which no result can arrive."""
         if self.pending is not None:
             self.stale.append(self.pending)
             self.pending = None
@@ -216,7 +241,7 @@ class Grouping:
         return self._start(GroupKind.ASSISTANT), True
 
     def _begun_by(self, ids: tuple[str, ...]) -> int | None:
-        """Return the group in which the provider began to run one of these, or may have begun it without an id."""
+        """Return the group in which the provider began to run one of these calls, or may have begun one without an id."""
         return next((self._begun[id] for id in (*ids, "") if id in self._begun), None)
 
     def _continue(self, id: int, calls: list[str]) -> int:
@@ -262,7 +287,7 @@ class Grouping:
         return id
 
     def _join_or_orphan(self, answers: Sequence[str]) -> int:
-        """Join the group of the call that a result answers, or in which the provider may have made the call; else start one.
+        """Join the group of the answered call, or one in which the provider may have made the call; otherwise start one.
 
         A message that answers calls of several groups joins the group directly before it, or else that of its first result. All
         these calls count as answered.
@@ -283,18 +308,25 @@ class Grouping:
         return id
 
     def _answered(self, call_id: str) -> int | None:
-        """Close the latest open call with this id and return its group; else the previous group, if it made such a call."""
+        """Close the latest open call with this id, and return its group.
+
+        If no call with this id is open, return the previous group if it made such a call, or ``None``.
+        """
         found = self._open.pop(call_id, None)
         if found is None:
             return self._previous if self._made(self._previous, call_id) else None
         id, earlier = found
         if earlier is not None:
             self._open[call_id] = earlier
+        self._answer(id)
+        return id
+
+    def _answer(self, id: int) -> None:
+        """Note that one more call of a group has its result."""
         left = self.waiting[id] = self.waiting[id] - 1
         self.stale.append(id)
         if not left and self.pending == id:
             self.pending = None
-        return id
 
     def _made(self, id: int, call_id: str) -> bool:
         """Whether a group made a call with this id."""

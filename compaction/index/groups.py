@@ -48,7 +48,7 @@ class MessageGroup:
         messages: Its messages as the view shows them at the time of the snapshot, in order.
         turn: The turn it belongs to, from 1; 0 before the first user message; ``None`` for system and summary groups.
         tokens: Tokens of its messages, per-message overhead included.
-        bytes: UTF-8 bytes of its texts, and of data carried in it.
+        bytes: Bytes of its texts in UTF-8, and of the data in it.
         tool_calls: The number of calls.
         open: Whether a call has no result yet.
         pending: Whether it is open and its result may still arrive, because only results follow the call.

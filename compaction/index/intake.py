@@ -38,8 +38,8 @@ class Intake:
         counter: Counts tokens.
         format: The wire format.
         detects: Whether the format was detected, not named; later messages may then show that it is another.
-        context: The surroundings of the conversation.
-        pin: Tells for a message whether its group must be kept unchanged.
+        context: Facts about the request, such as the window and the time.
+        pin: Returns whether the group of a message must be kept unchanged; ``None`` to pin none.
         marks: The rules for marked messages; ``None`` to leave them to the first run.
 
     Attributes:
@@ -68,9 +68,9 @@ class Intake:
         self._detects = detects
         self._pin = pin
         self._pinned_ids: set[int] = set()
-        self._saved: Saved | None = None  # the stored state, until its messages come
-        self._seen_at: float | None = None  # when messages last came
-        self._gap_seconds = 0.0  # between the last two times that messages came
+        self._saved: Saved | None = None  # the stored state, until its messages arrive
+        self._seen_at: float | None = None  # when messages last arrived
+        self._gap_seconds = 0.0  # between the last two times that messages arrived
         self._fingerprints = Fingerprints()
         self._passed = PassedList()
         self._start()
@@ -115,6 +115,10 @@ class Intake:
         self._passed.clear()
         if self._detects and not fits(given, self.format):
             self._turn_to(resolve(None, [*self.columns.source, *given]))
+        self._add(given)
+
+    def _add(self, given: Sequence[Any]) -> None:
+        """Add messages of this format at the end."""
         self._extend(self._measured(given, len(self.columns.source)))
         if given:
             self._note_time()
@@ -127,7 +131,7 @@ class Intake:
         self._replay(journal)
 
     def believe(self, marks: Marks) -> None:
-        """Treat marked messages by these rules from now on. O(messages) if there are any, else O(1)."""
+        """Treat marked messages by these rules from now on. O(messages) if there are any, otherwise O(1)."""
         known, self.marks = self.marks, marks
         old, journal = self.columns, self._editor.journal
         if not old.grouping.has_marks or (known is not None and attrs.evolve(known, until=marks.until) == marks):
@@ -169,7 +173,7 @@ class Intake:
         return Fresh(raws, reads, [tokens for tokens, _ in both], [size for _, size in both], pinned)
 
     def _extend(self, fresh: Fresh) -> None:
-        """Add messages at the end; a cached view that only grows is extended, otherwise discarded."""
+        """Add messages at the end. If the view only grows, its cached list is extended; otherwise it is discarded."""
         if not fresh.raws:
             return
         editor = self._editor
@@ -186,7 +190,7 @@ class Intake:
             self._view += fresh.raws
 
     def _replay(self, journal: Iterable[Applied], groups: Mapping[int, int] | None = None) -> list[Applied]:
-        """Apply journaled edits again and pin again, see `Editor.replay`; return the edits that are not allowed now."""
+        """Apply journaled edits and pins again (see `Editor.replay`), and return the edits that are not allowed now."""
         left_out, ids = self._editor.replay(journal, groups)
         pinned = {ids.get(id, id) for id in self._pinned_ids if id in ids or (id >= 0 and groups is None)}
         self._pinned_ids.clear()
@@ -195,7 +199,7 @@ class Intake:
         return left_out
 
     def pin(self, ids: Iterable[int]) -> None:
-        """Keep these groups unchanged from now on; an `InputError` if one of them does not exist."""
+        """Keep these groups unchanged from now on; raise an `InputError` if one of them does not exist."""
         for id in ids:
             self.columns.pin(self.columns.known(id))
             self._pinned_ids.add(id)
@@ -204,15 +208,16 @@ class Intake:
     # ---------------------------------------------------------------- following a host's list
 
     def sync(self, messages: Iterable[Any], *, verify: bool = False) -> None:
-        """Follow the full list that a framework passes on each call, by its messages and not by their places.
+        """Update the index from the full list that a framework passes on each call.
 
-        The list may be the source, the last view or an earlier one with what came since, the same objects or rebuilt ones.
-        Edits of messages that the host did not touch stay. A message that is not recognized is new. What the host changed is in
-        ``changes``. O(list) comparisons, by identity first; from the first difference on, O(contents).
+        The list may be the source, the last view or an earlier view, followed by newer messages. They may be the same objects
+        or equal ones. Messages are recognized by identity and content, not by position; one that is not recognized is new.
+        Edits of messages that the host did not touch stay. What the host changed is in ``changes``. O(list) comparisons, by
+        identity first; from the first difference on, O(contents).
 
         Args:
             messages: The whole conversation, oldest first.
-            verify: Whether to compare contents of the same objects too, which detects a message changed in place; O(contents).
+            verify: Whether to compare the contents of identical objects too, to detect a message changed in place; O(contents).
         """
         columns, count = self.columns, len(self.columns.source)
         self._sync(as_list(messages), verify=verify)
@@ -269,7 +274,7 @@ class Intake:
         return len(self.format.validate(self.columns.raws())) > len(self.format.validate(given))
 
     def _follow(self, plan: Plan, given: Sequence[Any], journal: Sequence[Applied]) -> None:
-        """Build the conversation again as the host has it now; a message that cannot be read raises before anything changes."""
+        """Build the conversation again as the host has it now. If a message cannot be read, raise before anything changes."""
         old = self.columns
         reads = [
             old.reads[ordinal] if ordinal is not None and ordinal not in plan.altered else self.format.read(raw, place or 0)
@@ -288,7 +293,7 @@ class Intake:
             self._take_list(given, journal)  # the view would show messages the host does not have, or be less valid
 
     def _bind(self, saved: Saved, given: list[Any]) -> None:
-        """Give a state that was saved without messages its messages, as far as the list has the same ones."""
+        """Load a state that was saved without its messages, from a list that contains them as far as the host kept them."""
         matched = saved.matching(given, self.format)
         known, new = self._measured(given[:matched], 0), self._measured(given[matched:], matched)
         places = None if matched == len(saved.fingerprints) else saved.places(given, self.format)

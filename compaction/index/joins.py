@@ -1,7 +1,8 @@
 """Joins: pairs of neighbouring messages, and whether the provider accepts them.
 
 A format's ``join_problem`` tells which rule two neighbours break. An edit is allowed only if the joins it creates break no rule
-that was not broken there before, so that a damaged conversation can still be compacted.
+that was not broken there before, so that a damaged conversation can still be compacted. *Instructions* are system and developer
+messages; to a provider, the message after the leading ones is the first.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ def marked(body: str, *, by: str, round: int = 1) -> str:
 
 
 def read_mark(message: Message) -> Mark | None:
-    """Return the mark at the start of a message, else ``None``; O(1) for a message that does not begin with `MARK_START`.
+    """Return the mark at the start of a message, or ``None``; O(1) for a message that does not begin with `MARK_START`.
 
     A mark does not prove who wrote the message. If it was believed, the kind of the message's group is ``SUMMARY``.
     """
@@ -128,7 +128,7 @@ class Marks:
     Args:
         ceilings: The limits of each strategy that writes summaries, by its name; ``None`` to accept any name up to
             `DEFAULT_CEILING`, for a list that is only inspected.
-        keys: Secret texts; the first one signs, each one is accepted. With a key, only signed marks are believed.
+        keys: Secret texts; the first one signs, all are accepted. With a key, only signed marks are believed.
         origin: The name of the conversation. It is part of a signature, so a summary copied from another one is not believed.
         until: Unsigned marks at this position or later are not believed; ``None`` for no limit. A session sets it after its
             first list: from then on it knows its own summaries (``known``), so any other marked message is an ordinary one.

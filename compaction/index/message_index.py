@@ -38,12 +38,12 @@ from .steps import steps, units_of
 class MessageIndex(Intake):
     """A conversation as groups. Holds state: the groups, the metrics and the journal.
 
-    Appending costs O(new messages), metrics O(1), an edit O(the groups it names), a projection O(messages) after a change.
+    Appending costs O(new messages), metrics O(1), an edit O(the groups it names), the view O(messages) after a change.
 
     Args:
         messages: The conversation so far, oldest first.
         counter: A token counter, or the name of one; see `compaction.tokens.counter`.
-        format: The wire format, or its name; ``None`` to detect it, see `compaction.formats.resolve`.
+        format: The wire format, or its name; ``None`` to detect it (see `compaction.formats.resolve`).
         context: Facts about the request that a strategy may use; may be replaced at any time.
         pin: A function that returns true for a message that must stay; its whole group is then neither removed nor changed.
         marks: The rules by which marked messages are read as summaries, and by which new ones are marked. With ``None``, the
@@ -73,7 +73,12 @@ class MessageIndex(Intake):
         found = resolve(format, given)
         context = RunContext() if context is None else context
         super().__init__(resolve_counter(counter), found, detects=format is None, context=context, pin=pin, marks=marks)
-        self.append(given)
+        self._add(given)
+
+    def __repr__(self) -> str:
+        shown, source = self.included, self.total
+        sizes = f"messages {shown.messages:,} of {source.messages:,}, tokens {shown.tokens:,} of {source.tokens:,}"
+        return f"<MessageIndex {self.format.name}: {sizes}, groups {shown.groups:,}, edits {self.edit_count:,}>"
 
     # ---------------------------------------------------------------- reading
 
@@ -94,7 +99,7 @@ class MessageIndex(Intake):
 
     @property
     def included_groups(self) -> tuple[MessageGroup, ...]:
-        """The groups of the view, in order: a snapshot, safe to edit while walking it. O(groups) after a change."""
+        """The groups of the view, in order: a copy, so the index may be edited in a loop over it. O(groups) after a change."""
         if self._groups is None:
             snapshot = self.columns.snapshot
             self._groups = tuple([snapshot(id) for id in self.columns.ids()])
@@ -110,7 +115,7 @@ class MessageIndex(Intake):
         return removable(self.columns, by)
 
     def group(self, id: int) -> MessageGroup:
-        """Return the group with this id, in the view or not; an `InputError` if it does not exist."""
+        """Return the group with this id, in the view or not; raise an `InputError` if it does not exist."""
         return self.columns.snapshot(self.columns.known(id))
 
     def is_included(self, group: MessageGroup | int) -> bool:
@@ -122,7 +127,7 @@ class MessageIndex(Intake):
         return self.protection(group) is None
 
     def protection(self, group: MessageGroup | int) -> str | None:
-        """Return why the group may not be removed, or ``None``. Neighbours are not checked, see `steps` for these. O(1)."""
+        """Return why the group may not be removed, or ``None``. Neighbours are not checked; `steps` does this. O(1)."""
         return protection(self.columns, group_id(group))
 
     def is_rewritable(self, group: MessageGroup | int) -> bool:
@@ -146,7 +151,7 @@ class MessageIndex(Intake):
 
         Args:
             groups: The groups that may be removed, in order.
-            together: Tells for two successive groups whether they must be removed together.
+            together: Returns whether two successive groups must be removed together; ``None`` if none have to be.
             preferred_only: Whether to leave out sets that the format allows but does not prefer.
             replaced: Whether a message will replace the groups; it may then be the first message of the view.
 
@@ -163,7 +168,7 @@ class MessageIndex(Intake):
         return [by_id[id] for id in replacing.replaceable(self.columns, self.format, list(by_id))]
 
     def interleaved(self) -> set[int]:
-        """Return the ids of groups whose messages are mixed with those of other groups, which are included. O(messages).
+        """Return the ids of groups whose messages are mixed with those of other groups, and of these others. O(messages).
 
         The set is empty for a format in which any message may follow any other.
         """
@@ -262,7 +267,7 @@ class MessageIndex(Intake):
         return self._editor.mark()
 
     def begin_step(self) -> None:
-        """Begin a strategy: it may yield once more an edit that was refused to an earlier strategy."""
+        """Begin a strategy, which may try an edit again that was refused when an earlier strategy made it."""
         self._editor.begin_step()
 
     def end_step(self) -> bool:
@@ -282,7 +287,7 @@ class MessageIndex(Intake):
             self._changed()
 
     def rollback(self, mark: int = 0) -> None:
-        """Undo every edit since a position in the journal, exactly. An `InputError` if the journal has fewer edits."""
+        """Undo every edit since a position in the journal, exactly. Raise an `InputError` if the journal has fewer edits."""
         self._editor.rollback(mark)
         self._pinned_ids = {id for id in self._pinned_ids if self.columns.exists(id)}
         self._changed()

@@ -7,7 +7,6 @@ changes, each with an exact inverse: `exclude` and `include`, `insert` and `with
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, TypeAlias
@@ -25,6 +24,8 @@ Shown: TypeAlias = tuple[Message | None, int, int]
 
 Piece: TypeAlias = tuple[int, Node, Node]
 """Successive messages of one group: the group's id, the first place, the last place."""
+
+_SYSTEM = GroupKind.SYSTEM  # a member is found more slowly
 
 
 class Projection:
@@ -73,29 +74,30 @@ class Projection:
             fresh: The messages.
             restore: Called with the id of an excluded group that a message joins.
         """
-        start, known, calls, system = len(self.source), len(self.grouping.ids), 0, self.grouping.system
+        grouping = self.grouping
+        start, known, calls, system = len(self.source), len(grouping.ids), 0, grouping.system
         self._add_columns(fresh)
-        add, add_outline, made = self.grouping.add, self.grouping.add_outline, self.grouping.calls
+        add, add_outline, made = grouping.add, grouping.add_outline, grouping.calls
         for ordinal, read in enumerate(fresh.reads, start):
-            turn = self.grouping.turn
-            id = add_outline(read) if isinstance(read, tuple) else add(read, self._tokens[ordinal])
+            turn = grouping.turn
+            id = add_outline(read) if read.__class__ is tuple else add(read, self._tokens[ordinal])  # type: ignore[arg-type]
             if id == ordinal:
                 calls += len(made[id]) if id in made else 0
             else:
                 calls += _calls_in(read)
-                self._join(id, ordinal, start, self.grouping.turn != turn)
+                self._join(id, ordinal, start, grouping.turn != turn)
                 if self._gone[id]:
                     restore(id)
-        self.system_messages += self.grouping.system - system
-        self.pinned.update([self.grouping.group_of[start + place] for place in fresh.pinned])
-        new = Counter([self.grouping.turns[id] for id in self.grouping.ids[known:]])
+        self.system_messages += grouping.system - system
+        if fresh.pinned:
+            self.pinned.update([grouping.group_of[start + place] for place in fresh.pinned])
+        new = Counter([grouping.turns[id] for id in grouping.ids[known:]])
         for tally in (self.total, self.included):
             tally.tool_calls += calls
-            for entered, count in new.items():
-                tally.count_groups(entered, count)
-        for id in self.grouping.stale if self._snapshots else ():
+            tally.count_new(new)
+        for id in grouping.stale if self._snapshots else ():
             self._snapshots.pop(id, None)
-        self.grouping.stale.clear()
+        grouping.stale.clear()
 
     def _add_columns(self, fresh: Fresh) -> None:
         """Add messages as separate groups that the view shows; groups are counted later."""
@@ -109,8 +111,9 @@ class Projection:
         self._group_messages += [1] * count
         self._gone += bytes(count)
         self.visibility.messages += b"\1" * count
-        for tally in (self.total, self.included):
-            tally.grow(sum(fresh.tokens), sum(fresh.bytes), count)
+        tokens, size = sum(fresh.tokens), sum(fresh.bytes)
+        self.total.grow(tokens, size, count)
+        self.included.grow(tokens, size, count)
 
     def _join(self, id: int, ordinal: int, start: int, moved: bool) -> None:
         """Add a message's sizes to the earlier group that it joined."""
@@ -118,20 +121,20 @@ class Projection:
         self._group_tokens[id] += tokens
         self._group_bytes[id] += size
         self._group_messages[id] += 1
-        self._snapshots.pop(id, None)
-        tallies = [self.total, self.included]
-        if self._gone[id]:
+        if self._snapshots:
+            self._snapshots.pop(id, None)
+        gone = self._gone[id]
+        if gone:
             self.visibility.messages[ordinal] = 0
             self.included.grow(-tokens, -size, -1)
             self.included.tool_calls -= _calls_in(self.reads[ordinal])
-            tallies.pop()
         if moved and id < start:  # a message with a result and the user's words moved the group to a new turn
-            for tally in tallies:
+            for tally in (self.total,) if gone else (self.total, self.included):
                 tally.count_groups(self.grouping.left_turn, -1)
                 tally.count_groups(self.grouping.turns[id], 1)
 
     def known(self, id: int) -> int:
-        """Return the id if a group has it, else raise an `InputError`."""
+        """Return the id if a group has it; otherwise raise an `InputError`."""
         if self.exists(id):
             return id
         raise InputError(f"group {id}: this group does not exist; take ids from included_groups or edits")
@@ -145,12 +148,12 @@ class Projection:
     def is_included(self, id: int) -> bool:
         """Whether the group exists and the view shows it."""
         if id < 0:
-            return id in self.inserted and not self.inserted[id].excluded
+            return id in self.visibility.shown_groups
         return id < len(self._gone) and not self._gone[id] and self.grouping.group_of[id] == id
 
     def excluded(self, id: int) -> bool:
         """Whether a group that exists is out of the view."""
-        return self.inserted[id].excluded if id < 0 else bool(self._gone[id])
+        return id not in self.visibility.shown_groups if id < 0 else bool(self._gone[id])
 
     def kind(self, id: int) -> GroupKind:
         """Return the kind of a group."""
@@ -196,7 +199,7 @@ class Projection:
         return read
 
     def shown(self, ordinal: int) -> Message | None:
-        """Return the message at an ordinal as the view shows it with its group; ``None`` if a rewrite removed it."""
+        """Return the message that the view shows at an ordinal if its group is included; ``None`` if a rewrite removed it."""
         return self._rewritten[ordinal] if ordinal in self._rewritten else self.read(ordinal)
 
     def shows(self, ordinal: int) -> bool:
@@ -210,20 +213,24 @@ class Projection:
     def exclude(self, id: int) -> None:
         """Hide a group."""
         if id < 0:
-            self.inserted[id].excluded = True
+            self.visibility.shown_groups.discard(id)
         else:
             self._gone[id] = 1
-            shown = self.visibility.messages
-            for ordinal in self.grouping.members.get(id) or (id,):
-                shown[ordinal] = 0
-            self.system_messages -= self.grouping.kinds[id] is GroupKind.SYSTEM
+            shown, grouping = self.visibility.messages, self.grouping
+            if id in grouping.members:
+                for ordinal in grouping.members[id]:
+                    shown[ordinal] = 0
+            else:
+                shown[id] = 0
+            if grouping.kinds[id] is _SYSTEM:
+                self.system_messages -= 1
         self.included.add(self._sums(id), -1)
 
     def include(self, id: int) -> None:
         """Show an excluded group again."""
         self.visibility.something_came_back()
         if id < 0:
-            self.inserted[id].excluded = False
+            self.visibility.shown_groups.add(id)
         else:
             self._gone[id] = 0
             for ordinal in self.grouping.ordinals(id):
@@ -290,13 +297,16 @@ class Projection:
         self._snapshots.pop(id, None)
 
     def ids(self) -> Iterator[int]:
-        """Yield the id of every group of the view, in the order of their first messages."""
-        gone, some = self._gone, bool(self.inserted)
-        for id in self.grouping.ids:
-            if some:
-                yield from self.visibility.shown_at(id)
-            if not gone[id]:
-                yield id
+        """Yield the id of every group of the view, in the order of their first messages; O(the view)."""
+        gone, group_of, shown = self._gone, self.grouping.group_of, set[int]()
+        for start, end in self.visibility.runs(0, len(self.source)):
+            shown.update(group_of[start:end])
+        anchors = self.visibility.anchors()
+        for place in sorted(shown.union(anchors)):
+            if anchors:
+                yield from self.visibility.shown_at(place)
+            if place in shown and not gone[place]:
+                yield place
 
     def pieces(self, gone: Collection[int] = ()) -> list[Piece]:
         """Return the view without the groups ``gone``, as pieces: runs of successive messages of one group."""
@@ -312,18 +322,21 @@ class Projection:
 
     def raws(self) -> list[Any]:
         """Return the view as wire messages: the caller's objects, and new ones where an edit changed or inserted a message."""
-        shown, written = self.visibility.messages, self.source.copy()
-        for ordinal, message in self._rewritten.items():
-            written[ordinal] = None if message is None else message.raw
         raws: list[Any] = []
         start = 0
-        for anchor in sorted({group.anchor for group in self.inserted.values() if not group.excluded}):
-            raws += itertools.compress(written[start:anchor], shown[start:anchor])
+        for anchor in [*self.visibility.anchors(), len(self.source)]:
+            for run in self.visibility.runs(start, anchor):
+                raws += self._written(*run)
             raws += [message.raw for id in self.visibility.shown_at(anchor) for message in self.inserted[id].messages]
             start = anchor
-        if not start and 0 not in shown:
-            return written
-        raws += itertools.compress(written[start:], shown[start:])
+        return raws
+
+    def _written(self, start: int, end: int) -> list[Any]:
+        """Return successive messages that the view shows, as wire messages."""
+        raws, rewritten = self.source[start:end], self._rewritten
+        for ordinal in range(start, end) if rewritten else ():
+            if message := rewritten.get(ordinal):
+                raws[ordinal - start] = message.raw
         return raws
 
     def at(self, node: Node, *, end: bool) -> Message:

@@ -42,8 +42,8 @@ def interleaved(projection: Projection, format: MessageFormat) -> set[int]:
 def replaceable(projection: Projection, format: MessageFormat, ids: Sequence[int]) -> list[int]:
     """Return those of these groups that one message can replace, ordered by their last messages; O(messages).
 
-    The message takes the place of the last group. If other groups stay between them, there are several gaps and the message
-    fills only the last one: the messages around each other gap must be allowed to follow one another.
+    The message takes the place of the last group. If other groups stay between the removed ones, there are several gaps, and
+    the message fills only the last one: the neighbours of every other gap must be allowed to follow one another.
     """
     if not format.judges_joins:
         return list(ids)

@@ -20,6 +20,8 @@ from .journal import visible_ordinals
 from .projection import Projection
 from .visibility import Node
 
+_SYSTEM = GroupKind.SYSTEM  # a member is found more slowly
+
 
 def refusal(projection: Projection, format: MessageFormat, edit: Edit, by: str) -> str | None:
     """Return the rule that an edit of this strategy would break; ``None`` if it is allowed. O(named groups).
@@ -71,7 +73,7 @@ def removal(projection: Projection, ids: Sequence[int], *, allow_system: bool = 
     if len(ids) > 1 and len(set(ids)) < len(ids):
         return "the edit names a group twice"
     for id in ids:
-        if rule := protection(projection, id, allow_system=allow_system, by=by):
+        if (rule := protection(projection, id, allow_system=allow_system, by=by)) is not None:
             return rule
     if len(ids) >= projection.included.groups:
         return "the edit would remove every group of the view"
@@ -83,7 +85,7 @@ def protection(projection: Projection, id: int, *, allow_system: bool = False, b
     if not projection.is_included(id):
         return f"group {id} is not in the view" if projection.exists(id) else f"group {id} does not exist"
     grouping = projection.grouping
-    if id >= 0 and not allow_system and grouping.kinds[id] is GroupKind.SYSTEM:
+    if id >= 0 and not allow_system and grouping.kinds[id] is _SYSTEM:
         return "system messages must be kept"
     if id in projection.pinned:
         return "pinned groups must be kept"

@@ -1,7 +1,7 @@
 """The stored state of an index as JSON-ready data: its messages or their fingerprints, and its edits.
 
 Edits name groups by id, and ids are ordinals, so the edits can be applied to the same messages in another process. Messages
-that edits wrote are stored as wire dictionaries. Reading evaluates and unpickles nothing; other data raises a `StateError`.
+that edits wrote are stored as wire dictionaries. Reading never executes code; data of any other form raises a `StateError`.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class Saved:
         journal: The edits.
         pinned: Ids of groups that were pinned by id.
         detects: Whether the format was detected, not named; later messages may then show that it is another.
-        seen_at: When messages last came, by the clock of the context; ``None`` without one.
-        believed_until: Marks at this position or later are not believed, see `Marks`.
-        known: Checksums of the summaries that a session wrote, see `Marks`.
+        seen_at: When messages last arrived, by the clock of the context; ``None`` without one.
+        believed_until: Marks at this position or later are not believed (see `Marks`).
+        known: Checksums of the summaries that a session wrote (see `Marks`).
     """
 
     format: MessageFormat
@@ -91,11 +91,11 @@ class Saved:
 
         Args:
             data: The stored state.
-            format: The format, if it has no name here, such as a framework's, or to replace a detected one; ``None`` for the
-                format that the data names.
+            format: The format, if it is not a built-in one, such as a framework's, or if it replaces a detected one; ``None``
+                for the format that the data names.
 
         Raises:
-            StateError: If the data is not such a state, of another version, or of messages in another format.
+            StateError: If the data is not such a state, is from another version, or contains messages in another format.
         """
         version = data.get("version") if isinstance(data, Mapping) else None
         if version != VERSION:

@@ -18,7 +18,7 @@ from .groups import GroupKind
 from .projection import Projection
 
 _WALKS: Final = 2
-"""The number of walks for runs from the oldest group on: a removed group may have separated another's messages."""
+"""How often the view is searched for runs that begin with a gap's oldest group; each removed group may allow further runs."""
 
 _Joins: TypeAlias = Callable[["Message | None", "Message | None"], bool]
 
@@ -97,8 +97,8 @@ def _behind_opening(
 ) -> Iterator[list[int]]:
     """Yield the steps for a format in which any message may follow any other, and only the opening group matters.
 
-    A group that opens the view well stays until its successor would open it well, too. It is removed with the last unit before
-    that successor, or alone in the last step.
+    A group with which the format prefers a view to begin stays until the same is true of its successor. It is removed with the
+    last unit before that successor, or alone in the last step.
     """
     kind, system = projection.kind, GroupKind.SYSTEM
     view = (id for id in projection.ids() if kind(id) is not system)

@@ -14,11 +14,11 @@ from typing import Any, cast
 import attrs
 
 from ..formats import MessageFormat
-from ..messages import Message
 from .alignment import NEVER, Known, Match, align
 from .edits import Drop, Replace, Restore, Rewrite, Together
 from .journal import Applied, flat
 from .projection import Projection
+from .reminders import has_moved_reminder, is_stripped
 
 
 @attrs.frozen(kw_only=True)
@@ -47,7 +47,7 @@ class Plan:
 
     Args:
         entries: The messages up to the last known one, each with its previous ordinal; ``None`` for a new message.
-        places: The place in the host's list of each of these; ``None`` for a message that only the source has.
+        places: For each of these, its place in the host's list; ``None`` for a message that only the source has.
         altered: The previous ordinals of the messages that changed.
         summaries: Messages of summaries that the host changed, by the summary's id.
         matched: The number of messages of the list that are covered; the rest is new.
@@ -77,7 +77,7 @@ class Plan:
         return [place for place, given in enumerate(self.places) if given is None]
 
     def groups(self, old: Projection, new: Projection) -> dict[int, int]:
-        """Return the new id of each source group that is unchanged, or was only joined by late results."""
+        """Return the new id of each source group that is unchanged, or was only joined by new results."""
         here = {ordinal: place for place, (_, ordinal) in enumerate(self.entries) if ordinal is not None}
         same: dict[int, int] = {}
         for id in old.grouping.ids:
@@ -162,7 +162,7 @@ def _begins_with(known: Sequence[Any], given: Sequence[Any], format: MessageForm
 
 
 def read_before(count: int, journal: Iterable[Applied]) -> list[Applied]:
-    """Return the edits; those decided when more than ``count`` messages were known lose that number."""
+    """Return the edits; those decided when more than ``count`` messages had been read lose their ``known``."""
     return [each if (each.known or 0) <= count else attrs.evolve(each, known=None) for each in journal]
 
 
@@ -173,8 +173,9 @@ def accounts_for(
 
     Each source message must be in the list unchanged, or be shown and have only lost or gained parts, or be replaced by a
     summary in the list. If the host names the conversation (``by_id``), messages before a known one may be altered or missing.
+    The newest source message may also be a reminder, see `has_moved_reminder`.
     """
-    if _begins_with(projection.source, given, format) is not None:
+    if _begins_with(projection.source, given, format) is not None or has_moved_reminder(projection, given, format):
         return True
     if by_id and journal and (view := projection.raws()) and _begins_with(view, given, format) is not None:
         return True
@@ -186,17 +187,11 @@ def accounts_for(
         return False
     now = {cast("int", ordinal): raw for raw, ordinal in plan.entries}
     for ordinal in plan.altered:
-        if not shown(group_of[ordinal]) or not _is_stripped(projection.read(ordinal), format.read(now[ordinal])):
+        if not shown(group_of[ordinal]) or not is_stripped(projection.read(ordinal), format.read(now[ordinal])):
             return False
     stood_for = {ordinal for id in plan.shown for ordinal in projection.stands_for(id)}
     only_in_source = {cast("int", plan.entries[place][1]) for place in plan.only_in_source}
     return all(shown(group_of[ordinal]) for ordinal in only_in_source - stood_for)
-
-
-def _is_stripped(before: Message, now: Message) -> bool:
-    """Whether one message has only some of the other's parts, which two conversations hardly share by chance."""
-    fewer, more = sorted([before.parts, now.parts], key=len)
-    return before.role == now.role and 0 < len(fewer) < len(more) and all(part in more for part in fewer)
 
 
 def follow(
@@ -211,6 +206,11 @@ def follow(
         format: Decides which messages are the same.
         verify: Whether to compare the contents of the same objects too.
     """
+    if not verify and has_moved_reminder(projection, given, format):
+        matches: list[Match | None] = [None] * len(given)
+        for ordinal, group in enumerate(projection.grouping.group_of[:-1]):
+            matches[ordinal] = Match(Known((ordinal, 0, 0), group))
+        return _Planner(projection, matches, given, _keep_whole_groups(projection, matches, set())).plan()
     known, hidden = known_messages(projection, journal)
 
     def changed(each: Known, place: int) -> bool:

@@ -19,11 +19,13 @@ class Visibility:
     Attributes:
         messages: For each source message, whether the view shows it.
         inserted: The groups that edits inserted, by id.
+        shown_groups: Ids of the inserted groups that the view shows.
     """
 
     def __init__(self) -> None:
         self.messages = bytearray()
         self.inserted: dict[int, Inserted] = {}
+        self.shown_groups: set[int] = set()
         self._anchored: dict[int, list[int]] = {}
         self._skip_left: dict[int, int] = {}
         self._skip_right: dict[int, int] = {}
@@ -31,12 +33,14 @@ class Visibility:
     def insert(self, group: Inserted) -> None:
         """Show a new group directly before the source message at its anchor, after the groups inserted there earlier."""
         self.inserted[group.id] = group
+        self.shown_groups.add(group.id)
         self._anchored.setdefault(group.anchor, []).append(group.id)
         self.something_came_back()
 
     def withdraw(self, id: int) -> None:
         """Undo the newest insertion."""
         self._anchored[self.inserted.pop(id).anchor].pop()
+        self.shown_groups.discard(id)
 
     def at_anchor(self, ordinal: int) -> Sequence[int]:
         """Return the groups inserted directly before a source message, shown or not, in order."""
@@ -48,22 +52,33 @@ class Visibility:
 
     def is_shown(self, node: Node) -> bool:
         """Whether the view shows the message or group at a place."""
-        if node < 0:
-            return node in self.inserted and not self.inserted[node].excluded
-        return bool(self.messages[node])
+        return node in self.shown_groups if node < 0 else bool(self.messages[node])
 
     def anchor_of(self, node: Node) -> int:
         """Return the ordinal of a place; of an inserted group, the ordinal of the source message after it."""
         return self.inserted[node].anchor if node < 0 else node
 
+    def runs(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Yield the runs of source messages between two ordinals that the view shows; hidden ones are skipped at C speed."""
+        find = self.messages.find
+        while (first := find(1, start, end)) >= 0:
+            start = find(0, first, end)
+            if start < 0:
+                start = end
+            yield first, start
+
+    def anchors(self) -> list[int]:
+        """Return the ordinals directly before which the view shows inserted groups, in order."""
+        return sorted({self.inserted[id].anchor for id in self.shown_groups})
+
     def nodes(self) -> Iterator[Node]:
         """Yield every place that the view shows, in order."""
-        anchored = self._anchored
-        for ordinal, visible in enumerate(self.messages):
-            if ordinal in anchored:
-                yield from self.shown_at(ordinal)
-            if visible:
-                yield ordinal
+        start, end = 0, len(self.messages)
+        for anchor in [*self.anchors(), end]:
+            for run in self.runs(start, anchor):
+                yield from range(*run)
+            yield from self.shown_at(anchor)
+            start = anchor
 
     def something_came_back(self) -> None:
         """Discard the known runs of hidden places; must be called whenever a place is shown again."""

@@ -5,8 +5,8 @@ been accepted, and whether each request contained what the agent needed.
 
 >>> chat = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
 >>> result = replay([chat], ["context_window"], window=8_000, counter="chars/4")
->>> recommend(result).reasons
-('None of the 1 conversations exceeds the window of 8,000 tokens: not compacting is cheapest and loses nothing.',)
+>>> recommend(result).headline
+'Do not compact. None of the 1 conversations exceeds the window of 8,000 tokens: not compacting is cheapest and loses nothing.'
 
 Each figure is explained in ``docs/metrics.md``.
 """
@@ -16,8 +16,10 @@ from __future__ import annotations
 from .candidates import Candidate, strategy_names
 from .logs import recordings_of
 from .many_conversations import replay
+from .recommendation import MINIMUM_RECALL as MINIMUM_RECALL
 from .recommendation import Recommendation, recommend
 from .recordings import Recording
+from .report import CALLS_PER_MONTH as CALLS_PER_MONTH
 from .report import report_html, write_report
 from .result import CandidateSummary, ReplayResult
 from .scores import IntervalEstimate as IntervalEstimate

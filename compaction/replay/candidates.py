@@ -11,7 +11,7 @@ import runpy
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 
@@ -32,10 +32,12 @@ class Candidate:
     Args:
         name: Its name in the output.
         start: Starts its session for a conversation. It must be picklable to be replayed in several processes.
+        origin: ``"preset"``, the caller's ``"own"``, or a ``"baseline"``, which is compared with and never recommended.
     """
 
     name: str
     start: Callable[[CandidateSetting], CandidateSession]
+    origin: Literal["baseline", "preset", "own"] = "own"
 
     @classmethod
     def of_function(cls, name: str, start: Callable[[CandidateSetting], Callable[[list[Any]], list[Any]]]) -> Candidate:
@@ -161,9 +163,9 @@ class KeepNewest(CandidateSession):
 
 
 BASELINES = {
-    "none": Candidate.of_function("none", _send_all),
-    "truncate": Candidate("truncate", partial(KeepNewest, 1.0, 1.0)),
-    "hysteresis": Candidate("hysteresis", partial(KeepNewest, 0.8, 0.5)),
+    "none": Candidate("none", partial(FunctionSession, _send_all), "baseline"),
+    "truncate": Candidate("truncate", partial(KeepNewest, 1.0, 1.0), "baseline"),
+    "hysteresis": Candidate("hysteresis", partial(KeepNewest, 0.8, 0.5), "baseline"),
 }
 """The baselines by name."""
 
@@ -201,9 +203,9 @@ def candidate_of(strategy: str | StrategyLike | Candidate) -> Candidate:
         raise ConfigurationError(
             f"strategy {strategy!r} is unknown; use one of {', '.join(strategy_names())}, or a Python file"
         )
-    if preset.size is not None:
-        return Candidate.of_factory(strategy, preset.make)
-    return Candidate.of_strategy(strategy, preset.make())
+    if preset.size is None:
+        return attrs.evolve(Candidate.of_strategy(strategy, preset.make()), origin="preset")
+    return attrs.evolve(Candidate.of_factory(strategy, preset.make), origin="preset")
 
 
 def candidates_of(strategies: Iterable[str | StrategyLike | Candidate], *, baselines: bool = True) -> list[Candidate]:

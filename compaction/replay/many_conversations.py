@@ -121,6 +121,8 @@ def replay(
     return ReplayResult(
         conversations=tuple([replayed[place] for place in sorted(replayed)]),
         candidates=tuple([candidate.name for candidate in candidates]),
+        baselines=tuple([each.name for each in candidates if each.origin == "baseline"]),
+        presets=tuple([each.name for each in candidates if each.origin == "preset"]),
         setting=setting,
         skipped=tuple(skipped),
         seed=seed,

@@ -1,74 +1,176 @@
-"""Recommendation of a strategy: the candidates that no other beats on both cost and recall, with the reasons."""
+"""Recommendation of a strategy: the cheapest one that keeps enough, and those that cost more and keep more.
+
+A baseline is never recommended: it is in a replay to compare with. With too few sessions nothing is recommended, because no
+difference could be told from chance; the trade-off between cost and recall is shown instead.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from typing import Final
+
 import attrs
 
+from ..errors import ConfigurationError
+from ..presets import PRESETS
 from .result import CandidateSummary, ReplayResult
 from .scores import Score
+
+MINIMUM_RECALL: Final = 0.8
+"""The share of the needed facts that a recommended strategy keeps: one fact in five may be missing.
+
+It is the first round figure above what dropping the oldest messages keeps of recorded sessions in a window of 8,000 tokens,
+76 % (``docs/benchmarks.md``). A strategy that keeps less than that is not worth its trouble.
+"""
+
+MINIMUM_SESSIONS: Final = 6
+"""Sessions needed for a recommendation. With five, all may differ in the same direction by chance (sign test, p = 0.06)."""
 
 
 @attrs.frozen
 class Recommendation:
-    """The candidates recommended for the replayed conversations.
+    """The strategies recommended for the replayed conversations.
 
     Args:
-        names: The candidates on the frontier of cost and recall, cheapest first.
+        names: The recommended strategy, then those that cost more and keep more, in order of cost; empty if the replay does
+            not support a recommendation.
+        headline: The recommendation in one sentence, or the reason why there is none.
         reasons: The reasons for these and against the others, in sentences.
+        lead: The strategy to start from: the recommended one or, if the replay supports no recommendation, the cheapest that
+            keeps enough in these sessions; ``None`` if there is none.
+        python: Lines of Python that use it.
+        command: The command that uses it; empty for a strategy of your own, which no command knows.
     """
 
     names: tuple[str, ...]
-    reasons: tuple[str, ...]
+    headline: str
+    reasons: tuple[str, ...] = ()
+    lead: str | None = None
+    python: str = ""
+    command: str = ""
 
 
-def recommend(result: ReplayResult) -> Recommendation:
-    """Return the candidates that no other candidate beats on both cost and recall.
+def recommend(result: ReplayResult, *, minimum_recall: float = MINIMUM_RECALL) -> Recommendation:
+    """Return the cheapest strategy that keeps enough of the needed facts, and those that keep more.
 
-    Only candidates whose requests would all be accepted are considered. From the cheapest up, a candidate is added if it
-    keeps more than the last one added and the difference is not within chance: its 95 % interval lies above zero.
+    Only strategies whose requests would all be accepted and that keep ``minimum_recall`` are considered. From the cheapest
+    up, a strategy is added if it keeps more than the last one added and the difference is not within chance: its 95 %
+    interval, from a bootstrap of whole sessions with both on the same draws, lies above zero. It takes the place of the last
+    one if the difference in cost is within chance.
+
+    Args:
+        result: The result of a replay.
+        minimum_recall: Share of the needed facts, from 0 to 1.
+
+    Raises:
+        ConfigurationError: If ``minimum_recall`` is not from 0 to 1.
     """
+    if not 0 <= minimum_recall <= 1:
+        raise ConfigurationError(f"'minimum_recall' must be from 0 to 1 (got {minimum_recall!r})")
     if not result.exceeding:
         return _below_the_window(result)
-    summaries = result.summaries
-    accepted = [each for each in summaries.values() if not each.score.would_fail]
-    excluded = [_why_excluded(each.candidate, each.score) for each in summaries.values() if each.score.would_fail]
+    tried = [each for name, each in result.summaries.items() if name not in result.baselines]
+    accepted = sorted((each for each in tried if not each.score.would_fail), key=lambda each: (_cost(each), -_recall(each)))
+    enough = [each for each in accepted if _recall(each) >= minimum_recall]
+    against = [
+        *(_why_excluded(each.candidate, each.score) for each in tried if each.score.would_fail),
+        *_about_baselines(result.baselines),
+    ]
+    if problem := _no_recommendation(result, tried, accepted, enough, minimum_recall):
+        trade_off = tuple([f"{each.candidate}: {_figures(each)}." for each in accepted])
+        lead = enough[0].candidate if enough else None
+        return Recommendation((), f"No recommendation: {problem}.", (*trade_off, *against), lead, *_deployment(result, lead))
+    frontier, reasons = _frontier(result, enough)
+    lead = frontier[0].candidate
+    cost, kept = f"{_cost(frontier[0]):.2f}", _percent(_recall(frontier[0]))
+    headline = f"Use {lead}: it costs {cost} of sending everything and keeps {kept} of the needed facts."
+    too_little = [_too_little(each, minimum_recall) for each in accepted if each not in enough]
+    names = tuple([each.candidate for each in frontier])
+    return Recommendation(names, headline, (*reasons, *too_little, *against), lead, *_deployment(result, lead))
+
+
+def _no_recommendation(
+    result: ReplayResult,
+    tried: Sequence[CandidateSummary],
+    accepted: Sequence[CandidateSummary],
+    enough: Sequence[CandidateSummary],
+    minimum_recall: float,
+) -> str:
+    """Return why the replay does not support a recommendation; empty if it does."""
+    if not tried:
+        return "only baselines were replayed; add a strategy to compare"
     if not accepted:
-        fewest = min(summaries.values(), key=lambda each: each.score.over + each.score.invalid)
-        lead = f"Every candidate has requests that would be refused; {fewest.candidate} has the fewest."
-        return Recommendation((), (lead, *excluded))
-    frontier: list[CandidateSummary] = []
-    frontier_reasons: list[str] = []
-    for each in sorted(accepted, key=lambda each: (_cost(each), -_recall(each))):
-        if not frontier:
+        fewest = min(tried, key=lambda each: each.score.over + each.score.invalid)
+        return f"every strategy has requests that would be refused; {fewest.candidate} has the fewest"
+    if (count := len(result.exceeding)) < MINIMUM_SESSIONS:
+        sessions = "1 session exceeds" if count == 1 else f"{count} sessions exceed"
+        return f"only {sessions} the window, and at least {MINIMUM_SESSIONS} are needed to tell a difference from chance"
+    if all(each.macro["usable"].value is None for each in accepted):
+        return "no recorded answer needs a fact from earlier messages, so nothing shows what a strategy forgets"
+    if not enough:
+        most = max(accepted, key=_recall)
+        least, best = _percent(minimum_recall), _percent(_recall(most))
+        return f"no strategy keeps {least} of the needed facts; {most.candidate} keeps the most, {best}"
+    return ""
+
+
+def _frontier(result: ReplayResult, candidates: Sequence[CandidateSummary]) -> tuple[list[CandidateSummary], list[str]]:
+    """Return the candidates worth their cost, cheapest first, and a sentence about each of the others."""
+    frontier, kept, passed = [candidates[0]], dict[str, str](), list[str]()
+    for each in candidates[1:]:
+        last, name = frontier[-1], each.candidate
+        difference = result.summary(name, against=last.candidate).difference
+        gain, points = difference["usable"], 100 * (difference["usable"].value or 0.0)
+        if points <= 0:
+            passed.append(f"{name} costs no less than {last.candidate} and keeps no more: {_figures(each)}.")
+        elif not gain.excludes_zero:
+            passed.append(f"{name} costs no less than {last.candidate}, and its gain is within chance: {points:+.0f} points.")
+        elif difference["cost"].excludes_zero:
             frontier.append(each)
-            frontier_reasons.append(f"{each.candidate} is the cheapest: {_figures(each)}.")
-            continue
-        last = frontier[-1]
-        gain = result.summary(each.candidate, against=last.candidate).difference["usable"]
-        if gain.value is not None and gain.value > 0 and gain.excludes_zero:
-            frontier.append(each)
-            more = f"{100 * gain.value:.0f} points more than {last.candidate}"
-            frontier_reasons.append(f"{each.candidate} keeps {more}: {_figures(each)}.")
+            kept[name] = f"{name} keeps {points:.0f} points more than {last.candidate}: {_figures(each)}."
         else:
-            frontier_reasons.append(f"{each.candidate} costs no less than {last.candidate}, and any gain is within chance.")
-    return Recommendation(tuple([each.candidate for each in frontier]), (*frontier_reasons, *excluded))
+            frontier[-1] = each
+            passed.append(f"{last.candidate} keeps {points:.0f} points less than {name}, and its lower cost is within chance.")
+    return frontier, [*(kept[each.candidate] for each in frontier if each.candidate in kept), *passed]
+
+
+def _deployment(result: ReplayResult, name: str | None) -> tuple[str, str]:
+    """Return the lines of Python and the command that use a candidate."""
+    if name is None:
+        return "", ""
+    window, overhead = result.setting.window, result.setting.overhead_tokens
+    options = f", overhead_tokens={overhead:_}" if overhead else ""
+    view = "view = session.view_sync(messages)  # send this instead of messages"
+    if name not in result.presets:
+        made = f"CompactionSession(strategy, window={window:_}{options})  # strategy: {name}"
+        return f"from compaction import CompactionSession\n\nsession = {made}\n{view}", ""
+    size = PRESETS[name].size
+    made = f"presets.{name}({'' if size is None else f'{window:_}'})"
+    python = f"from compaction import CompactionSession, presets\n\nsession = CompactionSession({made}{options})\n{view}"
+    if size == "window":
+        return python, f"compaction serve --preset {name} --window {window}"
+    return python, f"compaction compact messages.json -o compacted.json --preset {name} --{size or 'window'} {window}"
 
 
 def _below_the_window(result: ReplayResult) -> Recommendation:
     count = len(result.short)
     if not count:
-        return Recommendation((), ("There are no conversations to compare candidates on.",))
+        return Recommendation((), "No recommendation: there are no conversations to compare strategies on.")
+    lead = f"None of the {count} conversations exceeds the window of {result.setting.window:,} tokens"
     totals = {name: Score.total(result.scores(name, result.short)) for name in result.candidates}
     whole = totals["none"]
-    cheaper = [name for name, total in totals.items() if total.dollars < whole.dollars and not total.would_fail]
-    lead = f"None of the {count} conversations exceeds the window of {result.setting.window:,} tokens"
+    cheaper = [
+        name
+        for name, total in totals.items()
+        if name not in result.baselines and total.dollars < whole.dollars and not total.would_fail
+    ]
     if not cheaper:
-        return Recommendation(("none",), (f"{lead}: not compacting is cheapest and loses nothing.",))
+        return Recommendation((), f"Do not compact. {lead}: not compacting is cheapest and loses nothing.")
     best = min(cheaper, key=lambda name: totals[name].dollars)
     usable, cost = totals[best].usable, totals[best].dollars / whole.dollars
-    kept = f"{100 * (usable.value or 0.0):.0f} % of the needed facts" if usable.needed else "everything that was needed"
-    reasons = (f"{lead}: not compacting loses nothing.", f"{best} would cost {cost:.2f} of that and keep {kept}.")
-    return Recommendation(("none", best), reasons)
+    kept = f"{_percent(usable.value or 0.0)} of the needed facts" if usable.needed else "everything that was needed"
+    reason = f"{best} would cost {cost:.2f} of that and keep {kept}."
+    return Recommendation((), f"Do not compact. {lead}: not compacting loses nothing.", (reason,))
 
 
 def _cost(summary: CandidateSummary) -> float:
@@ -79,8 +181,25 @@ def _recall(summary: CandidateSummary) -> float:
     return summary.macro["usable"].value or 0.0
 
 
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
 def _figures(summary: CandidateSummary) -> str:
-    return f"{_cost(summary):.2f} of the cost of sending everything, {100 * _recall(summary):.0f} % of the needed facts"
+    return f"{_cost(summary):.2f} of the cost of sending everything, {_percent(_recall(summary))} of the needed facts"
+
+
+def _too_little(summary: CandidateSummary, minimum_recall: float) -> str:
+    kept = _percent(_recall(summary))
+    return f"{summary.candidate} keeps {kept} of the needed facts, less than the minimum of {_percent(minimum_recall)}."
+
+
+def _about_baselines(names: Sequence[str]) -> Iterator[str]:
+    """Yield a sentence about the baselines, if there are any."""
+    if len(names) == 1:
+        yield f"{names[0]} is a baseline to compare with, and is never recommended."
+    elif names:
+        yield f"{', '.join(names[:-1])} and {names[-1]} are baselines to compare with, and are never recommended."
 
 
 def _why_excluded(name: str, score: Score) -> str:

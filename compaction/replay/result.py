@@ -11,6 +11,7 @@ import attrs
 
 from ..errors import InputError
 from ..formats import resolve
+from ..models import unpriced
 from .candidates import BASELINES
 from .replayed import ReplayedConversation, Share
 from .scores import BootstrapDraws, IntervalEstimate, Score, macro_average, micro_average, score_of
@@ -59,6 +60,8 @@ class ReplayResult:
         conversations: Each conversation with the runs of every candidate, in the order given.
         candidates: The candidates' names.
         setting: The settings of the replay.
+        baselines: Those of the candidates that are only compared with, and never recommended.
+        presets: Those of the candidates that are presets.
         skipped: Conversations that could not be replayed, and why.
         seed: The seed of the intervals.
     """
@@ -66,6 +69,8 @@ class ReplayResult:
     conversations: tuple[ReplayedConversation, ...]
     candidates: tuple[str, ...]
     setting: ReplaySetting
+    baselines: tuple[str, ...] = ()
+    presets: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
     seed: int = 0
 
@@ -111,6 +116,16 @@ class ReplayResult:
         """Return one of `MEASURES` for each conversation that exceeds the window."""
         known = self._exceeding_scores
         return [MEASURES[measure](*pair) for pair in zip(known[candidate], known[_SEND_ALL], strict=True)]
+
+    def dollars_per_call(self, candidate: str) -> float | None:
+        """Return the mean cost of a call's request and summaries, over all conversations; ``None`` without prices or calls.
+
+        Raises:
+            InputError: If the candidate is unknown.
+        """
+        total = Score.total(self.scores(candidate, self.conversations))
+        prices = self.setting.prices
+        return None if not total.calls or prices == unpriced(prices.model) else total.dollars / total.calls
 
     @cached_property
     def _exceeding_scores(self) -> dict[str, list[Score]]:

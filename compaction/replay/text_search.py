@@ -7,7 +7,8 @@ A string occurs in a text if it is there letter by letter and is not part of a l
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import Final
 
 SPAN_CHARACTERS: Final = 12
@@ -91,19 +92,18 @@ class TextSearch:
         return self._by_key.get(word, ())
 
 
-def spans_in(text: str) -> Iterator[str]:
-    """Yield every run of twelve characters with at least six letters or digits; O(characters).
+def spans_in(text: str) -> list[str]:
+    """Return every run of twelve characters with at least six letters or digits; O(characters).
 
-    >>> list(spans_in("retry_limits!"))
+    >>> spans_in("retry_limits!")
     ['retry_limits', 'etry_limits!']
     """
-    solid = [character.isalnum() for character in text]
-    filled = sum(solid[: SPAN_CHARACTERS - 1])
-    for end in range(SPAN_CHARACTERS, len(text) + 1):
-        filled += solid[end - 1]
-        if filled >= _LEAST_LETTERS:
-            yield text[end - SPAN_CHARACTERS : end]
-        filled -= solid[end - SPAN_CHARACTERS]
+    letters = list(accumulate(map(str.isalnum, text), initial=0))  # letters and digits before each place
+    return [
+        text[start : start + SPAN_CHARACTERS]
+        for start, (before, after) in enumerate(zip(letters, letters[SPAN_CHARACTERS:], strict=False))
+        if after - before >= _LEAST_LETTERS
+    ]
 
 
 class SpanIndex:
@@ -116,10 +116,8 @@ class SpanIndex:
 
     def __init__(self, texts: Iterable[str], answers: Iterable[int]) -> None:
         every = list(texts)
-        self._places: dict[str, list[int]] = {}
-        for answer in answers:
-            for span in spans_in(every[answer]):
-                self._places.setdefault(span, [])
+        self._spans = {answer: dict.fromkeys(spans_in(every[answer])) for answer in answers}
+        self._places: dict[str, list[int]] = {span: [] for spans in self._spans.values() for span in spans}
         for place, text in enumerate(every):
             for span in self.known(text):
                 self._places[span].append(place)
@@ -129,6 +127,7 @@ class SpanIndex:
         places = self._places
         return {span for at in range(len(text) - SPAN_CHARACTERS + 1) if (span := text[at : at + SPAN_CHARACTERS]) in places}
 
-    def of(self, span: str) -> list[int]:
-        """Return the places of the texts that contain a span, in order."""
-        return self._places[span]
+    def of_answer(self, answer: int) -> dict[str, list[int]]:
+        """Return the spans of an indexed answer, in order, each with the places of the texts that contain it, in order."""
+        places = self._places
+        return {span: places[span] for span in self._spans[answer]}

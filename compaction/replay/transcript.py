@@ -18,7 +18,7 @@ from ..messages import Message
 from ..tokens import MessageMeter
 from .facts import NeededFactKind, answer_facts, flat_text, long_words_in, user_constraints_in
 from .recordings import Recording
-from .text_search import SpanIndex, TextSearch, spans_in
+from .text_search import SpanIndex, TextSearch
 
 RECENT_MESSAGES: Final = 4
 """Number of messages before an answer that every policy is assumed to keep: what they contain is not counted as needed."""
@@ -194,7 +194,7 @@ class Transcript:
                 facts.append(NeededFact(kind, text, last, at - last, last < cut, places))
         words = [(word, search.of_word(word)) for word in sorted(long_words_in(said))]
         words = [(word, places) for word, places in words if self._is_rare(places, at)]
-        spans = {span: self.spans.of(span) for place in answer for span in spans_in(self.texts[place])}
+        spans = {span: places for place in answer for span, places in self.spans.of_answer(place).items()}
         copied = [(span, places) for span, places in spans.items() if self._last_old(places, at) is not None]
         return Needs(
             ordinal=at,

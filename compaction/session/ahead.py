@@ -59,7 +59,7 @@ class BackgroundTask:
                     self._cancel = None
 
     def cancel(self) -> None:
-        """Cancel the work without waiting for its end. Any thread may call this."""
+        """Cancel the work without waiting until it has ended. Any thread may call this."""
         with self._guard:
             self._cancelled, cancel = True, self._cancel
         if cancel is not None:
@@ -70,8 +70,8 @@ class BackgroundTask:
 class BackgroundTasks:
     """Runs background tasks inside ``async with BackgroundTasks()`` or in an anyio portal. Holds state: whether it is open.
 
-    Any thread may start tasks. They run in the event loop that entered the ``async with``; leaving it cancels them and waits
-    for their end. Many sessions can share one object: pass it as their ``portal=``.
+    Any thread may start tasks. They run in the event loop that entered the ``async with``; leaving that block cancels them and
+    waits until they have ended. Many sessions can share one object: pass it as their ``portal=``.
 
     Args:
         portal: An anyio ``BlockingPortal``, for programs without async code. No ``async with`` is needed then, and the tasks
@@ -144,7 +144,7 @@ class BackgroundTasks:
             await group.__aexit__(None, None, None)
 
 
-_ROOM: Final = 9  # while a summary is prepared, requests up to so many tenths of the window are sent without compaction
+_ROOM: Final = 9  # while a summary is prepared, requests up to this many tenths of the window are sent without compaction
 
 
 class SummariesAhead:
@@ -155,8 +155,9 @@ class SummariesAhead:
 
     Args:
         trigger: When to prepare a summary; ``None`` to prepare none. It should fire before the strategy's own trigger.
-        owner: Where the tasks run: a `BackgroundTasks`, such as a pool's, or a portal; ``None`` for ``async with`` the session.
-        hard: Whether a run that misses its target raises.
+        owner: Where the tasks run: a `BackgroundTasks`, such as a pool's, or a portal; ``None`` if the session itself is used
+            with ``async with``.
+        hard: Whether a run that misses its target raises an error.
 
     Attributes:
         prepared: The prepared summary, for the context of a run.
@@ -188,7 +189,7 @@ class SummariesAhead:
     def begin(self, index: MessageIndex, strategy: Strategy) -> Strategy:
         """Pick up a summary that has arrived, and return the strategy to run now.
 
-        While a summary is being prepared and the view fits into nine tenths of the window, it returns an empty pipeline, so
+        While a summary is being prepared and the request fits into nine tenths of the window, it returns an empty pipeline, so
         that the turn does not wait. If the strategy needs a summary in this turn, that summary is requested in the background.
 
         Raises:
@@ -256,7 +257,7 @@ class SummariesAhead:
 
     @property
     def _is_idle(self) -> bool:
-        """Whether a summary may be requested: there is none, and no request for one."""
+        """Whether a summary may be requested: there is none, no request for one, and this object is not closed."""
         return self._asked is None and self._arrived is None and self.prepared.summary is None and not self._closed
 
     def _ask(self, request: SummaryRequest, summary: PreparedSummary, *, is_due: bool = False) -> None:
@@ -331,7 +332,7 @@ class _Asked:
         request: The request.
         summary: The summary that its answer completes.
         is_due: Whether the strategy already needs it.
-        task: The background task, once it was started.
+        task: The background task, once it has started.
     """
 
     request: SummaryRequest
@@ -348,4 +349,4 @@ async def _called(request: SummaryRequest) -> object:
         answer = await anyio.to_thread.run_sync(request.call, abandon_on_cancel=True)
     if inspect.isawaitable(answer):
         answer = await request.wait(answer)
-    return "" if answer is None else answer  # in `_answer`, None means that no answer came
+    return "" if answer is None else answer  # in `_answer`, None means that there was no answer

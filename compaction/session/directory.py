@@ -37,7 +37,7 @@ class ListRequest:
 
     Attributes:
         refused: Sessions that the list does not continue.
-        perhaps: Sessions that it may continue, each with whether their newest messages are in the list.
+        perhaps: Sessions that it may continue, and for each, whether its newest messages are in the list.
         parent: The session that shares the most messages with the list.
         judged: Sessions that it continues, each with the source and the number of known messages at the time of the comparison.
     """

@@ -7,8 +7,8 @@
             case CacheBroken(tokens=tokens, why=why):
                 log.warning("%d tokens are billed again: %s", tokens, why)
 
-The function is called in the task or thread of the turn, before the turn returns. An exception of the function does not stop
-the turn; the result lists it as a failure. The only exception that affects the turn is `Veto`, raised for `Compacting`.
+The function is called in the task or thread of the turn, before the turn ends. An exception that it raises does not stop the
+turn; the result lists it as a failure. The only exception that affects the turn is `Veto`, raised for `Compacting`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Event:
 
 @attrs.frozen(kw_only=True)
 class NearLimit(Event):
-    """The request reached nine tenths of the window. Reported again only after a smaller request.
+    """The request reached nine tenths of the window. Reported again only after a request below nine tenths.
 
     Args:
         tokens: Tokens of the request.
@@ -104,7 +104,7 @@ class CacheBroken(Event):
     """The beginning of the request differs from the previous request, so the provider cannot use all of its prompt cache.
 
     Args:
-        tokens: Tokens of the messages after the first difference that both requests contain; they are no longer cached.
+        tokens: Tokens of those messages after the first difference that both requests contain. They are no longer cached.
         why: The cause of the difference: ``"compaction"``, ``"forget"`` or ``"the host"``.
     """
 
@@ -117,7 +117,7 @@ class Overflowed(Event):
     """A provider refused a request because it was too long.
 
     Args:
-        tokens: Tokens of the request: the provider's count if its error contains one, else ours.
+        tokens: Tokens of the request: the provider's count if its error contains one, otherwise the session's count.
         window: Tokens of the window, if the error contains it.
         error: The provider's error.
     """

@@ -2,7 +2,7 @@
 
     await session.forget([message])
 
-After that, the view, the saved state and the stores of the strategy contain nothing of these messages.
+After that, the view, the saved state and the stores of the strategy no longer contain these messages.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class SessionForgetting(SessionSteps):
         - Records of `Offload` and `Lossless` with these messages are deleted, with the notes that refer to them.
         - The state is saved, and the session's file is rewritten without the earlier content. Cost: O(file).
 
-        Call it while the host's list still contains the messages, and pass the list without them afterwards. If a tool call is
-        removed without its result, its whole group is not in the view until then. Quotes in other messages remain, and so does
-        the file of a `CachedSummarizer`: delete that file.
+        Call it while the host's list still contains the messages, and pass the list without them afterwards. If the rest of a
+        group would be invalid, such as a tool call without its result, the whole group is left out of the view until then.
+        Quotes in other messages remain, and so does the file of a `CachedSummarizer`: delete that file.
 
         Args:
             messages: The messages, as they are in the conversation.
@@ -45,14 +45,14 @@ class SessionForgetting(SessionSteps):
             The number of messages removed from the conversation.
 
         Raises:
-            ConfigurationError: If a store of the strategy cannot forget, see `ForgettingStore`. Nothing changes then.
+            ConfigurationError: If a store of the strategy cannot forget (see `ForgettingStore`). Nothing changes then.
             InputError: If a message cannot be read. Nothing changes then.
             StateError: If a store cannot be written. Call it again; repeating it is harmless.
         """
         return await self._forget(messages, sync=False)
 
     def forget_sync(self, messages: Iterable[Any]) -> int:
-        """`forget` for stores that do not await."""
+        """`forget` for stores whose methods are not async."""
         return unawaited(self._forget(messages, sync=True))
 
     async def _forget(self, messages: Iterable[Any], *, sync: bool) -> int:
@@ -70,7 +70,7 @@ class SessionForgetting(SessionSteps):
         """Delete messages from the stores of the strategy; yield what each `ForgettingStore.forget` returns.
 
         Raises:
-            Exception: As for `forget`, before any store is changed; later any exception of a store.
+            Exception: As for `forget`, before any store is changed; later, any exception that a store raises.
         """
         index = self._index
         stores = _forgetting(self._strategy)

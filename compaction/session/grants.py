@@ -37,7 +37,7 @@ def copies(strategy: Strategy, saved: Saved, parent: str, child: str) -> Iterato
         child: The name of the fork.
 
     Raises:
-        Exception: Any exception of a store.
+        Exception: Any exception that a store raises.
     """
     messages = [message for applied in saved.journal for message in written(applied.edit)]
     for each in storing(strategy):

@@ -1,4 +1,4 @@
-"""Keys to find the session of a list: digests of its newest messages, or of all of them, up to a place.
+"""Keys to find the session of a list: digests of the newest messages up to a place in it, or of all messages up to that place.
 
 A matching key is not proof. Callers compare the messages themselves before they use a session.
 """
@@ -29,7 +29,7 @@ def lookup_key(*parts: object) -> str:
 def _digest(raw: Any, format: MessageFormat, place: int) -> str:
     try:
         return lookup_key(digest_of(raw, format, place))
-    except InputError:  # not JSON; the session raises when it reads the message
+    except InputError:  # not JSON; the session raises an error when it reads the message
         return "?"
 
 
@@ -67,7 +67,8 @@ class ListKeys:
     def line(self) -> KnownLine:
         """Return the whole list as a line that later lists may continue."""
         count = len(self.given)
-        return KnownLine(length=count, last=self.last(count), whole=self.whole(count))
+        before = (self.last(count - 1), self.whole(count - 1)) if count else ((), "")
+        return KnownLine(length=count, last=self.last(count), whole=self.whole(count), before=before)
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -80,6 +81,7 @@ class KnownLine:
         length: The number of messages of the line.
         last: The digests of the newest messages.
         whole: One digest of all messages.
+        before: ``last`` and ``whole`` without the newest message.
         is_specific: Whether the view cannot be confused with the beginning of another conversation.
     """
 
@@ -88,6 +90,7 @@ class KnownLine:
     length: int = 0
     last: tuple[str, ...] = ()
     whole: str = ""
+    before: tuple[tuple[str, ...], str] = ((), "")
     is_specific: bool = True
 
     @classmethod
@@ -102,6 +105,7 @@ class KnownLine:
 
     def add(self, digest: str) -> None:
         """Append a message of the source."""
+        self.before = (self.last, self.whole)
         self.length += 1
         self.last = (*self.last, digest)[-_WINDOW:]
         self.whole = lookup_key(self.whole, digest)

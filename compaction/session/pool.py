@@ -21,6 +21,7 @@ from .grants import copies, refuse_named_stores
 from .list_keys import ListKeys, lookup_key
 from .pool_forgetting import PoolForgetting
 from .pooled import KnownConversation, PooledSession
+from .rehearsal import Rehearsed
 from .reporter import EventReporter
 from .saved_sessions import SavedSessions
 from .session import CompactionSession
@@ -211,7 +212,7 @@ class SessionPool:
         return await self._forgetting.forget(as_list(messages), self._space(scope), sync=False)
 
     def forget_sync(self, messages: Iterable[Any], scope: str = "") -> int:
-        """`forget` for stores that do not await."""
+        """`forget` for stores whose methods are not async."""
         return unawaited(self._forgetting.forget(as_list(messages), self._space(scope), sync=True))
 
     def discard(self, id: str) -> bool:
@@ -236,8 +237,9 @@ class SessionPool:
     ) -> CompactionSession:
         """Return a copy of the session that `turn` would find or create, up to date with the list.
 
-        Use it to see what a turn would do. The copy is not in the pool, is not saved, and reports no events.
-        Blocks the thread while a turn of the session runs.
+        Use it to see what a turn would do. The copy is not in the pool, is not saved, and reports no events. It calls no model,
+        whose summary is assumed to use its whole budget, and writes to no store. Blocks the thread while a turn of the session
+        runs.
 
         Args:
             messages: As for `turn`.
@@ -257,10 +259,11 @@ class SessionPool:
             with found.session.lock.thread:
                 taken, state, name = None, found.session.to_dict(), found.session.id
         alone: dict[str, Any] = {**self._options, "id": name, "on_event": None, "ahead": None, "portal": None}
+        strategy = Rehearsed(self._strategy)
         if state is None:
-            session = CompactionSession(self._strategy, **alone)
+            session = CompactionSession(strategy, **alone)
         else:
-            session = CompactionSession.from_dict(state, self._strategy, **alone)
+            session = CompactionSession.from_dict(state, strategy, **alone)
         if taken is not None and taken.saved is not None:
             session.begin_with(taken.saved)
         session.follow(request.given, overhead_tokens=overhead_tokens)

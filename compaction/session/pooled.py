@@ -37,7 +37,7 @@ class Inheritance:
 
     @classmethod
     def of(cls, session: CompactionSession, state: dict[str, Any], name: str | None, given: Sequence[Any]) -> Inheritance:
-        """Return the inheritance of a list from a saved session: its whole state, or the part that a fork takes over."""
+        """Return what a list inherits from a saved session: the whole state, or the part that a fork takes over."""
         if session.index.accounts_for(given, by_id=True):
             return cls(state=state)
         saved = session.index.snapshot
@@ -176,10 +176,15 @@ class PooledSession:
         return self.space, keys if self.id is None else [*keys, id_key(self.space, self.id)]
 
     def add_ends(self) -> tuple[list[str], list[str]]:
-        """Record where the lines end now, because lists may fork there; return the new keys and the discarded ones."""
-        lines = self.known.lines
-        now = [fork_key(self.space, line.length, *line.last) for line in lines]
-        now += [fork_key(self.space, line.length, line.whole) for line in lines]
+        """Record where the lines end now, because lists may fork there; return the new keys and the discarded ones.
+
+        A list may also fork before the newest message of the source, which agents alter.
+        """
+        ends = [(line.length, line.last, line.whole) for line in self.known.lines]
+        source = self.known.lines[0]
+        ends.append((source.length - 1, *source.before))
+        now = [fork_key(self.space, length, *last) for length, last, _ in ends]
+        now += [fork_key(self.space, length, whole) for length, _, whole in ends]
         new = [key for key in dict.fromkeys(now) if key not in self.ends[-4 * _MOST_VIEWS :]]
         self.ends += new
         if len(self.ends) <= _MOST_ENDS:

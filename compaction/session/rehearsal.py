@@ -1,20 +1,65 @@
-"""Rehearsals of a strategy that find the summary it will request, for `ahead`."""
+"""Rehearsals of a strategy: they find the summary that it will request, for `ahead`, or show what a turn would do."""
 
 from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
 
 import attrs
 
 from .. import summarizers
-from ..index import Edit, FailurePauses, MessageIndex, PreparedSummaries, PreparedSummary, Request, relay
+from ..errors import StrategyError
+from ..index import PASS_ON, Edit, FailurePauses, MessageIndex, PreparedSummaries, PreparedSummary, Request, relay
 from ..stores import StoreRequest
-from ..strategies import StepBegan, StepEnded, Strategy, TokenBudgetComposed, replaced_by, standing_for
+from ..strategies import StepBegan, StepEnded, Steps, Strategy, TokenBudgetComposed, replaced_by, standing_for
 from ..summarizers import SummaryRequest
 from ..triggers import Trigger
+
+_WORD: Final = "word "
+
+
+@attrs.frozen
+class Rehearsed(Strategy):
+    """Runs a strategy without calling a model or writing to a store. A model's summary is assumed to use its whole budget.
+
+    Args:
+        strategy: The strategy.
+    """
+
+    strategy: Strategy
+
+    @property
+    def name(self) -> str:
+        return self.strategy.name
+
+    @property
+    def children(self) -> tuple[Strategy, ...]:
+        return (self.strategy,)
+
+    def with_children(self, children: Iterable[Strategy]) -> Strategy:
+        [strategy] = children
+        return attrs.evolve(self, strategy=strategy)
+
+    def __call__(self, index: MessageIndex) -> Steps:
+        return relay(self.strategy(index), _answered)
+
+
+def _answered(item: object) -> Any:
+    if isinstance(item, StoreRequest):
+        return None
+    if isinstance(item, SummaryRequest) and not _is_extractive(item):
+        text = _WORD * item.budget
+        return text[: len(text) * item.budget // max(item.budget, item.counter.count_text(text))]
+    if isinstance(item, Request) and not isinstance(item, SummaryRequest):
+        raise StrategyError(f"{type(item).__name__} cannot be rehearsed")
+    return PASS_ON
+
+
+def _is_extractive(request: SummaryRequest) -> bool:
+    """Whether the summarizer calls no model."""
+    return isinstance(request.summarizer, summarizers.DigestSummarizer | summarizers.FactSummarizer)
 
 
 def rehearsed(
@@ -22,8 +67,8 @@ def rehearsed(
 ) -> tuple[SummaryRequest, PreparedSummary] | None:
     """Return the summary request that a strategy will make once it is due, and the summary that the answer will complete.
 
-    The strategy runs as if the request had grown to the token limit of one of its triggers, for one limit after the other,
-    and at last as if `CompactionSession.compact` had forced it. The rehearsal calls no model, writes to no store, and does not
+    The strategy runs as if the request had grown to the token limit of one of its triggers, for each limit in turn, and
+    finally as if `CompactionSession.compact` had forced it. The rehearsal calls no model, writes to no store, and does not
     change the index. Cost: O(groups) for each limit, and O(contents) of the groups to summarize.
 
     Args:
@@ -94,9 +139,7 @@ def _first_request(index: MessageIndex, strategy: Strategy) -> tuple[Strategy, S
                 pass
         elif isinstance(item, Edit):
             return index.apply(item, by=running[-1].name if running else "")
-        elif isinstance(item, SummaryRequest) and isinstance(
-            item.summarizer, summarizers.DigestSummarizer | summarizers.FactSummarizer
-        ):
+        elif isinstance(item, SummaryRequest) and _is_extractive(item):
             return item.call()
         elif isinstance(item, Request) and not isinstance(item, StoreRequest):
             asked.append(item)

@@ -46,7 +46,7 @@ class EventReporter:
         self._why = ""
 
     def tell(self, event: Event) -> None:
-        """Report one event. An exception of the function becomes a failure in the next result.
+        """Report one event. An exception that the function raises becomes a failure in the next result.
 
         Raises:
             Veto: If the event is `Compacting` and the function raises it.

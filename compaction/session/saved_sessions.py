@@ -59,7 +59,7 @@ class SavedSessions:
     def _read(self, name: str) -> tuple[CompactionSession, dict[str, Any]] | None:
         """Return a saved session and its state; ``None`` if it is in memory or was deleted.
 
-        A session that cannot be read is reported as an event, and ``None`` too.
+        If a session cannot be read, this is reported as an event, and the result is also ``None``.
         """
         assert self.store is not None
         if name in self.directory or (state := self.store.load(name)) is None:

@@ -73,7 +73,7 @@ class ProviderReports:
         return min((each for each in (configured, self.learned.window) if each is not None), default=None)
 
     def record(self, usage: Usage, view: Sequence[Any] | None) -> bool:
-        """Record a usage report and return true; return false if it belongs to an earlier view than the last."""
+        """Record a usage report and return true; return false if it belongs to a view before the last one."""
         if view is not None and not _is_same_list(view, self._view):
             return False
         self.anchor = UsageAnchor.from_usage(usage, self._tokens, with_reply=False)
@@ -84,8 +84,8 @@ class ProviderReports:
         """Record a length error, and return the tokens of the refused request.
 
         Assumption: the provider's count is an overhead plus a factor times our count of the messages, and the factor is at most
-        3. From this follows the largest number of our tokens that fits. The anchor is set so that a request of that size counts
-        as exactly the window.
+        3. This gives the largest number of tokens, by our count, that fits. The anchor is set so that a request of that size
+        counts as exactly the window.
 
         Args:
             error: The error.

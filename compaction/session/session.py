@@ -69,15 +69,17 @@ class CompactionSession(SessionForgetting):
         window: Tokens of the model's context window, for `context_exceeds`.
         overhead_tokens: Tokens of every request outside the messages. Reported usage replaces this estimate.
         pin: A function of a message. Groups with a message for which it returns true are never changed or removed.
-        clock: Returns seconds, for `idle_for` and for pauses, when a failed summarizer is not called; ``None`` for none.
+        clock: Returns the time in seconds, for `idle_for` and for the pauses after failures; ``None`` for no clock, which means
+            no pauses.
         on_step: Called with each step that ran.
         hard: Whether to raise `BudgetUnsatisfiable`, and leave the session unchanged, when a step misses its target.
         store: Where to save the session; ``None`` to keep it in memory only. A failure to save is reported in the result, in
             the status and in the log. It does not affect the view, and the next turn saves again.
-        id: The session's name in the store.
+        id: The session's name in the store, in its signatures, and in the stores of its strategy.
         verify: Whether to detect messages that the host changed in place. This costs O(contents) a turn.
-        key: One or more secrets. Summaries are signed with the first one, and only those signed with any of them are read as
-            summaries, at any place. Without a key, marks are read in the first list and in summaries of this session.
+        key: One or more secrets. Summaries are signed with the first one, and only messages signed with one of them are read as
+            summaries, wherever they are in the list. Without a key, these are the session's own summaries, and those that its
+            first list contains; see `Marks`.
         on_event: Called with each event; see `compaction.session.events`.
         ahead: When this trigger fires, the session requests the next summary in the background, so that no turn waits for it.
             It should fire a little before the strategy's trigger; see `SummariesAhead`. Prepared summaries are not saved.
@@ -92,6 +94,11 @@ class CompactionSession(SessionForgetting):
             is nowhere to run the background tasks of ``ahead``.
     """
 
+    def __repr__(self) -> str:
+        shown = self.index.included
+        sizes = f"messages {shown.messages:,}, tokens {shown.tokens:,}, compactions {self._compactions:,}"
+        return f"<CompactionSession {self.id[:40]!r}: {sizes}>"
+
     async def __aenter__(self) -> Self:
         await self._ahead.__aenter__()
         return self
@@ -100,7 +107,7 @@ class CompactionSession(SessionForgetting):
         await self._ahead.__aexit__(*exception)
 
     def close(self) -> None:
-        """Cancel the background request. Later turns work as if ``ahead=`` was not given."""
+        """Cancel the background request. Later turns work as if ``ahead=`` had not been given."""
         self._ahead.close()
 
     # ---------------------------------------------------------------- turns
@@ -115,8 +122,8 @@ class CompactionSession(SessionForgetting):
             The messages to send. Unchanged messages are the caller's own objects.
 
         Raises:
-            Exception: Any exception of the strategy. After an error or a cancellation the session is as before, and the next
-                call tries again.
+            Exception: Any exception that the strategy raises. An error or a cancellation leaves the session unchanged, and the
+                next call tries again.
             SyncDriverError: If the call could never get the lock; see `TurnLock`.
         """
         async with self.lock.task:
@@ -130,7 +137,7 @@ class CompactionSession(SessionForgetting):
             return self.compact_due_sync().messages
 
     async def compact(self, messages: Iterable[Any] | None = None, *, focus: str | None = None) -> CompactionResult:
-        """Compact now. Strategies that lose little ignore their triggers, the others do not; see `Strategy.forced`.
+        """Compact now. Strategies that lose little ignore their triggers; the others do not. See `Strategy.forced`.
 
         Args:
             messages: The conversation, if it changed since the last view.

@@ -28,10 +28,10 @@ from .turns import TurnLock
 if TYPE_CHECKING:
     from ..stores import SessionStore
 
-# A run that saves less than the request divided by this is not worth the prompt cache that it breaks. Chosen, not measured.
+# A run that saves less than 1/20 of the request is not worth the prompt cache that it breaks. Chosen, not measured.
 _LITTLE: Final = 20
 _RUNS: Final = 2
-# The strategy runs again when the request divided by this is new; the default of `Summarization.least_share`.
+# The strategy runs again when the request has grown by 1/10, the default of `Summarization.least_share`.
 _NEW: Final = 10
 
 
@@ -51,7 +51,7 @@ class LoopGuard:
 
     @property
     def saved_tokens(self) -> int:
-        """Tokens that these runs saved in total."""
+        """Tokens that the recorded runs saved in total."""
         return sum(self._saved)
 
     def note(self, before: int, after: int) -> bool:
@@ -93,7 +93,7 @@ def within(strategy: Strategy, tokens: int) -> Strategy:
     """Return a pipeline that runs a strategy and, if the request is still too long, more drastic steps.
 
     These steps force the strategy (see `Strategy.forced`), then shorten tool results, drop the oldest groups and shorten the
-    messages that remain. Cost: that of the given strategy while the request fits, else O(messages).
+    messages that remain. Cost: that of the given strategy while the request fits, otherwise O(messages).
 
     Args:
         strategy: The strategy.
@@ -245,7 +245,7 @@ class SessionSteps:
         """Run the strategy if its trigger fires.
 
         Raises:
-            Exception: Any exception of the strategy. The session is then as before.
+            Exception: Any exception that the strategy raises. The session is then unchanged.
         """
         return await self._run(self._ahead.begin(self._index, self._due()))
 
@@ -278,9 +278,10 @@ class SessionSteps:
         result = self._ahead.end(self._index, self._strategy, result)
         result = self._reporter.settled(result, self._index, mark)
         self._guard_loops(result)
-        self._reports.sent(result.messages, self._index.included.tokens, len(self._index.source))
+        known = self._index.total.messages
+        self._reports.sent(result.messages, self._index.included.tokens, known)
         if result.edits or result.failures:
-            self._revise(len(self._index.source), len(result.edits), len(result.failures), result.after)
+            self._revise(known, len(result.edits), len(result.failures), result.after)
         self._last = result
         self._compactions += bool(result.edits)
         self._saver.unsaved |= bool(result.edits or result.failures)
@@ -294,7 +295,7 @@ class SessionSteps:
             self._reporter.tell(LittleSaved(session=self._id, saved_tokens=self._guard.saved_tokens, until_tokens=until))
 
     def _due(self) -> Strategy:
-        """Return the strategy to run: an empty pipeline during a pause, else the configured one, within a learned window."""
+        """Return the strategy to run: the configured one, within a learned window, or an empty pipeline during a pause."""
         strategy, tokens, window = self._strategy, self._index.tokens, self._window
         if self._guard.pauses(tokens) and (window is None or tokens <= window):
             return Pipeline()

@@ -123,7 +123,10 @@ class TurnLock:
 
 
 class _AwaitedTurn(contextlib.AbstractAsyncContextManager[None]):
-    """The turn of a task. A class: ``asynccontextmanager`` may leave an unfinished async generator to a closing loop."""
+    """The turn of a task.
+
+    It is a class because ``asynccontextmanager`` could leave an unfinished async generator to an event loop that is closing.
+    """
 
     def __init__(self, enter: Callable[[_Turn], bool], leave: Callable[[_Turn], None]) -> None:
         self._enter = enter

@@ -18,7 +18,8 @@ import functools
 import logging
 import operator
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias, final
+from types import FunctionType
+from typing import Any, TypeAlias, TypeGuard, final
 
 import attrs
 
@@ -26,7 +27,7 @@ from ..errors import ConfigurationError, StrategyError
 from ..index import Drop, Edit, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Request, Rewrite
 from ..messages import Part
 from ..selectors import Selector, as_selector, nothing
-from ..triggers import Bounds, Trigger, TriggerLike, always, as_trigger, never
+from ..triggers import Bounds, Trigger, TriggerLike, always, as_trigger, never, warn_of_limits
 
 _logger = logging.getLogger("compaction")
 
@@ -192,6 +193,9 @@ class CompactionStrategy(Strategy):
     keep: Selector = attrs.field(default=nothing, converter=as_selector, kw_only=True)
     _unforced: CompactionStrategy | None = attrs.field(default=None, init=False, eq=False, repr=False)
 
+    def __attrs_post_init__(self) -> None:
+        warn_of_limits(self.name, self.trigger, self.target)
+
     @final
     def __call__(self, index: MessageIndex) -> Steps:
         if not self.trigger(index):
@@ -310,9 +314,21 @@ def as_strategy(strategy: StrategyLike) -> Strategy:
     """
     if isinstance(strategy, Strategy):
         return strategy
+    if isinstance(strategy, list | tuple):
+        raise ConfigurationError("a list is not a strategy; write Pipeline(first, second), without the brackets")
+    if _is_uncalled(strategy):
+        name = strategy.__name__
+        raise ConfigurationError(f"{name} makes a strategy and is not one; call it with its arguments: {name}(...)")
     if not callable(strategy):
         raise ConfigurationError(f"a strategy must be a callable that takes an index and yields edits (got {strategy!r})")
     return FunctionStrategy(strategy)
+
+
+def _is_uncalled(given: object) -> TypeGuard[type | FunctionType]:
+    """Return whether this is a preset or a class of strategies, rather than what it returns."""
+    if isinstance(given, type):
+        return issubclass(given, Strategy)
+    return isinstance(given, FunctionType) and given.__module__ == f"{__name__.partition('.')[0]}.presets"
 
 
 @attrs.frozen(init=False, repr=False)
@@ -344,6 +360,7 @@ class Pipeline(Strategy):
         object.__setattr__(self, "steps", tuple(flat))
         object.__setattr__(self, "trigger", as_trigger(trigger))
         object.__setattr__(self, "target", ~self.trigger if target is None else as_trigger(target))
+        warn_of_limits(self.name, self.trigger, self.target)
 
     @property
     def children(self) -> tuple[Strategy, ...]:

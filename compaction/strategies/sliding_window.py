@@ -17,6 +17,10 @@ class SlidingWindow(CompactionStrategy):
     Summaries stay, as do system groups unless ``drop_system`` is set. If only the end of a turn is kept, the user message of
     that turn stays too where it begins the view: a strict chat template refuses a list that begins with an answer.
 
+    The window has no last resort: a turn is kept or dropped whole, and an agent's whole run is one turn. With a trigger by
+    tokens, add a `Truncation`, which drops the oldest groups inside the turn, and a `Clip` for a group that is too large:
+    ``SlidingWindow(trigger=full) >> Truncation(trigger=full, keep=last(groups=1)) >> Clip(tokens=900, trigger=full)``.
+
     ``SlidingWindow(trigger=turns_exceed(4))`` drops the oldest turns until four are left. Without a trigger, all groups outside
     ``keep`` are dropped: ``SlidingWindow(keep=last(groups=20))``.
 

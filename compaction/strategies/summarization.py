@@ -7,9 +7,9 @@ Each summary is written in a *round*; the first has the number 1. A round works 
 3. The strategy checks the answer, and replaces the groups and the earlier summary with one new summary. The summary is one
    message, or two if the format requires alternating roles.
 
-An exception of the summarizer is a failure. So is an answer that is empty, or that has more tokens than twice the ceiling of
-the budget plus 400. ``on_failure`` then decides what happens to the groups. A summary that would not be shorter than what it
-replaces is discarded; this does not count as a failure.
+An exception that the summarizer raises is a failure. So is an answer that is empty, or that has more than 400 tokens plus
+twice the ceiling of the budget. ``on_failure`` then decides what happens to the groups. A summary that would not be shorter
+than what it replaces is discarded; this does not count as a failure.
 
 No request is sent:
 
@@ -17,7 +17,8 @@ No request is sent:
 - for 1, 5 or 15 minutes after one, two or more failures in a row (see `FailurePauses`),
 - after a discarded summary, until the tokens to summarize have changed by ``least_share``.
 
-The last two rules do not apply if the conversation exceeds the model's window, or in a run that the user asked for (`forced`).
+The last two rules do not apply if the conversation exceeds the model's window. `CompactionSession.compact` ends the pauses, and
+sets ``least_share`` to 0 for one run (see `forced`): after a discarded summary, any change in the tokens is then enough.
 """
 
 from __future__ import annotations
@@ -67,17 +68,17 @@ class Summarization(CompactionStrategy):
         summarizer: An object with ``summarize(request)`` or ``generate(prompt)``, which writes the summary; by default
             `DigestSummarizer`, which needs no model. `FirstOf` tries several in order.
         trigger: When to run.
-        target: If it holds before the request, no summary is requested. Unlike other targets, it is not evaluated again until
-            the end.
+        target: If it holds before the request, no summary is requested. Unlike other targets, it is then not evaluated before
+            each edit, but only when the strategy has ended.
         keep: The groups that stay; by default the last 4 groups, as in Agent Framework's documentation.
-        budget: The length of the summary. It may depend on the free room, which is the `Trigger.token_limit` of ``trigger``
-            minus the tokens that are kept, and at least half of the limit. Without a token limit, for example if only the
-            pipeline around this strategy has a trigger, the room is unlimited.
+        budget: The length of the summary. It may depend on the room for it: the `Trigger.token_limit` of ``trigger`` minus the
+            tokens that are kept, but at least half of that limit. If the trigger has no token limit, for example because only
+            the pipeline around this strategy has a trigger, the room is unlimited.
         on_failure: The reaction if there is no usable summary.
         least_share: A summary is requested only if the new groups have at least this share of the view's tokens. With 0, a
             conversation whose kept groups alone exceed the trigger is summarized on every turn. After a summary that saved
             nothing, the tokens to summarize must have changed by this share.
-        focus: The subject on which the summary should say most.
+        focus: The topic that the summary should cover in most detail.
         template: The sections and the wording: a `SummaryTemplate`, the ``Path`` of a file, a text with placeholders, or a text
             without any, which is an instruction: ``"Summarize the key decisions and user preferences only."``.
         language: The language of the summary; ``None`` for that of the conversation.

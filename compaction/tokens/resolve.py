@@ -7,9 +7,9 @@ counts.
 
 from __future__ import annotations
 
-import warnings
 from typing import Final, cast
 
+from ..checks import warn_caller
 from ..errors import UnknownCounter
 from .base import TokenCounter
 from .estimate import ByteClassEstimate, BytesPerToken, CharsPerToken, EstimateWarning
@@ -18,6 +18,10 @@ from .tiktoken_counter import VOCABULARIES, load_tiktoken, vocabulary_file
 from .toktok_counter import load_toktok
 
 _AUTO_ENCODING: Final = "o200k_base"
+_ESTIMATED: Final = (
+    "tokens are estimated, because no vocabulary of a tokenizer is on this machine. To count exactly, run "
+    "pip install 'compaction-toolkit[fast]'; to keep the estimate without this warning, pass counter='estimate'."
+)
 _INSTALL: Final = "pip install 'compaction-toolkit[fast]' installs toktok, which contains it"
 
 _resolved: dict[str, TokenCounter] = {}
@@ -59,9 +63,7 @@ def counter(spec: str | TokenCounter = "auto") -> TokenCounter:
     if known is None:
         known = _resolved.setdefault(spec, _resolve(spec))
         if spec == "auto" and not known.exact:
-            missing = _what_is_missing(_AUTO_ENCODING)
-            text = f"tokens are estimated: {missing}; naming the counter 'estimate' turns this warning off"
-            warnings.warn(text, EstimateWarning, stacklevel=2)
+            warn_caller(_ESTIMATED, EstimateWarning)
     return known
 
 

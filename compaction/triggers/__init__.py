@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .base import Trigger, TriggerLike, always, as_trigger, never
     from .context import context_exceeds, every, idle_for
     from .size import bytes_exceed, groups_exceed, has_tool_calls, messages_exceed, tokens_below, tokens_exceed, turns_exceed
+    from .size import warn_of_limits as warn_of_limits
     from .worth import worth_it
 
 __all__ = [
@@ -57,7 +58,8 @@ export_lazily(
     {
         "base": "Bounds Trigger TriggerLike always as_trigger never",
         "context": "context_exceeds every idle_for",
-        "size": "bytes_exceed groups_exceed has_tool_calls messages_exceed tokens_below tokens_exceed turns_exceed",
+        "size": "bytes_exceed groups_exceed has_tool_calls messages_exceed tokens_below tokens_exceed turns_exceed "
+        "warn_of_limits",
         "worth": "worth_it",
     },
 )

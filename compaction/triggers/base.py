@@ -21,6 +21,7 @@ from typing import Final, TypeAlias
 import attrs
 
 from ..algebra import Conjunction, Constant, Disjunction, Lifted, Negation, Predicate
+from ..checks import is_count
 from ..errors import ConfigurationError
 from ..index import MessageIndex
 
@@ -97,7 +98,8 @@ def as_trigger(condition: TriggerLike) -> Trigger:
     if isinstance(condition, Trigger):
         return condition
     if isinstance(condition, bool) or not callable(condition):
-        raise ConfigurationError(f"a trigger must be a callable that takes an index (got {condition!r}), or always or never")
+        remedy = f"; write tokens_exceed({condition})" if is_count(condition) else ", or always or never"
+        raise ConfigurationError(f"a trigger must be a callable that takes an index (got {condition!r}){remedy}")
     return _Function(condition)
 
 

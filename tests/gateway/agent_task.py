@@ -16,7 +16,7 @@ PROMPT: Final = (
 )
 DONE: Final = "All parts are read, the codes are"
 SIGNED: Final = "c2lnbmVk"
-"""How each signature begins; the id of its call follows."""
+"""The beginning of each signature; the id of its call follows."""
 _LOOKS_BACK: Final = 4  # every fourth file name needs an earlier code
 
 _SHELLS: Final[Mapping[str, Callable[[str], dict[str, Any]]]] = {
@@ -67,13 +67,15 @@ class AgentTask:
         needed = self.needs.get(step)
         return f"part_{step}.txt" if needed is None else f"part_{step}_{self.codes[needed]}.txt"
 
+    def is_step(self, asked: Asked) -> bool:
+        """Whether a request is a step of the task; those without a shell are for titles and checks."""
+        return asked.schema is None and (not self._has_tools or not _SHELLS.keys().isdisjoint(asked.tools))
+
     def __call__(self, asked: Asked, id: str) -> Reply:
-        """Return the model's reply: the next call, or the last word. Requests without a shell are for titles and checks."""
+        """Return the model's reply: the next call, or the last word."""
         tool = next((name for name in _SHELLS if name in asked.tools), None)
-        if asked.schema is not None:
-            return Reply(id=id, text=json.dumps(_filled(asked.schema)))
-        if tool is None and self._has_tools:
-            return Reply(id=id, text="Reading the parts")
+        if not self.is_step(asked):
+            return Reply(id=id, text="Reading the parts" if asked.schema is None else json.dumps(_filled(asked.schema)))
         with self._lock:
             said = json.dumps(asked.messages)
             step = self._next

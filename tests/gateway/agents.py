@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -21,6 +22,7 @@ from typing import Any, Final
 import attrs
 import httpx
 
+from benchmarks.hosts.script import thought_of
 from benchmarks.hosts.server import StrictServer, json_response
 from benchmarks.hosts.wires import Body, Wire
 from benchmarks.priced_provider import Charge, PricedProvider
@@ -128,15 +130,19 @@ class PricedServer(StrictServer):
         task: The model's part.
 
     Attributes:
-        charges: The charge of each request that it took.
+        charges: The charge of each request of the task that it took.
+        beside: The charges of the other requests, such as those for a title, which agents send at any time.
         signatures: The most signatures that a request had.
     """
 
     def __init__(self, window: int, task: AgentTask) -> None:
         super().__init__(window=window, play=task)
         self.charges: list[Charge] = []
+        self.beside: list[Charge] = []
+        self._task = task
         self.signatures = 0
         self._providers: dict[str, PricedProvider] = {}
+        self._lock = threading.Lock()
 
     def answer(self, wire: Wire, path: str, body: Body) -> tuple[int, str, bytes]:
         """Return the response to a request."""
@@ -150,15 +156,20 @@ class PricedServer(StrictServer):
         found = super().answer(wire, path, body)
         if found[0] == 200:
             self.signatures = max(self.signatures, text.count(SIGNED))
-            key, model = _PRICED[wire.name]
-            if wire.name not in self._providers:
-                self._providers[wire.name] = PricedProvider(prices_of(model), key, counter("chars/4"))
-            self.charges.append(self._providers[wire.name].send(text.encode()))
+            charges = self.charges if self._task.is_step(wire.read(path, body)) else self.beside
+            with self._lock:  # a title is often requested together with the first step, which must not lose its cache
+                charges.append(self._provider(wire).send(text.encode()))
         return found
+
+    def _provider(self, wire: Wire) -> PricedProvider:
+        key, model = _PRICED[wire.name]
+        if wire.name not in self._providers:
+            self._providers[wire.name] = PricedProvider(prices_of(model), key, counter("chars/4"))
+        return self._providers[wire.name]
 
 
 def _separated(body: Body) -> str | None:
-    """Return a signature that is not beside the call that it was sent with; ``None`` if all are."""
+    """Return a signature that is not beside the call and after the thought that it was sent with; ``None`` if all are."""
     pairs = [
         (item.get("encrypted_content"), following.get("call_id"))
         for item, following in itertools.pairwise([*(body.get("input") or []), {}])
@@ -170,6 +181,12 @@ def _separated(body: Body) -> str | None:
         for part in parts
         if str(signature := part.get("thoughtSignature", "")).startswith(SIGNED)
     ]
+    for message in body.get("messages") or []:
+        blocks = message["content"] if isinstance(message.get("content"), list) else []
+        for block, following in itertools.pairwise([*blocks, {}]):
+            if block.get("type") in {"thinking", "redacted_thinking"}:
+                is_whole = block.get("thinking") == thought_of(block.get("signature", ""))
+                pairs.append((block.get("signature"), following.get("id") if is_whole else "another thought"))
     return next((str(signature) for signature, call in pairs if signature != f"{SIGNED}{call}"), None)
 
 
@@ -178,14 +195,14 @@ def run(name: str) -> dict[str, Any]:
 
     Returns:
         What came of it; ``bill_before`` and ``bill_after`` are the price of requests through the gateway for a dollar of direct
-        traffic, before and after the first request that is longer than the window.
+        traffic, before and after the first request of the task that is longer than the window. Other requests count before it.
     """
-    found, through = _through(name)
-    direct = _direct(name)
+    found, (through, beside) = _through(name)
+    direct, also = _direct(name)
     ends = next((place for place, charge in enumerate(direct) if charge.tokens > WINDOW), len(direct))
     return {
         **found,
-        "bill_before": _dollars(through[:ends]) / _dollars(direct[:ends]),
+        "bill_before": _dollars([*through[:ends], *beside]) / _dollars([*direct[:ends], *also]),
         "bill_after": _dollars(through[ends:]) / _dollars(direct[ends:]),
     }
 
@@ -194,11 +211,11 @@ def _dollars(charges: Sequence[Charge]) -> float:
     return sum(charge.dollars for charge in charges)
 
 
-def _direct(name: str) -> list[Charge]:
+def _direct(name: str) -> tuple[list[Charge], list[Charge]]:
     agent, task = AGENTS[name], AgentTask(STEPS, CHARACTERS, has_tools=AGENTS[name].has_tools)
     with tempfile.TemporaryDirectory() as scratch, PricedServer(10**9, task) as server:
         _output(agent, *_folders(Path(scratch), task), server.address)
-        return server.charges
+        return server.charges, server.beside
 
 
 def _folders(scratch: Path, task: AgentTask) -> tuple[Path, Path]:
@@ -210,7 +227,7 @@ def _folders(scratch: Path, task: AgentTask) -> tuple[Path, Path]:
     return home, work
 
 
-def _through(name: str) -> tuple[dict[str, Any], list[Charge]]:
+def _through(name: str) -> tuple[dict[str, Any], tuple[list[Charge], list[Charge]]]:
     agent, task = AGENTS[name], AgentTask(STEPS, CHARACTERS, has_tools=AGENTS[name].has_tools)
     with tempfile.TemporaryDirectory() as scratch, PricedServer(WINDOW, task) as server:
         home, work = _folders(Path(scratch), task)
@@ -243,7 +260,7 @@ def _through(name: str) -> tuple[dict[str, Any], list[Charge]]:
             "retries": health["retries"],
             "said": said[-2_000:],
         }
-        return found, server.charges
+        return found, (server.charges, server.beside)
 
 
 def _output(agent: Agent, home: Path, work: Path, url: str) -> str:

@@ -18,6 +18,9 @@ ROOT = Path(__file__).resolve().parents[2]
 ALONE = ("unshare", "--map-root-user", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh")
 """Runs a command in a network namespace that has nothing but loopback."""
 
+UNSIGNED = ("opencode-chat", "aider")
+"""Agents whose format has no signed thoughts."""
+
 
 def _missing(name: str) -> str | None:
     """Return why an agent cannot be run here."""
@@ -53,7 +56,6 @@ def test_an_agent_ends_its_task_within_the_window(name: str) -> None:
     assert found["cuts"] > 0
     assert found["calls"] >= STEPS
     assert found["read_again"] <= STEPS / 10
-    if found["bill_before"] > 1.02:  # an agent does not send the same requests in each run, above all on a busy machine
-        found = run_alone(name)
+    assert found["signatures"] > 0 or name in UNSIGNED
     assert found["bill_before"] <= 1.02
     assert found["bill_after"] <= 0.60

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,6 +16,8 @@ from google.genai import types
 from benchmarks.hosts.script import user_text
 from benchmarks.hosts.server import StrictServer
 from tests.support.gateways import serving_url
+
+from .agents import PAGE
 
 TEXT = user_text("alpha", 0)
 CHAT: dict[str, Any] = {"model": "gpt-5", "messages": [{"role": "user", "content": TEXT}]}
@@ -31,19 +34,26 @@ def addresses() -> Iterator[tuple[str, str]]:
         yield url, direct.address
 
 
+def recommended(name: str, url: str) -> str:
+    """The base URL that the page of recipes gives for a client."""
+    found = re.search(rf'\| {name} \| `[^`]*base_url="([^"]+)"', PAGE.read_text(encoding="utf-8"))
+    assert found is not None
+    return found[1].replace("http://127.0.0.1:8484", url)
+
+
 def openai_client(url: str, kind: Any = openai.OpenAI) -> Any:
     """A client of OpenAI."""
-    return kind(base_url=f"{url}/v1", api_key="none", max_retries=0)
+    return kind(base_url=recommended("OpenAI", url), api_key="none", max_retries=0)
 
 
 def anthropic_client(url: str, kind: Any = anthropic.Anthropic) -> Any:
     """A client of Anthropic."""
-    return kind(base_url=url, api_key="none", max_retries=0)
+    return kind(base_url=recommended("Anthropic", url), api_key="none", max_retries=0)
 
 
 def google_client(url: str) -> genai.Client:
     """A client of Gemini."""
-    return genai.Client(api_key="none", http_options=types.HttpOptions(base_url=url))
+    return genai.Client(api_key="none", http_options=types.HttpOptions(base_url=recommended("Google", url)))
 
 
 def plain(value: Any) -> Any:

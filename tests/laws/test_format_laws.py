@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai_responses
 from compaction.testing import check_strategy
-from tests.support.options import SETTLES_IN, compositions, single_strategies
+from tests.support.options import SETTLES_IN, compositions, settling, single_strategies
 from tests.support.rulebook import expect_unrepaired, rules
 from tests.support.wires import (
     PINS,
@@ -53,7 +53,7 @@ def test_the_conversations_are_valid(format: MessageFormat, conversations: Conve
 def test_every_strategy_keeps_the_laws(format: MessageFormat, conversations: Conversations, data: st.DataObject) -> None:
     """Laws 1 to 5, 7 and 9, for every built-in strategy and preset, whatever is pinned."""
     messages, strategy, pin = data.draw(conversations), data.draw(st.sampled_from(STRATEGIES)), data.draw(st.sampled_from(PINS))
-    check_strategy(strategy, messages=messages, format=format, pin=pin)
+    check_strategy(strategy, messages=messages, format=format, pin=pin, settles_in=settling(strategy))
 
 
 @each_format
@@ -64,7 +64,7 @@ def test_what_is_broken_does_not_break_further(
     """The same laws on conversations as logs hold them: no rule is broken that was not, nothing is parted."""
     messages = data.draw(damaged(conversations))
     strategy, pin = data.draw(st.sampled_from(STRATEGIES)), data.draw(st.sampled_from(PINS))
-    check_strategy(strategy, messages=messages, format=format, pin=pin)
+    check_strategy(strategy, messages=messages, format=format, pin=pin, settles_in=settling(strategy))
 
 
 @each_format

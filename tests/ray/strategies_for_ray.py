@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,18 @@ class Deadly(Strategy):
         if died < self.deaths:
             Path(self.folder, str(died)).touch()
             os.kill(os.getpid(), signal.SIGKILL)
+        yield from STRATEGY(index)
+
+
+@attrs.frozen
+class Slow(Strategy):
+    """The tests' strategy, but it takes a while and writes a file for each conversation."""
+
+    folder: str
+
+    def __call__(self, index: Any) -> Iterator[Edit]:
+        tempfile.mkstemp(dir=self.folder)
+        time.sleep(0.03)
         yield from STRATEGY(index)
 
 

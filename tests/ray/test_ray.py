@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import runpy
+import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +94,57 @@ def test_a_dataset_survives_a_killed_worker(tmp_path: Path) -> None:
     rows = {row["id"]: json.loads(row["messages"]) for row in made.take_all()}
     assert rows == {chat["id"]: messages for chat, messages in zip(CHATS, expected(), strict=True)}
     assert len(list((tmp_path / "deaths").iterdir())) == 1
+
+
+RESUMED = """
+import json, sys
+import ray
+from compaction.batch import compact_dataset
+from tests.ray.strategies_for_ray import Slow
+from tests.ray.test_ray import OPTIONS
+
+kind, source, notes, checkpoints, target, actors, address = sys.argv[1:]
+ray.init(address=address, log_to_driver=False)
+read, column = (ray.data.read_text, "text") if kind == "jsonl" else (ray.data.read_parquet, "messages")
+made = compact_dataset(
+    read(source), Slow(notes), column=column, actors=int(actors), batch_rows=10, checkpoints=checkpoints, **OPTIONS
+)
+rows = sorted(row[column] for row in made.iter_rows())
+with open(target, "w") as out:
+    json.dump(rows, out)
+"""
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("actors", [1, 2])
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+def test_a_killed_program_resumes_from_its_checkpoints(kind: str, actors: int, tmp_path: Path) -> None:
+    """After a kill, the same program gives the rows of an uninterrupted run, and compacts finished batches only once."""
+    for name in ("in", "notes"):
+        (tmp_path / name).mkdir()
+    chats = [{**chat, "id": f"{place}-{chat['id']}"} for place in range(3) for chat in CHATS]
+    for place in range(0, len(chats), 20):
+        store(tmp_path / "in" / f"{place:03}.{kind}", kind, chats[place : place + 20])
+    checkpoints = tmp_path / "parts"
+    arguments = [str(tmp_path / name) for name in ("notes", "parts", "out.json")]
+    address = ray.get_runtime_context().gcs_address
+    command = [sys.executable, "-c", RESUMED, kind, str(tmp_path / "in"), *arguments, str(actors), address]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, env=environment) as process:
+        while len(list(checkpoints.glob("*.part"))) < 3:
+            assert process.poll() is None, "it ended before it could be killed"
+            time.sleep(0.01)
+        process.kill()
+    assert not (tmp_path / "out.json").exists()
+    subprocess.run(command, env=environment, check=True)
+    if kind == "jsonl":
+        run(tmp_path / "in", tmp_path / "once.jsonl")
+        wanted = (tmp_path / "once.jsonl").read_text().splitlines()
+    else:
+        wanted = [json.dumps(messages) for messages in expected() * 3]
+    assert [*map(json.loads, json.loads((tmp_path / "out.json").read_text()))] == [*map(json.loads, sorted(wanted))]
+    repeated = len(list((tmp_path / "notes").iterdir())) - len(chats)
+    assert 0 <= repeated <= len(chats) - 3 * 10
 
 
 def test_the_command_line_takes_the_engine(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def test_it_opens_and_draws(page: Page, small: str, show: Show) -> None:
     """All charts and tables are shown, and markup in the transcript is not executed."""
     show(small)
     assert page.locator("#figures tbody tr").count() == 5
-    assert page.locator("svg").count() == 4
+    assert page.locator("figure > svg").count() == 2
     assert page.locator("#sizes path.edited").count() == 5
     assert page.locator("#causes tbody tr").count() >= 3
     assert page.evaluate("window.broken") is None
@@ -100,6 +100,9 @@ def test_no_conversation_over_the_window(page: Page, show: Show) -> None:
     """If no conversation exceeds the window there are no charts, but the transcript is shown."""
     show(report_html(replay([chat(3)], window=8_000, counter="chars/4")))
     assert page.locator("#figures tr").count() == 0
+    assert page.locator("#comparison").is_hidden()
+    assert page.locator("#deploy").is_hidden()
+    assert page.locator("#headline").inner_text().startswith("Do not compact.")
     assert page.locator(".row").count() == 7
 
 

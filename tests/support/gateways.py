@@ -19,6 +19,8 @@ import uvicorn
 from compaction import presets
 from compaction.gateway import GatewaySettings, create_app, is_worth_a_log
 
+from .limits import WAIT_SECONDS
+
 
 @attrs.frozen
 class Got:
@@ -238,4 +240,4 @@ def serving_url(url: str, **options: Any) -> Generator[str]:
         yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:
         server.should_exit = True
-        thread.join(10)
+        thread.join(WAIT_SECONDS)

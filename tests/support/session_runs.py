@@ -30,6 +30,8 @@ from compaction.strategies import Strategy, Summarization, Truncation
 from compaction.summarizers import DigestSummarizer, SummaryBudget
 from compaction.triggers import tokens_below, tokens_exceed
 
+from .limits import WAIT_SECONDS
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 Views = dict[int, str]
 """A digest of the view at each turn, by the number of messages in the list."""
@@ -197,12 +199,12 @@ def shared_run(name: str, kinds: list[str], expected: Views, turns: int = 24) ->
         expected: The views of an undisturbed run.
         turns: The turns of the conversation.
     """
-    shared = _Shared(new_session(name), source(turns), expected, threading.Barrier(len(kinds), timeout=30))
+    shared = _Shared(new_session(name), source(turns), expected, threading.Barrier(len(kinds), timeout=WAIT_SECONDS))
     threads = [threading.Thread(target=shared.run, args=[kind], daemon=True) for kind in kinds]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(WAIT_SECONDS)
     assert not any(thread.is_alive() for thread in threads), f"{name}: a turn hangs"
     assert shared.wrong == [], name
 

@@ -181,3 +181,21 @@ def test_adaptive_refuses_a_window_without_room_for_a_summary(window: int) -> No
     """``adaptive`` raises a `ConfigurationError` for fewer than 200 input tokens, which leave no room for a summary."""
     with pytest.raises(ConfigurationError, match="at least 200 input tokens are needed"):
         presets.adaptive(window)
+
+
+def test_adaptive_cuts_an_example_before_the_task_and_keeps_it() -> None:
+    """A long user message before the task is cut to a tenth of the window when it arrives, and is still there after a cut."""
+    chat = [system("s"), user("example " * 2_000), user("task " * 300), *tool_turns(30)[1:]]
+    session = CompactionSession(presets.adaptive(4_000), counter="chars/4")
+    [_, example, task] = session.view_sync(chat[:3])
+    assert len(example["content"]) / 4 <= 400
+    assert task is chat[2]
+    assert session.view_sync(chat)[1] == example
+
+
+def test_adaptive_keeps_the_last_user_message_whole_while_it_fits() -> None:
+    """The last user message is cut only if the request would exceed 0.97 of the window."""
+    for words, whole in ((2_000, True), (4_000, False)):
+        chat = [system("s"), user("word " * words), assistant("a")]
+        done = compact_sync(chat, presets.adaptive(4_000), counter="chars/4")
+        assert (done.messages[1] is chat[1], done.after.tokens <= 3_880) == (whole, True)

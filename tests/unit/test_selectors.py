@@ -14,7 +14,7 @@ from compaction.errors import ConfigurationError
 from compaction.formats import openai_chat
 from compaction.index import RunContext
 from compaction.index.marks import marked
-from compaction.selectors import Selector, as_selector, fitting
+from compaction.selectors import Selector, as_selector, demonstrations, fitting
 from compaction.strategies import ToolResult, Truncation
 from tests.support.chats import Chat, assistant, call, developer, indexed, result, system, turns, user
 
@@ -344,3 +344,18 @@ def test_what_a_tool_said_names_no_tool() -> None:
         each for each in indexed(run_sync(indexed(orphan), ToolResult()).messages).included_groups if each.is_collapsed
     ]
     assert collapsed.tool_names == ()
+
+
+@pytest.mark.parametrize(
+    ("messages", "ids"),
+    [
+        ([system(), user("example"), user("task"), assistant("a")], {1}),
+        ([user("example"), user("another"), user("task")], {0, 1}),
+        ([system(), user("task"), assistant("a"), user("q2"), user("q3")], set()),
+        ([assistant("hello"), user("example"), user("task")], set()),
+        ([], set()),
+    ],
+)
+def test_demonstrations_precede_the_task(messages: Chat, ids: set[int]) -> None:
+    """User messages at the start count as demonstrations, except the last one before the first answer."""
+    assert chosen(demonstrations(), messages) == ids

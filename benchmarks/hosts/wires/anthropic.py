@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from ..script import Asked, Reply, Step
+from ..script import Asked, Reply, Step, thought_of
 from .base import Body, characters, item_of, pieces, server_events
 
 
@@ -61,7 +61,11 @@ def _frame(asked: Asked, reply: Reply) -> Body:
 def _blocks(reply: Reply) -> list[Body]:
     if not reply.calls:
         return [{"type": "text", "text": reply.text}]
-    return [{"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments} for call in reply.calls]
+    thought: Body = {"type": "thinking", "thinking": thought_of(reply.signature), "signature": reply.signature}
+    calls: list[Body] = [
+        {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments} for call in reply.calls
+    ]
+    return [thought, *calls] if reply.signature else calls
 
 
 def _usage(reply: Reply) -> Body:
@@ -74,15 +78,23 @@ def _events(message: Body) -> Iterator[Body]:
     started = {**message, "content": [], "stop_reason": None, "usage": {**message["usage"], "output_tokens": 1}}
     yield {"type": "message_start", "message": started}
     for place, block in enumerate(message["content"]):
-        empty = {"text": ""} if block["type"] == "text" else {"input": {}}
+        empty, deltas = _pieces(block)
         yield {"type": "content_block_start", "index": place, "content_block": {**block, **empty}}
-        if block["type"] == "text":
-            deltas: list[Body] = [{"type": "text_delta", "text": piece} for piece in pieces(block["text"])]
-        else:
-            deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces(json.dumps(block["input"]), 20)]
         for delta in deltas:
             yield {"type": "content_block_delta", "index": place, "delta": delta}
         yield {"type": "content_block_stop", "index": place}
     ended = {"stop_reason": message["stop_reason"], "stop_sequence": None}
     yield {"type": "message_delta", "delta": ended, "usage": message["usage"]}
     yield {"type": "message_stop"}
+
+
+def _pieces(block: Body) -> tuple[Body, list[Body]]:
+    """Return the fields of a block that are empty at its start, and the events that fill them."""
+    if block["type"] == "text":
+        return {"text": ""}, [{"type": "text_delta", "text": piece} for piece in pieces(block["text"])]
+    if block["type"] == "thinking":
+        thoughts = [{"type": "thinking_delta", "thinking": piece} for piece in pieces(block["thinking"])]
+        signed = {"type": "signature_delta", "signature": block["signature"]}
+        return {"thinking": "", "signature": ""}, [*thoughts, signed]
+    written = pieces(json.dumps(block["input"]), 20)
+    return {"input": {}}, [{"type": "input_json_delta", "partial_json": piece} for piece in written]

@@ -109,6 +109,20 @@ class OpenAIChat(WireFormat):
             return (role, content, outlined, None, name) if len(outlined) == len(calls) else None
         return None
 
+    def has_only_texts(self, raw: Any) -> bool:
+        """Whether the content is a list of texts, and the rest of the message is plain enough for an `outline`. O(parts).
+
+        >>> openai_chat.has_only_texts({"role": "user", "content": [{"type": "text", "text": "hi"}]})
+        True
+        """
+        content = raw.get("content") if raw.__class__ is dict else None
+        if content.__class__ is not list or not content:
+            return False
+        for part in content:
+            if part.__class__ is not dict or len(part) != 2 or part.get("type") != "text" or type(part.get("text")) is not str:
+                return False
+        return self.outline({**raw, "content": ""}) is not None
+
     def _write(self, fields: dict[str, Any], message: Message, parts: Sequence[Part]) -> None:
         if message.role in ("tool", "function"):
             _write_result(fields, message.parts, parts)

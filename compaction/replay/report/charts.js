@@ -1,133 +1,88 @@
-// The charts and tables over all conversations, and the chart of one conversation's request sizes.
+// The tables over all sessions. Each column is explained in its head, with its unit.
+
+const COLUMNS = [
+  ["Cost", "share (95 % interval)", "Price of all requests, divided by that of sending everything. Lower is better.",
+    (each) => interval(each.cost, 2, 1)],
+  ["Input", "$ a month", "Price of the requests at the calls a month given above. Lower is better.", (each) => monthly(each)],
+  ["Facts", "% (95 % interval)", "Needed facts that were kept, in requests that would be accepted. Higher is better.", (each) => interval(each.usable, 0, 100)],
+  ["Old facts", "%", "The same, of facts that keeping only the newest messages loses. Higher is better.", (each) => figure(each.old)],
+  ["Over", "requests", "Requests that exceed the window: a provider refuses them. Fewer is better.", (each) => count(each.over)],
+  ["Bad", "requests", "Requests that break a rule of their format that the log does not break. Fewer is better.", (each) => count(each.bad)],
+  ["Breaks", "requests", "Requests that lost a cached prefix. Lower is better.", (each) => count(each.breaks)],
+];
+const MORE = [
+  ["Words", "%", "Rare words of earlier messages that an answer uses. Higher is better.", (each) => figure(each.words)],
+  ["Spans", "%", "Runs of twelve characters that an answer copies from earlier messages. Higher is better.", (each) => figure(each.spans)],
+  ["Rules", "%", "The user's instructions that are still word for word in the request after a compaction. Higher is better.",
+    (each) => figure(each.constraints)],
+  ["Edited", "requests", "Calls at which the strategy changed anything. Fewer is better for the cache.", (each) => count(each.edited)],
+  ["Largest", "tokens", "The largest request.", (each) => count(each.peak)],
+  ["CPU", "seconds", "Time of the strategy over all calls, on the machine of the replay.", (each) => each.seconds.toFixed(1)],
+];
 
 function showFigures(data) {
-  const heads = ["strategy", "cost", "usable", "old", "words", "spans", "constraints", "over", "bad", "edited", "breaks", "peak", "CPU s"];
-  const table = byId("figures");
-  table.append(make("thead", {}, make("tr", {}, ...heads.map((text) => make("th", { scope: "col", text })))));
-  const body = make("tbody");
-  for (const each of data.summaries) {
-    const shares = [each.old, each.words, each.spans, each.constraints].map(percent);
-    const counts = [each.over, each.bad, each.edited, each.breaks, each.peak].map(count);
-    const cells = [interval(each.cost, 2, 1), interval(each.usable, 0, 100), ...shares, ...counts, each.seconds.toFixed(1)];
-    body.append(make("tr", {}, make("th", { scope: "row", text: each.name }), ...cells.map((text) => make("td", { text }))));
-  }
-  table.append(body);
+  fillTable(byId("figures"), "Cost and recall of each strategy: means over the sessions that exceed the window", COLUMNS, data.summaries);
+  fillTable(byId("more"), "More figures of each strategy: means and sums over the same sessions", MORE, data.summaries);
 }
+
+function fillTable(table, caption, columns, summaries) {
+  const heads = columns.map(([name, unit, words]) => make("th", { scope: "col" }, make("span", { class: "title", text: name }),
+    make("span", { class: "unit", text: unit }), make("span", { class: "why", text: words })));
+  const rows = summaries.map((each) => make("tr", { class: each.name === data.recommended.lead && "lead" }, strategyHead(each.name),
+    ...columns.map(([, , , text]) => make("td", { text: text(each) }))));
+  table.replaceChildren(captioned(caption),
+    make("thead", {}, make("tr", {}, make("th", { scope: "col" }, make("span", { class: "title", text: "Strategy" })), ...heads)),
+    make("tbody", {}, ...rows));
+}
+
+function strategyHead(name) {
+  const kind = data.recommended.names[0] === name ? "recommended" : data.baselines.includes(name) ? "baseline" : "";
+  return make("th", { scope: "row" }, markOf(name), make("span", { class: "strategy" }, ...breakable(name)),
+    ...(kind ? [make("span", { class: `badge ${kind}`, text: kind })] : []));
+}
+
+function captioned(text) { return make("caption", {}, make("span", { text })); }
+
+// The pieces of a name, with places where its line may break.
+function breakable(name) { return name.split(/(?<=[_/.-])/).flatMap((piece) => [piece, make("wbr")]); }
+
+function figure(share) { return share === null ? "-" : (100 * share).toFixed(0); }
+
+function monthly(each) { return each.dollars_per_call === null ? "-" : dollars(volume() * each.dollars_per_call).slice(1); }
 
 function interval([value, low, high], digits, unit) {
   if (value === null) return "-";
   const text = (unit * value).toFixed(digits);
-  return low === null ? text : `${text} (${(unit * low).toFixed(digits)}-${(unit * high).toFixed(digits)})`;
+  return low === null ? text : `${text} (${(unit * low).toFixed(digits)} to ${(unit * high).toFixed(digits)})`;
 }
 
-function showFrontier(data) {
-  const shown = data.summaries.filter((each) => each.cost[0] !== null && each.usable[0] !== null);
-  const xs = ticksUpTo(Math.max(1, ...shown.map((each) => Math.min(each.cost[2] ?? each.cost[0], 3))));
-  const { svg, x, y } = frame(760, 360, xs, [0, 0.25, 0.5, 0.75, 1], {
-    label: "Cost against recall of each strategy, with 95 % intervals", xLabel: "cost, as a share of sending everything",
-    yLabel: "needed facts usable", xText: (value) => value.toFixed(1), yText: percent,
-  });
-  const most = xs[xs.length - 1];
-  for (const each of shown) {
-    const colour = colourOf(data.contenders.indexOf(each.name));
-    const [cost, cheap, dear] = each.cost, [recall, low, high] = each.usable;
-    const at = x(Math.min(cost, most));
-    if (cheap !== null) svg.append(shape("path", { stroke: colour, "stroke-opacity": .45, "stroke-width": 2, fill: "none",
-      d: `M${x(cheap)} ${y(recall)}H${x(Math.min(dear, most))}M${at} ${y(low)}V${y(high)}` }));
-    svg.append(shape("circle", { cx: at, cy: y(recall), r: 6, fill: colour },
-      shape("title", { text: `${each.name}: cost ${interval(each.cost, 2, 1)}, usable ${interval(each.usable, 0, 100)} %` })));
-    const end = at > 600;
-    svg.append(shape("text", { class: "name", x: at + (end ? -10 : 10), y: y(recall) - 8, "text-anchor": end ? "end" : "start",
-      text: each.name }));
-  }
-  byId("frontier").append(svg);
-}
-
-// A group of bars for each class, with one bar per strategy.
-function showBars(id, data, field, classes, caption) {
+// A table of the facts kept in each class, with a bar in each cell.
+function showShares(id, data, field, classes, caption, unit) {
   const shown = classes.filter((name) => data.summaries.some((each) => each[field][name]));
-  const names = data.summaries.map((each) => each.name);
-  const colours = names.map((name) => colourOf(data.contenders.indexOf(name)));
-  const { svg, x, y } = frame(560, 260, [0, shown.length || 1], [0, 0.25, 0.5, 0.75, 1], {
-    label: caption, xLabel: "", yLabel: "usable", xText: () => "", yText: percent,
-  });
-  shown.forEach((name, place) => {
-    const left = x(place + 0.08), width = (x(place + 0.92) - left) / names.length;
-    data.summaries.forEach((each, number) => {
-      const [found, needed] = each[field][name] || [0, 0];
-      const share = needed ? found / needed : 0;
-      svg.append(shape("rect", { x: left + number * width, y: y(share), width: Math.max(1, width - 1), height: y(0) - y(share),
-        fill: colours[number] }, shape("title", { text: `${each.name}, ${name}: ${percent(share)} of ${count(needed)}` })));
-    });
-    svg.append(shape("text", { x: x(place + 0.5), y: y(0) + 16, "text-anchor": "middle", text: name }));
-  });
-  byId(id).append(make("figcaption", { text: caption }), svg, keys(names, colours));
+  const needed = (name) => data.summaries.find((each) => each[field][name])[field][name][1];
+  const heads = shown.map((name) => make("th", { scope: "col" }, make("span", { class: "title", text: name }),
+    make("span", { class: "unit", text: `${unit}% of ${count(needed(name))} ${needed(name) === 1 ? "fact" : "facts"}` })));
+  const rows = data.summaries.map((each) => make("tr", { class: each.name === data.recommended.lead && "lead" }, strategyHead(each.name),
+    ...shown.map((name) => {
+      const [found, all] = each[field][name] || [0, 0];
+      const share = all ? found / all : 0;
+      return make("td", { class: "share" }, make("span", { class: "bar", style: `width:calc((100% - 8px) * ${share.toFixed(3)})` }),
+        make("span", { text: all ? figure(share) : "-" }));
+    })));
+  byId(id).append(captioned(caption),
+    make("thead", {}, make("tr", {}, make("th", { scope: "col" }, make("span", { class: "title", text: "Strategy" })), ...heads)),
+    make("tbody", {}, ...rows));
 }
 
 function showCauses(data) {
-  const table = byId("causes");
-  const heads = ["strategy", "cause", "breaks", "cached tokens lost"];
-  table.append(make("thead", {}, make("tr", {}, ...heads.map((text) =>
-    make("th", { scope: "col", text, class: text === "cause" && "words" })))));
+  const heads = [["Strategy", "", ""], ["Cause", "strategy's step and its reason", "words"], ["Breaks", "requests", ""],
+    ["Lost", "cached tokens", ""]];
   const rows = data.summaries.flatMap((each) => each.causes.map(([cause, breaks, lost]) =>
-    make("tr", {}, make("td", { text: each.name }), make("td", { class: "words", text: cause }),
-      make("td", { text: count(breaks) }), make("td", { text: count(lost) }))));
+    make("tr", {}, strategyHead(each.name), make("td", { class: "words", text: cause }), make("td", { text: count(breaks) }),
+      make("td", { text: count(lost) }))));
   if (!rows.length) rows.push(make("tr", {}, make("td", { colspan: 4, text: "No prefix broke." })));
-  table.append(make("tbody", {}, ...rows.slice(0, 200)));
-}
-
-// ---------------------------------------------------------------- one conversation
-
-function showSizes(data, conversation, chosen, call, onPick) {
-  const names = Object.keys(conversation.runs);
-  const figure = byId("sizes");
-  const calls = conversation.calls.length;
-  const most = Math.max(data.window, ...names.filter((name) => name !== "none")
-    .flatMap((name) => [largest(conversation.runs[name].tokens)]));
-  const xs = ticksUpTo(Math.max(calls - 1, 1));
-  const { svg, x, y } = frame(1120, 320, xs, ticksUpTo(most), {
-    label: "Size of each request, by strategy", xLabel: "call", yLabel: "tokens", xText: count, yText: count,
-  });
-  const ceiling = y(ticksUpTo(most).at(-1));
-  svg.append(shape("path", { class: "window", d: `M${x(0)} ${y(data.window)}H${x(xs[xs.length - 1])}` }));
-  const ordered = [...names.filter((name) => name !== chosen), chosen];
-  for (const name of ordered) {
-    const run = conversation.runs[name], colour = colourOf(data.contenders.indexOf(name));
-    const strong = name === chosen;
-    const dot = (place) => `M${x(place).toFixed(1)} ${Math.max(ceiling, y(run.tokens[place])).toFixed(1)}h0`;
-    svg.append(shape("path", { d: curve(run.tokens, x, y, ceiling), fill: "none", stroke: colour,
-      "stroke-width": strong ? 2 : 1.2, "stroke-opacity": strong ? 1 : .5 }));
-    svg.append(shape("path", { d: run.edited.map(dot).join(""), stroke: colour, "stroke-width": strong ? 7 : 4, class: "edited",
-      "stroke-linecap": "round", "stroke-opacity": strong ? 1 : .5 }));
-    if (strong) svg.append(shape("path", { d: run.breaks.map(([place]) => `M${x(place).toFixed(1)} ${y(0)}v-9`).join(""),
-      stroke: colour, "stroke-width": 1.5 }));
-  }
-  if (calls) svg.append(shape("path", { class: "axis", d: `M${x(call)} ${ceiling}V${y(0)}` }));
-  svg.addEventListener("click", (event) => {
-    const box = svg.getBoundingClientRect();
-    const place = (event.clientX - box.left) / box.width * 1120;
-    onPick(Math.round((place - x(0)) / (x(1) - x(0))));
-  });
-  const caption = "Tokens of each request. Dots: the request was compacted. Ticks at the bottom: the cached prefix of the chosen strategy broke. Dashed: the window.";
-  figure.replaceChildren(make("figcaption", { text: caption }), svg,
-    keys(names, names.map((name) => colourOf(data.contenders.indexOf(name)))));
-}
-
-function largest(values) { return values.reduce((most, value) => Math.max(most, value), 0); }
-
-// A line of a few thousand points at most: the minimum and maximum of each stretch of calls.
-function curve(values, x, y, ceiling) {
-  const stride = Math.max(1, Math.ceil(values.length / 2000));
-  const points = [];
-  for (let start = 0; start < values.length; start += stride) {
-    let low = start, high = start;
-    for (let at = start; at < Math.min(start + stride, values.length); at += 1) {
-      if (values[at] < values[low]) low = at;
-      if (values[at] > values[high]) high = at;
-    }
-    for (const at of low === high ? [low] : [Math.min(low, high), Math.max(low, high)]) {
-      points.push(`${x(at).toFixed(1)} ${Math.max(ceiling, y(values[at])).toFixed(1)}`);
-    }
-  }
-  return points.length ? `M${points.join("L")}` : "";
+  byId("causes").append(captioned("Causes of broken prefixes, most lost tokens first"),
+    make("thead", {}, make("tr", {}, ...heads.map(([name, unit, kind]) => make("th", { scope: "col", class: kind },
+      make("span", { class: "title", text: name }), make("span", { class: "unit", text: unit }))))),
+    make("tbody", {}, ...rows.slice(0, 200)));
 }

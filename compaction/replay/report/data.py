@@ -15,21 +15,22 @@ from ..result import CandidateSummary, ReplayResult
 from ..scores import AGES, Score
 
 
-def overview_data(result: ReplayResult) -> dict[str, Any]:
-    """Return the figures over all conversations, and one entry per conversation; JSON-ready."""
+def overview_data(result: ReplayResult, minimum_recall: float, calls_per_month: int) -> dict[str, Any]:
+    """Return the figures over all conversations, the recommendation, and one entry per conversation; JSON-ready."""
     setting = result.setting
-    found = recommend(result)
     return {
         "window": setting.window,
         "model": setting.prices.model,
         "prices": setting.prices.date or "undated",
         "counter": setting.counter.name,
         "contenders": list(result.candidates),
-        "reference": result.cheapest_baseline or "none",
+        "baselines": list(result.baselines),
+        "minimum_recall": minimum_recall,
+        "calls_per_month": calls_per_month,
         "exceeding": len(result.exceeding),
         "calls": sum(len(each.needs) for each in result.exceeding),
         "summaries": [_summary(result, summary) for summary in result.summaries.values()] if result.exceeding else [],
-        "recommended": {"names": list(found.names), "reasons": list(found.reasons)},
+        "recommended": attrs.asdict(recommend(result, minimum_recall=minimum_recall)),
         "ages": [*(name for _, name in AGES), "over 200"],
         "conversations": [
             {
@@ -59,7 +60,7 @@ def _summary(result: ReplayResult, summary: CandidateSummary) -> dict[str, Any]:
         "breaks": score.breaks,
         "peak": score.peak,
         "seconds": round(score.seconds, 2),
-        "dollars": score.dollars,
+        "dollars_per_call": result.dollars_per_call(summary.candidate),
         "kinds": {name: attrs.astuple(share) for name, share in score.kinds.items()},
         "ages": {name: attrs.astuple(share) for name, share in score.ages.items()},
         "causes": _causes(result, summary.candidate, score),

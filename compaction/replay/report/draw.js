@@ -1,7 +1,9 @@
 // Elements are created here. Text is always set as text: nothing in a transcript is parsed as markup.
 
-const COLOURS = ["#8c959f", "#bf8700", "#cf222e", "#0969da", "#2da44e", "#8250df", "#0f8b8d", "#bf3989", "#9a6700", "#57606a"];
 const SVG = "http://www.w3.org/2000/svg";
+// Each strategy has a shape of its own beside its colour: sides, turn in degrees, depth of the notches of a star.
+const SHAPES = [[0], [4, 45], [3, -90], [4, 0], [3, 90], [5, -90, .45], [6, 0], [4, 45, .4], [4, 0, .4], [5, -90], [3, 0], [8, 0, .6]];
+const COLOURS = 8;
 
 function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
@@ -30,36 +32,77 @@ function count(number) { return Math.round(number).toLocaleString("en"); }
 
 function percent(share) { return share === null || share === undefined ? "-" : `${(100 * share).toFixed(0)} %`; }
 
-function colourOf(place) { return COLOURS[place % COLOURS.length]; }
+function dollars(amount) {
+  const digits = Math.abs(amount) >= 1000 ? 0 : 2;
+  return `$${amount.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits })}`;
+}
+
+// The class of a strategy's colour; baselines are grey and hollow.
+function seriesOf(name) {
+  if (data.baselines.includes(name)) return "series base";
+  return `series s${data.contenders.filter((each) => !data.baselines.includes(each)).indexOf(name) % COLOURS}`;
+}
+
+// The path of a strategy's shape around a point.
+function outline(name, x, y, radius) {
+  const [sides, turn, notch] = SHAPES[data.contenders.indexOf(name) % SHAPES.length];
+  if (!sides) return `M${x - radius} ${y}a${radius} ${radius} 0 1 0 ${2 * radius} 0a${radius} ${radius} 0 1 0 ${-2 * radius} 0Z`;
+  const corners = notch ? 2 * sides : sides;
+  const points = Array.from({ length: corners }, (_, place) => {
+    const angle = (turn + 360 * place / corners) * Math.PI / 180;
+    const reach = 1.25 * radius * (place % 2 && notch ? notch : 1);
+    return `${(x + reach * Math.cos(angle)).toFixed(1)} ${(y + reach * Math.sin(angle)).toFixed(1)}`;
+  });
+  return `M${points.join("L")}Z`;
+}
+
+function markOf(name) {
+  return shape("svg", { class: `mark-of ${seriesOf(name)}`, viewBox: "0 0 16 16", "aria-hidden": "true" },
+    shape("path", { class: "dot", d: outline(name, 8, 8, 5) }));
+}
 
 // Round ticks of an axis that starts at zero.
-function ticksUpTo(most) {
-  const rough = Math.max(most, 1e-9) / 5;
+function ticksUpTo(most, wanted = 5) {
+  const rough = Math.max(most, 1e-9) / wanted;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((factor) => factor * power).find((candidate) => candidate >= rough);
   const ticks = [];
-  for (let at = 0; at < most + step; at += step) ticks.push(at);
+  for (let at = 0; at < most + step - 1e-9; at += step) ticks.push(at);
   return ticks;
 }
 
-// An SVG with axes, and the functions that map a value to its position.
+// An SVG with axes as wide as its place on the page, and the functions that map a value to its position.
 function frame(width, height, xs, ys, { label, xLabel, yLabel, xText = String, yText = String }) {
-  const left = 56, right = width - 14, top = 12, bottom = height - 38;
+  const left = 56, right = width - 20, top = 28, bottom = height - 42;
   const x = (value) => left + (right - left) * (value - xs[0]) / (xs[xs.length - 1] - xs[0] || 1);
   const y = (value) => bottom - (bottom - top) * (value - ys[0]) / (ys[ys.length - 1] - ys[0] || 1);
   const svg = shape("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
+  for (const tick of ys) svg.append(shape("path", { class: "grid", d: `M${left} ${y(tick)}H${right}` }));
   svg.append(shape("path", { class: "axis", d: `M${left} ${top}V${bottom}H${right}` }));
-  for (const tick of xs) svg.append(shape("text", { x: x(tick), y: bottom + 16, "text-anchor": "middle", text: xText(tick) }));
-  for (const tick of ys) svg.append(shape("text", { x: left - 6, y: y(tick) + 4, "text-anchor": "end", text: yText(tick) }));
-  svg.append(shape("text", { x: right, y: height - 4, "text-anchor": "end", text: xLabel }));
-  svg.append(shape("text", { x: left + 6, y: top + 8, text: yLabel }));
-  return { svg, x, y };
+  for (const tick of xs) {
+    svg.append(shape("path", { class: "axis", d: `M${x(tick)} ${bottom}v4` }),
+      shape("text", { x: x(tick), y: bottom + 17, "text-anchor": "middle", text: xText(tick) }));
+  }
+  for (const tick of ys) svg.append(shape("text", { x: left - 7, y: y(tick) + 4, "text-anchor": "end", text: yText(tick) }));
+  svg.append(shape("text", { x: (left + right) / 2, y: height - 6, "text-anchor": "middle", text: xLabel }),
+    shape("text", { x: 4, y: 14, text: yLabel }));
+  return { svg, x, y, left, right, top, bottom };
 }
 
-function keys(names, colours) {
-  return make("ul", { class: "keys" }, ...names.map((name, place) => {
-    const swatch = make("span");
-    swatch.style.background = colours[place];
-    return make("li", {}, swatch, name);
-  }));
+// Draw a chart at the width of its figure, and again when that changes.
+function drawn(figure, draw) {
+  let width = 0;
+  const redraw = () => {
+    const found = Math.max(280, Math.floor(figure.clientWidth));
+    if (found === width) return;
+    width = found;
+    draw(width);
+  };
+  new ResizeObserver(redraw).observe(figure);
+  redraw();
+}
+
+function keys(names, chosen) {
+  return make("ul", { class: "keys", "aria-label": "Strategies" },
+    ...names.map((name) => make("li", { class: name === chosen && "chosen" }, markOf(name), name)));
 }

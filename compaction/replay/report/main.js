@@ -48,10 +48,10 @@ function fillConversations(wanted) {
 
 function showSetting() {
   const short = data.conversations.length - data.exceeding;
-  byId("setting").textContent = `${count(data.exceeding)} conversations over a window of ${count(data.window)} tokens, ` +
-    `${count(data.calls)} calls; ${count(short)} within the window, not in the averages. Prices of ${data.model}, ${data.prices}; ` +
+  const sessions = (number) => `${count(number)} session${number === 1 ? "" : "s"}`;
+  byId("setting").textContent = `${sessions(data.exceeding)} over a window of ${count(data.window)} tokens, with ` +
+    `${count(data.calls)} model calls; ${sessions(short)} within it, not in the averages. Prices of ${data.model}, ${data.prices}; ` +
     `tokens counted by ${data.counter}.`;
-  byId("recommended").append(...data.recommended.reasons.map((text) => make("li", { text })));
   byId("notes").append(...data.notes.slice(0, 300).map((text) => make("li", { text })));
   if (!data.notes.length) byId("notes").append(make("li", { text: "None." }));
   byId("legend").append(...FATES.map((fate) => make("li", {}, make("span", { class: fate, text: fate }))));
@@ -59,15 +59,17 @@ function showSetting() {
 
 function start() {
   showSetting();
+  showAdvice(data);
+  for (const part of document.querySelectorAll(".figures")) part.hidden = !data.summaries.length;
   if (data.summaries.length) {
     showFigures(data);
     showFrontier(data);
-    showBars("ages", data, "ages", data.ages, "By age: messages between a fact and its use");
-    showBars("kinds", data, "kinds", ["url", "path", "id", "number", "identifier", "quoted"], "By kind of fact");
+    showShares("ages", data, "ages", data.ages, "Needed facts kept, by the number of messages between a fact and its use", "messages, ");
+    showShares("kinds", data, "kinds", ["url", "path", "id", "number", "identifier", "quoted"], "Needed facts kept, by kind of fact", "");
     showCauses(data);
   }
   byId("strategy").append(...data.contenders.map((name) => make("option", { value: name, text: name })));
-  const strategy = data.recommended.names.findLast((name) => name !== "none") || data.contenders.at(-1);
+  const strategy = data.recommended.lead || data.contenders.at(-1);
   byId("strategy").value = strategy;
   byId("filter-label").hidden = data.conversations.length < 20;
   byId("conversation").addEventListener("change", (event) => select({ place: Number(event.target.value) }));
@@ -77,8 +79,9 @@ function start() {
     const place = fillConversations(event.target.value);
     if (place >= 0) select({ place });
   });
+  addEventListener("beforeprint", () => { for (const part of document.querySelectorAll("details")) part.open = true; });
   const place = fillConversations("");
-  if (place >= 0) select({ place, strategy });
+  if (place >= 0) select({ place, strategy }).then(() => drawn(byId("sizes"), () => select({})));
 }
 
 start();

@@ -53,7 +53,7 @@ class Transcript {
     const action = this.run.deeds[this.actions[at]];
     const shown = gone && ["cleared", "collapsed"].includes(fate) && action && action[5] ? action[5] : text;
     const row = make("div", { class: `row ${fate}${gone ? " gone" : ""}`, role: "option", id: `message-${at}`,
-      "aria-selected": "false", onclick: () => { this.choose(at); this.open(); } },
+      "aria-selected": "false", "aria-posinset": at + 1, "aria-setsize": this.conversation.messages.length, onclick: () => { this.choose(at); this.open(); } },
       make("span", { class: "at", text: at }), make("span", { class: "role", text: name || role }),
       make("span", { class: `fate ${fate}`, text: fate }),
       make("span", { class: "says", text: shown.slice(0, 300).replace(/\s+/g, " ") || "(empty)" }));
@@ -132,7 +132,7 @@ class Transcript {
     const mark = this.marks.get(at);
     if (!mark) return [];
     const facts = this.conversation.needs[mark.call];
-    const parts = [make("p", { text: `The answer to call ${mark.call + 1}, which needed ${facts.length} older facts.` }),
+    const parts = [make("p", { text: `The answer to call ${mark.call + 1}, which needed ${facts.length} older fact${facts.length === 1 ? "" : "s"}.` }),
       make("button", { text: "Show this call's request", onclick: () => this.onCall(mark.call) })];
     if (mark.failing) parts.push(make("p", { text: `The request would fail: ${mark.failing}.` }));
     if (mark.broke) parts.push(make("p", { text: `The cached prefix broke at message ${mark.broke[1]}: ${mark.broke[2]}; ${count(mark.broke[0])} tokens were lost.` }));

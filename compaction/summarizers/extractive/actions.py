@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any, Final
 
 import attrs
@@ -43,8 +42,15 @@ _FAILURE: Final = re.compile(
     r"(?:reference|symbol))\b|"
     r"중단|정지|中止|停止|(?:Error|Fehler|오류|错误) [1-9]\d*$|^[ \t]*exit(?:ed with)?[ \t]*(?:code|status)?[ "
     r"\t]*[:=]?[ \t]*[1-9]|"
-    r"\(execution failed\)|\"errors?\"[ \t]*:[ \t]*[\"\[{]",
+    r"\(execution failed\)|\"errors?\"[ \t]*:[ \t]*[\"\[{]|"
+    r"^[^\n]{0,24}\d:\d\d[^\n]{0,60}\b(?:ERROR|FATAL|CRITICAL|SEVERE)\b",  # a line of a log
     re.MULTILINE,
+)
+# Every line with a failure has one of these.
+_HINT: Final = re.compile(
+    r"rror|xception|xit|Fault|Fehler|F(?:ATAL|AIL)|CRITICAL|SEVERE|f(?:atal|ailed|ehlg|used|ined)|ERR|panic|Traceback|"
+    r"not found|No such|Permission|borted|bgebr|killed|gment|med out|"
+    r"중단|정지|오류|에러|실패|错误|錯誤|失败|失敗|异常|異常|エラー|中止|停止"
 )
 _SPECIFIC: Final = re.compile(
     r"[A-Za-z_]\w{0,60}(?:Error|Exception|Fault|Fehler)\b|FAILED |[\"'`:][\w@/. -]+|\d{2,}|\w[_.:/]\w"
@@ -57,7 +63,8 @@ _TELLING: Final = re.compile(
     r"exit code)\b.*$",
     re.MULTILINE | re.IGNORECASE,
 )
-_RUN: Final = re.compile(r"[^\W_]+")
+_RUN: Final = re.compile(r"[^\W_]{2,}")
+_ASCII_RUN: Final = re.compile(r"[A-Za-z0-9]{3,}")
 
 
 @attrs.frozen
@@ -134,20 +141,31 @@ def error_in(text: str, *, certain: bool = False) -> str | None:
     "KeyError: 'id'"
     """
     scanned = text if len(text) <= 2 * _SCANNED else f"{text[:_SCANNED]}\n{text[-_SCANNED:]}"
-    first = _FAILURE.search(scanned)
+    first = _first_failure(scanned)
     if first is None and not certain:
         return None
-    start = 0 if first is None else max(0, scanned.rfind("\n", 0, scanned.rfind("\n", 0, first.start())))
+    start = 0 if first is None else max(0, scanned.rfind("\n", 0, scanned.rfind("\n", 0, first)))
     lines = [line.strip() for line in scanned[start:].split("\n")[:60] if line.strip()]
     ranked = sorted(range(len(lines)), key=lambda at: (-_error_weight(lines[at]), at))
     chosen: list[int] = []
     room = _ERROR_CHARS
     for at in ranked:
-        if len(chosen) == 3 or (chosen and (len(lines[at]) > room or (first and _error_weight(lines[at]) <= 0))):
+        if len(chosen) == 3 or (chosen and (len(lines[at]) > room or (first is not None and _error_weight(lines[at]) <= 0))):
             break
         chosen.append(at)
         room -= len(lines[at])
     return one_line(" | ".join(lines[at] for at in sorted(chosen)), _ERROR_CHARS)
+
+
+def _first_failure(text: str) -> int | None:
+    """Return the place of the first words that report a failure."""
+    end = 0
+    while hint := _HINT.search(text, end):
+        end = text.find("\n", hint.end())
+        end = len(text) if end < 0 else end
+        if found := _FAILURE.search(text, text.rfind("\n", 0, hint.start()) + 1, end):
+            return found.start()
+    return None
 
 
 def _error_weight(line: str) -> int:
@@ -168,22 +186,41 @@ def outcome_of(result: ToolResultPart, changes: bool) -> str:
     return one_line(text, _OUTCOME_CHARS)
 
 
-def rows_about(request: str, text: str) -> Iterator[str]:
-    r"""Yield the rows of a result that hold what a request names, if they are few among many; O(characters).
+class RowSearch:
+    r"""Finds the rows of results that hold what a request names. Holds state: the beginnings of the request's words.
 
     >>> rows = "id=1 name=Ada Lim\nid=2 name=Ines Vogt\nid=3 name=Bo Ray\nid=4 name=Cy Moe"
-    >>> list(rows_about("Which one is Ines Vogt's?", rows))
+    >>> RowSearch("Which one is Ines Vogt's?").rows(rows)
     ['id=2 name=Ines Vogt']
     """
-    rows = [row for row in both_ends(text).split("\n", _MOST_ROWS)[:_MOST_ROWS] if row.strip()]
-    if len(rows) < 4 or rows[0].strip() in ("{", "["):
-        return
-    named = [{run for run in _RUN.findall(row[:_ROW_CHARS]) if _is_named(run, request)} for row in rows]
-    often = Counter(run for runs in named for run in runs)
-    rare = [sum(len(run) for run in runs if often[run] <= max(1, len(rows) // 6)) for runs in named]
-    best = max(rare)
-    if best and rare.count(best) <= 2:
-        yield from (one_line(row, _ROW_CHARS) for row, weight in zip(rows, rare, strict=True) if weight == best)
+
+    def __init__(self, request: str) -> None:
+        self._request = request
+        self._starts: set[str] = set()
+
+    def rows(self, text: str) -> list[str]:
+        """Return the rows of a result that hold what the request names, if they are few among many; O(characters)."""
+        rows = [row for row in both_ends(text).split("\n", _MOST_ROWS)[:_MOST_ROWS] if row.strip()]
+        if len(rows) < 4 or rows[0].strip() in ("{", "["):
+            return []
+        named = self._named("\n".join([row[:_ROW_CHARS] for row in rows]))
+        if not named:
+            return []
+        by_row = [named.intersection(_RUN.findall(row[:_ROW_CHARS])) for row in rows]
+        often = Counter(run for runs in by_row for run in runs)
+        rare = [sum(len(run) for run in runs if often[run] <= max(1, len(rows) // 6)) for runs in by_row]
+        best = max(rare)
+        if not best or rare.count(best) > 2:
+            return []
+        return [one_line(row, _ROW_CHARS) for row, weight in zip(rows, rare, strict=True) if weight == best]
+
+    def _named(self, text: str) -> set[str]:
+        """Return the words of a text that the request has."""
+        request = self._request
+        if not self._starts:
+            self._starts = {request[at : at + size] for size in (2, 3) for at in range(len(request))}
+        runs = set((_ASCII_RUN if text.isascii() else _RUN).findall(text))
+        return {run for run in runs if run[:3] in self._starts and _is_named(run, request)}
 
 
 def _is_named(run: str, request: str) -> bool:

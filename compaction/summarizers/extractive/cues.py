@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-(YOU, SELF, OTHERS, MUST, NOT, SCOPE, WANT, IF, SAYS, DECIDES, WHY, OPEN, CHANGE, PAST, ASKS, THANKS, FAILS, MINE) = (
-    1 << place for place in range(18)
+(YOU, SELF, OTHERS, MUST, NOT, SCOPE, WANT, IF, SAYS, DECIDES, WHY, OPEN, CHANGE, PAST, ASKS, THANKS, FAILS, MINE, LASTING) = (
+    1 << place for place in range(19)
 )
 
 # Words of English and German; endings and particles of Korean; words of Chinese.
@@ -186,10 +186,12 @@ for _cue, _listed, _, _ in _TABLE:
         _LATIN[_word] = _LATIN.get(_word, 0) | _cue
 _HANGUL: Final = tuple([(cue, re.compile(pattern)) for cue, _, pattern, _ in _TABLE])
 _HAN: Final = tuple([(cue, re.compile(pattern)) for cue, _, _, pattern in _TABLE])
+# Each with words of which a sentence that it matches has at least one.
 _PHRASES: Final = (
-    (SAYS, re.compile(r"\b(?:a|the) sign\b|\bsign says\b", re.IGNORECASE)),
+    (SAYS, "sign", re.compile(r"\b(?:a|the) sign\b|\bsign says\b", re.IGNORECASE)),
     (
         FAILS,
+        "did didn't error luck ging fehler glück",
         re.compile(
             (
                 r"\b(?:did not|didn['’]t) (?:go|work|succeed)|\bwith an error|\bno luck\b|\bging nicht\b|\bmit "
@@ -200,6 +202,7 @@ _PHRASES: Final = (
     ),
     (
         MUST,
+        "to only nur hat",
         re.compile(
             (
                 r"\b(?:has|have|needs?) to\b|\b(?:can|may|could) only\b|\bkann(?:st)? nur\b|\b(?:is|are) (?:not |"
@@ -208,9 +211,14 @@ _PHRASES: Final = (
             re.IGNORECASE,
         ),
     ),
-    (MUST, re.compile(r"\b(?:wird|werden)\b.{0,400}\b(?:nur|nicht|nie|kein\w*|ausschließlich|erst)\b", re.IGNORECASE)),
+    (
+        MUST,
+        "wird werden",
+        re.compile(r"\b(?:wird|werden)\b.{0,400}\b(?:nur|nicht|nie|kein\w*|ausschließlich|erst)\b", re.IGNORECASE),
+    ),
     (
         NOT,
+        "question hands leave sieh finger",
         re.compile(
             (
                 r"\bout of the question\b|\bhands off\b|\bleave\b.{0,400}\balone\b|\bsieh\b.{0,400}\bab\b|"
@@ -221,6 +229,7 @@ _PHRASES: Final = (
     ),
     (
         CHANGE,
+        "make let's take sagen too zu",
         re.compile(
             (
                 r"\b(?:make|let's have|take) (?:that|it)\b|\bsagen wir\b|\btoo (?:few|many|much|little|early|"
@@ -231,6 +240,7 @@ _PHRASES: Final = (
     ),
     (
         OPEN,
+        "once when after wenn sobald nobody no niemand steht aussteht ausstehen ausstehend ausstehende ausstehenden",
         re.compile(
             (
                 r"\b(?:once|when|after|wenn|sobald)\b[^,]{0,400}\b(?:over|through|done|finished|vorbei|durch|fertig|"
@@ -240,7 +250,13 @@ _PHRASES: Final = (
         ),
     ),
     (
+        LASTING,
+        "prefer make be ensure stick achte stell stelle",
+        re.compile(r"\b(?:prefer|make sure|be sure|ensure|stick to|achte|stelle? sicher)\b", re.IGNORECASE),
+    ),
+    (
         DECIDES,
+        "mind go going went we let's wir",
         re.compile(
             (
                 r"\b(?:made up my|change[sd]? my) mind\b|\b(?:go|going|went) (?:with|for)\b|\b(?:we|let's|wir) "
@@ -250,7 +266,13 @@ _PHRASES: Final = (
         ),
     ),
 )
+_PHRASE: Final = LASTING.bit_length()  # the bit of the first phrase in the table of words
+for _place, _phrase in enumerate(_PHRASES):
+    for _word in _phrase[1].split():
+        _LATIN[_word] = _LATIN.get(_word, 0) | 1 << _PHRASE + _place
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+_ASCII_WORD: Final = re.compile(r"[A-Za-z]+(?:['-][A-Za-z]+)*")
+_CUES: Final = (1 << _PHRASE) - 1
 _FORMAL: Final = frozenset({"Sie", "Ihnen", "Ihr", "Ihre", "Ihren", "Ihrem"})
 _IS_HANGUL: Final = re.compile(r"[가-힣]")
 _IS_HAN: Final = re.compile(r"[\u4e00-\u9fff]")
@@ -262,7 +284,7 @@ def words_of(sentence: str) -> list[str]:
     >>> words_of("Don't touch port 80 of db-main.")
     ["Don't", 'touch', 'port', 'of', 'db-main']
     """
-    return _WORD.findall(sentence)
+    return (_ASCII_WORD if sentence.isascii() else _WORD).findall(sentence)
 
 
 def cues_of(sentence: str, words: list[str]) -> int:
@@ -276,10 +298,14 @@ def cues_of(sentence: str, words: list[str]) -> int:
         if table:
             return sum(cue for cue, pattern in table if pattern.search(sentence))
     found = 0
-    for place, word in enumerate(words):
-        formal = place > 0 and word in _FORMAL
-        found |= YOU if formal else _LATIN.get(word.lower().replace("’", "'"), 0)
-    for cue, pattern in _PHRASES:
-        if not found & cue and pattern.search(sentence):
-            found |= cue
-    return found
+    if not _FORMAL.isdisjoint(words[1:]):
+        found = YOU
+        words = words[:1] + [word for word in words[1:] if word not in _FORMAL]
+    keys = map(str.lower, words) if "’" not in sentence else [word.lower().replace("’", "'") for word in words]
+    for key in keys:
+        found |= _LATIN.get(key, 0)
+    if phrases := found >> _PHRASE:
+        for place, (cue, _, pattern) in enumerate(_PHRASES):
+            if phrases >> place & 1 and not found & cue and pattern.search(sentence):
+                found |= cue
+    return found & _CUES

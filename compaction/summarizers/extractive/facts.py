@@ -19,22 +19,24 @@ from .sentences import CUT
 
 _LONGEST: Final = 200
 _QUOTES: Final = "\"'`“”‘’«»「」『』《》"
-_TOKEN: Final = re.compile(rf"[^\s{_QUOTES}()\[\]{{}}<>;|（）【】，；]+")
+_GAP: Final = rf"\s{_QUOTES}()\[\]{{}}<>;|（）【】，；"
+_EDGES: Final = ".,:!?*=&^…。！？：、·"
+# Skips words that are only letters, with a change from lower to upper case in none, before each token.
+_TOKEN: Final = re.compile(rf"(?:[A-Z]*+[a-zß-öø-ÿ가-힣一-鿿]*+[{re.escape(_EDGES)}]*+[{_GAP}]++)*+([^{_GAP}]*+)")
 _TELLING: Final = re.compile(r"\d|\w[_./@\\-]\w|[a-z][A-Z]|^(?:/|--|\$|~/|@)\w\w")
 _QUOTED: Final = re.compile(
-    r"\"([^\"\n]*)\"|(?<!\w)'([^'\n]*)'(?!\w)|`([^`\n]*)`|“([^“”\n]*)”|「([^「」\n]*)」|『([^『』\n]*)』|《([^《》\n]*)》|«([^«»\n]*)»"
+    r"\"([^\"\n]*)\"|'(?<!\w')([^'\n]*)'(?!\w)|`([^`\n]*)`|“([^“”\n]*)”|「([^「」\n]*)」|『([^『』\n]*)』|《([^《》\n]*)》|«([^«»\n]*)»"
 )
-_NAMES: Final = re.compile(r"\b[A-Z][a-z]+(?: [A-Z][a-z]+){1,4}\b")
+_NAMES: Final = re.compile(r"[A-Z](?<!\w[A-Z])[a-z]+(?: [A-Z][a-z]+){1,4}\b")
+_BLANK: Final = re.compile(r"\s")
 _GROUPED: Final = re.compile(r"[$€£¥₩+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?%?")
 _SCRIPTS: Final = "\u1100-\u11ff\u3000-\u30ff\u3130-\u318f\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef"
 _RUN: Final = re.compile(rf"[{_SCRIPTS}]+|[^{_SCRIPTS}]+")
 _JOINTS: Final = frozenset("_./\\@-")
 _LEADING: Final = ",:!?*=&^…。！？：、·"
-_EDGES: Final = ".,:!?*=&^…。！？：、·"
 _GUTTER: Final = re.compile(r"^[ \t]{0,8}\d{1,6}(?:\t|:(?!\d)|\|)", re.MULTILINE)
 _MODE: Final = re.compile(r"[-dlbcps][-rwxsStT]{9}[.+@]?")
 _NUMBER: Final = re.compile(r"[^\w\s]?[-+]?[$€£¥₩]?\d[\d.,:%/+-]*[%a-zA-Z]{0,2}")
-_REPEATED: Final = re.compile(r"([aA0])\1+")
 _CLASSES: Final = str.maketrans(
     {**dict.fromkeys(ascii_lowercase, "a"), **dict.fromkeys(ascii_uppercase, "A"), **dict.fromkeys(digits, "0")}
 )
@@ -65,7 +67,7 @@ def fact_kind(fact: str) -> FactKind:
     """
     if _NUMBER.fullmatch(fact):
         return FactKind.NUMBER
-    if _TELLING.search(fact) is None or any(mark.isspace() for mark in fact):
+    if _TELLING.search(fact) is None or _BLANK.search(fact):
         return FactKind.PHRASE
     return FactKind.PATH if "/" in fact or "\\" in fact else FactKind.NAME
 
@@ -135,7 +137,7 @@ _MOST_FACTS: Final = 8_000
 class _Seen:
     """The places where one fact was seen."""
 
-    __slots__ = ("first", "in_results", "last", "messages", "rarity", "reused", "said", "shape")
+    __slots__ = ("first", "in_results", "last", "lasting", "messages", "rarity", "reused", "said", "shape")
 
     def __init__(self, shape: str, message: int) -> None:
         self.shape = shape
@@ -146,11 +148,12 @@ class _Seen:
         self.said = 0
         self.in_results = 0
         self.reused = False
+        self.lasting: float | None = None  # what does not depend on other messages, in the score
 
     def copy(self) -> _Seen:
-        copy = _Seen.__new__(_Seen)
-        for name in _Seen.__slots__:
-            setattr(copy, name, getattr(self, name))
+        copy = _Seen(self.shape, self.first)
+        copy.last, copy.rarity, copy.messages = self.last, self.rarity, self.messages
+        copy.said, copy.in_results, copy.reused = self.said, self.in_results, self.reused
         return copy
 
 
@@ -176,36 +179,42 @@ class FactTable:
 
     def add(self, facts: Mapping[str, FactSource]) -> None:
         """Add the facts of a message, each with the sources that showed it."""
+        known, place = self._seen, self.messages
+        rarity = 1 / max(1, len(facts))
+        latest, bits = None, 0  # most facts of a message have the same sources
         for fact, sources in facts.items():
-            self._note(fact, sources.value, 1 / len(facts))
+            if sources is not latest:
+                latest, bits = sources, sources.value
+            seen = known.get(fact)
+            said = bits & _ASSISTANT != 0
+            if seen is None:
+                seen = known[fact] = _Seen(_shape(fact), place)
+                self._shapes.setdefault(seen.shape, [0, 0])[0] += 1
+            elif said and not seen.reused:
+                seen.reused = True
+                self._shapes[seen.shape][1] += 1
+            seen.rarity = max(seen.rarity, rarity)
+            seen.messages += 1
+            seen.last = place
+            seen.said += said
+            seen.in_results += bits & _RESULT != 0
+            seen.lasting = None
         self.messages += 1
-        if len(self._seen) > _MOST_FACTS:
-            best = heapq.nlargest(_MOST_FACTS // 2, self._seen, key=lambda fact: self.score(fact, tokens=1 + len(fact) / 4))
+        if len(known) > _MOST_FACTS:
+            best = heapq.nlargest(_MOST_FACTS // 2, known, key=lambda fact: self.score(fact, tokens=1 + len(fact) / 4))
             kept = set(best)
-            self._seen = {fact: seen for fact, seen in self._seen.items() if fact in kept}
-
-    def _note(self, fact: str, sources: int, rarity: float) -> None:
-        seen = self._seen.get(fact)
-        said = sources & _ASSISTANT != 0
-        if seen is None:
-            seen = self._seen[fact] = _Seen(_shape(fact), self.messages)
-            self._shapes.setdefault(seen.shape, [0, 0])[0] += 1
-        elif said and not seen.reused:
-            seen.reused = True
-            self._shapes[seen.shape][1] += 1
-        seen.rarity = max(seen.rarity, rarity)
-        seen.messages += 1
-        seen.last = self.messages
-        seen.said += said
-        seen.in_results += sources & _RESULT != 0
+            self._seen = {fact: seen for fact, seen in known.items() if fact in kept}
 
     def followed_by(self, messages: Iterable[Mapping[str, FactSource]]) -> FactTable:
-        """Return a table that also has the facts of later messages; this one stays as it was. O(facts)."""
+        """Return a table that also has the facts of later messages; this one stays as it was. O(facts) in C."""
+        later = list(messages)
         table = FactTable()
         table.messages = self.messages
-        table._seen = {fact: seen.copy() for fact, seen in self._seen.items()}
+        table._seen = self._seen.copy()
         table._shapes = {shape: counts.copy() for shape, counts in self._shapes.items()}
-        for facts in messages:
+        for fact in {fact for facts in later for fact in facts if fact in self._seen}:
+            table._seen[fact] = self._seen[fact].copy()
+        for facts in later:
             table.add(facts)
         return table
 
@@ -225,11 +234,15 @@ class FactTable:
         """
         seen = self._seen.get(fact) or _UNSEEN
         known, reused = self._shapes.get(seen.shape, (0, 0))
+        if seen.lasting is None:
+            seen.lasting = (
+                0.5 * math.log(seen.rarity + 0.001)
+                + 0.5 * min(seen.said, 3)
+                + 0.5 * math.log(1 + seen.messages)
+                - 0.2 * min(seen.in_results, 3)
+            )
         return (
-            0.5 * math.log(seen.rarity + 0.001)
-            + 0.5 * min(seen.said, 3)
-            + 0.5 * math.log(1 + seen.messages)
-            - 0.2 * min(seen.in_results, 3)
+            seen.lasting
             - 0.4 * math.log(max(1, self.messages - seen.last))
             - 0.1 * math.log(1 + seen.first)
             + 0.4 * math.log((reused + 0.3) / (known + 3))
@@ -245,4 +258,8 @@ def _shape(fact: str) -> str:
     """Return the shape of a fact: ``A-17`` and ``B-404`` have the same, and so have paths to files of one kind."""
     if "/" in fact:
         return "/" + fact.rpartition(".")[2][:8]
-    return _REPEATED.sub(r"\1", fact.translate(_CLASSES))[:24]
+    shape = fact.translate(_CLASSES)
+    for twice in ("aa", "AA", "00"):
+        while twice in shape:
+            shape = shape.replace(twice, twice[0])
+    return shape[:24]

@@ -13,7 +13,7 @@ from typing import Final
 import attrs
 
 from ...messages import Message, ToolResultPart
-from .actions import Action, error_in, outcome_of, rows_about
+from .actions import Action, RowSearch, error_in, outcome_of
 from .facts import FactSource, FactTable
 from .reading import Reading, read_message
 from .statements import Kind, Statement
@@ -22,7 +22,7 @@ _MOST: Final = 1_500
 _LEAST_SHARED: Final = 0.2  # one word that five statements have, or several more frequent ones
 _LEAST_COVERED: Final = 0.04  # of the words of the older statement, by the same weights
 _NEAR: Final = 12
-_ROWS: Final = 200
+_ASKED_CHARS: Final = 600
 
 
 @attrs.define
@@ -84,6 +84,7 @@ class ConversationMemory:
         self._recent: list[str] = []
         self._open: dict[str, Action] = {}
         self._latest: tuple[str, str] | None = None
+        self._asked = RowSearch("")
 
     def add(self, reading: Reading) -> None:
         """Add the reading of the next message; O(its size)."""
@@ -93,6 +94,7 @@ class ConversationMemory:
             self.summaries.append(reading.text)
         elif reading.source is FactSource.USER and reading.text.strip():
             self.requests[1:] = [reading.text]
+            self._asked = RowSearch(reading.text[:_ASKED_CHARS])
             self._latest = None
         elif reading.source is FactSource.ASSISTANT and reading.text.strip():
             self.last_words = reading.text
@@ -118,7 +120,7 @@ class ConversationMemory:
             outcome = error or outcome_of(result, action.changes)
             self.actions[action.call] = attrs.evolve(action, outcome=outcome, failed=error is not None)
             self._latest = (action.call, result.text) if error is None else None
-        for row in rows_about(self.requests[-1][:600], result.text) if self.requests else ():
+        for row in self._asked.rows(result.text):
             self.rows[row] = self.facts.messages
 
     def _fail(self, call: str, text: str) -> None:
@@ -168,7 +170,7 @@ class ConversationMemory:
         if not statement.values or statement.kind is Kind.SUPPOSED:
             return None
         shared: dict[str, float] = {}
-        for stem in statement.stems:
+        for stem in sorted(statement.stems):  # sums of floats depend on their order
             for text in self._with_stem.get(stem, ()):
                 shared[text] = shared.get(text, 0.0) + 1 / self._frequency[stem]
         common = ((weight, self.said[text]) for text, weight in shared.items() if weight >= _LEAST_SHARED)

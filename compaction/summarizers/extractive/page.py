@@ -110,9 +110,10 @@ class SummaryPage:
         for fact in facts:
             if min(upto, self.limit) - self.used < 2 or misses > 20:
                 return
-            if fact in self._lines or _stands(fact, body, words):
+            runs = _WORD.findall(fact)
+            if fact in self._lines or _stands(fact, runs, body, words):
                 continue
-            if not held and _stands(fact, self._visible, self._visible_words):
+            if not held and _stands(fact, runs, self._visible, self._visible_words):
                 continue
             misses = 0 if self.add(Section.CONTEXT, fact, upto=upto, label=fact_kind(fact).value) else misses + 1
 
@@ -157,10 +158,13 @@ class SummaryPage:
         return sections
 
 
-def _stands(fact: str, text: str, words: frozenset[str]) -> bool:
+def _stands(fact: str, runs: Sequence[str], text: str, words: frozenset[str]) -> bool:
     """Return whether a fact occurs in a text and is not part of a longer word there; O(fact) if a word of it is missing."""
-    if not words.issuperset(_WORD.findall(fact)):
-        return False
+    for run in runs:
+        if run not in words:
+            return False
+    if runs == [fact]:
+        return True
     at = text.find(fact)
     while at >= 0:
         before, after = text[at - 1 : at], text[at + len(fact) : at + len(fact) + 1]

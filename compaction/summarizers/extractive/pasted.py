@@ -34,5 +34,5 @@ PASTED: Final = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 SIGNED: Final = re.compile(r"\n[^\n.!?。！？:]{1,30}$")
-SIGN: Final = re.compile(r"[=|{}\[\]<>_;/\\]|\d+")
+SIGN: Final = re.compile(r"[=|{}\[\]<>_;/\\\d](?:(?<!\d)|(?!\d))")
 SIGNS: Final = re.compile(r"\s*[|{\[]")

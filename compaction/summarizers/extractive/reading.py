@@ -113,12 +113,25 @@ def _read(message: Message, redact: Callable[[str], str]) -> Reading:
     if mark is None and source is FactSource.USER:
         text = own_text(text)[0]
         statements = tuple(user_statements(text))
-        text = "\n".join(line for line in text.splitlines() if not is_data(line)) or text
+        text = _first_prose(text) or text
     elif mark is None and source is FactSource.ASSISTANT:
         statements = tuple(assistant_statements(text))
     fails = source is FactSource.ASSISTANT and bool(cues_of(text[:_FIRST_WORDS], words_of(text[:_FIRST_WORDS])) & FAILS)
     shown = text if mark else text[:_REQUEST_CHARS]
     return Reading(source, shown, statements, facts, tuple(calls), tuple(results), fails, unread, mark is not None)
+
+
+def _first_prose(text: str) -> str:
+    """Return the first lines that are not data."""
+    lines: list[str] = []
+    left = _REQUEST_CHARS
+    for line in text.splitlines():
+        if left < 0:
+            break
+        if not is_data(line):
+            lines.append(line)
+            left -= len(line)
+    return "\n".join(lines)
 
 
 def _source(message: Message, text: str) -> FactSource:

@@ -14,7 +14,11 @@ READ_CHARS: Final = 200_000
 
 _FENCE: Final = re.compile(r"^\s{0,3}(?:```|~~~)")
 _BULLET: Final = re.compile(r"\s*(?:[-*+•>#]+|\d{1,3}[.)])\s+")
-_END: Final = re.compile(r"(?<=[.!?…])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bvs\.)(?<!\bcf\.)[\"')\]*]*\s+|(?<=[。！？])")
+_END: Final = re.compile(r"[.!?…。！？](?:(?<=[。！？])|(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bvs\.)(?<!\bcf\.)[\"')\]*]*\s+)")
+_VALUE: Final = re.compile(r"(?<![A-Za-z0-9_.])(?:[A-Za-z_-]{0,40}\d[A-Za-z0-9_.,:/-]*|[0-9a-f]{7,}(?![A-Za-z0-9_]))")
+_HAS_VALUE: Final = re.compile(r"\d|[a-f]{7}")
+_DIGITS: Final = re.compile(r"\d+")
+_LETTERS: Final = re.compile(r"[A-Za-z]+")
 _OPEN_END: Final = re.compile(r"[^\s.!?:;。！？：；]\s*$")
 
 
@@ -34,9 +38,13 @@ def sentences(text: str) -> Iterator[str]:
     ['Use tabs.', 'Please never touch the cache!', '파일은 지우지 마세요']
     """
     for paragraph in _paragraphs(text):
-        for sentence in _END.split(paragraph):
-            if sentence := sentence.strip():
+        start = 0
+        for end in _END.finditer(paragraph):
+            if sentence := paragraph[start : end.start() + 1].strip():
                 yield sentence
+            start = end.end()
+        if sentence := paragraph[start:].strip():
+            yield sentence
 
 
 def prose(text: str) -> str:
@@ -82,3 +90,17 @@ def clipped(text: str, chars: int) -> str:
     room = max(0, chars - 4)
     blank = max(text.rfind(" ", room // 2, room + 1), text.rfind("\n", room // 2, room + 1))
     return f"{text[:room].rstrip()}{CUT}" if blank < 0 else f"{text[:blank].rstrip()} ..."
+
+
+def values_of(sentence: str) -> tuple[tuple[str, str], ...]:
+    """Return the values of a sentence, each with its shape."""
+    if _HAS_VALUE.search(sentence) is None:
+        return ()
+    found = [match.rstrip(".,:/-") for match in _VALUE.findall(sentence)]
+    return tuple([(_shape_of(value), value) for value in found])
+
+
+def _shape_of(value: str) -> str:
+    if value.isalnum() and not value.isalpha() and len(value) >= (7 if value.isdigit() else 6):
+        return "x"
+    return _LETTERS.sub("a", _DIGITS.sub("0", value.replace(",", "")))

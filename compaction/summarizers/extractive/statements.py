@@ -19,6 +19,7 @@ from .cues import (
     CHANGE,
     DECIDES,
     IF,
+    LASTING,
     MINE,
     MUST,
     NOT,
@@ -36,7 +37,7 @@ from .cues import (
     words_of,
 )
 from .pasted import DOCUMENT, HANDED, PASTED, SIGN, SIGNED, SIGNS
-from .sentences import clipped, sentences
+from .sentences import clipped, sentences, values_of
 
 _LONGEST: Final = 400
 _HEAD: Final = 240
@@ -81,9 +82,6 @@ class Statement:
     changes: bool = False
 
 
-_VALUE: Final = re.compile(r"(?<![A-Za-z0-9_.])(?:[A-Za-z_-]{0,40}\d[A-Za-z0-9_.,:/-]*|[0-9a-f]{7,}(?![A-Za-z0-9_]))")
-_DIGITS: Final = re.compile(r"\d+")
-_LETTERS: Final = re.compile(r"[A-Za-z]+")
 _HANGUL: Final = re.compile(r"[가-힣]{2,}")
 _HAN: Final = re.compile(r"[\u4e00-\u9fff]{2,}")
 
@@ -133,9 +131,8 @@ _TOLD: Final = re.compile(
     r"\b(?:want|like|expect|need) you\b)|"
     r"\b(?:Sie|[dD]u)\b.{0,200}\b(?:nicht|nie|niemals|nur|kein\w*|erst)\b|\b(?:nicht|nie|niemals|nur|kein\w*|erst)\b.{0,200}\b(?:Sie|du)\b"
 )
-_LASTING: Final = re.compile(r"\b(?:prefer|make sure|be sure|ensure|stick to|achte|stelle? sicher)\b", re.IGNORECASE)
 _PERFECT: Final = re.compile(r"\bmust have \w+|\b(?:muss|müssen)\b.*\b(?:haben|sein)\b", re.IGNORECASE)
-_QUESTION: Final = re.compile(r"[?？]\s*$|(?:나요|(?<!니)까요|습니까)[.?\s]*$")
+_KOREAN_QUESTION: Final = re.compile(r"(?:나요|(?<!니)까요|습니까)[.?\s]*$")
 
 
 def own_text(text: str) -> tuple[str, str]:
@@ -184,7 +181,8 @@ def user_statements(text: str) -> Iterator[Statement]:
         announced = announced or ((":" in sentence or "：" in sentence) and DOCUMENT.search(sentence) is not None)
         if announced and found.kind is Kind.RULE:
             found = attrs.evolve(found, kind=Kind.DUTY)
-        refers = found.kind in _REFERRING and before is not None and before.kind in _REFERRED and _refers_back(sentence)
+        refers = found.kind in _REFERRING and before is not None and before.kind in _REFERRED
+        refers = refers and (_is_eastern(sentence) or _PRONOUN.search(sentence) is not None)  # Korean may leave out the pronoun
         if refers and before is not None and len(before.text) < _LONGEST // 2:
             found = Statement(
                 f"{before.text} {found.text}",
@@ -207,16 +205,18 @@ def is_data(line: str) -> bool:
     >>> is_data("-rw-r--r-- 1 app app 31213 assets/mail.json"), is_data("The port is 8080.")
     (True, False)
     """
-    if _EASTERN.search(line):
+    if _is_eastern(line):
         return SIGNS.match(line) is not None
-    prose = sum(word.lower() in _CLOSED for word in words_of(line[:_LONGEST]))
     signs = len(SIGN.findall(line[:_LONGEST]))
-    return signs >= 2 and (prose == 0 or signs > 4 * prose)
+    if signs < 2:
+        return False
+    prose = sum(word.lower() in _CLOSED for word in words_of(line[:_LONGEST]))
+    return prose == 0 or signs > 4 * prose
 
 
-def _refers_back(sentence: str) -> bool:
-    """Whether a sentence may be about the thing of the one before it; Korean and Chinese may leave out the pronoun."""
-    return bool(_EASTERN.search(sentence) or _PRONOUN.search(sentence))
+def _is_eastern(text: str) -> bool:
+    """Whether a text has Korean or Chinese characters."""
+    return not text.isascii() and _EASTERN.search(text) is not None
 
 
 _PRONOUN: Final = re.compile(
@@ -258,14 +258,17 @@ _WILL: Final = re.compile(
 
 
 def _statement(sentence: str) -> Statement:
-    said = _QUOTED.sub(" ", sentence[:_LONGEST])
-    words = words_of(said)
+    read = sentence[:_LONGEST]
+    words = all_words = words_of(read)
+    said = _QUOTED.sub(" ", read)
+    if said != read:
+        words = words_of(said)
     cues = cues_of(said, words)
-    values = _values(sentence[:_LONGEST])
+    values = values_of(read)
     kind = _kind(said, words, cues, bool(values))
     if kind is Kind.RULE and _is_announced(said):
         kind = Kind.DUTY
-    stems = _stems(sentence[:_LONGEST], words_of(sentence[:_LONGEST]))
+    stems = _stems(read, all_words)
     return Statement(clipped(sentence, _LONGEST), kind, stems, values, bool(cues & CHANGE))
 
 
@@ -281,7 +284,8 @@ _QUOTED: Final = re.compile(r"[“„\"«「『]\w[^“”„\"«»「」『』\
 
 
 def _kind(sentence: str, words: list[str], cues: int, has_value: bool) -> Kind:
-    asks = _QUESTION.search(sentence) is not None
+    asks = sentence.rstrip().endswith(("?", "？"))
+    asks = asks or (not sentence.isascii() and _KOREAN_QUESTION.search(sentence) is not None)
     if asks and cues & OPEN and cues & YOU:
         return Kind.TASK
     if cues & IF and (asks or not (cues & (YOU | WANT) or _is_command(sentence, cues))):
@@ -311,18 +315,17 @@ def _is_remark(sentence: str, words: list[str], cues: int) -> bool:
     """Whether a sentence only acknowledges."""
     if cues & (MUST | NOT | WANT | OPEN | DECIDES):
         return False
-    size = len(sentence) if _EASTERN.search(sentence) else 5 * len([word for word in words if word.lower() not in _CLOSED])
+    size = len(sentence) if _is_eastern(sentence) else 5 * len([word for word in words if word.lower() not in _CLOSED])
     return size <= (16 if cues & THANKS else 5)
 
 
 def _rule(sentence: str, words: list[str], cues: int) -> Kind | None:
     """Return whether a sentence is a rule for the assistant or a duty, which may be somebody else's; ``None`` if neither."""
-    if _UNWANTED.search(sentence):
+    if cues & SELF and _UNWANTED.search(sentence):
         return Kind.DUTY
-    lasting = cues & (MUST | NOT | SCOPE) or _LASTING.search(sentence)
-    if not lasting or cues & SAYS:
+    if not cues & (MUST | NOT | SCOPE | LASTING) or cues & SAYS:
         return None
-    if _EASTERN.search(sentence):
+    if _is_eastern(sentence):
         return _eastern_rule(sentence, cues)
     command = _is_command(sentence, cues)
     if cues & OTHERS and not command:
@@ -376,6 +379,9 @@ def _is_command(sentence: str, cues: int = 0) -> bool:
 
 def _stems(sentence: str, words: list[str]) -> frozenset[str]:
     """Return the beginnings of the words that may name a thing."""
+    if sentence.isascii():
+        found = {word.replace("y", "i")[:5] for word in {*map(str.lower, words)} - _CLOSED if len(word) > 2}
+        return frozenset(found - _UNITS)
     found = {stem for word in words if len(word) > 1 and (lower := word.lower()) not in _CLOSED for stem in _of_word(lower)}
     for run in _HAN.findall(sentence):
         found.update(run[at : at + 2] for at in range(len(run) - 1))
@@ -386,15 +392,3 @@ def _of_word(word: str) -> tuple[str, ...]:
     if word.isascii() or not _EASTERN.search(word):
         return (word.replace("y", "i")[:5],) if len(word) > 2 else ()
     return (word[:2],) if _HANGUL.match(word) else ()
-
-
-def _values(sentence: str) -> tuple[tuple[str, str], ...]:
-    """Return the values of a sentence, each with its shape."""
-    found = [match.rstrip(".,:/-") for match in _VALUE.findall(sentence)]
-    return tuple([(_shape_of(value), value) for value in found])
-
-
-def _shape_of(value: str) -> str:
-    if len(value) >= 6 and value.isalnum() and not value.isdigit() and not value.isalpha():
-        return "x"
-    return _LETTERS.sub("a", _DIGITS.sub("0", value.replace(",", "")))

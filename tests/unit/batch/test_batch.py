@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,8 @@ from compaction.strategies import Summarization
 from compaction.triggers import tokens_exceed
 from tests.support.chats import tool_turns, turns, user
 from tests.support.corpora import BAD, BUDGET, CHATS, KINDS, STRATEGY, errors_of, expected, lines, read_rows, run, store
+
+ROOT = Path(__file__).resolve().parents[3]
 
 # -------------------------------------------------------------------- what is read and written
 
@@ -145,6 +150,22 @@ def test_processes_write_the_same(tmp_path: Path) -> None:
     for name in ("in.jsonl.gz", "plain.jsonl"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
     assert (one.tally.tokens_after, two.workers) == (two.tally.tokens_after, 2)
+
+
+@pytest.mark.parametrize("threads", [0, 1])
+def test_programs_with_and_without_threads_have_workers(threads: int, tmp_path: Path) -> None:
+    """A program with one thread forks its workers, and one with several starts new processes; both write the same bytes."""
+    source = store(tmp_path / "in.jsonl", "jsonl")
+    run(source, tmp_path / "one.jsonl")
+    program = (
+        "import sys, threading\nfrom pathlib import Path\nfrom tests.support.corpora import run\n"
+        "if __name__ == '__main__':\n    end = threading.Event()\n"
+        f"    [threading.Thread(target=end.wait).start() for _ in range({threads})]\n"
+        "    run(Path(sys.argv[1]), Path(sys.argv[2]), workers=2)\n    end.set()\n"
+    )
+    command = [sys.executable, "-W", "error", "-c", program, str(source), str(tmp_path / "two.jsonl")]
+    subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True, timeout=60)
+    assert (tmp_path / "two.jsonl").read_bytes() == (tmp_path / "one.jsonl").read_bytes()
 
 
 # -------------------------------------------------------------------- bad conversations

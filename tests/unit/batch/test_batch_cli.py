@@ -74,7 +74,7 @@ def test_bad_conversations_are_exit_code_1(tmp_path: Path) -> None:
     ("options", "says"),
     [
         (("--budget", "300", "--engine", "spark"), "unknown engine"),
-        (("--budget", "300", "--window", "300"), "one of --window and --budget"),
+        (("--budget", "300", "--window", "300"), "not both"),
         (("--budget", "300", "--model", "nobody"), "no table has prices"),
         (("--budget", "300", "--to", "csv"), "one of jsonl"),
         (("--budget", "300", "--max-errors", "-1"), "--max-errors"),

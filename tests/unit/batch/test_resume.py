@@ -18,6 +18,7 @@ import pytest
 from compaction.batch import BatchProgress
 from compaction.errors import StateError, UnwritableFile
 from tests.support.corpora import BAD, CHATS, KINDS, errors_of, expected, lines, read_rows, run, store
+from tests.support.limits import WAIT_SECONDS
 
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = """
@@ -251,7 +252,7 @@ def test_a_disk_that_is_full(workers: int, limit: int, tmp_path: Path) -> None:
         "    except UnwritableFile as error:\n        sys.exit(str(error))\n"
     )
     with started(source, tmp_path / "out.jsonl", program=program) as process:
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=WAIT_SECONDS)
     assert process.returncode == 1
     assert "cannot be written (File too large); free some space" in said.decode()
     assert str(source) not in said.decode()
@@ -291,12 +292,12 @@ def test_ctrl_c_finishes_what_is_under_way(large: Path, tmp_path: Path) -> None:
     with started(*arguments, program=short) as process:
         waited_for(tmp_path / "out.manifest.jsonl", 2, process)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=WAIT_SECONDS)
     assert process.returncode == 130, said
     assert "run the same again" in said.decode()
     done = slices_done(tmp_path / "out.manifest.jsonl")
     with started(*arguments, "--json", program=short) as process:
-        shown, said = process.communicate(timeout=120)
+        shown, said = process.communicate(timeout=WAIT_SECONDS)
     report = json.loads(shown)
     assert (process.returncode, report["outcome"], report["resumed"]) == (1, "finished", True), said
     assert slices_done(tmp_path / "out.manifest.jsonl") > done >= 2

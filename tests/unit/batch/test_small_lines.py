@@ -40,6 +40,10 @@ MESSAGES = st.lists(
     ),
     max_size=6,
 )
+PARTS = st.lists(st.fixed_dictionaries({"type": st.just("text"), "text": TEXTS}), min_size=1, max_size=3)
+IN_PARTS = st.builds(
+    lambda message, parts: {**message, "content": parts}, MESSAGES.filter(bool).map(lambda each: each[0]), PARTS
+)
 COUNTERS = [counter(name) for name in ("chars/4", "bytes/4", "o200k_base")]
 
 
@@ -77,6 +81,19 @@ def test_it_is_what_a_reading_would_give(messages: list[dict[str, Any]], limit: 
         result = compact_sync(row.read(), strategy, counter="chars/4")
         assert (result.outcome, result.before.messages) == ("unchanged", counts.messages_before)
         assert counts.uncounted or result.before.tokens == counts.tokens_before == counts.tokens_after
+
+
+@pytest.mark.parametrize("counter", COUNTERS, ids=lambda counter: counter.name)
+@given(messages=st.lists(IN_PARTS, min_size=1, max_size=4))
+def test_a_content_may_be_a_list_of_texts(counter: Any, messages: list[dict[str, Any]]) -> None:
+    """The length of the line bounds its tokens, too; the line is left unchanged without counting."""
+    row = JsonLine(json.dumps(messages, ensure_ascii=False, separators=(",", ":")).encode(errors="replace"))
+    most = len(row.text) // least_bytes_per_token(counter)
+    strategy, counts = Truncation(trigger=tokens_exceed(most), keep=last(messages=1)), BatchCounts()
+    result = compact_sync(row.read(), strategy, counter=counter)
+    assert (result.outcome, result.before.tokens <= most) == ("unchanged", True)
+    assert Job.of(strategy, counter=counter).leaves_unchanged(row, row.read(), counts)
+    assert (counts.uncounted, counts.messages_before) == (1, len(messages))
 
 
 class Words:

@@ -29,6 +29,7 @@ from compaction.files import read_conversations
 from compaction.formats.validity import validate
 from compaction.run import compact_sync
 from tests.support.chats import call, result, tool_turns, turns, user
+from tests.support.limits import WAIT_SECONDS
 
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = "import sys; from compaction.cli import main; sys.argv[0] = 'compaction'; main()"
@@ -56,7 +57,7 @@ def started(*arguments: str | Path, program: str = PROGRAM, **options: Any) -> I
 def ended(*arguments: str | Path, **options: Any) -> tuple[int, str, str]:
     """Run a command in a new process; return its exit code, standard output and standard error."""
     with started(*arguments, **options) as process:
-        output, complaints = process.communicate(timeout=60)
+        output, complaints = process.communicate(timeout=WAIT_SECONDS)
         return process.returncode, (output or b"").decode(), complaints.decode()
 
 
@@ -161,14 +162,35 @@ def test_compact_in_place(chat: Path) -> None:
 
 
 def test_report_says_what_each_step_did_and_why(chat: Path, tmp_path: Path) -> None:
-    """The report of one conversation has its sizes, each step's reason and edits, and the result."""
-    done = run("compact", chat, "-o", tmp_path / "out.json", "--window", "600", "--counter", "chars/4")
+    """With -v, the report of one conversation has its sizes, each step's reason and edits."""
+    done = run("compact", chat, "-o", tmp_path / "out.json", "--window", "600", "--counter", "chars/4", "-v")
     expected = compact_sync(CHAT, presets.context_window(600), counter="chars/4")
     words = " ".join(done.stdout.split())
     assert f"tokens {expected.before.tokens:,} {expected.after.tokens:,}" in words
     assert f"ToolResult tokens {expected.before.tokens:,} > 300" in words
     assert "replaced: an old tool call" in words
-    assert "compacted; valid budget 600 tokens, counted by chars/4, an estimate" in words
+
+
+def test_the_verdict_has_three_lines(chat: Path, tmp_path: Path) -> None:
+    """Without -v, the report has the size before, the size after, and the result with the output's place."""
+    done = run("compact", chat, "-o", tmp_path / "out.json", "--window", "600", "--counter", "chars/4")
+    expected = compact_sync(CHAT, presets.context_window(600), counter="chars/4")
+    before, after = expected.before, expected.after
+    left = f"{100 * after.tokens / before.tokens:.1f} %"
+    assert "".join(done.stdout.split()) == "".join(
+        f"before: {before.tokens:,} tokens in {before.messages} messages, counted by chars/4, an estimate"
+        f"after: {after.tokens:,} tokens in {after.messages} messages ({left}); the budget is 600"
+        f"result: compacted; valid; written to {tmp_path / 'out.json'}".split()
+    )
+
+
+def test_the_verdict_on_several_conversations(chats: Path, tmp_path: Path) -> None:
+    """The verdict on several conversations has their sums, and names -v if one does not fit."""
+    done = run("compact", chats, "-o", tmp_path / "out.jsonl", "--budget", "1", "--counter", "chars/4")
+    words = " ".join(done.stdout.split())
+    assert (done.exit_code, "of 3 conversations" in words, "; the budget is 1 for each" in words) == (1, True, True)
+    assert "3 of 3 compacted; 3 over budget; valid" in words
+    assert "-v shows a line for each conversation" in words
 
 
 def test_report_as_json(chats: Path, tmp_path: Path) -> None:
@@ -193,9 +215,10 @@ def test_report_as_json(chats: Path, tmp_path: Path) -> None:
 
 
 def test_several_conversations_get_a_line_each(chats: Path, tmp_path: Path) -> None:
-    """The report of several conversations has a line for each and one for all."""
-    done = run("compact", chats, "-o", tmp_path / "out.jsonl", "--budget", "300", "--counter", "chars/4")
-    lines = [line.split() for line in done.stdout.splitlines()]
+    """With -v, the report of several conversations has a line for each and one for all."""
+    done = run("compact", chats, "-o", tmp_path / "out.jsonl", "--budget", "300", "--counter", "chars/4", "-v")
+    shown = done.stdout.splitlines()
+    lines = [line.split() for line in shown[next(at for at, line in enumerate(shown) if line.startswith("conversation")) :]]
     assert [line[:3] for line in lines[2:5]] == [["line", "1", "chat-1"], ["line", "2", "chat-3"], ["line", "3", "chat-6"]]
     assert lines[5][:2] == ["all", "3"]
 
@@ -375,7 +398,7 @@ def test_depth_within_what_python_reads_is_kept(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (["compact", "CHAT"], "one of --window and --budget"),
-        (["compact", "CHAT", "--window", "1k", "--budget", "1k"], "one of --window and --budget"),
+        (["compact", "CHAT", "--window", "1k", "--budget", "1k"], "not both"),
         (["compact", "CHAT", "--budget", "1k", "--reserve-output", "1"], "--reserve-output"),
         (["compact", "CHAT", "--window", "many"], "32k"),
         (["compact", "CHAT", "--window", "0.5"], "32k"),
@@ -454,9 +477,27 @@ def test_help_loads_nothing_heavy() -> None:
     """The help and the version load no tokenizer and no client."""
     loaded = "sorted({'openai', 'tiktoken', 'toktok', 'numpy'} & set(sys.modules))"
     program = f"import atexit, sys; atexit.register(lambda: print({loaded})); {PROGRAM}"
-    for option in ("--help", "--version"):
+    for option in ("--help", "-h", "--version", "-V"):
         code, output, complaints = ended(option, program=program)
         assert (code, complaints, output.splitlines()[-1]) == (0, "", "[]")
+
+
+def test_help_is_as_wide_as_the_terminal() -> None:
+    """The help has whole sentences and no line wider than the terminal."""
+    widths = {}
+    for columns in (80, 120):
+        shown = [ended(*words, env={"COLUMNS": str(columns)})[1] for words in (("--help",), ("compact", "-h"))]
+        assert "..." not in "".join(shown).replace("[ARGS]...", "")
+        widths[columns] = max(map(len, "".join(shown).splitlines()))
+    assert 60 < widths[80] <= 80 < widths[120] <= 120
+
+
+def test_completion_of_commands_and_options() -> None:
+    """The shell's completion knows the commands and their options."""
+    for words, expected in {"compaction co": ["compact", "config"], "compaction compact --w": ["--window"]}.items():
+        variables = {"_COMPACTION_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+        code, output, complaints = ended(env=variables)
+        assert (code, output.split(), complaints) == (0, expected, "")
 
 
 def test_help_without_arguments() -> None:

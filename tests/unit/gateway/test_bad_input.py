@@ -18,6 +18,7 @@ import httpx
 import pytest
 
 from tests.support.gateways import Got, Handler, ScriptedUpstream, answer, chat_reply, events, in_process, serving, tool_chat
+from tests.support.limits import WAIT_SECONDS
 from tests.support.validators import is_valid
 
 CHAT = "/v1/chat/completions"
@@ -134,7 +135,7 @@ async def test_a_body_of_50_megabytes() -> None:
 def connection(url: str, request: bytes) -> socket.socket:
     """Return a connection to a gateway over which the request was sent."""
     place = urlsplit(url)
-    found = socket.create_connection((str(place.hostname), int(place.port or 0)), timeout=20)
+    found = socket.create_connection((str(place.hostname), int(place.port or 0)), timeout=WAIT_SECONDS)
     found.sendall(request)
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,28 @@ async def test_two_sessions_with_the_same_words_are_two_conversations() -> None:
                 await client.post(CHAT, content=body_of(tool_chat(3)), headers={"session_id": name})
             health = (await client.get("/healthz")).json()
     assert health["conversations"] == 2
+
+
+async def test_an_agent_that_moves_a_reminder_has_one_conversation() -> None:
+    """An agent that ends each request with a reminder and keeps none of them, like aider, is cut as rarely as others."""
+    messages: list[Any] = [{"role": "system", "content": "You write code."}]
+    with ScriptedUpstream(chat_reply()) as upstream:
+        async with in_process(upstream) as client:
+            for number in range(40):
+                messages += [
+                    {"role": "user", "content": f"Part {number}: " + "why? " * 60},
+                    {"role": "assistant", "content": "Ok."},
+                    {"role": "user", "content": "Go on."},
+                ]
+                reminded = [*messages[:-1], {"role": "user", "content": "Go on.\n\n" + "Write whole files. " * 30}]
+                await client.post(CHAT, content=body_of(reminded))
+                messages.append({"role": "assistant", "content": f"Show me part {number + 1}."})
+            health = (await client.get("/healthz")).json()
+    sent = [got.json["messages"][:-1] for got in upstream.got]
+    breaks = sum(one != other[: len(one)] for one, other in pairwise(sent))
+    assert health["conversations"] == 1
+    assert 1 < breaks < 10
+    assert all(is_valid("openai-chat", got.json["messages"]) for got in upstream.got)
 
 
 async def test_nobody_waits_for_a_model_that_summarizes() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import threading
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,19 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.gateways import Answer, Got, Handler, ScriptedUpstream, answer, chat_reply, events, in_process, tool_chat
+from compaction import config
+from tests.support.gateways import (
+    Answer,
+    Got,
+    Handler,
+    ScriptedUpstream,
+    answer,
+    chat_reply,
+    events,
+    in_process,
+    serving,
+    tool_chat,
+)
 from tests.support.validators import is_valid
 
 CHAT = "/v1/chat/completions"
@@ -215,6 +228,34 @@ async def test_count_tokens_is_asked_for_what_would_be_sent(tmp_path: Path) -> N
     assert sent[0] == sent[1] == sent[2] == sent[3]
 
 
+async def test_count_tokens_calls_no_model(tmp_path: Path) -> None:
+    """With a strategy that may call a model, the count is of a cut request with a summary of the largest size."""
+    (tmp_path / "pipeline.toml").write_text(
+        """
+        [[steps]]
+        use = "Summarization"
+        summarizer = { use = "OpenAISummarizer", model = "m", base_url = "http://127.0.0.1:9/v1", api_key_env = "NO_API_KEY" }
+        trigger = "tokens_exceed(1_500)"
+        keep = "last(messages=3)"
+        """
+    )
+    strategy = config.load(tmp_path / "pipeline.toml")
+    messages = [
+        {"role": "user" if place % 2 == 0 else "assistant", "content": [{"type": "text", "text": f"part {place} " * 60}]}
+        for place in range(31)
+    ]
+    body = json.dumps({"model": "m", "messages": messages}).encode()
+    with ScriptedUpstream(answer(200, {"input_tokens": 7})) as upstream:
+        async with in_process(upstream, strategy=lambda window: strategy, awaits=True, store=tmp_path / "s.db") as client:
+            assert (await client.post("/v1/messages/count_tokens", content=body)).json() == {"input_tokens": 7}
+            health = (await client.get("/healthz")).json()
+    sent = upstream.got[0].json["messages"]
+    assert sent[-3:] == messages[-3:]
+    assert "word word" in str(sent[0])
+    assert len(sent) < 6
+    assert (health["conversations"], health["failures"]) == (0, {})
+
+
 async def test_a_shadow_changes_nothing() -> None:
     """In shadow mode every request is sent unchanged, and the metrics count the cuts that would have been made."""
     body = body_of(tool_chat(20))
@@ -240,6 +281,31 @@ async def test_a_stream_is_passed_on_and_its_usage_read() -> None:
                 assert reply.headers["content-type"] == "text/event-stream"
             metrics = (await client.get("/metrics")).text
     assert "compaction_gateway_prompt_tokens_total 500" in metrics
+
+
+def test_no_chunk_waits_for_the_next() -> None:
+    """Each chunk of a stream reaches the client before the upstream sends the next one."""
+    received = [threading.Event() for _ in range(4)]
+    late: list[bool] = []
+
+    def one_by_one(handler: Handler, got: Got) -> None:
+        handler.begin(200, [("content-type", "text/event-stream"), ("transfer-encoding", "chunked")])
+        for number, event in enumerate(received):
+            handler.chunk(b"data: %d" % number)
+            late.append(not event.wait(20))
+        handler.wfile.write(b"0\r\n\r\n")
+
+    chunks: list[bytes] = []
+    with (
+        ScriptedUpstream(one_by_one) as upstream,
+        serving(upstream) as url,
+        httpx.stream("POST", f"{url}{CHAT}", content=body_of(tool_chat(2), stream=True), timeout=60) as reply,
+    ):
+        for chunk in reply.iter_raw():
+            received[len(chunks)].set()
+            chunks.append(chunk)
+    assert chunks == [b"data: 0", b"data: 1", b"data: 2", b"data: 3"]
+    assert late == [False] * 4
 
 
 async def test_compressed_answers_keep_their_bytes_and_are_read() -> None:

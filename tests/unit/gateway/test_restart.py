@@ -19,6 +19,7 @@ import httpx
 import pytest
 
 from tests.support.gateways import Got, Handler, ScriptedUpstream, chat_reply, events, tool_chat
+from tests.support.limits import WAIT_SECONDS
 from tests.support.validators import is_valid
 
 pytestmark = pytest.mark.slow
@@ -113,7 +114,7 @@ def test_it_outlives_clients_that_go_away(tmp_path: Path) -> None:
     with ScriptedUpstream(events(*[b"data: {}\n\n" * 5_000] * 20)) as upstream, gateway(upstream, tmp_path) as serving:
         place = urlsplit(serving.url)
         for _ in range(5):
-            with socket.create_connection((str(place.hostname), int(place.port or 0)), timeout=20) as client:
+            with socket.create_connection((str(place.hostname), int(place.port or 0)), timeout=WAIT_SECONDS) as client:
                 client.sendall(head + body)
                 assert client.recv(100).startswith(b"HTTP/1.1 200")
         assert httpx.post(f"{serving.url}/v1/chat/completions", content=body).status_code == 200

@@ -151,7 +151,7 @@ class TestNeighbours:
                 (projection.include if projection.excluded(id) else projection.exclude)(id)
             elif move == "insert":
                 inserted(projection, data.draw(st.integers(0, len(projection.source) - 1)))
-            elif projection.inserted and not projection.inserted[-projection.made].excluded:
+            elif projection.inserted and view.is_shown(-projection.made):
                 projection.withdraw(-projection.made)
             shown = list(projection.visibility.nodes())
             for before, node, after in zip([None, *shown], shown, [*shown[1:], None], strict=False):

@@ -40,27 +40,74 @@ def test_the_table_names_every_strategy(sessions: Path, capsys: pytest.CaptureFi
     run(sessions, "--window", "200", "--strategy", "context_window")
     out = capsys.readouterr().out
     lines = out.splitlines()
-    assert [line.split()[0] for line in lines[2:6]] == ["none", "truncate", "hysteresis", "context_window"]
+    assert [line.split()[0] for line in lines[3:7]] == ["none", "truncate", "hysteresis", "context_window"]
     assert "1 session over 200 tokens, 22 calls" in lines
     assert "1 session within the window, not in the averages" in lines
 
 
+@pytest.mark.parametrize("columns", ["100", "300"])
+def test_the_summary_fits_in_100_columns(
+    columns: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With intervals, a long name and every note, no line is longer than 100 columns, and no figure is cut."""
+    (tmp_path / f"{'long_' * 12}.py").write_text(
+        "from compaction.strategies import SlidingWindow\nstrategy = SlidingWindow()\n"
+    )
+    path = tmp_path / "sessions.jsonl"
+    path.write_text("".join(json.dumps(turns(20 + at, words=2_000)) + "\n" for at in range(3)))
+    monkeypatch.setenv("COLUMNS", columns)
+    run(path, "--window", "20k", "--strategy", tmp_path / f"{'long_' * 12}.py", "--recommend")
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 100
+    assert [line for line in lines[:8] if "(" in line] != []
+    assert [line for line in lines[:8] if "…" in line[30:]] == []
+
+
+def test_a_narrow_terminal_has_no_intervals(
+    sessions: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At 80 columns the intervals are left out, and the figures are whole."""
+    monkeypatch.setenv("COLUMNS", "80")
+    run(sessions, "--window", "200")
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line for line in lines[:8] if "(" in line or "…" in line] == []
+
+
+def test_every_column_has_a_unit(sessions: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The head has the unit of each column below its name, and the lines below the table explain each name."""
+    run(sessions, "--window", "200")
+    names, units, *rest = capsys.readouterr().out.splitlines()
+    assert units.split() == ["strategy", "of", "all", "%", "%", "calls", "calls", "calls", "tokens", "s"]
+    assert [name for name in names.split() if f"{name}: " not in "\n".join(rest)] == []
+
+
 def test_recommendation(sessions: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With --recommend, the recommended strategies come last, with reasons."""
-    run(sessions, "--window", "200", "--strategy", "context_window", "--recommend")
+    """With --recommend, the recommendation follows the table: one sentence, the money a month, a command, the reasons."""
+    run(sessions, "--window", "200", "--strategy", "context_window", "--recommend", "--min-recall", 0, "--calls-per-month", 500)
     out = capsys.readouterr().out
-    assert re.search(r"^recommended: hysteresis$", out, re.MULTILINE)
-    assert "- none is excluded: " in out
+    assert "No recommendation: only 1 session exceeds the window, and at least 6 are needed" in out
+    assert re.search(
+        r"^context_window at 500 calls a month: \$\d+\.\d\d for input, \$\d+\.\d\d (less|more) than", out, re.MULTILINE
+    )
+    assert "to try context_window: compaction serve --preset context_window --window 200" in out
+    assert "- none, truncate and hysteresis are baselines" in out
     run(sessions, "--window", "100k", "--recommend")
-    assert "not compacting is cheapest" in capsys.readouterr().out
+    assert "Do not compact. None of the 2 conversations exceeds the window" in capsys.readouterr().out
+
+
+def test_without_prices_there_is_no_money(sessions: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A model without prices has relative costs, and no dollars."""
+    run(sessions, "--window", "200", "--recommend", "--min-recall", 0, "--model", "gpt-0", code=1)
+    assert "$" not in capsys.readouterr().out
 
 
 def test_json(sessions: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With --json, standard output is one JSON object and nothing else."""
-    run(sessions, "--window", "200", "--strategy", "context_window", "--json", "--recommend")
+    run(sessions, "--window", "200", "--strategy", "context_window", "--json", "--recommend", "--min-recall", 0)
     data: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert (data["window"], data["short"]) == (200, ["b"])
-    assert data["recommendation"]["names"] == ["hysteresis"]
+    assert (data["recommendation"]["names"], data["recommendation"]["lead"]) == ([], "context_window")
 
 
 def test_what_is_wrong_is_named_and_the_rest_is_replayed(
@@ -85,6 +132,8 @@ def test_nothing_to_replay_is_an_error(tmp_path: Path, capsys: pytest.CaptureFix
     [
         (["--strategy", "quantum"], "is unknown; use one of none, truncate"),
         (["--window", "-3"], "not a number of tokens"),
+        (["--min-recall", "2"], "min-recall"),
+        (["--calls-per-month", "0"], "calls-per-month"),
         (["--prices", "none.toml"], "cannot read a table of models"),
     ],
 )
@@ -110,7 +159,7 @@ def test_a_strategy_from_a_file(sessions: Path, tmp_path: Path, capsys: pytest.C
     (tmp_path / "mine.py").write_text(f"{head}strategy = SlidingWindow()\n")
     (tmp_path / "made.py").write_text(f"{head}def strategy(window): return SlidingWindow()\n")
     run(sessions, "--window", "200", "--strategy", tmp_path / "mine.py", "--strategy", tmp_path / "made.py")
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[5:7]] == ["mine", "made"]
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[6:8]] == ["mine", "made"]
 
 
 @pytest.mark.parametrize("text", ["strategy = 3", "other = 1", "raise ValueError", "("])

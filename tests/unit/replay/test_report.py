@@ -49,7 +49,7 @@ def test_it_loads_nothing() -> None:
     """The page has no address to fetch, and a policy that forbids fetching."""
     html = report(chat())
     assert "default-src 'none'" in html
-    assert re.findall(r"(?:src|href)=\"(?!data:,)", html) == []
+    assert re.findall(r"(?:src|href)=\"(?!data:,|#)", html) == []
     assert set(re.findall(r"https?://[^\"' ]+", html)) <= {"http://www.w3.org/2000/svg"}
 
 
@@ -75,6 +75,17 @@ def test_sessions_within_the_window_are_in_it_too() -> None:
     html = report(turns(2), window=100_000)
     assert json.loads(re.findall(r'id="overview">([^<]*)</script>', html)[0])["summaries"] == []
     assert len(conversations(html)) == 1
+
+
+def test_the_recommendation_is_in_it() -> None:
+    """The data has the recommendation for the minimum given, the calls a month, and each strategy's cost of a call."""
+    result = replay([chat()], ["context_window"], window=200, counter="chars/4")
+    html = report_html(result, minimum_recall=0.0, calls_per_month=77)
+    overview = json.loads(re.findall(r'id="overview">([^<]*)</script>', html)[0])
+    assert overview["recommended"]["lead"] == "context_window"
+    assert overview["recommended"]["headline"].startswith("No recommendation: only 1 session")
+    assert (overview["minimum_recall"], overview["calls_per_month"]) == (0.0, 77)
+    assert [each["dollars_per_call"] > 0 for each in overview["summaries"]] == [True] * 4
 
 
 def test_the_same_replay_gives_the_same_report() -> None:

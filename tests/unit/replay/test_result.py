@@ -1,4 +1,4 @@
-"""Replay of many conversations: figures, intervals, differences and the recommendation."""
+"""Replay of many conversations: figures, intervals and differences."""
 
 from __future__ import annotations
 
@@ -137,43 +137,6 @@ def test_hopeless_requests_disqualify_nobody() -> None:
     score = found.summary("hysteresis").score
     assert (score.over, score.hopeless, score.would_fail) == (1, 1, False)
     assert found.cheapest_baseline == "hysteresis"
-
-
-def test_the_frontier_names_what_nothing_beats() -> None:
-    """The frontier has the cheapest candidate and those that keep more; failing ones are excluded, with the reason."""
-    found = recommend(replayed(*(chat(20 + at) for at in range(6)), strategies=[FIRST]))
-    assert found.names in {("first",), ("hysteresis", "first")}
-    assert any(reason.startswith("none is excluded: ") and "exceed the window" in reason for reason in found.reasons)
-    assert len(found.reasons) == 4
-
-
-def test_below_the_window_not_compacting_is_best() -> None:
-    """If no conversation exceeds the window, not compacting is recommended."""
-    found = recommend(replayed(chat(1), chat(2)))
-    assert found.names == ("none",)
-    assert found.reasons[0].startswith(
-        "None of the 2 conversations exceeds the window of 200 tokens: not compacting is cheapest"
-    )
-
-
-def test_below_the_window_what_would_be_cheaper_is_named() -> None:
-    """Cutting may still be cheaper; the reason says what it would keep."""
-    found = recommend(replayed(chat(600), strategies=[FIRST], window=40_000))
-    assert found.names == ("none", "first")
-    assert found.reasons[1].startswith("first would cost 0.")
-    assert found.reasons[1].endswith("keep 100 % of the needed facts.")
-
-
-def test_where_all_fail_the_one_that_fails_least_is_named() -> None:
-    """If every candidate has requests that would be refused, the frontier is empty."""
-    found = recommend(replayed(chat(20), baselines=False))
-    assert found.names == ()
-    assert found.reasons[0] == "Every candidate has requests that would be refused; none has the fewest."
-
-
-def test_nothing_to_judge_by_is_said() -> None:
-    """An empty replay recommends nothing."""
-    assert recommend(replayed()).names == ()
 
 
 def test_what_raised_is_noted_and_excluded() -> None:

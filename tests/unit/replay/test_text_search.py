@@ -64,5 +64,5 @@ def test_the_span_index_knows_only_the_spans_of_answers() -> None:
     """Other spans take no memory; a span of an answer is found in every text."""
     texts = ["the quick brown fox", "jumped over it all", "quick brown fox!"]
     index = SpanIndex(texts, [2])
-    assert index.of("quick brown ") == [0, 2]
+    assert index.of_answer(2)["quick brown "] == [0, 2]
     assert index.known("jumped over it all") == set()

@@ -170,6 +170,47 @@ def test_a_message_that_the_host_alters_keeps_its_session() -> None:
                 assert altered is not early or "Ann asks 0" not in str(forked.index.messages())
 
 
+def reminded(chat: Chat, how: str) -> Chat:
+    """A call of an agent that puts a reminder at the end of each call, and keeps none of them."""
+    text = "Remember the rules: " + "be brief. " * 5
+    if how == "system":
+        return [*chat, {"role": "system", "content": text}]
+    newest = f"{chat[-1]['content']}\n\n{text}" if how == "text" else [{"type": "text", "text": chat[-1]["content"]}]
+    parts = newest if isinstance(newest, str) else [*newest, {"type": "text", "text": text}]
+    return [*chat[:-1], {**chat[-1], "content": parts}]
+
+
+@pytest.mark.parametrize("id", [None, "kim"])
+@pytest.mark.parametrize("how", ["system", "text", "part"])
+def test_a_reminder_that_moves_to_the_end_keeps_the_session(how: str, id: str | None) -> None:
+    """The decisions about earlier messages stay, though each call changes the end of the previous one."""
+    pool, views, sessions = pool_of(), list[Chat](), set[str]()
+    chat: Chat = [SYSTEM]
+    for number in range(20):
+        chat += [user(f"What is in {number}? " + "why? " * 10), answer("Ok."), user("Go on.")]
+        with pool.turn_sync(reminded(rebuilt(chat), how), id) as session:
+            views.append(session.compact_due_sync().messages)
+        sessions.add(session.id)
+        chat += [answer(f"It is {number}: " + "so. " * 12)]
+    assert len(sessions) == 1
+    assert all(view[-1] == reminded([user("Go on.")], how)[-1] for view in views)
+    breaks = sum(one[:-1] != other[: len(one) - 1] for one, other in itertools.pairwise(views))
+    assert 2 < breaks < 8
+    assert session.status().compactions == breaks
+
+
+def test_another_newest_message_is_another_conversation() -> None:
+    """Questions about the same beginning are forks: neither asks for what the other lost."""
+    pool = pool_of()
+    start = grown("Main", 4)
+    asked = [[*start, user(text)] for text in ("What is red?", "What is blue?")]
+    sessions = [session_of(pool, rebuilt(chat)).id for chat in asked]
+    again = [session_of(pool, [*rebuilt(chat), answer("So."), user("And?")]).id for chat in asked]
+    assert again == sessions
+    unknown = session_of(pool, [*start, user("What is green?"), answer("So."), user("And?")])
+    assert unknown.id not in sessions
+
+
 # ---------------------------------------------------------------- forks
 
 

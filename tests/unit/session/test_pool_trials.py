@@ -8,10 +8,14 @@ from typing import Any
 import pytest
 
 from compaction import SessionPool, last
-from compaction.stores import SessionStore
-from compaction.strategies import Truncation
+from compaction.errors import StrategyError
+from compaction.index import Request
+from compaction.stores import SessionStore, SQLiteStore
+from compaction.strategies import Offload, Summarization, Truncation
+from compaction.summarizers import DigestSummarizer
 from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.chats import tool_turns
+from tests.support.scripted import Scripted
 
 STRATEGY = Truncation(trigger=tokens_exceed(600), target=tokens_below(300), keep=last(groups=1))
 
@@ -42,6 +46,36 @@ def test_a_trial_shows_what_a_turn_would_send(chat: list[Any], tmp_path: Path) -
     again = pool_of(store=store)
     assert again.trial(chat).compact_due_sync().messages == pool.trial(chat).compact_due_sync().messages
     assert len(again) == 0
+
+
+def test_a_trial_calls_no_model_and_stores_nothing(chat: list[Any], tmp_path: Path) -> None:
+    """Summaries of a model have the largest size, digests are written, offloaded messages are not stored, others fail."""
+    scripted = Scripted("Done.")
+    records = SQLiteStore(tmp_path / "records.db")
+    many = {"trigger": tokens_exceed(600), "keep": last(groups=2)}
+    for strategy in (Summarization(scripted, **many), Offload(records, **many) >> Summarization(DigestSummarizer(), **many)):
+        pool = SessionPool(strategy, counter="chars/4", clock=None)
+        tried, asked = pool.trial(chat), len(scripted.requests)
+        result = tried.compact_due_sync()
+        assert result.edits
+        assert not result.failures
+        assert (len(scripted.requests), records.describe(tried.id).tallies, len(pool)) == (asked, (), 0)
+        sent = pool.view_sync(chat)
+        assert [each["role"] for each in sent] == [each["role"] for each in result.messages]
+    assert len(scripted.requests) == 1
+
+    def asks(index: Any) -> Any:
+        yield Other()
+
+    with pytest.raises(StrategyError, match="Other cannot be rehearsed"):
+        SessionPool(asks, counter="chars/4").trial(chat).compact_due_sync()
+
+
+class Other(Request):
+    """A request of a kind that nobody knows."""
+
+    def call(self) -> Any:
+        raise AssertionError
 
 
 def test_a_session_is_discarded(chat: list[Any]) -> None:

@@ -15,6 +15,7 @@ from compaction.errors import SyncDriverError
 from compaction.index import MessageIndex
 from compaction.session import CompactionSession
 from compaction.session.turns import TurnLock
+from tests.support.limits import WAIT_SECONDS
 from tests.support.scripted import Awaited
 from tests.unit.session.test_session import chat, cut, session, summarizing
 
@@ -35,7 +36,7 @@ def in_threads(*actions: Callable[[], object]) -> list[BaseException]:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(WAIT_SECONDS)
     assert not any(thread.is_alive() for thread in threads), "a turn hangs"
     return raised
 
@@ -160,7 +161,7 @@ def test_a_loop_that_ended_is_passed_over() -> None:
         loop.close()
         other = threading.Thread(target=room.blocking, args=[1])
         other.start()
-    other.join(30)
+    other.join(WAIT_SECONDS)
     assert room.turns == 1
 
 

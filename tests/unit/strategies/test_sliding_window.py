@@ -10,7 +10,7 @@ from compaction import Drop, GroupKind, MessageIndex, compact_sync, first, kinds
 from compaction.formats import OpenAIChat, Side
 from compaction.index.marks import Marks, marked
 from compaction.messages import Message
-from compaction.strategies import SlidingWindow, ToolResult
+from compaction.strategies import Clip, SlidingWindow, ToolResult, Truncation
 from compaction.triggers import always, groups_exceed, messages_exceed, never, tokens_exceed, turns_exceed
 from tests.support.chats import (
     Chat,
@@ -229,3 +229,13 @@ class TestSystem:
         """An answer that needs a system message before it is dropped after that message."""
         messages = [user("q"), system("s"), assistant("a"), system("t"), assistant("b")]
         assert left(SlidingWindow(keep=nothing, drop_system=True), messages, format="anthropic") == ["q", "b"]
+
+
+def test_a_turn_that_is_too_long_stays_unless_other_strategies_follow() -> None:
+    """One turn of 100 calls stays whole; `Truncation` and `Clip` after the window bring it under the trigger."""
+    full = tokens_exceed(500)
+    run = [user("q"), *(message for message in tool_turns(100) if message["role"] != "user")]
+    window = SlidingWindow(trigger=full)
+    assert len(compact_sync(run, window, counter="chars/4").messages) == len(run)
+    composed = window >> Truncation(trigger=full, keep=last(groups=1)) >> Clip(tokens=300, trigger=full)
+    assert compact_sync(run, composed, counter="chars/4").after.tokens <= 500

@@ -340,7 +340,7 @@ class TestAlgebra:
         ):
             bool(tokens_exceed(1))
 
-    @pytest.mark.parametrize("wrong", [True, False, None, 7, "always"])
+    @pytest.mark.parametrize("wrong", [True, False, None, -7, "always"])
     def test_what_is_no_condition(self, wrong: object) -> None:
         """A value that is not callable raises a `ConfigurationError`, which names ``always`` and ``never``."""
         with pytest.raises(ConfigurationError, match=r"a trigger must be a callable that takes an index .* or always or never"):

@@ -11,7 +11,7 @@ from compaction import MessageIndex, Pipeline, compact_sync, first, last, preset
 from compaction.errors import ConfigurationError, SummaryFailed
 from compaction.selectors import fitting
 from compaction.session import CompactionSession
-from compaction.strategies import Clear, Summarization, ToolResult
+from compaction.strategies import Clear, Clip, Summarization, ToolResult, Truncation
 from compaction.summarizers import SummaryBudget
 from compaction.triggers import always, tokens_exceed
 from tests.support.scripted import Scripted
@@ -21,7 +21,7 @@ PLACEHOLDER = "[Old tool output cleared to save context space]"
 
 
 def parts(pipeline: Pipeline) -> tuple[ToolResult, Summarization]:
-    clearing, summarizing = pipeline.steps
+    clearing, summarizing, *_ = pipeline.steps
     assert isinstance(clearing, ToolResult)
     assert isinstance(summarizing, Summarization)
     return clearing, summarizing
@@ -76,9 +76,9 @@ def test_ranges_are_checked(options: dict[str, Any]) -> None:
 
 
 def test_it_is_one_configuration_of_the_general_parts() -> None:
-    """A pipeline of two general strategies: no subclass, no private hook."""
+    """A pipeline of general strategies: no subclass, no private hook."""
     assert type(presets.hermes()) is Pipeline
-    assert [type(step) for step in presets.hermes().steps] == [ToolResult, Summarization]
+    assert [type(step) for step in presets.hermes().steps] == [ToolResult, Summarization, Truncation, Clip, Clip, Clip]
 
 
 # ---------------------------------------------------------------- the documents' worked example
@@ -296,6 +296,18 @@ def test_a_recorded_session_stays_inside_the_window(window: int, corpus: Callabl
         if message["role"] == "assistant":
             session.view_sync(source[:place])
             assert session.index.included.tokens <= window
+
+
+@pytest.mark.parametrize("summarizer", [Scripted("S"), Scripted(SummaryFailed("down"))])
+def test_no_request_exceeds_the_window(summarizer: Scripted) -> None:
+    """Messages that are too long, and groups that a failed summary left in the view, are cut or dropped as the last resort."""
+    chat: Chat = [
+        {"role": "system", "content": "s"},
+        *({"role": "user" if place % 2 == 0 else "assistant", "content": "word " * 800} for place in range(11)),
+    ]
+    result = compact_sync(chat, presets.hermes(1_500, summarizer), counter="chars/4")
+    assert result.after.tokens <= 1_500
+    assert validate(result.messages) == []
 
 
 def test_langgraph_summary_is_the_blogs_rule_made_safe() -> None:

@@ -1,0 +1,211 @@
+"""The recommendation: never a baseline, a minimum recall, enough sessions, differences beyond chance, lines to paste."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compaction.errors import ConfigurationError
+from compaction.models import unpriced
+from compaction.replay import Candidate, ReplayResult, recommend, recordings_of, replay
+from compaction.replay.recommendation import MINIMUM_SESSIONS
+from tests.support.chats import Chat, assistant, turns, user
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "coding_session.json"
+BASELINES = "none, truncate and hysteresis are baselines to compare with, and are never recommended."
+
+
+def chat(turn_count: int, words: int = 20) -> Chat:
+    """Return a conversation that ends with a question about its first message."""
+    order = f"A-{100 + turn_count}"
+    return [user(f"order {order} came"), assistant("noted"), *turns(turn_count, words=words), user("which?"), assistant(order)]
+
+
+def keeping(name: str, *, first_in: int, newest: int = 3, newest_in_odd: int | None = None) -> Candidate:
+    """Return a candidate that keeps the newest messages, and in some sessions the first two.
+
+    Args:
+        name: Its name.
+        first_in: It keeps the first two messages in this many of the sessions of `six`.
+        newest: Number of newest messages that it keeps.
+        newest_in_odd: The same in every second session.
+    """
+
+    def shorten(messages: list[Any]) -> list[Any]:
+        session = int(messages[0]["content"].split()[1].removeprefix("A-")) - 120
+        kept = newest if newest_in_odd is None or session % 2 == 0 else newest_in_odd
+        first = messages[:2] if session < first_in else []
+        return messages if len(messages) <= kept + 2 else [*first, *messages[-kept:]]
+
+    return Candidate.of_function(name, lambda setting: shorten)
+
+
+FORGETS = keeping("forgets", first_in=0)
+KEEPS = keeping("keeps", first_in=6)
+
+
+def replayed(*conversations: Any, strategies: Any = (), **options: Any) -> ReplayResult:
+    """Replay conversations with a window of 200 tokens."""
+    return replay(conversations, strategies, **{"window": 200, "counter": "chars/4", **options})
+
+
+def six(*strategies: Any, **options: Any) -> ReplayResult:
+    """Replay six sessions that exceed the window, the fewest that a recommendation needs."""
+    return replayed(*(chat(20 + at) for at in range(MINIMUM_SESSIONS)), strategies=strategies, **options)
+
+
+def test_the_cheapest_that_keeps_enough_is_recommended() -> None:
+    """A cheaper strategy below the minimum recall is not recommended, and the reason says so."""
+    found = recommend(six(FORGETS, KEEPS))
+    assert (found.names, found.lead) == (("keeps",), "keeps")
+    assert found.headline.startswith("Use keeps: it costs 0.")
+    assert found.headline.endswith(" of sending everything and keeps 100 % of the needed facts.")
+    assert found.reasons == ("forgets keeps 0 % of the needed facts, less than the minimum of 80 %.", BASELINES)
+
+
+def test_what_costs_more_and_keeps_more_is_named_too() -> None:
+    """With a lower minimum, the cheapest comes first; the dearer one is named with what it keeps more."""
+    found = recommend(six(FORGETS, KEEPS), minimum_recall=0.0)
+    assert found.names == ("forgets", "keeps")
+    assert found.reasons[0].startswith("keeps keeps 100 points more than forgets: ")
+
+
+def test_a_gain_within_chance_is_said() -> None:
+    """A strategy that keeps more in one session of six does not enter: its gain is within chance."""
+    found = recommend(six(FORGETS, keeping("lucky", first_in=1, newest=5)), minimum_recall=0.0)
+    assert found.names == ("forgets",)
+    assert found.reasons[0] == "lucky costs no less than forgets, and its gain is within chance: +17 points."
+
+
+def test_a_strategy_that_keeps_no_more_is_passed() -> None:
+    """A strategy that costs more and keeps no more is named as such."""
+    found = recommend(six(KEEPS, keeping("dear", first_in=6, newest=5)))
+    assert found.names == ("keeps",)
+    assert found.reasons[0].startswith("dear costs no less than keeps and keeps no more: ")
+
+
+def test_a_lower_cost_within_chance_does_not_count() -> None:
+    """Where the difference in cost is within chance, the strategy that keeps more takes the other's place."""
+    forgets = keeping("forgets", first_in=0, newest=4)
+    found = recommend(six(forgets, keeping("mixed", first_in=6, newest_in_odd=5)), minimum_recall=0.0)
+    assert found.names == ("mixed",)
+    assert found.reasons[0] == "forgets keeps 100 points less than mixed, and its lower cost is within chance."
+
+
+def test_a_baseline_is_never_recommended() -> None:
+    """Neither a built-in baseline, nor a candidate of one's own that nobody can deploy."""
+    assert recommend(six()).headline == "No recommendation: only baselines were replayed; add a strategy to compare."
+    oracle = Candidate("oracle", KEEPS.start, "baseline")
+    found = recommend(six(oracle, FORGETS, baselines=False), minimum_recall=0.0)
+    assert found.names == ("forgets",)
+    assert found.reasons[-1] == "none and oracle are baselines to compare with, and are never recommended."
+    only = recommend(six(FORGETS, baselines=False), minimum_recall=0.0)
+    assert only.reasons[-1] == "none is a baseline to compare with, and is never recommended."
+
+
+def test_the_example_of_the_readme() -> None:
+    """One session is too few for a recommendation: the reasons show the trade-off, and the lead keeps enough."""
+    result = replay(recordings_of(EXAMPLE), ["adaptive", "hermes"], window=8_000)
+    found = recommend(result)
+    assert found.names == ()
+    problem = "only 1 session exceeds the window, and at least 6 are needed to tell a difference from chance"
+    assert found.headline == f"No recommendation: {problem}."
+    assert [reason.split(":")[0] for reason in found.reasons] == ["adaptive", "hermes", BASELINES]
+    assert found.lead == "adaptive"
+    assert found.command == "compaction serve --preset adaptive --window 8000"
+
+
+def test_too_few_sessions_are_counted() -> None:
+    """Five sessions are too few, and without one that keeps enough there is no lead."""
+    found = recommend(replayed(*(chat(20 + at) for at in range(5)), strategies=[FORGETS]))
+    assert "only 5 sessions exceed the window" in found.headline
+    assert (found.lead, found.python, found.command) == (None, "", "")
+
+
+def test_nothing_keeps_enough() -> None:
+    """If no strategy keeps the minimum, none is recommended; the one that keeps the most is named."""
+    found = recommend(six(FORGETS))
+    assert found.names == ()
+    assert found.headline == "No recommendation: no strategy keeps 80 % of the needed facts; forgets keeps the most, 0 %."
+
+
+def test_nothing_was_needed() -> None:
+    """If no answer needs an older fact, no recall can be judged."""
+    found = recommend(replayed(*(turns(20, words=20) for _ in range(6)), strategies=[FORGETS_ANY]))
+    assert "no recorded answer needs a fact" in found.headline
+
+
+FORGETS_ANY = Candidate.of_function("forgets", lambda setting: lambda messages: messages[-3:])
+
+
+def test_below_the_window_not_compacting_is_best() -> None:
+    """If no conversation exceeds the window, the recommendation is not to compact."""
+    found = recommend(replayed(chat(1), chat(2)))
+    lead = "Do not compact. None of the 2 conversations exceeds the window of 200 tokens: not compacting is cheapest"
+    assert (found.names, found.headline) == ((), f"{lead} and loses nothing.")
+
+
+def test_below_the_window_what_would_be_cheaper_is_named() -> None:
+    """Cutting may still be cheaper; the reason says what it would keep."""
+    found = recommend(replayed(chat(600), strategies=[KEEPS_ANY], window=40_000))
+    assert found.names == ()
+    assert found.reasons[0].startswith("first would cost 0.")
+    assert found.reasons[0].endswith("keep 100 % of the needed facts.")
+
+
+KEEPS_ANY = Candidate.of_function("first", lambda setting: lambda messages: [*messages[:2], *messages[2:][-3:]])
+
+
+def test_where_all_fail_the_one_that_fails_least_is_named() -> None:
+    """If every strategy has requests that would be refused, none is recommended."""
+    all_of_it = Candidate.of_function("all of it", lambda setting: list)
+    found = recommend(replayed(chat(20), strategies=[all_of_it], baselines=False))
+    assert found.headline == "No recommendation: every strategy has requests that would be refused; all of it has the fewest."
+    assert found.reasons[0].startswith("all of it is excluded: ")
+
+
+def test_nothing_to_judge_by_is_said() -> None:
+    """An empty replay recommends nothing."""
+    assert recommend(replayed()).names == ()
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.1])
+def test_a_minimum_out_of_range(share: float) -> None:
+    """The minimum recall is a share."""
+    with pytest.raises(ConfigurationError, match="'minimum_recall' must be from 0 to 1"):
+        recommend(replayed(), minimum_recall=share)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "overhead", "python", "command"),
+    [
+        ("adaptive", 50, "presets.adaptive(8_000), overhead_tokens=50)", "compaction serve --preset adaptive --window 8000"),
+        ("token_budget", 0, "presets.token_budget(8_000))", "--preset token_budget --budget 8000"),
+        ("langgraph_summary", 0, "presets.langgraph_summary())", "--preset langgraph_summary --window 8000"),
+        (KEEPS_ANY, 0, "CompactionSession(strategy, window=8_000)  # strategy: first", ""),
+    ],
+)
+def test_the_lines_to_paste_run(strategy: Any, overhead: int, python: str, command: str) -> None:
+    """The lines of Python run as pasted, and the command has the preset's option; no command knows one's own strategy."""
+    words = " ".join(["word"] * 400)
+    chats = [[*chat(20), *turns(20, words=400), user(words), assistant("A-120")]]
+    result = replayed(*chats, strategies=[strategy], window=8_000, overhead_tokens=overhead)
+    found = recommend(result, minimum_recall=0.0)
+    assert python in found.python
+    assert found.command.endswith(command)
+    space: dict[str, Any] = {"messages": chat(1), "strategy": lambda index: iter(())}
+    exec(found.python, space)
+    assert space["view"] == chat(1)
+
+
+def test_money_is_over_all_sessions() -> None:
+    """The cost of a call is the mean over all sessions, the short ones too; without prices it is unknown."""
+    result = replayed(chat(20), chat(1), strategies=[KEEPS_ANY])
+    scores = result.scores("first", result.conversations)
+    assert result.dollars_per_call("first") == pytest.approx(
+        sum(each.dollars for each in scores) / sum(each.calls for each in scores)
+    )
+    assert replayed(chat(20), model=unpriced("mine")).dollars_per_call("none") is None
+    assert replayed().dollars_per_call("none") is None
