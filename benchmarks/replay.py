@@ -7,6 +7,7 @@ It needs the environment that ``make bench-replay`` makes, and the recorded conv
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import json
 import platform
@@ -177,4 +178,6 @@ def _points(estimate: Any) -> str:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("page", type=Path, help="the page to write")
+    main(parser.parse_args().page)

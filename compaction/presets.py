@@ -28,12 +28,13 @@ from .strategies import (
     ToolResult,
     Truncation,
 )
-from .triggers import TriggerLike, tokens_below, tokens_exceed, worth_it
+from .triggers import TriggerLike, messages_exceed, tokens_below, tokens_exceed, worth_it
 
 __all__ = ["PRESETS", "Preset", "adaptive", "context_window", "hermes", "langgraph_summary", "token_budget"]
 
 
 _LEAST_WINDOW: Final = 200
+_OPENING: Final = 4  # messages up to the task: the system message, examples, and the task
 
 
 def context_window(
@@ -161,7 +162,7 @@ def adaptive(
     Raises:
         ConfigurationError: If a figure is out of range.
 
-    >>> adaptive(32_000).steps[3].tokens, adaptive("gpt-5").steps[3].tokens
+    >>> adaptive(32_000).steps[3].steps[1].tokens, adaptive("gpt-5").steps[3].steps[1].tokens
     (11520, 97920)
     """
     budget = _input_tokens("adaptive", window, reserve_output)
@@ -174,7 +175,7 @@ def adaptive(
     def part(of: float) -> int:
         return max(1, int(budget * of))
 
-    before_task = demonstrations() & first(messages=4)
+    before_task = demonstrations() & first(messages=_OPENING)
     cut = strategies.GrowingSummary(
         summarizers.FactSummarizer() if summarizer is None else summarizer,
         tokens=part(target),
@@ -189,11 +190,12 @@ def adaptive(
         raise ConfigurationError(f"adaptive({window}): at least {_LEAST_WINDOW} input tokens are needed (got {budget})")
     rehearsal = Truncation(target=cut.target, keep=last(groups=1))
     early = tokens_exceed(part(0.9 * threshold)) & worth_it(rehearsal, cached=cached, ttl_seconds=cache_seconds)
+    examples = Clip(tokens=part(0.5 * largest), slack=1.0, keep=~before_task)
     return Pipeline(
-        Clip(tokens=part(0.5 * largest), slack=1.0, keep=~before_task),
+        attrs.evolve(examples, trigger=~messages_exceed(_OPENING)),
         Clip(tokens=part(largest), keep=kinds(GroupKind.USER)),
         Clip(tokens=part(1.5 * largest), slack=1.0, keep=last(groups=1, of=kinds(GroupKind.USER))),
-        attrs.evolve(cut, trigger=tokens_exceed(part(threshold)) | early),
+        Pipeline(examples, cut, trigger=tokens_exceed(part(threshold)) | early),
         Clip(tokens=part(1.5 * largest), slack=1.0, trigger=tokens_exceed(part(0.97))),
         *_last_resort(part(0.97), budget, largest),
     )
