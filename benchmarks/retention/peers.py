@@ -11,7 +11,6 @@ from typing import Any, Final
 from compaction.tokens import TokenCounter
 
 from ..conversation import peer_messages
-from ..peer import COUNTER, awaited
 from ..rivals import RIVALS, Rival, langmem_within, of_agent_framework
 from .planted import Conversation
 from .subjects import Messages, Subject
@@ -61,6 +60,7 @@ def _agent_framework(conversation: Conversation, budget: int, texts: TokenCounte
     """Summarize all but the last four groups, then drop the oldest until the rest fits."""
     import agent_framework as af
 
+    from ..peer import COUNTER, awaited
     from ..peers.agent_framework_pipeline import DigestClient
 
     client: Any = DigestClient(budget // 2, texts)
