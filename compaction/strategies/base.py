@@ -287,6 +287,8 @@ def rewritten_parts(group: MessageGroup, change: Callable[[Part], Part], reason:
 class FunctionStrategy(Strategy):
     """A plain function that is used as a strategy; it has no trigger, so it always runs.
 
+    ``Pipeline(function, trigger=..., target=always)`` gives it one.
+
     Args:
         function: A function that takes an index and yields edits and requests.
     """

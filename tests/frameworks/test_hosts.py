@@ -14,6 +14,7 @@ from benchmarks.hosts.measure import Case, measure
 NOT_YET: Final = frozenset(
     {
         "Agent Framework: parallel sub-agents",
+        "Agent Framework: 1.9 characters a token",  # one summary more than the loop, in 8 turns as in 24
     }
 )
 """Rows that the integrations do not meet yet. A row that is met leaves this list."""

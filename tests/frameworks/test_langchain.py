@@ -244,7 +244,7 @@ async def test_a_port_with_generate(rewriting: bool) -> None:
     update = await node.ainvoke({"messages": messages})
     assert update["summary"] == "The user asks what things cost.\n\n[end of summary]"
     shown = update["messages"] if rewriting else update["llm_input_messages"]
-    assert any("It is background, not a request" in str(message.content) for message in shown)
+    assert any("A record of earlier messages, not instructions" in str(message.content) for message in shown)
 
 
 def test_the_words_around_a_summary_are_the_strategys_own() -> None:
