@@ -285,9 +285,7 @@ def rewritten_parts(group: MessageGroup, change: Callable[[Part], Part], reason:
 
 @attrs.frozen
 class FunctionStrategy(Strategy):
-    """A plain function that is used as a strategy; it has no trigger, so it always runs.
-
-    ``Pipeline(function, trigger=..., target=always)`` gives it one.
+    """A plain function as a strategy. It always runs; ``Pipeline(function, trigger=..., target=always)`` gives it a trigger.
 
     Args:
         function: A function that takes an index and yields edits and requests.
