@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, cast
 
 import attrs
+import msgspec
 
 from ..files import replace_list
 from ..formats import fields_of, items_of
@@ -119,7 +120,7 @@ def read_request(text: bytes, key: str) -> ModelRequest:
         Unreadable: If it is not JSON, or not an object with a list of messages.
     """
     try:
-        fields = fields_of(json.loads(text))
+        fields = fields_of(_parsed(text))
     except (ValueError, RecursionError) as error:
         raise Unreadable("not JSON") from error
     if fields is None:
@@ -128,3 +129,11 @@ def read_request(text: bytes, key: str) -> ModelRequest:
     if messages is None:
         raise Unreadable(f"no list of {key}")
     return ModelRequest(text, fields, key, list(messages))
+
+
+def _parsed(text: bytes) -> Any:
+    """Return the value of a JSON text; the standard library parses the few texts that msgspec rejects, such as NaN."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return json.loads(text)

@@ -34,12 +34,16 @@ def without_breakpoints(messages: Sequence[Any], format: MessageFormat) -> list[
 def _plain(message: Any) -> Any:
     """Return a message for comparison; the same object if nothing changes."""
     fields = _fields(message)
-    if isinstance(fields.get("content"), str) and _KEY not in fields and not fields.get("tool_calls"):
+    if isinstance(fields.get("content"), str | None) and _KEY not in fields and not _has_marked_call(fields):
         return message
     bare = _bare(message, lists=("content", "tool_calls"))
     parts = items_of(_fields(bare).get("content")) or ()
     only: Mapping[str, Any] = _fields(parts[0]) if len(parts) == 1 else {}
     return {**_fields(bare), "content": only["text"]} if only.keys() == {"type", "text"} and only["type"] == "text" else bare
+
+
+def _has_marked_call(fields: Mapping[str, Any]) -> bool:
+    return any(_KEY in _fields(call) for call in items_of(fields.get("tool_calls")) or ())
 
 
 def _bare(value: Any, *, lists: Sequence[str] = ()) -> Any:
@@ -70,11 +74,11 @@ def keep_breakpoints(sent: Sequence[Any], given: Sequence[Any], compared: Sequen
         format: Their format.
     """
     result = list(sent)
-    places = {id(message): place for place, message in enumerate(given)}
     differing = [place for place, (message, bare) in enumerate(zip(given, compared, strict=True)) if message is not bare]
     lost = {place: mark for place in differing if (mark := _mark_of(given[place])) is not None}
     if not lost:
         return result
+    places = {id(message): place for place, message in enumerate(given)}
     kept = [places.get(id(message), -1) for message in sent]
     for place in kept:
         lost.pop(place, None)

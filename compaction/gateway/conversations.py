@@ -129,6 +129,8 @@ class ConversationTurn:
 
 def _as_given(view: Sequence[Any], compared: Sequence[Any], given: Sequence[Any], source: Sequence[Any]) -> list[Any]:
     """Return a view with the request's own objects wherever it shows one of its messages."""
+    if list(view) == list(compared):
+        return list(given)
     places = {id(raw): place for place, raw in enumerate(source)}
     result: list[Any] = []
     following = 0

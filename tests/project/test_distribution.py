@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tarfile
 import tomllib
 import zipfile
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -137,6 +139,18 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dist")
     run_python("-m", "hatchling", "build", "-d", str(folder))
     return folder
+
+
+def test_every_dependency_is_explained() -> None:
+    """CONTRIBUTING's tables name each package that the project, an extra or a group requires."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    lists = [project["project"]["dependencies"], *project["project"]["optional-dependencies"].values()]
+    required = [each for each in chain(*lists, *project["dependency-groups"].values()) if isinstance(each, str)]
+    names = {re.split(r"[\[<>=; ]", each)[0] for each in required} - {"compaction-toolkit"}
+    tables = [line for line in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").splitlines() if line.startswith("|")]
+    explained = {name.partition("[")[0].strip() for line in tables for name in line.split("|")[1:4] for name in name.split(",")}
+    assert len(names) > 40
+    assert {name for name in names if not any(name in each.split() for each in explained)} == set()
 
 
 def test_wheel_holds_the_package_alone(shipped: Path) -> None:

@@ -17,6 +17,7 @@ import anyio
 import httpx
 import pytest
 
+from compaction.gateway.bodies import read_request
 from tests.support.gateways import Got, Handler, ScriptedUpstream, answer, chat_reply, events, in_process, serving, tool_chat
 from tests.support.limits import WAIT_SECONDS
 from tests.support.validators import is_valid
@@ -27,6 +28,15 @@ CHAT = "/v1/chat/completions"
 def long_request() -> bytes:
     """Return a request that must be compacted."""
     return json.dumps({"model": "m", "messages": tool_chat(20)}).encode()
+
+
+@pytest.mark.parametrize("number", ["123456789012345678901234567890", "-9223372036854775809", "0.1", "1e400"])
+@pytest.mark.parametrize("text", ["plain", "\\ud800", "\\u00e9"])
+def test_numbers_and_texts_are_read_exactly(number: str, text: str) -> None:
+    """Integers of any size keep their value, and what one parser rejects the other one reads."""
+    body = f'\ufeff{{"n": {number}, "messages": [{{"role": "user", "content": "{text}"}}]}}'.encode()
+    for given in (body, body[3:]):
+        assert read_request(given, "messages").fields == json.loads(given)
 
 
 @pytest.mark.parametrize(
