@@ -43,6 +43,7 @@ def test_times() -> None:
 
 def test_chunks_are_sent_at_once() -> None:
     """Connections have TCP_NODELAY, so that no chunk of a stream waits for the acknowledgement of the one before."""
-    with listening_socket(uvicorn.Config("", port=0)) as listening:
-        with socket.create_connection(listening.getsockname()), listening.accept()[0] as accepted:
-            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+    with listening_socket(uvicorn.Config("", port=0)) as listening, socket.create_connection(listening.getsockname()):
+        accepted, _ = listening.accept()
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        accepted.close()
