@@ -34,6 +34,7 @@ __all__ = ["PRESETS", "Preset", "adaptive", "context_window", "hermes", "langgra
 
 
 _LEAST_WINDOW: Final = 200
+_LEAST_CHARS: Final = 120  # of a shortened result
 _OPENING: Final = 4  # messages up to the task: the system message, examples, and the task
 
 
@@ -162,7 +163,7 @@ def adaptive(
     Raises:
         ConfigurationError: If a figure is out of range.
 
-    >>> adaptive(32_000).steps[3].steps[1].tokens, adaptive("gpt-5").steps[3].steps[1].tokens
+    >>> adaptive(32_000).steps[4].steps[2].tokens, adaptive("gpt-5").steps[4].steps[2].tokens
     (11520, 97920)
     """
     budget = _input_tokens("adaptive", window, reserve_output)
@@ -176,13 +177,14 @@ def adaptive(
         return max(1, int(budget * of))
 
     before_task = demonstrations() & first(messages=_OPENING)
+    shorten = ToolResult(HeadTail(chars=max(_LEAST_CHARS, part(0.015))), keep=last(groups=1))
     cut = strategies.GrowingSummary(
-        summarizers.FactSummarizer() if summarizer is None else summarizer,
+        summarizers.FactSummarizer(calls=0.02) if summarizer is None else summarizer,
         tokens=part(target),
-        initial_tokens=part(0.20),
-        added_tokens=part(0.08),
-        max_tokens=part(0.38),
-        keep_tokens=part(0.10),
+        initial_tokens=part(0.18),
+        added_tokens=part(0.065),
+        max_tokens=part(0.46),
+        keep_tokens=part(0.08),
         target=~tokens_exceed(part(target)),
         keep=before_task,
     )
@@ -193,9 +195,10 @@ def adaptive(
     examples = Clip(tokens=part(0.5 * largest), slack=1.0, keep=~before_task)
     return Pipeline(
         attrs.evolve(examples, trigger=~messages_exceed(_OPENING)),
-        Clip(tokens=part(largest), keep=kinds(GroupKind.USER)),
+        Clip(tokens=part(0.4 * largest), slack=1.0, keep=~kinds(GroupKind.TOOL_CALL)),
+        Clip(tokens=part(largest), slack=1.0, keep=kinds(GroupKind.USER)),
         Clip(tokens=part(1.5 * largest), slack=1.0, keep=last(groups=1, of=kinds(GroupKind.USER))),
-        Pipeline(examples, cut, trigger=tokens_exceed(part(threshold)) | early),
+        Pipeline(examples, shorten, cut, trigger=tokens_exceed(part(threshold)) | early),
         Clip(tokens=part(1.5 * largest), slack=1.0, trigger=tokens_exceed(part(0.97))),
         *_last_resort(part(0.97), budget, largest),
     )

@@ -22,8 +22,8 @@ from .prepared import prepared_answer
 from .summary_text import SummaryText, answered_text, checked_summary, next_round, own_words, replaced_by
 
 _MOST_PARTS: Final = 100  # that are known again in a list; a preset had at most 7 on recorded conversations
-_ROOMY: Final = 0.5
-_MIN_SCALE: Final = 0.5
+_ROOMY: Final = 0.6
+_MIN_SCALE: Final = 0.4
 _TRIES: Final = 3
 _OVERHEAD: Final = 8
 
@@ -34,6 +34,11 @@ def _facts() -> Summarizer:
 
 def _is_extractive(summarizer: Summarizer) -> bool:
     return isinstance(summarizer, summarizers.FactSummarizer | summarizers.DigestSummarizer)
+
+
+def _shortened(index: MessageIndex, kept: Sequence[MessageGroup]) -> tuple[Message, ...]:
+    """Return the source messages of the kept groups that other strategies shortened."""
+    return own_words(index, [group for group in kept if group.id >= 0 and own_words(index, [group]) != group.messages])
 
 
 @attrs.frozen
@@ -133,6 +138,7 @@ class GrowingSummary(CompactionStrategy):
         new = going & replaced
         if not new:
             return None
+        kept = tuple([group for group in index.included_groups if group.id not in replaced])
         words = index.counter.count_text(self.text.render("", originals="", by=self.name))
         if self.slack < 1:
             budget = room - sum(group.tokens for group in others if group.id not in new) - _OVERHEAD
@@ -142,8 +148,8 @@ class GrowingSummary(CompactionStrategy):
             previous="\n".join(filter(None, [self.text.read(group.messages[0]) for group in mine if group.id in replaced]))
             or None,
             originals=own_words(index, mine),
-            sources=own_words(index, [group for group in others if group.id in new]),
-            kept=tuple([group for group in index.included_groups if group.id not in replaced]),
+            sources=own_words(index, [group for group in others if group.id in new]) + _shortened(index, kept),
+            kept=kept,
             budget=max(1, budget - words),
             counter=index.counter,
         )
