@@ -139,8 +139,9 @@ def adaptive(
 
     Messages too large for the window are cut to their two ends when they arrive, before they are part of a cached prefix. Past
     ``threshold`` the oldest groups are removed, down to ``target``, and a summary that only grows at its end keeps exact facts,
-    past calls and the user's instructions, chosen from the whole conversation. Between these cuts requests only grow at their
-    end. The last user message stays whole unless the request would exceed 0.97 of the input budget. Slightly below the
+    past calls and the user's instructions, chosen from the whole conversation. Unless a ``summarizer`` is given, such a cut
+    first shortens the tool results before the newest group to a few lines, so that more calls and answers stay verbatim.
+    Between these cuts requests only grow at their end. The last user message stays whole unless the request would exceed 0.97 of the input budget. Slightly below the
     threshold it cuts where that pays for the prompt cache it breaks: in a large window, or after a pause in which the cache
     expired anyway. ``docs/explanation/adaptive.md`` has the measurements. The last resort, where a request still exceeds 0.97
     of the input budget: the last user message is cut as others are, then all groups but the newest are dropped, oldest first,
@@ -155,8 +156,9 @@ def adaptive(
             is less.
         threshold: Share past which the oldest groups are removed, at most 0.97. Lower it where tokens are estimated.
         target: Share that is left then, at least 0.2 and below ``threshold``.
-        largest: Share that one group may have, above 0 and below ``target``. A user message that is not the last one may have
-            1.5 times as much; one that precedes the task, such as an example, half as much, and it stays in the view.
+        largest: Share that one group may have, above 0 and below ``target``. A tool call with its results may have 0.4 times as
+            much; a user message that is not the last one 1.5 times; one that precedes the task, such as an example, half as
+            much, and it stays in the view.
         cached: Price of a cached input token as a share of one that is written, above 0 and at most 1.
         cache_seconds: How long the provider keeps a cached prefix.
 
@@ -177,13 +179,12 @@ def adaptive(
         return max(1, int(budget * of))
 
     before_task = demonstrations() & first(messages=_OPENING)
-    shorten = ToolResult(HeadTail(chars=max(_LEAST_CHARS, part(0.015))), keep=last(groups=1))
     cut = strategies.GrowingSummary(
         summarizers.FactSummarizer(calls=0.02) if summarizer is None else summarizer,
         tokens=part(target),
         initial_tokens=part(0.18),
         added_tokens=part(0.065),
-        max_tokens=part(0.46),
+        max_tokens=part(0.42),
         keep_tokens=part(0.08),
         target=~tokens_exceed(part(target)),
         keep=before_task,
@@ -193,12 +194,14 @@ def adaptive(
     rehearsal = Truncation(target=cut.target, keep=last(groups=1))
     early = tokens_exceed(part(0.9 * threshold)) & worth_it(rehearsal, cached=cached, ttl_seconds=cache_seconds)
     examples = Clip(tokens=part(0.5 * largest), slack=1.0, keep=~before_task)
+    shorten = ToolResult(HeadTail(chars=max(_LEAST_CHARS, part(0.015))), keep=last(groups=1))
+    read = [shorten] if summarizer is None else []  # a model is to read whole results
     return Pipeline(
         attrs.evolve(examples, trigger=~messages_exceed(_OPENING)),
         Clip(tokens=part(0.4 * largest), slack=1.0, keep=~kinds(GroupKind.TOOL_CALL)),
         Clip(tokens=part(largest), slack=1.0, keep=kinds(GroupKind.USER)),
         Clip(tokens=part(1.5 * largest), slack=1.0, keep=last(groups=1, of=kinds(GroupKind.USER))),
-        Pipeline(examples, shorten, cut, trigger=tokens_exceed(part(threshold)) | early),
+        Pipeline(examples, *read, cut, trigger=tokens_exceed(part(threshold)) | early),
         Clip(tokens=part(1.5 * largest), slack=1.0, trigger=tokens_exceed(part(0.97))),
         *_last_resort(part(0.97), budget, largest),
     )

@@ -23,7 +23,7 @@ from .summary_text import SummaryText, answered_text, checked_summary, next_roun
 
 _MOST_PARTS: Final = 100  # that are known again in a list; a preset had at most 7 on recorded conversations
 _ROOMY: Final = 0.6
-_MIN_SCALE: Final = 0.4
+_MIN_SCALE: Final = 0.35
 _TRIES: Final = 3
 _OVERHEAD: Final = 8
 
@@ -47,7 +47,7 @@ class GrowingSummary(CompactionStrategy):
 
     The newest groups stay, whole, as many as fit into ``tokens`` beside the system messages, the last user message and the
     summary. Each part is chosen from the whole conversation, including what left in earlier rounds. Where the system messages
-    and the last user message leave less than half of ``tokens``, the summary's figures shrink with what is left, to half at the
+    and the last user message leave less than 0.6 of ``tokens``, the summary's figures shrink with what is left, to 0.35 at the
     lowest: otherwise the summary would take the room that a cut frees, and every turn would cut again.
 
     Cost: O(groups), and one request to the summarizer, which for the default is O(characters of the conversation) and at most

@@ -95,7 +95,8 @@ class SummaryRequest(Request):
         previous: The text of the earlier summary that this one replaces, without its mark; ``None`` in the first round.
         originals: The source messages that ``previous`` and the strategy's other summaries in ``kept`` replaced, if this
             process still has them. `DigestSummarizer` reads them; a model gets only ``previous``.
-        sources: The messages of ``groups`` before other strategies shortened them; empty for messages in ``groups``.
+        sources: The messages of ``groups`` before other strategies shortened them, then those of the groups in ``kept`` that
+            were shortened; empty for the messages in ``groups``.
         kept: The groups that stay in the view together with the summary.
         budget: Tokens the summary may have.
         counter: The token counter.
