@@ -7,6 +7,7 @@ they are rewritten as one, from everything that they replaced. Until then nothin
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final
 
 import attrs
@@ -36,9 +37,15 @@ def _is_extractive(summarizer: Summarizer) -> bool:
     return isinstance(summarizer, summarizers.FactSummarizer | summarizers.DigestSummarizer)
 
 
-def _shortened(index: MessageIndex, kept: Sequence[MessageGroup]) -> tuple[Message, ...]:
-    """Return the source messages of the kept groups that other strategies shortened."""
-    return own_words(index, [group for group in kept if group.id >= 0 and own_words(index, [group]) != group.messages])
+def _next_sources(index: MessageIndex, kept: Sequence[MessageGroup], after: int) -> tuple[Message, ...]:
+    """Return the source messages of the kept groups after a group, up to the last one that another strategy shortened.
+
+    They are complete and in order, so that those of the next request mostly continue them.
+    """
+    later = [group for group in kept if group.id > after]
+    sources = [own_words(index, [group]) for group in later]
+    shortened = [at for at, (own, group) in enumerate(zip(sources, later, strict=True), 1) if own != group.messages]
+    return tuple(chain.from_iterable(sources[: shortened[-1] if shortened else 0]))
 
 
 @attrs.frozen
@@ -148,7 +155,7 @@ class GrowingSummary(CompactionStrategy):
             previous="\n".join(filter(None, [self.text.read(group.messages[0]) for group in mine if group.id in replaced]))
             or None,
             originals=own_words(index, mine),
-            sources=own_words(index, [group for group in others if group.id in new]) + _shortened(index, kept),
+            sources=own_words(index, [group for group in others if group.id in new]) + _next_sources(index, kept, max(new)),
             kept=kept,
             budget=max(1, budget - words),
             counter=index.counter,
