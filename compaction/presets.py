@@ -139,13 +139,16 @@ def adaptive(
 
     Messages too large for the window are cut to their two ends when they arrive, before they are part of a cached prefix. Past
     ``threshold`` the oldest groups are removed, down to ``target``, and a summary that only grows at its end keeps exact facts,
-    past calls and the user's instructions, chosen from the whole conversation. Unless a ``summarizer`` is given, such a cut
-    first shortens the tool results before the newest group to a few lines, so that more calls and answers stay verbatim.
-    Between these cuts requests only grow at their end. The last user message stays whole unless the request would exceed 0.97 of the input budget. Slightly below the
-    threshold it cuts where that pays for the prompt cache it breaks: in a large window, or after a pause in which the cache
-    expired anyway. ``docs/explanation/adaptive.md`` has the measurements. The last resort, where a request still exceeds 0.97
-    of the input budget: the last user message is cut as others are, then all groups but the newest are dropped, oldest first,
-    and at last the middles of all long messages are cut out.
+    past calls and the user's instructions, chosen from the whole conversation. Unless a ``summarizer`` is given, tool results
+    are then shortened first, but for the newest group's, so that more calls stay verbatim. Between these cuts requests only
+    grow at their end. The last user message stays whole unless the request would exceed 0.97 of the input budget. Slightly
+    below the threshold it cuts where that pays for the prompt cache it breaks: in a large window, or after a pause in which the
+    cache expired anyway. ``docs/explanation/adaptive.md`` has the measurements. The last resort, where a request still exceeds
+    0.97 of the input budget: the last user message is cut as others are, then all groups but the newest are dropped, oldest
+    first, and at last the middles of all long messages are cut out.
+
+    In windows of 8,000 tokens, it costs more on coding sessions than dropping the oldest groups does: 0.26 of sending
+    everything instead of 0.25.
 
     Args:
         window: Tokens of the model's input and output together; or the model's name, see `compaction.models.input_limit`. The

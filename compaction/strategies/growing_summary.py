@@ -25,6 +25,7 @@ from .summary_text import SummaryText, answered_text, checked_summary, next_roun
 _MOST_PARTS: Final = 100  # that are known again in a list; a preset had at most 7 on recorded conversations
 _ROOMY: Final = 0.6
 _MIN_SCALE: Final = 0.35
+_SMALL_PART: Final = 400  # tokens below which the first part shrinks to three quarters only
 _TRIES: Final = 3
 _OVERHEAD: Final = 8
 
@@ -54,8 +55,9 @@ class GrowingSummary(CompactionStrategy):
 
     The newest groups stay, whole, as many as fit into ``tokens`` beside the system messages, the last user message and the
     summary. Each part is chosen from the whole conversation, including what left in earlier rounds. Where the system messages
-    and the last user message leave less than 0.6 of ``tokens``, the summary's figures shrink with what is left, to 0.35 at the
-    lowest: otherwise the summary would take the room that a cut frees, and every turn would cut again.
+    and the last user message leave less than 0.6 of ``tokens``, the summary's figures shrink with what is left: otherwise the
+    summary would take the room that a cut frees, and every turn would cut again. They shrink to 0.35 at the lowest, and where
+    the first part would have fewer than 400 tokens then, to 0.75 at the lowest.
 
     Cost: O(groups), and one request to the summarizer, which for the default is O(characters of the conversation) and at most
     O(``tokens`` squared) for what is left beside the summary.
@@ -135,7 +137,8 @@ class GrowingSummary(CompactionStrategy):
         others = [group for group in free if group.kind is not GroupKind.SUMMARY or group.is_collapsed]
         written = sum(group.tokens for group in mine)
         room = self.tokens - index.tokens + written + sum(group.tokens for group in others)
-        scale = min(1.0, max(_MIN_SCALE, self._lasting_room(index, free) / (_ROOMY * self.tokens)))
+        least = max(_MIN_SCALE, min(0.75, _SMALL_PART / self.initial_tokens))
+        scale = min(1.0, max(least, self._lasting_room(index, free) / (_ROOMY * self.tokens)))
         rewrite = not mine or written + scale * self.added_tokens > scale * self.max_tokens
         budget = int(scale * (self.initial_tokens if rewrite else self.added_tokens))
         room -= 0 if rewrite else written
