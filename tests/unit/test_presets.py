@@ -14,6 +14,7 @@ from compaction.strategies import Clip, ToolResult, Truncation
 from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.chats import assistant, indexed, shown, system, tool_turns, turns, user
 from tests.support.conversion import convert
+from tests.support.scripted import Scripted
 
 Corpus = Callable[[str], list[dict[str, Any]]]
 
@@ -199,3 +200,17 @@ def test_adaptive_keeps_the_last_user_message_whole_while_it_fits() -> None:
         chat = [system("s"), user("word " * words), assistant("a")]
         done = compact_sync(chat, presets.adaptive(4_000), counter="chars/4")
         assert (done.messages[1] is chat[1], done.after.tokens <= 3_880) == (whole, True)
+
+
+def test_adaptive_shortens_results_at_a_cut_and_keeps_the_calls() -> None:
+    """At a cut, ``adaptive`` shortens the results before the newest group, unless a model is to read them."""
+    chat = [system("s"), user("go"), *(each for each in tool_turns(30, words=200) if each["role"] != "user")]
+    done = compact_sync(chat[:-1], presets.adaptive(4_000), counter="chars/4")
+    *results, newest = [each["content"] for each in done.messages if each["role"] == "tool"]
+    assert results
+    assert all("characters cut" in each for each in results)
+    assert newest.endswith("word word")
+    scripted = Scripted("short")
+    compact_sync(chat[:-1], presets.adaptive(4_000, scripted), counter="chars/4")
+    [request] = scripted.requests
+    assert "characters cut" not in str([group.messages for group in request.groups])

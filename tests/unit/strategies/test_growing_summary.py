@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from compaction import Drop, GroupKind, Replace, compact, compact_sync, presets
+from compaction import Drop, GroupKind, Replace, compact, compact_sync, last, presets
 from compaction.errors import ConfigurationError, SyncDriverError
 from compaction.formats import openai_chat
 from compaction.formats.validity import validate
 from compaction.index import marked
 from compaction.session import CompactionSession
-from compaction.strategies import GrowingSummary
+from compaction.strategies import GrowingSummary, HeadTail, ToolResult
 from compaction.summarizers import SummaryRequest
 from compaction.triggers import tokens_exceed
 from tests.support.chats import Chat, assistant, call, indexed, result, system, user
@@ -236,6 +236,25 @@ def test_adaptive_fits_beside_a_large_head() -> None:
     done = compact_sync(messages, presets.adaptive(3_000), counter="chars/4")
     assert done.after.tokens <= 3_000
     assert validate(done.messages) == []
+
+
+def test_what_was_cut_from_a_kept_result_is_in_the_summary() -> None:
+    """The summary contains facts that another strategy cut out of a result that stays in the view."""
+    log = "line " * 200 + "ticket TK-4711 " + "line " * 200
+    messages = [system("s"), *orders(0, 20), call("a"), result("a", log), user("and now?")]
+    shorten = ToolResult(HeadTail(chars=200), keep=last(groups=1))
+    done = compact_sync(messages, shorten >> growing(tokens=600, initial_tokens=200), counter="chars/4")
+    assert "characters cut" in str(done.messages)
+    assert "TK-4711" in summaries([each for each in done.messages if each["content"]])[0]
+
+
+def test_a_small_summary_shrinks_less() -> None:
+    """Beside a large head, a first part of 2,000 tokens shrinks to 35 %, and one of 200 tokens to 75 %."""
+    for tokens, share in ((2_000, 0.35), (200, 0.75)):
+        scripted = Scripted("short")
+        strategy = GrowingSummary(scripted, tokens=5 * tokens, initial_tokens=tokens, added_tokens=tokens, max_tokens=tokens)
+        compact_sync([system("x" * 40 * tokens), *orders(0, 20)], strategy, counter="chars/4")
+        assert share * tokens - 60 <= scripted.requests[0].budget <= share * tokens
 
 
 def test_a_large_head_leaves_the_summary_less() -> None:
