@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import math
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from operator import itemgetter
 from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Final

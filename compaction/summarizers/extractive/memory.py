@@ -256,7 +256,7 @@ def memory_of(messages: Sequence[Message], redact: Callable[[str], str] | None =
         messages: The messages, oldest first.
         redact: Removes from every text what must not be shown; such a memory is not kept.
     """
-    ids = [id(message) for message in messages]
+    ids = list(map(id, messages))
     key = ids[0] if ids else 0
     memory, known, alive = ConversationMemory(), list[int](), list["weakref.ref[Message]"]()
     found = None if redact is not None else _MEMORIES.pop(key, None)
