@@ -83,6 +83,19 @@ class TestValues:
         assert signature(Together(Drop(1))) == signature(Together(Drop(1), reason="x"))
 
 
+class TestTexts:
+    def test_an_edit_in_words(self) -> None:
+        """``str`` has the kind, the groups and the reason, but no message; of many groups, only the first and the last."""
+        longer = openai_chat.read({"role": "user", "content": "text " * 99})
+        assert [str(edit) for edit in (Drop([3, 5], "old"), Drop([]), Drop(range(9), "old"), Rewrite(4, [longer], "long"))] == [
+            "Drop of groups 3, 5 (old)",
+            "Drop of groups none (no reason given)",
+            "Drop of 9 groups, 0 to 8 (old)",
+            "Rewrite of group 4 (long)",
+        ]
+        assert str(Together(Drop(1, "old"), Replace([2, 3], [longer], "summed"))) == "Together of groups 1, 2, 3 (old)"
+
+
 class TestDrop:
     def test_leaves_groups_out(self) -> None:
         """The rest of the view is the caller's own objects, in order; the source is complete."""
