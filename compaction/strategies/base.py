@@ -192,6 +192,7 @@ class CompactionStrategy(Strategy):
 
     @final
     def __call__(self, index: MessageIndex) -> Steps:
+        """Evaluate the trigger; if it fires, yield what `edits` yields, and reports before and after."""
         if not checked_answer(self.trigger, self.trigger(index)):
             return
         yield StepBegan(self, self.trigger.explain(index))
@@ -263,16 +264,15 @@ class CompactionStrategy(Strategy):
 
     def drop_system_groups(self, index: MessageIndex) -> Generator[Edit | Request | Report, Any, bool]:
         """Drop the system groups that are not in ``keep``, oldest first, and return whether any was dropped; O(groups)."""
-        kept, count = self.keep(index), index.edit_count
-        kind, pinned = index.columns.kind, index.columns.pinned
-        ids = [id for id in index.included_ids if kind(id) is GroupKind.SYSTEM and id not in kept and id not in pinned]
+        kept, count = self.keep(index) | index.columns.pinned, index.edit_count
+        ids = [id for id in index.included_ids if index.columns.kind(id) is GroupKind.SYSTEM and id not in kept]
         yield from self.until_reached(index, (Drop(id, "system messages are dropped last", allow_system=True) for id in ids))
         return index.edit_count > count
 
 
 @attrs.frozen
 class FunctionStrategy(Strategy):
-    """A plain function as a strategy. It always runs; ``Pipeline(function, trigger=...)`` gives it a trigger.
+    """A plain function as a strategy (see ``docs/own-strategies.md``). ``Pipeline(function, trigger=...)`` gives it a trigger.
 
     Args:
         function: A function that takes an index and yields edits and requests.

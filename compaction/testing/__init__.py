@@ -12,6 +12,8 @@
         check_strategy(my_strategy, messages=messages)
 
     print(benchmark_strategy(my_strategy))
+
+``docs/own-strategies.md`` shows how to write strategies and triggers.
 """
 
 from __future__ import annotations

@@ -66,11 +66,11 @@ class CheckReport:
         remedy = "; this checks little: pass messages= on which it does something" if self.did_nothing else ""
         return f"{self.name} {fired} {self.conversations:,} conversations{made}{remedy}"
 
-    def warned(self) -> CheckReport:
-        """Return the report; if `did_nothing`, warn at the caller's line."""
-        if self.did_nothing:
-            warn_caller(str(self))
-        return self
+
+def _warned(report: CheckReport) -> CheckReport:
+    if report.did_nothing:
+        warn_caller(str(report))
+    return report
 
 
 def check_strategy(
@@ -86,7 +86,7 @@ def check_strategy(
 ) -> CheckReport:
     """Check that a strategy, sync or async, keeps every law; it is run five times for each conversation.
 
-    A strategy that calls a model needs one that always gives the same answer.
+    A strategy that calls a model needs one that always gives the same answer. ``docs/own-strategies.md`` has an example.
 
     Args:
         strategy: A strategy, a pipeline or a plain function.
@@ -128,7 +128,7 @@ def check_strategy(
             raise _smallest(conversation, found, broken)
     fired, edits = map(sum, zip(*first_runs, strict=True))
     report = CheckReport(name=as_strategy(strategy).name, conversations=len(first_runs), fired=fired, edits=edits)
-    return report.warned() if messages is None else report
+    return _warned(report) if messages is None else report
 
 
 _Read: TypeAlias = Callable[[Sequence[Any]], MessageIndex]
@@ -282,7 +282,7 @@ def check_trigger(
         if isinstance(trigger, Trigger) and (what := _wrong_value(trigger, index)):
             raise LawBroken(0, f"{trigger!r} {what}", conversation)
     report = CheckReport(name=repr(as_trigger(trigger)), conversations=len(given), fired=fired)
-    return report.warned() if messages is None else report
+    return _warned(report) if messages is None else report
 
 
 def _wrong_answer(trigger: TriggerLike, index: MessageIndex) -> str | None:

@@ -57,7 +57,10 @@ class Bounds:
 
 
 class Trigger(Predicate["Trigger", _Condition]):
-    """A condition on an index. Evaluating a built-in trigger costs O(1), unless its docstring says otherwise."""
+    """A condition on an index. Evaluating a built-in trigger costs O(1), unless its docstring says otherwise.
+
+    A plain function or a subclass can be one; ``docs/own-strategies.md`` shows both.
+    """
 
     __slots__ = ()
 

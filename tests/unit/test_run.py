@@ -133,7 +133,6 @@ class TestResult:
 
     def test_a_missed_target_is_noted(self) -> None:
         """For each missed target and a missed budget, a note names the strategy, the target and the value now."""
-
         pipeline = Truncation(trigger=messages_exceed(3), keep=last(groups=6)) >> Pipeline(
             SlidingWindow(keep=last(turns=9)), trigger=has_user, target=tokens_below(5)
         )

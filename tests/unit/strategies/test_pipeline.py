@@ -176,7 +176,7 @@ class TestAlgebra:
 
     def test_the_text_is_short(self) -> None:
         """``str`` has a line for each step; it omits default values, and the ends of long texts."""
-        inner = Pipeline(drop_first, ToolResult(Clear(placeholder="gone\n" * 99), at_least=500), trigger=turns_exceed(3))
+        inner = Pipeline(drop_first, ToolResult(Clear(placeholder="gone " * 99), at_least=500), trigger=turns_exceed(3))
         pipeline = Pipeline(SlidingWindow(keep=last(turns=9)), inner, target=never) >> TokenBudgetComposed(
             [Truncation()], budget=9
         )
@@ -185,7 +185,7 @@ class TestAlgebra:
             "    SlidingWindow(keep=last(turns=9)),",
             "    Pipeline(",
             "        drop_first,",
-            r"        ToolResult(style=Clear(placeholder='gone\ngone\ngone\ngone\ngone\ngone\ngone\ngone\n...', min_chars=200), at_least=500),",
+            f"        ToolResult(style=Clear(placeholder='{'gone ' * 8}...', min_chars=200), at_least=500),",
             "        trigger=turns_exceed(3),",
             "    ),",
             "    TokenBudgetComposed(strategies=[Truncation()], budget=9),",
