@@ -12,18 +12,19 @@ import attrs
 _LONG_TEXT: Final = re.compile(r"""(['"])((?:(?!\1)[^\\]|\\.){40})(?:(?!\1)[^\\]|\\.){20,}\1""", re.DOTALL)
 
 
-def short_text(strategy: Any) -> str:
+def short_text(strategy: object) -> str:
     """Return a strategy's class and options, without default values and with long texts shortened; else its `repr`.
 
     >>> from compaction.strategies import Clear, ToolResult
     >>> short_text(ToolResult(Clear(placeholder="gone " * 99), at_least=500))
     "ToolResult(style=Clear(placeholder='gone gone gone gone gone gone gone gone ...', min_chars=200), at_least=500)"
     """
-    if not attrs.has(type(strategy)):
+    kind = type(strategy)
+    if not attrs.has(kind):
         return repr(strategy)
-    given = [(field, getattr(strategy, field.name)) for field in attrs.fields(type(strategy)) if field.init and field.repr]
+    given = [(field, getattr(strategy, field.name)) for field in attrs.fields(kind) if field.init and field.repr]
     options = [f"{field.alias}={_short(value)}" for field, value in given if value != _default(field, strategy)]
-    return f"{type(strategy).__name__}({', '.join(options)})"
+    return f"{kind.__name__}({', '.join(options)})"
 
 
 def call_text(name: str, arguments: Iterable[str]) -> str:
