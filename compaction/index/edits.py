@@ -155,6 +155,9 @@ class Refusal:
     rule: str
     by: str = ""
 
+    def __str__(self) -> str:
+        return f"{self.edit}: {self.rule}"
+
 
 class Request(abc.ABC):
     """A request for something from outside, such as a model's answer. A strategy yields it like an edit.

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import attrs
 import pytest
 
-from compaction import Drop, Edit, GroupKind, MessageIndex, Replace, Rewrite, Together
+from compaction import Drop, Edit, GroupKind, MessageIndex, Refusal, Replace, Rewrite, Together
 from compaction.errors import NoProgress, StrategyError
 from compaction.formats import openai_chat
 from compaction.index.edits import Restore, named, renamed, signature
@@ -94,6 +94,10 @@ class TestTexts:
             "Rewrite of group 4 (long)",
         ]
         assert str(Together(Drop(1, "old"), Replace([2, 3], [longer], "summed"))) == "Together of groups 1, 2, 3 (old)"
+        assert (
+            str(Refusal(Drop(0, "old"), "system messages must be kept"))
+            == "Drop of group 0 (old): system messages must be kept"
+        )
 
 
 class TestDrop:
