@@ -26,6 +26,7 @@ import httpx
 import uvicorn
 
 from compaction import presets
+from compaction.cli.serve import listening_socket
 from compaction.gateway import GatewaySettings, create_app
 from tests.support.gateways import ScriptedUpstream, chat_reply, in_process
 
@@ -92,8 +93,7 @@ def serve(kind: str, url: str, window: int, ports: Any) -> None:
         sys.setswitchinterval(0.0005)  # these two as compaction serve does
         gc.set_threshold(20_000, 20, 100)
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical", access_log=False, ws="none"))
-    listening = server.config.bind_socket()
-    listening.listen()
+    listening = listening_socket(server.config)
     ports.put(listening.getsockname()[1])
     server.run([listening])
 

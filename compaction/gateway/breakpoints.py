@@ -34,7 +34,8 @@ def without_breakpoints(messages: Sequence[Any], format: MessageFormat) -> list[
 def _plain(message: Any) -> Any:
     """Return a message for comparison; the same object if nothing changes."""
     fields = _fields(message)
-    if isinstance(fields.get("content"), str | None) and _KEY not in fields and not _has_marked_call(fields):
+    content, calls = fields.get("content"), fields.get("tool_calls")
+    if (content is None or type(content) is str) and _KEY not in fields and not (calls and _has_mark(calls)):
         return message
     bare = _bare(message, lists=("content", "tool_calls"))
     parts = items_of(_fields(bare).get("content")) or ()
@@ -42,8 +43,8 @@ def _plain(message: Any) -> Any:
     return {**_fields(bare), "content": only["text"]} if only.keys() == {"type", "text"} and only["type"] == "text" else bare
 
 
-def _has_marked_call(fields: Mapping[str, Any]) -> bool:
-    return any(_KEY in _fields(call) for call in items_of(fields.get("tool_calls")) or ())
+def _has_mark(calls: Any) -> bool:
+    return any(_KEY in _fields(call) for call in items_of(calls) or ())
 
 
 def _bare(value: Any, *, lists: Sequence[str] = ()) -> Any:

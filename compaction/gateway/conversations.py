@@ -121,7 +121,7 @@ class ConversationTurn:
         """Set the messages to send from a view of the session, using the request's own objects wherever the view shows them."""
         given, index = self.request.messages, self.session.index
         self.view = view
-        shown = _as_given(view, compared, given, index.source)
+        shown = _as_given(view, compared, given, index.source) if index.edit_count else list(given)
         self.messages = keep_breakpoints(shown, given, compared, self.request.route.format)
         self.tokens = max(0, index.tokens)
         self.left_out = max(0, index.total.tokens - index.included.tokens)
@@ -129,8 +129,6 @@ class ConversationTurn:
 
 def _as_given(view: Sequence[Any], compared: Sequence[Any], given: Sequence[Any], source: Sequence[Any]) -> list[Any]:
     """Return a view with the request's own objects wherever it shows one of its messages."""
-    if list(view) == list(compared):
-        return list(given)
     places = {id(raw): place for place, raw in enumerate(source)}
     result: list[Any] = []
     following = 0

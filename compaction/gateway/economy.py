@@ -42,11 +42,11 @@ class _Pays(Trigger):
     cached: float = attrs.field(validator=share)
 
     def __call__(self, index: MessageIndex) -> bool:
-        groups, tokens = index.included_groups, index.tokens
-        is_idle, newest = index.idle_seconds > _CACHE_SECONDS, _newest(groups)
+        tokens, newest, is_idle = index.tokens, _newest(index), index.idle_seconds > _CACHE_SECONDS
         step = max(1, self.full // _TRIALS)
         if not is_idle and (tokens - newest) // step == tokens // step:
             return False  # a trial was made within this step
+        groups = index.included_groups
         with index.trial():
             tried = _tried(index, self.strategy, groups)
         if tried is None or tried.after >= tokens:
@@ -85,10 +85,10 @@ def never_dearer(strategy: StrategyLike, window: int, *, cached: float = 0.1) ->
     return Pipeline(within(strategy, full), trigger=necessary | _Pays(strategy, full, cached), target=~necessary)
 
 
-def _newest(groups: Sequence[MessageGroup]) -> int:
+def _newest(index: MessageIndex) -> int:
     """Return the tokens from the last answer on. The provider has not read them yet, so its cache ends before them."""
     tokens = 0
-    for group in reversed(groups):
+    for group in map(index.group, reversed(index.included_ids)):
         tokens += group.tokens
         if group.messages[0].role == "assistant":
             return tokens

@@ -127,7 +127,7 @@ class KeepNewest(CandidateSession):
     def view(self, messages: list[Any]) -> list[Any]:
         for ordinal in range(self._read, len(messages)):
             message = self._format.read(messages[ordinal], ordinal)
-            group = self._grouping.add(message)
+            group = self._grouping.add(message, 0)
             if group not in self._dropped:
                 self._tokens[group] = self._tokens.get(group, 0) + self._measure(message)[0]
                 self._shown.append((message, group))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
+import uvicorn
 from typer.testing import CliRunner
 
 from compaction.cli.app import app
 from compaction.cli.options import parse_seconds
+from compaction.cli.serve import listening_socket
 
 
 @pytest.mark.parametrize(
@@ -36,3 +39,11 @@ def test_what_cannot_be_served_is_an_error(
 def test_times() -> None:
     """A time is a number of seconds, minutes, hours or days."""
     assert [parse_seconds(text) for text in ("45", "45s", "1.5m", "2h", "30D")] == [45, 45, 90, 7_200, 2_592_000]
+
+
+def test_chunks_are_sent_at_once() -> None:
+    """Connections have TCP_NODELAY, so that no chunk of a stream waits for the acknowledgement of the one before."""
+    with listening_socket(uvicorn.Config("", port=0)) as listening, socket.create_connection(listening.getsockname()):
+        accepted, _ = listening.accept()
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        accepted.close()
