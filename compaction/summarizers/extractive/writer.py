@@ -187,7 +187,7 @@ class SummaryWriter:
         """Return the order of a statement: by weight, those of the earlier summary first, its oldest and then the newest."""
         text = said.statement.text
         held = text in self._previous
-        bonus = _HELD_BONUS * held + _FOCUS_BONUS * self._is_in_focus(text)
+        bonus = _HELD_BONUS * held + self._focus_bonus(text)
         return (-(said.statement.kind.value + bonus), said.place if held else -said.place)
 
     def _add_found(self, upto: float) -> None:
@@ -225,10 +225,12 @@ class SummaryWriter:
     def add_facts(self, upto: float) -> None:
         """Add facts, those most likely to be needed first."""
         room = int(max(0, min(upto, self._page.limit) - self._page.used))
-        focus = self._focus
-        bonus = None if focus is None else lambda fact: 3.0 * focus(fact)
+        bonus = None if self._focus is None else self._focus_bonus
         found = self._facts.best(int(_CANDIDATES * room) + 8, without=self._memory.gone, bonus=bonus)
         self._page.add_facts(found, upto=upto)
+
+    def _focus_bonus(self, text: str) -> float:
+        return _FOCUS_BONUS * self._is_in_focus(text)
 
     def _add_held_facts(self, upto: float) -> None:
         """Add the facts of the earlier summary that nothing replaced, those that have been in it longest first."""
