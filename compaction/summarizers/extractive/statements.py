@@ -8,6 +8,7 @@ not a rule. A text that the user pasted is not the user's own.
 from __future__ import annotations
 
 import enum
+import itertools
 import re
 from collections.abc import Iterator
 from typing import Final
@@ -37,7 +38,7 @@ from .cues import (
     words_of,
 )
 from .pasted import DOCUMENT, HANDED, PASTED, SIGN, SIGNED, SIGNS
-from .sentences import clipped, sentences, values_of
+from .sentences import clipped, paragraphs, sentences, sentences_in, values_of
 
 _LONGEST: Final = 400
 _HEAD: Final = 240
@@ -112,7 +113,7 @@ _CLOSED: Final = _words(
     "bei mit nach von vor zu zum zur für über unter um durch bis seit so dann auch noch schon nur was wer wie wo warum "
     "ist sind war waren hat haben wird werden kann können"
 )
-_CLAUSE: Final = re.compile(r"[,;:–—]\s+(?:so\s+|und\s+|and\s+|also\s+)?")
+_CLAUSE: Final = re.compile(r"[,;:–—]\s+(?:so\s+|und\s+|and\s+|also\s+|but\s+|aber\s+)?")
 _KOREAN_ORDER: Final = re.compile(r"(?:세요|십시오|시오|줘요?|마요?|[말할] 것|주셨으면 (?:해요|합니다|좋겠어요))[.!~\s]*$")
 _HONOURED: Final = re.compile(r"께서|께선|[님분](?:은|이|도|들은|들이) ")
 _KOREAN_DUTY: Final = re.compile(
@@ -130,6 +131,22 @@ _TOLD: Final = re.compile(
     r"(?i:\b(?:please|kindly|bitte)\b|\byou(?:['’]re| are)? (?:\w+ )?(?:must|should|shall|ought|may|not|only|never|to)\b|"
     r"\b(?:want|like|expect|need) you\b)|"
     r"\b(?:Sie|[dD]u)\b.{0,200}\b(?:nicht|nie|niemals|nur|kein\w*|erst)\b|\b(?:nicht|nie|niemals|nur|kein\w*|erst)\b.{0,200}\b(?:Sie|du)\b"
+)
+# Formulas of conversation, exclamations, and infinitives, which tell nobody to do anything.
+_FORMULA: Final = re.compile(
+    r"(?:don['’]t|do not|never) (?:ask me|get me|worry|mind|laugh)\b|(?:trust|believe) me\b|(?:frag mich|lach|sorg dich) \w*\s?nicht|"
+    r"glaub(?:t|en sie)? mir\b|(?:never|always|nie|niemals|immer) (?:an?|the|in|so|such|again|wieder|ein\w*|das\w*) |"
+    r"(?:nie|niemals|nicht|kein\w*|immer|stets)\b.* zu \w+en\b",
+    re.IGNORECASE,
+)
+_GENERAL: Final = re.compile(
+    r"\byou (?:can|could|will|would) never\b|\byou (?:should|must|could) have (?:been|seen|heard|\w+ed)\b|"
+    r"\bdu (?:kannst|willst|hättest|wirst) |\b(?:kannst|willst|hättest|wirst) du ",
+    re.IGNORECASE,
+)
+_REPORTED: Final = re.compile(
+    r", (?:(?:as|like|so|wie) (?!much|long|soon|far|little|well|möglich|lange|viel)[^,]{3,40}|(?:I|we) (?:was |were )?(?:read|heard|saw|told)|"
+    r"(?:habe|hab) ich (?:gelesen|gehört)|sagt\w* [^,]{2,30})[.!]*$"
 )
 _PERFECT: Final = re.compile(r"\bmust have \w+|\b(?:muss|müssen)\b.*\b(?:haben|sein)\b", re.IGNORECASE)
 _KOREAN_QUESTION: Final = re.compile(r"(?:나요|(?<!니)까요|습니까)[.?\s]*$")
@@ -153,7 +170,8 @@ def own_text(text: str) -> tuple[str, str]:
     cues = cues_of(head, words_of(head))
     document = DOCUMENT.search(head) or HANDED.search(head)
     demands = not document and not cues & SAYS and (_is_order(head) or (cues & YOU and cues & MUST))
-    introduces = head.rstrip().endswith((":", "：")) or document or cues & SAYS
+    asks = head.rstrip().endswith(("?", "？")) and (not cues & YOU or _POINTS.search(head))
+    introduces = asks or head.rstrip().endswith((":", "：")) or document or cues & SAYS
     looks = PASTED.match(rest) or SIGNED.search(rest)
     if demands or not (introduces or (looks and not _is_order(head))):
         return text, ""
@@ -171,15 +189,11 @@ def user_statements(text: str) -> Iterator[Statement]:
     FACT My sister is a glazier.
     """
     before: Statement | None = None
-    announced = False
-    for place, sentence in enumerate(sentences(text)):
-        if place > _MOST:
-            break
+    for sentence, quoted in itertools.islice(_with_speaker(text), _MOST + 1):
         if is_data(sentence):
             continue
         found = _statement(sentence)
-        announced = announced or ((":" in sentence or "：" in sentence) and DOCUMENT.search(sentence) is not None)
-        if announced and found.kind is Kind.RULE:
+        if quoted and found.kind is Kind.RULE:
             found = attrs.evolve(found, kind=Kind.DUTY)
         refers = found.kind in _REFERRING and before is not None and before.kind in _REFERRED
         refers = refers and (_is_eastern(sentence) or _PRONOUN.search(sentence) is not None)  # Korean may leave out the pronoun
@@ -197,6 +211,33 @@ def user_statements(text: str) -> Iterator[Statement]:
         before = found
     if before is not None:
         yield before
+
+
+def _with_speaker(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the sentences of a text, each with whether somebody else may have said it.
+
+    These are sentences behind the announcement of a document, in quotation marks, behind a colon in the same paragraph, and
+    behind a first paragraph that demands nothing.
+    """
+    told = False
+    first = True
+    for paragraph in paragraphs(text):
+        if not paragraph and first and len(text) <= _PASTED_CHARS:
+            told = told or not _demands(text.partition("\n")[0])
+        first = first and bool(paragraph)
+        announced = in_quotes = False
+        for sentence in sentences_in(paragraph):
+            opens = in_quotes
+            in_quotes ^= len(_MARK.findall(sentence)) % 2 == 1
+            colon = ":" in sentence or "：" in sentence
+            told = told or (colon and DOCUMENT.search(sentence) is not None)
+            announced = announced or (colon and _is_announced(sentence))
+            yield sentence, told or announced or opens or in_quotes
+
+
+def _demands(sentence: str) -> bool:
+    """Whether a sentence speaks of what the user wants or does."""
+    return bool(cues_of(sentence, words_of(sentence)) & (YOU | MUST | WANT | SELF)) or _is_order(sentence)
 
 
 def is_data(line: str) -> bool:
@@ -266,7 +307,7 @@ def _statement(sentence: str) -> Statement:
     cues = cues_of(said, words)
     values = values_of(read)
     kind = _kind(said, words, cues, bool(values))
-    if kind is Kind.RULE and _is_announced(said):
+    if kind is Kind.RULE and (_is_announced(said) or _REPORTED.search(said)):
         kind = Kind.DUTY
     stems = _stems(read, all_words)
     return Statement(clipped(sentence, _LONGEST), kind, stems, values, bool(cues & CHANGE))
@@ -275,11 +316,18 @@ def _statement(sentence: str) -> Statement:
 def _is_announced(sentence: str) -> bool:
     """Whether words before a colon, which demand nothing themselves, announce the rule: it may be somebody else's."""
     head, colon, _ = sentence.replace("：", ": ").partition(": ")
+    if not colon or len(head) <= (_EASTERN_LABEL if _is_eastern(head) else _LABEL):
+        return False
     cues = cues_of(head, words_of(head))
-    return bool(colon) and len(head) > _LABEL and not cues & (YOU | MUST | NOT | SCOPE) and not _is_command(head)
+    return not cues & (YOU | MUST | NOT | SCOPE) and not _is_command(head)
 
 
+_MARK: Final = re.compile("[\"“”„«»「」『』]")
+_POINTS: Final = re.compile(
+    r"\b(?:this|these|that|those|below|following|dies\w*|das|unten|folgend\w*)\b|이거|이걸|이게|이것|아래|다음|[这以下]", re.IGNORECASE
+)
 _LABEL: Final = 12
+_EASTERN_LABEL: Final = 5
 _QUOTED: Final = re.compile(r"[“„\"«「『]\w[^“”„\"«»「」『』\n]{6,150}\s[^“”„\"«»「」『』\n]{0,150}[”“\"»」』]")
 
 
@@ -331,7 +379,7 @@ def _rule(sentence: str, words: list[str], cues: int) -> Kind | None:
     if cues & OTHERS and not command:
         return None
     if cues & YOU:
-        if command or _TOLD.search(sentence):
+        if command or (_TOLD.search(sentence) and not _GENERAL.search(sentence)):
             return Kind.RULE
         return Kind.DUTY if cues & (MUST | NOT) else None
     if cues & SELF:
@@ -363,6 +411,8 @@ def _is_command(sentence: str, cues: int = 0) -> bool:
     If the speaker or somebody else is its subject, only the first clause counts: the others may say what they did.
     """
     for clause in _CLAUSE.split(sentence)[: 1 if cues & (SELF | OTHERS) else None]:
+        if _FORMULA.match(clause):
+            continue
         first, *more = clause.split(maxsplit=2)[:2] or [""]
         first = first.lower().replace("’", "'").strip(",.!:")
         second = more[0].strip(",.!:").lower() if more else ""
