@@ -28,7 +28,7 @@ _TABLE: Final = (
         SELF,
         "i we i'm i've i'd i'll we're we've we'll let's ich wir man",
         r"\b(?:저는|제가|저도|저희|우리|나는|내가|제|저한테|저한텐)\b",
-        r"我(?!的|们的)|咱",
+        r"(?<![给让跟对叫问告诉发])我(?!的|们的)|咱",
     ),
     (  # third persons
         OTHERS,

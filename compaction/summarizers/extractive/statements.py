@@ -124,8 +124,9 @@ _UNWANTED: Final = re.compile(
 )
 _CHINESE_GUESS: Final = re.compile(r"一定(?:是|很|会)|必须(?:承认|说)|不能不|不得不|不能再")
 _CHINESE_ORDER: Final = re.compile(
-    r"请|麻烦|务必|千万|不要|不许|不得|禁止|严禁|(?:^|[，,；;：:])(?:一定)?(?:别(?![提说笑人的])|勿|避免|必须|只能|只用)"
+    r"请|麻烦|务必|千万|不要|不许|不得|禁止|严禁|(?:^|[，,；;：:])(?:一定)?(?:别(?![提说笑人的问担怪急闹逗])|勿|避免|必须|只能|只用)"
 )
+_CHINESE_PLACE: Final = re.compile(r"在|[^，,；;：:]+[里上中](?:不许|不得|禁止|严禁|必须|不要|不能)|.{2,}(?:不许|不得|严禁)")
 _EASTERN: Final = re.compile(r"[가-힣\u4e00-\u9fff]")
 _TOLD: Final = re.compile(
     r"(?i:\b(?:please|kindly|bitte)\b|\byou(?:['’]re| are)? (?:\w+ )?(?:must|should|shall|ought|may|not|only|never|to)\b|"
@@ -134,19 +135,26 @@ _TOLD: Final = re.compile(
 )
 # Formulas of conversation, exclamations, and infinitives, which tell nobody to do anything.
 _FORMULA: Final = re.compile(
-    r"(?:don['’]t|do not|never) (?:ask me|get me|worry|mind|laugh)\b|(?:trust|believe) me\b|(?:frag mich|lach|sorg dich) \w*\s?nicht|"
-    r"glaub(?:t|en sie)? mir\b|(?:never|always|nie|niemals|immer) (?:an?|the|in|so|such|again|wieder|ein\w*|das\w*) |"
+    r"(?:don['’]t|do not|never) (?:you|ask me|get me|worry|mind|laugh)\b|(?:trust|believe) me\b|"
+    r"(?:frag mich|lach|sorg dich) \w*\s?nicht|glaub(?:t|en sie)? mir\b|leave it to |keep (?:your )?fingers|"
+    r"no (?:wonder|idea|way|doubt|matter|problem|rush|worries|joke|kidding|luck)\b|keine? (?:wunder|ahnung|sorge|frage|problem|witz)\b|"
+    r"(?:never|always|nie|niemals|immer) (?:an?|the|in|so|such|again|schon|noch|wieder|ein\w*|das\w*) |"
+    r"(?:never|always) (?:\w{2,}(?:(?<!ee)d(?<=[^eb]ed)|(?<!br)ing)|seen|heard|been|had|thought|knew|known|felt|understood|told|said|found|got|went|was)\b|"
+    r"(?:nie|niemals|immer)\b.* ge\w+[tn][.!]*$|"
     r"(?:nie|niemals|nicht|kein\w*|immer|stets)\b.* zu \w+en\b",
     re.IGNORECASE,
 )
 _GENERAL: Final = re.compile(
     r"\byou (?:can|could|will|would) never\b|\byou (?:should|must|could) have (?:been|seen|heard|\w+ed)\b|"
-    r"\bdu (?:kannst|willst|hättest|wirst) |\b(?:kannst|willst|hättest|wirst) du ",
+    r"\bdu (?:kannst|willst|hättest|wirst) |\b(?:kannst|willst|hättest|wirst) du |"
+    # words of a place or a time before the subject
+    r"^\W*(?:in|at|on|back|where|during|around|im|in|am|auf|bei|beim|an|zu|dort|da|damals|früher)\b[^,]*\b(?:you|du|sie)\b",
     re.IGNORECASE,
 )
 _REPORTED: Final = re.compile(
     r", (?:(?:as|like|so|wie) (?!much|long|soon|far|little|well|möglich|lange|viel)[^,]{3,40}|(?:I|we) (?:was |were )?(?:read|heard|saw|told)|"
-    r"(?:habe|hab) ich (?:gelesen|gehört)|sagt\w* [^,]{2,30})[.!]*$"
+    r"(?:habe|hab) ich (?:gelesen|gehört)|sagt\w* [^,]{2,30}|(?:ha){1,4}h?|lol|honestly|to be honest|(?:I )?(?:swear|tell you)|"
+    r"imagine(?: that)?|would you believe it|funny \w+|right|innit|echt|ehrlich|stell dir vor|ne)[.!]*$"
 )
 _PERFECT: Final = re.compile(r"\bmust have \w+|\b(?:muss|müssen)\b.*\b(?:haben|sein)\b", re.IGNORECASE)
 _KOREAN_QUESTION: Final = re.compile(r"(?:나요|(?<!니)까요|습니까)[.?\s]*$")
@@ -170,8 +178,7 @@ def own_text(text: str) -> tuple[str, str]:
     cues = cues_of(head, words_of(head))
     document = DOCUMENT.search(head) or HANDED.search(head)
     demands = not document and not cues & SAYS and (_is_order(head) or (cues & YOU and cues & MUST))
-    asks = head.rstrip().endswith(("?", "？")) and (not cues & YOU or _POINTS.search(head))
-    introduces = asks or head.rstrip().endswith((":", "：")) or document or cues & SAYS
+    introduces = _asks_about(head.rstrip()) or head.rstrip().endswith((":", "：")) or document or cues & SAYS
     looks = PASTED.match(rest) or SIGNED.search(rest)
     if demands or not (introduces or (looks and not _is_order(head))):
         return text, ""
@@ -216,23 +223,36 @@ def user_statements(text: str) -> Iterator[Statement]:
 def _with_speaker(text: str) -> Iterator[tuple[str, bool]]:
     """Yield the sentences of a text, each with whether somebody else may have said it.
 
-    These are sentences behind the announcement of a document, in quotation marks, behind a colon in the same paragraph, and
-    behind a first paragraph that demands nothing.
+    These are sentences in quotation marks, behind a colon up to the next blank line, behind the announcement of a document or
+    a first paragraph that demands nothing, and before a last paragraph that asks about what stands above it.
     """
-    told = False
-    first = True
+    about = told = announced = in_quotes = colon = False
+    head = tail = ""
+    if "\n\n" in text and len(text) <= _PASTED_CHARS:
+        head, tail = text.strip().partition("\n\n")[0], text.strip().rpartition("\n\n")[2]
+        about = _asks_about(tail)
     for paragraph in paragraphs(text):
-        if not paragraph and first and len(text) <= _PASTED_CHARS:
-            told = told or not _demands(text.partition("\n")[0])
-        first = first and bool(paragraph)
-        announced = in_quotes = False
+        if not paragraph:
+            announced = announced and colon
+            told = told or bool(head and not _demands(head))
+            head = ""
+        in_quotes = False
+        about = about and paragraph != tail
         for sentence in sentences_in(paragraph):
             opens = in_quotes
             in_quotes ^= len(_MARK.findall(sentence)) % 2 == 1
-            colon = ":" in sentence or "：" in sentence
-            told = told or (colon and DOCUMENT.search(sentence) is not None)
-            announced = announced or (colon and _is_announced(sentence))
-            yield sentence, told or announced or opens or in_quotes
+            colon = sentence.endswith((":", "："))
+            inside = colon or ":" in sentence or "：" in sentence
+            told = told or (inside and DOCUMENT.search(sentence) is not None)
+            announced = announced or (inside and _is_announced(f"{sentence} "))
+            yield sentence, about or told or announced or opens or in_quotes
+
+
+def _asks_about(paragraph: str) -> bool:
+    """Whether a paragraph asks about a text beside it."""
+    if len(paragraph) > _HEAD or not paragraph.endswith(("?", "？")):
+        return False
+    return not cues_of(paragraph, words_of(paragraph)) & YOU or bool(_POINTS.search(paragraph) or HANDED.search(paragraph))
 
 
 def _demands(sentence: str) -> bool:
@@ -379,7 +399,8 @@ def _rule(sentence: str, words: list[str], cues: int) -> Kind | None:
     if cues & OTHERS and not command:
         return None
     if cues & YOU:
-        if command or (_TOLD.search(sentence) and not _GENERAL.search(sentence)):
+        told = cues & (NOT | SCOPE) and not cues & PAST and _TOLD.search(sentence) and not _GENERAL.search(sentence)
+        if command or told:
             return Kind.RULE
         return Kind.DUTY if cues & (MUST | NOT) else None
     if cues & SELF:
@@ -397,7 +418,8 @@ def _eastern_rule(sentence: str, cues: int) -> Kind | None:
         return Kind.DUTY if duty else None
     if not cues & (MUST | NOT) or cues & (SELF | OTHERS | OPEN) or _CHINESE_GUESS.search(sentence):
         return None
-    return Kind.RULE if _CHINESE_ORDER.search(sentence) else Kind.DUTY
+    of_a_place = not cues & YOU and _CHINESE_PLACE.match(sentence)
+    return Kind.RULE if _CHINESE_ORDER.search(sentence) and not of_a_place else Kind.DUTY
 
 
 def _is_order(sentence: str) -> bool:
