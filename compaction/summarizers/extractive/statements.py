@@ -139,7 +139,7 @@ _FORMULA: Final = re.compile(
     r"(?:frag mich|lach|sorg dich) \w*\s?nicht|glaub(?:t|en sie)? mir\b|leave it to |keep (?:your )?fingers|"
     r"no (?:wonder|idea|way|doubt|matter|problem|rush|worries|joke|kidding|luck)\b|keine? (?:wunder|ahnung|sorge|frage|problem|witz)\b|"
     r"(?:never|always|nie|niemals|immer) (?:an?|the|in|so|such|again|schon|noch|wieder|ein\w*|das\w*) |"
-    r"(?:never|always) (?:\w{2,}(?:(?<!ee)d(?<=[^eb]ed)|(?<!br)ing)|seen|heard|been|had|thought|knew|known|felt|understood|told|said|found|got|went|was)\b|"
+    r"(?:never|always) (?:\w+[^eb\W]ed|\w{3,}ing|seen|heard|been|had|thought|knew|known|felt|understood|told|said|found|got|went|was)\b|"
     r"(?:nie|niemals|immer)\b.* ge\w+[tn][.!]*$|"
     r"(?:nie|niemals|nicht|kein\w*|immer|stets)\b.* zu \w+en\b",
     re.IGNORECASE,
@@ -330,7 +330,8 @@ def _statement(sentence: str) -> Statement:
     if kind is Kind.RULE and (_is_announced(said) or _REPORTED.search(said)):
         kind = Kind.DUTY
     stems = _stems(read, all_words)
-    return Statement(clipped(sentence, _LONGEST), kind, stems, values, bool(cues & CHANGE))
+    refers = len(stems) <= 1 and kind is Kind.VALUE and (_is_eastern(read) or _PRONOUN.search(read) is not None)
+    return Statement(clipped(sentence, _LONGEST), kind, stems, values, bool(cues & CHANGE) or refers)
 
 
 def _is_announced(sentence: str) -> bool:
