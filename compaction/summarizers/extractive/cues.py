@@ -142,14 +142,14 @@ _TABLE: Final = (
         (
             "now instead moved changed again back longer anymore raised lowered reissued postponed rolled actually correction scratch wrong "
             "misread misheard mistaken meanwhile updated bumped pushed shifted extended shortened increased decreased reduced "
-            "switched swapped replaced renewed rescheduled became becomes rather jetzt nun "
+            "switched swapped replaced renewed rescheduled became becomes rather sorry nope nah jetzt lieber nun "
             "wieder zurück verlegt geändert statt stattdessen inzwischen doch vergiss verschoben bleibt forget eigentlich "
             "korrektur falsch irrtum verlesen vertan vertippt sondern mittlerweile künftig fortan neuerdings umgestellt erhöht "
             "gesenkt angehoben gekürzt verlängert umgezogen gewechselt vorverlegt getauscht ersetzt"
         ),
         r"이제|다시|옮[겨기]|바뀌|바꿔|바뀐|대신|변경|새로|원래|되돌|올[렸려리]|내렸|늘[렸려]|밀[렸려]|그대로|으로 하죠|늦는|"
-        r"정정|잘못|알고 보니|당[겨겼]|미[뤄뤘]|연장|줄[였었]|늘었|인상|인하|교체|착각|헷갈|아니라|말고",
-        r"现在|改|换|又|还是|退回|升到|降到|挪|重新|推迟|推到|变成|恢复|照旧|继续|扩到|成了|涨[了到]|其实|不对|更正|[记看说弄搞]错|延[后到长期]|提前|提高|降低|[减加增调升]到|调[成整高低]|搬|往[后前]|更新",
+        r"정정|잘못|알고 보니|당[겨겼]|미[뤄뤘]|연장|줄[였었]|늘었|인상|인하|교체|착각|헷갈|아니라|아니[,요]|그냥|말고",
+        r"现在|改|换|又|还是|退回|升到|降到|挪|重新|推迟|推到|变成|恢复|照旧|继续|扩到|成了|涨[了到]|其实|不对|更正|[记看说弄搞]错|延[后到长期]|提前|提高|降低|[减加增调升]到|调[成整高低]|搬|往[后前]|更新|算了|不，",
     ),
     (  # the past
         PAST,

@@ -137,7 +137,7 @@ _TOLD: Final = re.compile(
 _FORMULA: Final = re.compile(
     r"(?:don['’]t|do not|never) (?:you|ask me|get me|worry|mind|laugh)\b|(?:trust|believe) me\b|"
     r"(?:frag mich|lach|sorg dich) \w*\s?nicht|glaub(?:t|en sie)? mir\b|leave it to |keep (?:your )?fingers|"
-    r"no (?:wonder|idea|way|doubt|matter|problem|rush|worries|joke|kidding|luck)\b|keine? (?:wunder|ahnung|sorge|frage|problem|witz)\b|"
+    r"(?:no|nein)$|no (?:wonder|idea|way|doubt|matter|problem|rush|worries|joke|kidding|luck)\b|keine? (?:wunder|ahnung|sorge|frage|problem|witz)\b|"
     r"(?:never|always|nie|niemals|immer) (?:an?|the|in|so|such|again|schon|noch|wieder|ein\w*|das\w*) |"
     r"(?:never|always) (?:\w+[^eb\W]ed|\w{3,}ing|seen|heard|been|had|thought|knew|known|felt|understood|told|said|found|got|went|was)\b|"
     r"(?:nie|niemals|immer)\b.* ge\w+[tn][.!]*$|"
@@ -260,11 +260,14 @@ def _demands(sentence: str) -> bool:
     return bool(cues_of(sentence, words_of(sentence)) & (YOU | MUST | WANT | SELF)) or _is_order(sentence)
 
 
+_BRIEF: Final = re.compile(r"[^\W\d_][^=|{}\[\]<>_;/\\]{3,60}[.!]")
+
+
 def is_data(line: str) -> bool:
     """Return whether a line is a record, code or a listing: it has values or signs, and no function word or Eastern script.
 
-    >>> is_data("-rw-r--r-- 1 app app 31213 assets/mail.json"), is_data("The port is 8080.")
-    (True, False)
+    >>> is_data("-rw-r--r-- 1 app app 31213 assets/mail.json"), is_data("The port is 8080."), is_data("Rather 15:20.")
+    (True, False, False)
     """
     if _is_eastern(line):
         return SIGNS.match(line) is not None
@@ -272,7 +275,7 @@ def is_data(line: str) -> bool:
     if signs < 2:
         return False
     prose = sum(word.lower() in _CLOSED for word in words_of(line[:_LONGEST]))
-    return prose == 0 or signs > 4 * prose
+    return (prose == 0 and not _BRIEF.fullmatch(line)) or signs > 4 * max(prose, 1)
 
 
 def _is_eastern(text: str) -> bool:
@@ -330,7 +333,7 @@ def _statement(sentence: str) -> Statement:
     if kind is Kind.RULE and (_is_announced(said) or _REPORTED.search(said)):
         kind = Kind.DUTY
     stems = _stems(read, all_words)
-    refers = len(stems) <= 1 and kind is Kind.VALUE and (_is_eastern(read) or _PRONOUN.search(read) is not None)
+    refers = kind is Kind.VALUE and len(stems) <= 1 and (_is_eastern(read) or _PRONOUN.search(read) is not None)
     return Statement(clipped(sentence, _LONGEST), kind, stems, values, bool(cues & CHANGE) or refers)
 
 
