@@ -207,10 +207,11 @@ _PHRASES: Final = (
     ),
     (
         MUST,
-        "to only nur hat",
+        "to only allowed permitted nur hat",
         re.compile(
             (
-                r"\b(?:has|have|needs?) to\b|\b(?:can|may|could) only\b|\bkann(?:st)? nur\b|\b(?:is|are) (?:not |"
+                r"\b(?:has|have|needs?) to\b|\b(?:is|are) (?:only|not) (?:allowed|permitted|available|accepted|possible|supported)\b|"
+                r"\b(?:can|may|could) only\b|\bkann(?:st)? nur\b|\b(?:is|are) (?:not |"
                 r"never )?to be\b|\bwant you to\b|\blike you to\b|\bhat .{0,400}\bzu \w+en\b"
             ),
             re.IGNORECASE,
