@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import attrs
@@ -112,7 +112,7 @@ class Fresh:
 
 @attrs.define(eq=False)
 class Inserted:
-    """A summary group that an edit inserted. Holds state: whether the view shows it.
+    """A summary group that an edit inserted. Holds state: the ordinals that it stands for, once they are known.
 
     Args:
         id: Its id, below 0.
@@ -122,6 +122,7 @@ class Inserted:
         tokens: Its tokens.
         bytes: Its bytes.
         made_by: The strategy that wrote it.
+        known_originals: The ordinals of the source messages that it replaces, through any number of rounds, once known.
     """
 
     id: int
@@ -131,3 +132,26 @@ class Inserted:
     tokens: int
     bytes: int
     made_by: str | None
+    known_originals: list[int] | None = None
+
+    def originals(self, inserted: Mapping[int, Inserted], ordinals: Callable[[int], Sequence[int]]) -> list[int]:
+        """Return the ordinals of the source messages that it replaces, in order; O(their number) the first time.
+
+        Args:
+            inserted: The summaries that it may replace, by id; it takes over what they know.
+            ordinals: Returns the ordinals of the messages of a source group.
+        """
+        if self.known_originals is None:
+            found: set[int] = set()
+            waiting = list(self.replaces)
+            while waiting:
+                summary = inserted.get(id := waiting.pop())
+                if summary is None:
+                    found.update(ordinals(id))
+                elif summary.known_originals is None:
+                    waiting.extend(summary.replaces)
+                else:
+                    found.update(summary.known_originals)
+                    summary.known_originals = None
+            self.known_originals = sorted(found)
+        return self.known_originals

@@ -25,8 +25,8 @@ from ..tokens import counter as resolve_counter
 from . import replacing
 from .columns import Metrics
 from .context import RunContext
-from .edits import Edit, Refusal, brief, group_id
-from .groups import GroupKind, MessageGroup
+from .edits import Edit, Refusal, group_id
+from .groups import MessageGroup
 from .intake import Intake
 from .journal import Applied
 from .marks import Marks
@@ -197,7 +197,7 @@ class MessageIndex(Intake):
 
     def ordinals(self, group: MessageGroup | int) -> list[int]:
         """Return the positions in the source, from 0, of a group's messages; for a summary, of all that it replaced."""
-        return sorted(self.columns.stands_for(self.columns.known(group_id(group))))
+        return list(self.columns.stands_for(self.columns.known(group_id(group))))
 
     def originals(self, group: MessageGroup | int) -> list[Any]:
         """Return the caller's messages of a group: its own, or those that a summary replaced."""
@@ -205,9 +205,11 @@ class MessageIndex(Intake):
 
     def read_originals(self, group: MessageGroup | int, *, summaries: bool = True) -> list[Message]:
         """Return `originals` as read messages; ``summaries=False`` omits those that are summaries themselves."""
-        kind, group_of = self.columns.kind, self.columns.grouping.group_of
-        ordinals = self.ordinals(group)
-        return [self.columns.read(at) for at in ordinals if summaries or kind(group_of[at]) is not GroupKind.SUMMARY]
+        columns, ordinals = self.columns, self.ordinals(group)
+        if not summaries and (made_by := columns.grouping.made_by):
+            ordinals = [at for at in ordinals if columns.grouping.group_of[at] not in made_by]
+        reads, read = columns.reads, columns.read
+        return [found if isinstance(found := reads[at], Message) else read(at) for at in ordinals]
 
     # ---------------------------------------------------------------- editing
 
@@ -371,7 +373,7 @@ class MessageIndex(Intake):
         except InputError as error:
             raise StateError(f"saved {error}") from error
         if left_out := self._replay(saved.journal):
-            unfit = brief(left_out[0].edit)
+            unfit = left_out[0].edit
             raise StateError(f"{unfit}: this edit does not fit the saved messages; discard the saved state and start again")
         if unknown := set(saved.pinned) - self._pinned_ids:
             raise StateError(

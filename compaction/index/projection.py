@@ -125,6 +125,8 @@ class Projection:
             self._snapshots.pop(id, None)
         gone = self._gone[id]
         if gone:
+            for summary in self.inserted.values():
+                summary.known_originals = None
             self.visibility.messages[ordinal] = 0
             self.included.grow(-tokens, -size, -1)
             self.included.tool_calls -= _calls_in(self.reads[ordinal])
@@ -347,16 +349,9 @@ class Projection:
         assert message is not None
         return message
 
-    def stands_for(self, id: int) -> set[int]:
-        """Return the ordinals of the source messages that a group contains or replaces, through any number of rounds."""
-        ordinals: set[int] = set()
-        waiting = [id]
-        while waiting:
-            inner = waiting.pop()
-            ordinals.update(self.ordinals(inner))
-            if inner < 0:
-                waiting.extend(self.inserted[inner].replaces)
-        return ordinals
+    def stands_for(self, id: int) -> Sequence[int]:
+        """Return the ordinals of the messages that a group contains or replaces, in order; O(their number) the first time."""
+        return self.ordinals(id) if id >= 0 else self.inserted[id].originals(self.inserted, self.ordinals)
 
     def snapshot(self, id: int) -> MessageGroup:
         """Return the group as a value, which is built once after a change."""

@@ -5,7 +5,6 @@ Each kind of line has a share of the room; what one leaves goes to the others, t
 
 from __future__ import annotations
 
-import heapq
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
@@ -73,7 +72,7 @@ class SummaryWriter:
         memory: What the conversation said.
         page: The page.
         shares: The shares of its room.
-        focus: Whether a text mentions the focus of the request.
+        focus: Whether a text mentions the focus of the request; ``None`` if it has none.
     """
 
     def __init__(
@@ -82,7 +81,7 @@ class SummaryWriter:
         memory: ConversationMemory,
         page: SummaryPage,
         shares: Shares,
-        focus: Callable[[str], bool] = lambda _: False,
+        focus: Callable[[str], bool] | None = None,
     ) -> None:
         self._previous = request.previous or ""
         self._memory = memory
@@ -171,6 +170,9 @@ class SummaryWriter:
             if misses > _MOST_MISSES:
                 return
 
+    def _is_in_focus(self, text: str) -> bool:
+        return self._focus is not None and self._focus(text)
+
     def _is_not_held(self, text: str) -> bool:
         """Whether only lines of the earlier summary are added now, and this is not one."""
         return self._only_held and text not in self._previous
@@ -185,7 +187,7 @@ class SummaryWriter:
         """Return the order of a statement: by weight, those of the earlier summary first, its oldest and then the newest."""
         text = said.statement.text
         held = text in self._previous
-        bonus = _HELD_BONUS * held + _FOCUS_BONUS * self._focus(text)
+        bonus = _HELD_BONUS * held + self._focus_bonus(text)
         return (-(said.statement.kind.value + bonus), said.place if held else -said.place)
 
     def _add_found(self, upto: float) -> None:
@@ -206,7 +208,7 @@ class SummaryWriter:
         actions = reversed(memory.actions.values())
         for action in sorted(
             (each for each in actions if not (each.failed or self._is_not_held(each.line))),
-            key=lambda each: (-self._focus(each.line), each.line not in self._previous, -each.changes),
+            key=lambda each: (-self._is_in_focus(each.line), each.line not in self._previous, -each.changes),
         ):
             misses += not page.add(Section.DONE, action.line, upto=upto, place=action.place)
             if misses > _MOST_MISSES:
@@ -223,13 +225,12 @@ class SummaryWriter:
     def add_facts(self, upto: float) -> None:
         """Add facts, those most likely to be needed first."""
         room = int(max(0, min(upto, self._page.limit) - self._page.used))
-        facts, gone = self._facts, self._memory.gone
-        new = (fact for fact in facts if fact not in gone)
-        score = facts.score
-        found = heapq.nlargest(
-            int(_CANDIDATES * room) + 8, new, key=lambda fact: score(fact, tokens=1 + len(fact) / 4) + 3 * self._focus(fact)
-        )
+        bonus = None if self._focus is None else self._focus_bonus
+        found = self._facts.best(int(_CANDIDATES * room) + 8, without=self._memory.gone, bonus=bonus)
         self._page.add_facts(found, upto=upto)
+
+    def _focus_bonus(self, text: str) -> float:
+        return _FOCUS_BONUS * self._is_in_focus(text)
 
     def _add_held_facts(self, upto: float) -> None:
         """Add the facts of the earlier summary that nothing replaced, those that have been in it longest first."""
