@@ -183,7 +183,7 @@ def user_statements(text: str) -> Iterator[Statement]:
         if refers and before is not None and len(before.text) < _LONGEST // 2:
             found = Statement(
                 f"{before.text} {found.text}",
-                max(before.kind, found.kind, key=lambda kind: kind.value),
+                before.kind if before.kind.value >= found.kind.value else found.kind,
                 before.stems | found.stems,
                 before.values + found.values,
                 found.changes,
