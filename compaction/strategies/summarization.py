@@ -23,6 +23,7 @@ sets ``least_share`` to 0 for one run (see `forced`): after a discarded summary,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
@@ -154,7 +155,11 @@ class Summarization(CompactionStrategy):
         gone = {group.id for group in (*mine, *fresh)}
         previous = "\n\n".join(filter(None, [self.text.read(group.messages[0]) for group in mine])) or None
         originals = own_words(index, mine)  # the source messages that the earlier summary replaced
-        content = tokens + sum(index.measure(each)[0] for each in originals)
+        content, enough = tokens, math.inf if self.budget.ceiling is None else self.budget.ceiling / self.budget.ratio + 1
+        for each in originals:
+            if content > enough:
+                break  # more of them would not give it a larger budget
+            content += index.measure(each)[0]
         return SummaryRequest(
             summarizer=self.summarizer,
             groups=fresh,

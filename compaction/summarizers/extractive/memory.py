@@ -134,7 +134,7 @@ class ConversationMemory:
     def _prune(self) -> None:
         """Forget the least important half of what has grown past its bound."""
         if len(self.said) > _MOST:
-            ranked = sorted(self.said, key=lambda text: (-self.said[text].statement.kind.value, -self.said[text].place))
+            ranked = sorted(self.said, key=lambda text: (-self.said[text].statement.kind, -self.said[text].place))
             for text in ranked[_MOST // 2 :]:
                 self._drop(text)
         for grown in (self.actions, self.files, self.rows, self.gone):
