@@ -15,7 +15,7 @@
     ├── BudgetUnsatisfiable        the groups that must stay are larger than the budget
     ├── SummaryFailed              a summarizer returned no usable summary
     ├── NoProgress                 a strategy repeats an edit that was refused
-    ├── StrategyError              a strategy broke its contract
+    ├── StrategyError              a strategy or a trigger broke its contract
     └── SyncDriverError            a strategy that has to be awaited was run synchronously
 """
 
@@ -143,7 +143,7 @@ class NoProgress(CompactionError):
 
 
 class StrategyError(CompactionError):
-    """A strategy broke its contract, for instance by yielding something that is not an edit."""
+    """A strategy or a trigger broke its contract, such as by yielding something that is not an edit."""
 
 
 class SyncDriverError(CompactionError):

@@ -25,7 +25,7 @@ from ..tokens import counter as resolve_counter
 from . import replacing
 from .columns import Metrics
 from .context import RunContext
-from .edits import Edit, Refusal, brief, group_id
+from .edits import Edit, Refusal, group_id
 from .groups import MessageGroup
 from .intake import Intake
 from .journal import Applied
@@ -373,7 +373,7 @@ class MessageIndex(Intake):
         except InputError as error:
             raise StateError(f"saved {error}") from error
         if left_out := self._replay(saved.journal):
-            unfit = brief(left_out[0].edit)
+            unfit = left_out[0].edit
             raise StateError(f"{unfit}: this edit does not fit the saved messages; discard the saved state and start again")
         if unknown := set(saved.pinned) - self._pinned_ids:
             raise StateError(

@@ -145,8 +145,8 @@ class PassedList:
         self._last = []
         is_same = len(last) == len(source) and _begins_with(last, given, format) is not None
         known = len(source) if is_same else _begins_with(source, given, format)
-        if known is not None:
-            self._last = given.copy()
+        if known:
+            self._last = [] if given[known - 1] is source[-1] else given.copy()
         elif edited and (view := projection.raws()):
             known = _begins_with(view, given, format)
         return known

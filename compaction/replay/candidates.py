@@ -87,7 +87,7 @@ def _strategy_in(path: Path, window: int) -> Strategy:
         if inspect.isfunction(found) and next(iter(inspect.signature(found).parameters), "") == "window":
             found = found(window)
     except Exception as error:
-        raise ConfigurationError(f"{path}: cannot read a strategy from it ({error!r}); see CONTRIBUTING.md") from error
+        raise ConfigurationError(f"{path}: cannot read a strategy from it ({error!r}); see docs/own-strategies.md") from error
     if found is None:
         raise ConfigurationError(f"{path}: it does not define 'strategy'; assign one, or define strategy(window)")
     return as_strategy(found)

@@ -92,7 +92,7 @@ class SummaryWriter:
         self._focus = focus
         kept = (group for group in request.kept if group.kind not in (GroupKind.SYSTEM, GroupKind.SUMMARY))
         facts = memory.facts.followed_by(read_message(each).facts for group in kept for each in group.messages)
-        bonus = None if focus is None else lambda fact: _FOCUS_BONUS * focus(fact)
+        bonus = None if focus is None else self._focus_bonus
         self._ranked = facts.best(_CANDIDATES * page.limit + _SPARE, without=memory.gone, bonus=bonus)
         self._replaced = _replaced_by_kept(request, memory)
         before = len(request.originals) if request.previous is None else 0
@@ -192,7 +192,7 @@ class SummaryWriter:
         """Return the order of a statement: by weight, those of the earlier summary first, its oldest and then the newest."""
         text = said.statement.text
         held = text in self._previous
-        bonus = _HELD_BONUS * held + _FOCUS_BONUS * self._is_in_focus(text)
+        bonus = _HELD_BONUS * held + self._focus_bonus(text)
         return (-(said.statement.kind + bonus), said.place if held else -said.place)
 
     def _add_found(self, upto: float, *, within: str | None = None) -> None:
@@ -226,6 +226,9 @@ class SummaryWriter:
         """Add facts, those most likely to be needed first."""
         room = int(max(0, min(upto, self._page.limit) - self._page.used))
         self._page.add_facts(self._ranked[: _CANDIDATES * room + _SPARE], upto=upto)
+
+    def _focus_bonus(self, text: str) -> float:
+        return _FOCUS_BONUS * self._is_in_focus(text)
 
     def _add_held_facts(self, upto: float) -> None:
         """Add the facts of the earlier summary that nothing replaced, those that have been in it longest first."""
