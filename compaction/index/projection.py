@@ -8,12 +8,12 @@ changes, each with an exact inverse: `exclude` and `include`, `insert` and `with
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from ..errors import InputError
 from ..messages import Message, Outline, Writer
-from .columns import Fresh, GroupSums, Inserted, Tally
+from .columns import Fresh, GroupSums, Inserted, Tally, joined
 from .grouping import Grouping
 from .groups import GroupKind, MessageGroup
 from .marks import COLLAPSED_BY, Marks
@@ -66,6 +66,7 @@ class Projection:
         self._gone = bytearray()  # by group: whether it is excluded
         self._rewritten: dict[int, Message | None] = {}
         self._snapshots: dict[int, MessageGroup] = {}
+        self._late: set[int] = set()  # groups that a message joined while they were excluded
 
     def extend(self, fresh: Fresh, restore: Callable[[int], object]) -> None:
         """Add source messages at the end; O(new).
@@ -124,9 +125,11 @@ class Projection:
         if self._snapshots:
             self._snapshots.pop(id, None)
         gone = self._gone[id]
-        if gone:
+        if gone or id in self._late:
+            self._late.add(id)
             for summary in self.inserted.values():
                 summary.known_originals = None
+        if gone:
             self.visibility.messages[ordinal] = 0
             self.included.grow(-tokens, -size, -1)
             self.included.tool_calls -= _calls_in(self.reads[ordinal])
@@ -349,9 +352,15 @@ class Projection:
         assert message is not None
         return message
 
-    def stands_for(self, id: int) -> Sequence[int]:
-        """Return the ordinals of the messages that a group contains or replaces, in order; O(their number) the first time."""
-        return self.ordinals(id) if id >= 0 else self.inserted[id].originals(self.inserted, self.ordinals)
+    def stands_for(self, ids: Iterable[int]) -> list[range]:
+        """Return the ordinals of the messages that groups contain or replace, through any number of rounds, in order."""
+        runs: list[range] = []
+        for id in ids:
+            if id < 0:
+                runs += self.inserted[id].originals(self.inserted, self.ordinals)
+            else:
+                runs += [range(at, at + 1) for at in self.ordinals(id)]
+        return joined(runs)
 
     def snapshot(self, id: int) -> MessageGroup:
         """Return the group as a value, which is built once after a change."""

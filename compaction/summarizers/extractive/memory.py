@@ -134,7 +134,7 @@ class ConversationMemory:
     def _prune(self) -> None:
         """Forget the least important half of what has grown past its bound."""
         if len(self.said) > _MOST:
-            ranked = sorted(self.said, key=lambda text: (-self.said[text].statement.kind.value, -self.said[text].place))
+            ranked = sorted(self.said, key=lambda text: (-self.said[text].statement.kind, -self.said[text].place))
             for text in ranked[_MOST // 2 :]:
                 self._drop(text)
         for grown in (self.actions, self.files, self.rows, self.gone):
@@ -241,10 +241,14 @@ def _differ(old: Statement, new: Statement) -> list[tuple[str, str]]:
 
 # ---------------------------------------------------------------- memories of earlier rounds
 
-_MEMORIES: Final[dict[int, tuple[ConversationMemory, list[int], list[weakref.ref[Message]]]]] = {}
+_MEMORIES: Final[dict[int, tuple[ConversationMemory, list[int], list[weakref.KeyedRef[int, Message]]]]] = {}
 """The memory of each conversation by the identity of its first message, with the messages it has; it goes with any of them."""
 
 _MOST_MEMORIES: Final = 256
+
+
+def _forget(message: weakref.KeyedRef[int, Message]) -> None:
+    _MEMORIES.pop(message.key, None)
 
 
 def memory_of(messages: Sequence[Message], redact: Callable[[str], str] | None = None) -> ConversationMemory:
@@ -258,14 +262,14 @@ def memory_of(messages: Sequence[Message], redact: Callable[[str], str] | None =
     """
     ids = list(map(id, messages))
     key = ids[0] if ids else 0
-    memory, known, alive = ConversationMemory(), list[int](), list["weakref.ref[Message]"]()
+    memory, known, alive = ConversationMemory(), list[int](), list["weakref.KeyedRef[int, Message]"]()
     found = None if redact is not None else _MEMORIES.pop(key, None)
     if found is not None and found[1] == ids[: len(found[1])]:
         memory, known, alive = found
     for message in messages[len(known) :]:
         memory.add(read_message(message, redact))
     if redact is None and messages:
-        alive += [weakref.ref(message, lambda _: _MEMORIES.pop(key, None) and None) for message in messages[len(known) :]]
+        alive += [weakref.KeyedRef(message, _forget, key) for message in messages[len(known) :]]
         while len(_MEMORIES) >= _MOST_MEMORIES:
             _MEMORIES.pop(next(iter(_MEMORIES)), None)
         _MEMORIES[key] = (memory, ids, alive)

@@ -57,7 +57,7 @@ _MOST: Final = 400
 _PASTED_CHARS: Final = 1_500  # a longer message is a task with its material
 
 
-class Kind(enum.Enum):
+class Kind(float, enum.Enum):
     """The kind of a statement; the value is its weight, by which statements are chosen where there is little room."""
 
     RULE = 5.0
