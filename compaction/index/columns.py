@@ -170,3 +170,10 @@ class Inserted:
                     found += summary.known_originals
             self.known_originals = joined(found)
         return self.known_originals
+
+
+def calls_in(read: Outline | Message) -> int:
+    """Return how many tool calls a message makes."""
+    if isinstance(read, tuple):
+        return len(read[2])
+    return 0 if read.role == "tool" else sum(1 for _ in read.tool_calls())

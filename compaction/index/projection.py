@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from ..errors import InputError
 from ..messages import Message, Outline, Writer
-from .columns import Fresh, GroupSums, Inserted, Tally, joined
+from .columns import Fresh, GroupSums, Inserted, Tally, calls_in, joined
 from .grouping import Grouping
 from .groups import GroupKind, MessageGroup
 from .marks import COLLAPSED_BY, Marks
@@ -85,7 +85,7 @@ class Projection:
             if id == ordinal:
                 calls += len(made[id]) if id in made else 0
             else:
-                calls += _calls_in(read)
+                calls += calls_in(read)
                 self._join(id, ordinal, start, grouping.turn != turn)
                 if self._gone[id]:
                     restore(id)
@@ -132,7 +132,7 @@ class Projection:
         if gone:
             self.visibility.messages[ordinal] = 0
             self.included.grow(-tokens, -size, -1)
-            self.included.tool_calls -= _calls_in(self.reads[ordinal])
+            self.included.tool_calls -= calls_in(self.reads[ordinal])
         if moved and id < start:  # a message with a result and the user's words moved the group to a new turn
             for tally in (self.total,) if gone else (self.total, self.included):
                 tally.count_groups(self.grouping.left_turn, -1)
@@ -356,10 +356,8 @@ class Projection:
         """Return the ordinals of the messages that groups contain or replace, through any number of rounds, in order."""
         runs: list[range] = []
         for id in ids:
-            if id < 0:
-                runs += self.inserted[id].originals(self.inserted, self.ordinals)
-            else:
-                runs += [range(at, at + 1) for at in self.ordinals(id)]
+            own = [range(at, at + 1) for at in self.ordinals(id)]
+            runs += self.inserted[id].originals(self.inserted, self.ordinals) if id < 0 else own
         return joined(runs)
 
     def snapshot(self, id: int) -> MessageGroup:
@@ -395,10 +393,3 @@ class Projection:
             pinned,
             grouping.made_by.get(id),
         )
-
-
-def _calls_in(read: Outline | Message) -> int:
-    """Return how many tool calls a message makes."""
-    if isinstance(read, tuple):
-        return len(read[2])
-    return 0 if read.role == "tool" else sum(1 for _ in read.tool_calls())

@@ -11,7 +11,7 @@ import enum
 import math
 import re
 from collections.abc import Callable, Container, Iterable, Mapping
-from operator import itemgetter
+from itertools import islice
 from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Final
 
@@ -244,14 +244,16 @@ class FactTable:
         """
         of_shape = {shape: 0.4 * math.log((used + 0.3) / (known + 3)) for shape, (known, used) in self._shapes.items()}
         log, now = math.log, self.messages
-        scored: list[tuple[float, str]] = []
-        for fact, seen in self._seen.items():  # runs for every fact: no method is called
-            lasting = seen.lasting if seen.lasting is not None else seen.settle(fact)
-            age = now - seen.last
-            score = lasting + of_shape[seen.shape] - (0.4 * log(age) if age > 1 else 0.0)
-            scored.append((score if bonus is None else score + bonus(fact), fact))
-        scored.sort(key=itemgetter(0), reverse=True)
-        return [fact for _, fact in scored if fact not in without][:count]
+        scores = {  # computed for every fact: no method is called
+            fact: (seen.settle(fact) if seen.lasting is None else seen.lasting)
+            + of_shape[seen.shape]
+            - 0.4 * log(now - seen.last)
+            for fact, seen in self._seen.items()
+        }
+        if bonus is not None:
+            scores = {fact: score + bonus(fact) for fact, score in scores.items()}
+        ranked = sorted(scores, key=scores.__getitem__, reverse=True)
+        return list(islice((fact for fact in ranked if fact not in without), count))
 
 
 def _shape(fact: str) -> str:
