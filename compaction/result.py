@@ -38,7 +38,7 @@ class Step:
         why: Its trigger's explanation.
         before: Sizes of the view when it began.
         after: Sizes of the view when it ended.
-        edits: Its edits, in order.
+        edits: Its own edits, in order. The edits of a strategy inside it are only in the inner `Step`.
         seconds: Its duration, including the time spent waiting.
         reached: Whether its target held at the end; ``None`` if an enclosing strategy stopped it.
     """
@@ -65,7 +65,7 @@ class CompactionResult:
         refused: The edits that were not applied, each with the rule that forbids it.
         failures: The parts that failed, and what was done instead.
         outcome: The outcome of the run.
-        notes: Warnings in words, such as that the list no longer begins with a user message.
+        notes: Warnings in words, such as which strategy missed its target, with the target's value.
     """
 
     messages: list[Any]
@@ -81,7 +81,8 @@ class CompactionResult:
         before, after = self.before, self.after
         sizes = f"tokens {before.tokens:,} to {after.tokens:,}, messages {before.messages:,} to {after.messages:,}"
         counts = f"edits {len(self.edits):,}, refused {len(self.refused):,}, failures {len(self.failures):,}"
-        return f"<CompactionResult {self.outcome}: {sizes}, {counts}>"
+        notes = f", notes {len(self.notes):,}" if self.notes else ""
+        return f"<CompactionResult {self.outcome}: {sizes}, {counts}{notes}>"
 
     def with_failures(self, *failures: Failed) -> CompactionResult:
         """Return the result with more failures, such as that the session could not be saved."""
@@ -120,6 +121,7 @@ class RunRecorder:
         self._on_step = on_step
         self._clock = clock
         self._open: list[tuple[StepBegan, Metrics, int, float]] = []
+        self._told: dict[int, Edit] = {}  # the edits in the steps so far, by identity
 
     @property
     def running(self) -> str:
@@ -143,13 +145,15 @@ class RunRecorder:
         while self._open:
             began, before, mark, start = self._open.pop()
             mine = began.strategy is ended.strategy
+            own = {id(edit): edit for edit in self._index.edits_since(mark) if id(edit) not in self._told}
+            self._told |= own
             step = Step(
                 strategy=began.strategy.name,
                 configured=repr(began.strategy),
                 why=began.why,
                 before=before,
                 after=self._index.included,
-                edits=self._index.edits_since(mark),
+                edits=tuple(own.values()),
                 seconds=self._clock() - start,
                 reached=ended.reached if mine else None,
             )
@@ -185,11 +189,14 @@ class RunRecorder:
         """
         index = self._index
         edits = index.edits_since(self.mark)
-        missed = [repr(target) for _, target in self.missed if not target(index)]
+        missed = [
+            (repr(target), _missed_note(strategy, target, index)) for strategy, target in self.missed if not target(index)
+        ]
         if budget is not None and index.tokens > budget:
-            missed.append(f"budget={budget}")
+            missed.append((f"budget={budget}", f"the budget is {budget:,} tokens; {index.tokens:,} are left"))
         if missed and hard:
-            raise BudgetUnsatisfiable(index.tokens, tuple(missed), space_report(index))
+            raise BudgetUnsatisfiable(index.tokens, tuple([wanted for wanted, _ in missed]), space_report(index))
+        opening_notes = (_OPENING,) if self._opened_well and edits and not _opens_well(index) else ()
         return CompactionResult(
             messages=index.messages(),
             before=self.before,
@@ -198,8 +205,13 @@ class RunRecorder:
             refused=index.refused,
             failures=tuple(self.failures),
             outcome="over_target" if missed else "degraded" if self.failures else "compacted" if edits else "unchanged",
-            notes=(_OPENING,) if self._opened_well and edits and not _opens_well(index) else (),
+            notes=(*[note for _, note in missed], *opening_notes),
         )
+
+
+def _missed_note(strategy: Strategy, target: Trigger, index: MessageIndex) -> str:
+    positive: Trigger = getattr(target, "part", target)  # "tokens 90 > 50" says more than "not (tokens 90 > 50)"
+    return f"{strategy.name} missed its target {target!r}: {positive.explain(index)}"
 
 
 def _opens_well(index: MessageIndex) -> bool:

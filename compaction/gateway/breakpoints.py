@@ -33,7 +33,7 @@ def without_breakpoints(messages: Sequence[Any], format: MessageFormat) -> list[
 
 def _plain(message: Any) -> Any:
     """Return a message for comparison; the same object if nothing changes."""
-    fields = message if type(message) is dict else _fields(message)
+    fields = _fields(message)
     content, calls = fields.get("content"), fields.get("tool_calls")
     if (content is None or type(content) is str) and _KEY not in fields and not (calls and _has_mark(calls)):
         return message

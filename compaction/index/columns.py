@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 import attrs
@@ -110,9 +111,24 @@ class Fresh:
         )
 
 
+def joined(runs: Iterable[range]) -> list[range]:
+    """Return runs of ordinals in order, with those that touch or overlap joined.
+
+    >>> joined([range(4, 6), range(1), range(1, 3)])
+    [range(0, 3), range(4, 6)]
+    """
+    found: list[range] = []
+    for run in sorted(runs, key=attrgetter("start")):
+        if found and run.start <= found[-1].stop:
+            found[-1] = range(found[-1].start, max(found[-1].stop, run.stop))
+        else:
+            found.append(run)
+    return found
+
+
 @attrs.define(eq=False)
 class Inserted:
-    """A summary group that an edit inserted. Holds state: whether the view shows it.
+    """A summary group that an edit inserted. Holds state: the ordinals that it stands for, once they are known.
 
     Args:
         id: Its id, below 0.
@@ -122,6 +138,7 @@ class Inserted:
         tokens: Its tokens.
         bytes: Its bytes.
         made_by: The strategy that wrote it.
+        known_originals: The ordinals of the source messages that it replaces, through any number of rounds, once known.
     """
 
     id: int
@@ -131,3 +148,32 @@ class Inserted:
     tokens: int
     bytes: int
     made_by: str | None
+    known_originals: list[range] | None = None
+
+    def originals(self, inserted: Mapping[int, Inserted], ordinals: Callable[[int], Sequence[int]]) -> list[range]:
+        """Return the ordinals of the source messages that it replaces, in order; O(the groups it replaces) the first time.
+
+        Args:
+            inserted: The summaries that it may replace, by id.
+            ordinals: Returns the ordinals of the messages of a source group.
+        """
+        if self.known_originals is None:
+            found: list[range] = []
+            waiting = list(self.replaces)
+            while waiting:
+                summary = inserted.get(id := waiting.pop())
+                if summary is None:
+                    found += [range(at, at + 1) for at in ordinals(id)]
+                elif summary.known_originals is None:
+                    waiting.extend(summary.replaces)
+                else:
+                    found += summary.known_originals
+            self.known_originals = joined(found)
+        return self.known_originals
+
+
+def calls_in(read: Outline | Message) -> int:
+    """Return how many tool calls a message makes."""
+    if isinstance(read, tuple):
+        return len(read[2])
+    return 0 if read.role == "tool" else sum(1 for _ in read.tool_calls())

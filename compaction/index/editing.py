@@ -114,7 +114,7 @@ class Editor:
             outcome = self._try(held.edit, held.by)
             if isinstance(outcome, Applied):
                 self._commit(outcome)
-            elif outcome.bad:
+            else:
                 held.needs = frozenset(self._groups_at(outcome.bad))
 
     def _let_go(self, changed: Collection[int]) -> None:
@@ -185,7 +185,7 @@ class Editor:
         undo(self._projection, done)
         new = [each for each in bad if not was_bad(self._projection, self._format, each)]
         if new:
-            needed = " or ".join(f"group {id}" for id in sorted(set(self._groups_at(new[:1]))))
+            needed = " or ".join(f"group {id}" for id in sorted(set(self._groups_at([new[0]]))))
             rule = f"the provider would reject the rest of the view [{new[0].rule}]: {needed} would have to be dropped, too"
             return _Refused(rule, new)
         again = self._attempt(edit, by)  # the same joins were bad before the edit, so it is allowed

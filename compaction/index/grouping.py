@@ -132,7 +132,7 @@ class Grouping:
         self._previous, self._answering, self._thinking = id, role == "assistant", False
         return id
 
-    def add(self, message: Message, tokens: int = 0) -> int:
+    def add(self, message: Message, tokens: int) -> int:
         """Add the next message and return the id of its group, which is new or an earlier one. O(parts).
 
         Args:
@@ -257,7 +257,6 @@ class Grouping:
         if self._thinking:
             id = self._join(self._previous)
             self.kinds[id] = GroupKind.TOOL_CALL
-            self._thinking = False
         else:
             id = self._start(GroupKind.TOOL_CALL)
         self._wait(id, calls)

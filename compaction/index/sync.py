@@ -6,9 +6,9 @@ followed by new messages. The host may also have altered, removed or added messa
 
 from __future__ import annotations
 
-import operator
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, cast
 
 import attrs
@@ -144,10 +144,10 @@ class PassedList:
         """Return how many messages at the start are the whole source or, after edits, the whole view; ``None`` if neither."""
         source, last = projection.source, self._last
         self._last = []
-        is_same = len(last) == len(source) <= len(given) and all(map(operator.is_, last, given))
+        is_same = len(last) == len(source) and _begins_with(last, given, format) is not None
         known = len(source) if is_same else _begins_with(source, given, format)
-        if known is not None:
-            self._last = given.copy()
+        if known:
+            self._last = [] if given[known - 1] is source[-1] else given.copy()
         elif edited and (view := projection.raws()):
             known = _begins_with(view, given, format)
         return known
@@ -158,7 +158,7 @@ def _begins_with(known: Sequence[Any], given: Sequence[Any], format: MessageForm
     count = len(known)
     if count > len(given):
         return None
-    return count if all(map(operator.is_, known, given)) or format.common_prefix(known, given) == count else None
+    return count if format.common_prefix(known, given) == count else None
 
 
 def read_before(count: int, journal: Iterable[Applied]) -> list[Applied]:
@@ -189,7 +189,7 @@ def accounts_for(
     for ordinal in plan.altered:
         if not shown(group_of[ordinal]) or not is_stripped(projection.read(ordinal), format.read(now[ordinal])):
             return False
-    stood_for = {ordinal for id in plan.shown for ordinal in projection.stands_for(id)}
+    stood_for = set(chain.from_iterable(projection.stands_for(plan.shown)))
     only_in_source = {cast("int", plan.entries[place][1]) for place in plan.only_in_source}
     return all(shown(group_of[ordinal]) for ordinal in only_in_source - stood_for)
 
@@ -319,10 +319,12 @@ class _Planner:
         self._removed: list[int] = []
         self._end = max((max(self._stood_for(match)) + 1 for match in matches if match is not None), default=0)
 
-    def _stood_for(self, match: Match) -> set[int]:
+    def _stood_for(self, match: Match) -> Sequence[int]:
         """Return the ordinal of a message, or those of the messages that a summary replaces."""
         known = match.known
-        return self._projection.stands_for(known.group) if known.group < 0 else {known.position[0]}
+        if known.group >= 0:
+            return (known.position[0],)
+        return list(chain.from_iterable(self._projection.stands_for([known.group])))
 
     def plan(self) -> Plan:
         """Return the plan."""

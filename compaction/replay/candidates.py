@@ -87,7 +87,7 @@ def _strategy_in(path: Path, window: int) -> Strategy:
         if inspect.isfunction(found) and next(iter(inspect.signature(found).parameters), "") == "window":
             found = found(window)
     except Exception as error:
-        raise ConfigurationError(f"{path}: cannot read a strategy from it ({error!r}); see CONTRIBUTING.md") from error
+        raise ConfigurationError(f"{path}: cannot read a strategy from it ({error!r}); see docs/own-strategies.md") from error
     if found is None:
         raise ConfigurationError(f"{path}: it does not define 'strategy'; assign one, or define strategy(window)")
     return as_strategy(found)
@@ -127,7 +127,7 @@ class KeepNewest(CandidateSession):
     def view(self, messages: list[Any]) -> list[Any]:
         for ordinal in range(self._read, len(messages)):
             message = self._format.read(messages[ordinal], ordinal)
-            group = self._grouping.add(message)
+            group = self._grouping.add(message, 0)
             if group not in self._dropped:
                 self._tokens[group] = self._tokens.get(group, 0) + self._measure(message)[0]
                 self._shown.append((message, group))

@@ -103,7 +103,7 @@ class DigestSummarizer:
 class FactSummarizer:
     """A summarizer that lists what is likely to be needed again and is nowhere else in the request.
 
-    The same request gives the same list. Facts are chosen from all available messages, old and new, by `FactTable.score`. If
+    The same request gives the same list. Facts are chosen from all available messages, old and new, by `FactTable.best`. If
     the messages that ``request.previous`` stands for are not available, its lines and facts come first.
 
     Cost: O(characters of the new messages), and O(lines it chooses from).
@@ -164,9 +164,9 @@ def _held(previous: str | None, memory: ConversationMemory) -> dict[Section, lis
     return held
 
 
-def _focus_of(focus: str | None) -> Callable[[str], bool]:
+def _focus_of(focus: str | None) -> Callable[[str], bool] | None:
     words = tuple(dict.fromkeys(_WORD.findall((focus or "").casefold())))
-    return lambda text: bool(words) and any(word in text.casefold() for word in words)
+    return (lambda text: any(word in text.casefold() for word in words)) if words else None
 
 
 def _listed_sections(items: Mapping[Section, Sequence[str]]) -> str:

@@ -8,10 +8,10 @@ what the score depends on, was measured on recorded sessions: ``docs/explanation
 from __future__ import annotations
 
 import enum
-import heapq
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
+from itertools import islice
 from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Final
 
@@ -150,6 +150,19 @@ class _Seen:
         self.reused = False
         self.lasting: float | None = None  # what does not depend on other messages, in the score
 
+    def settle(self, fact: str) -> float:
+        """Return the part of the score of a fact that does not depend on other messages."""
+        self.lasting = (
+            0.5 * math.log(self.rarity + 0.001)
+            + 0.5 * min(self.said, 3)
+            + 0.5 * math.log(1 + self.messages)
+            - 0.2 * min(self.in_results, 3)
+            - 0.1 * math.log(1 + self.first)
+            - 0.25 * math.log(1 + len(fact) / 4)
+            - 0.5 * (" " in fact)
+        )
+        return self.lasting
+
     def copy(self) -> _Seen:
         copy = _Seen(self.shape, self.first)
         copy.last, copy.rarity, copy.messages = self.last, self.rarity, self.messages
@@ -160,7 +173,7 @@ class _Seen:
 class FactTable:
     """The facts of a conversation, with where each was seen. Holds state: it grows with each message, up to a bound.
 
-    Adding costs O(facts), a score O(1). Past the bound, the half of the facts least likely to be needed is forgotten.
+    Adding costs O(facts of the message). Past the bound, the half of the facts least likely to be needed is forgotten.
 
     Attributes:
         messages: The number of messages added.
@@ -168,8 +181,8 @@ class FactTable:
     >>> table = FactTable()
     >>> table.add({"A-17": FactSource.RESULT, "A-18": FactSource.RESULT})
     >>> table.add({"A-17": FactSource.ASSISTANT})
-    >>> table.score("A-17", tokens=3) > table.score("A-18", tokens=3)
-    True
+    >>> table.best(1)
+    ['A-17']
     """
 
     def __init__(self) -> None:
@@ -201,8 +214,7 @@ class FactTable:
             seen.lasting = None
         self.messages += 1
         if len(known) > _MOST_FACTS:
-            best = heapq.nlargest(_MOST_FACTS // 2, known, key=lambda fact: self.score(fact, tokens=1 + len(fact) / 4))
-            kept = set(best)
+            kept = set(self.best(_MOST_FACTS // 2))
             self._seen = {fact: seen for fact, seen in known.items() if fact in kept}
 
     def followed_by(self, messages: Iterable[Mapping[str, FactSource]]) -> FactTable:
@@ -218,40 +230,30 @@ class FactTable:
             table.add(facts)
         return table
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._seen)
+    def best(self, count: int, *, without: Container[str] = (), bonus: Callable[[str], float] | None = None) -> list[str]:
+        """Return the facts that are most likely to be needed again, the likeliest first; O(facts).
 
-    def score(self, fact: str, *, tokens: float) -> float:
-        """Return how likely a fact is to be needed again, as a number to sort by.
-
-        A fact scores higher if its message held few others, if the assistant said it or used it in a call, if it occurred
-        often, recently, or early, and if the assistant used facts of its shape before (digits, capitals and small letters each
-        count as one). It scores lower if many results show it, if it is long, and if it holds blanks.
+        A fact is likely if its message held few others, if the assistant said it or used it in a call, if it occurred often,
+        recently, or early, and if the assistant used facts of its shape before (digits, capitals and small letters each count
+        as one). It is less likely if many results show it, if it is long, and if it holds blanks.
 
         Args:
-            fact: The fact; one that was never added counts as seen once, before everything else.
-            tokens: The tokens it takes.
+            count: The most facts to return.
+            without: Facts to leave out.
+            bonus: What to add to the score of a fact, which is about the logarithm of how likely it is.
         """
-        seen = self._seen.get(fact) or _UNSEEN
-        known, reused = self._shapes.get(seen.shape, (0, 0))
-        if seen.lasting is None:
-            seen.lasting = (
-                0.5 * math.log(seen.rarity + 0.001)
-                + 0.5 * min(seen.said, 3)
-                + 0.5 * math.log(1 + seen.messages)
-                - 0.2 * min(seen.in_results, 3)
-            )
-        return (
-            seen.lasting
-            - 0.4 * math.log(max(1, self.messages - seen.last))
-            - 0.1 * math.log(1 + seen.first)
-            + 0.4 * math.log((reused + 0.3) / (known + 3))
-            - 0.25 * math.log(max(1, tokens))
-            - 0.5 * (" " in fact)
-        )
-
-
-_UNSEEN: Final = _Seen("", 0)
+        of_shape = {shape: 0.4 * math.log((used + 0.3) / (known + 3)) for shape, (known, used) in self._shapes.items()}
+        log, now = math.log, self.messages
+        scores = {  # computed for every fact: no method is called
+            fact: (seen.settle(fact) if seen.lasting is None else seen.lasting)
+            + of_shape[seen.shape]
+            - 0.4 * log(now - seen.last)
+            for fact, seen in self._seen.items()
+        }
+        if bonus is not None:
+            scores = {fact: score + bonus(fact) for fact, score in scores.items()}
+        ranked = sorted(scores, key=scores.__getitem__, reverse=True)
+        return list(islice((fact for fact in ranked if fact not in without), count))
 
 
 def _shape(fact: str) -> str:

@@ -20,6 +20,7 @@ from .statements import Kind, Statement
 
 _MOST: Final = 1_500
 _LEAST_SHARED: Final = 0.2  # one word that five statements have, or several more frequent ones
+_ROUNDING: Final = 1e-9
 _LEAST_COVERED: Final = 0.04  # of the words of the older statement, by the same weights
 _NEAR: Final = 12
 _ASKED_CHARS: Final = 600
@@ -80,7 +81,8 @@ class ConversationMemory:
         self.unread = 0
         self.summaries: list[str] = []
         self._frequency: Counter[str] = Counter()
-        self._with_stem: dict[str, dict[str, None]] = {}
+        self._with_stem: dict[str, dict[str, int]] = {}  # statements with values by their stems, numbered as they were said
+        self._number = 0
         self._recent: list[str] = []
         self._open: dict[str, Action] = {}
         self._latest: tuple[str, str] | None = None
@@ -132,7 +134,7 @@ class ConversationMemory:
     def _prune(self) -> None:
         """Forget the least important half of what has grown past its bound."""
         if len(self.said) > _MOST:
-            ranked = sorted(self.said, key=lambda text: (-self.said[text].statement.kind.value, -self.said[text].place))
+            ranked = sorted(self.said, key=lambda text: (-self.said[text].statement.kind, -self.said[text].place))
             for text in ranked[_MOST // 2 :]:
                 self._drop(text)
         for grown in (self.actions, self.files, self.rows, self.gone):
@@ -156,8 +158,9 @@ class ConversationMemory:
                 text = self._replace(old, statement, place)
             elif statement.changes:
                 text = f"{text} (changed in message {place})"
+            self._number += 1
             for stem in statement.stems:
-                self._with_stem.setdefault(stem, {})[statement.text] = None
+                self._with_stem.setdefault(stem, {})[statement.text] = self._number
             self._recent = [*self._recent[1 - _NEAR :], statement.text]
         self.said[statement.text] = Said(statement, text, place)
 
@@ -169,12 +172,7 @@ class ConversationMemory:
         """
         if not statement.values or statement.kind is Kind.SUPPOSED:
             return None
-        shared: dict[str, float] = {}
-        for stem in sorted(statement.stems):  # sums of floats depend on their order
-            for text in self._with_stem.get(stem, ()):
-                shared[text] = shared.get(text, 0.0) + 1 / self._frequency[stem]
-        common = ((weight, self.said[text]) for text, weight in shared.items() if weight >= _LEAST_SHARED)
-        found = [(weight / len(each.statement.stems), each) for weight, each in common]
+        found = [(weight / len(each.statement.stems), each) for weight, each in self._sharing(statement)]
         found = [each for each in found if each[0] >= _LEAST_COVERED]
         if not found and statement.changes and statement.kind not in (Kind.RULE, Kind.DUTY):
             near = (self.said[text] for text in self._recent if text in self.said)
@@ -182,13 +180,37 @@ class ConversationMemory:
         differing = [each for each in found if _differ(each[1].statement, statement)]
         return max(differing, key=lambda each: (each[0], each[1].place), default=(0.0, None))[1]
 
+    def _sharing(self, statement: Statement) -> list[tuple[float, Said]]:
+        """Return the statements that share words with this one that few others have, each with the weight of these words.
+
+        The most frequent words are too light to reach the least weight even together. So only statements with another one of
+        the words are compared. O(those).
+        """
+        stems = sorted(stem for stem in statement.stems if stem in self._with_stem)  # sums of floats depend on their order
+        weight = {stem: 1 / self._frequency[stem] for stem in stems}
+        together, number = 0.0, dict[str, int]()
+        for stem in sorted(stems, key=weight.__getitem__):
+            together += weight[stem]
+            if together >= _LEAST_SHARED - _ROUNDING:
+                number.update(self._with_stem[stem])
+        found: list[tuple[int, int, float, Said]] = []
+        for text in number:
+            said = self.said[text]
+            shared = [place for place, stem in enumerate(stems) if stem in said.statement.stems]
+            total = 0.0
+            for place in shared:
+                total += weight[stems[place]]
+            if total >= _LEAST_SHARED:
+                found.append((shared[0], number[text], total, said))
+        return [(total, said) for _, _, total, said in sorted(found, key=lambda each: each[:2])]
+
     def _replace(self, old: Said, statement: Statement, place: int) -> str:
         """Note that a statement replaces an older one; return its words with the value that held before."""
         before, now = _differ(old.statement, statement)[0]
         shared = old.statement.stems & statement.stems
         if old.is_rule or len(old.statement.values) > 1:
             if len(shared) < 2 and old.is_rule:
-                return statement.text
+                return f"{statement.text} (changed in message {place})" if statement.changes else statement.text
             old.text = f"{old.statement.text} (now {now}, since message {place})"
             return statement.text
         self._drop(old.statement.text)
@@ -219,10 +241,14 @@ def _differ(old: Statement, new: Statement) -> list[tuple[str, str]]:
 
 # ---------------------------------------------------------------- memories of earlier rounds
 
-_MEMORIES: Final[dict[int, tuple[ConversationMemory, list[int], list[weakref.ref[Message]]]]] = {}
+_MEMORIES: Final[dict[int, tuple[ConversationMemory, list[int], list[weakref.KeyedRef[int, Message]]]]] = {}
 """The memory of each conversation by the identity of its first message, with the messages it has; it goes with any of them."""
 
 _MOST_MEMORIES: Final = 256
+
+
+def _forget(message: weakref.KeyedRef[int, Message]) -> None:
+    _MEMORIES.pop(message.key, None)
 
 
 def memory_of(messages: Sequence[Message], redact: Callable[[str], str] | None = None) -> ConversationMemory:
@@ -234,16 +260,16 @@ def memory_of(messages: Sequence[Message], redact: Callable[[str], str] | None =
         messages: The messages, oldest first.
         redact: Removes from every text what must not be shown; such a memory is not kept.
     """
-    ids = [id(message) for message in messages]
+    ids = list(map(id, messages))
     key = ids[0] if ids else 0
-    memory, known, alive = ConversationMemory(), list[int](), list["weakref.ref[Message]"]()
+    memory, known, alive = ConversationMemory(), list[int](), list["weakref.KeyedRef[int, Message]"]()
     found = None if redact is not None else _MEMORIES.pop(key, None)
     if found is not None and found[1] == ids[: len(found[1])]:
         memory, known, alive = found
     for message in messages[len(known) :]:
         memory.add(read_message(message, redact))
     if redact is None and messages:
-        alive += [weakref.ref(message, lambda _: _MEMORIES.pop(key, None) and None) for message in messages[len(known) :]]
+        alive += [weakref.KeyedRef(message, _forget, key) for message in messages[len(known) :]]
         while len(_MEMORIES) >= _MOST_MEMORIES:
             _MEMORIES.pop(next(iter(_MEMORIES)), None)
         _MEMORIES[key] = (memory, ids, alive)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from compaction import Drop, MessageIndex, Replace
 from compaction.formats import openai_chat, openai_responses
 from compaction.index.marks import COLLAPSED_BY, marked
-from tests.support.chats import assistant, call, indexed, result, user
+from tests.support.chats import assistant, call, indexed, result, system, user
 from tests.support.letters import Letters
 
 
@@ -14,6 +14,15 @@ def test_a_collapsed_call_that_comes_first_may_be_shortened() -> None:
     for by, rewritable in ((COLLAPSED_BY, True), ("Summarization", False)):
         index = indexed([assistant(marked("look: found it", by=by)), user(), assistant(marked("look: more", by=by)), user()])
         assert [index.is_rewritable(id) for id in (0, 2)] == [rewritable] * 2
+
+
+def test_no_summary_replaces_instructions() -> None:
+    """An instruction may only be dropped, and only by an edit that says so."""
+    index = indexed([system("Be brief. " * 20), user(), assistant("long " * 40), user()])
+    assert not index.apply(Replace([0, 2], [openai_chat.new("assistant", "so")]))
+    assert not index.apply(Drop(0))
+    assert [each.rule for each in index.refused] == ["system messages must be kept"] * 2
+    assert index.apply(Drop(0, allow_system=True))
 
 
 def test_what_follows_a_call_that_waits_stays() -> None:
