@@ -112,12 +112,13 @@ class RunRecorder:
 
     def __init__(self, index: MessageIndex, on_step: Observer | None, clock: Callable[[], float]) -> None:
         self.before = index.included
-        self._opened_well = _opens_well(index)
+        self._opening = opening(index.columns)
         self.mark = index.mark()
         self.failures: list[Failed] = []
         self.missed: list[tuple[Strategy, Trigger]] = []
         self._index = index
         self._on_step = on_step
+        self._is_watched = on_step is not None or _logger.isEnabledFor(logging.INFO)
         self._clock = clock
         self._open: list[tuple[StepBegan, Metrics, int, float]] = []
 
@@ -130,7 +131,8 @@ class RunRecorder:
         """Record a strategy's report."""
         if isinstance(report, StepBegan):
             self._index.begin_step()
-            self._open.append((report, self._index.included, self._index.edit_count, self._clock()))
+            before = self._index.included if self._is_watched else self.before
+            self._open.append((report, before, self._index.edit_count, self._clock()))
         elif isinstance(report, StepEnded):
             self._close(report)
         else:
@@ -143,22 +145,8 @@ class RunRecorder:
         while self._open:
             began, before, mark, start = self._open.pop()
             mine = began.strategy is ended.strategy
-            step = Step(
-                strategy=began.strategy.name,
-                configured=repr(began.strategy),
-                why=began.why,
-                before=before,
-                after=self._index.included,
-                edits=self._index.edits_since(mark),
-                seconds=self._clock() - start,
-                reached=ended.reached if mine else None,
-            )
-            sizes = (before.tokens, step.after.tokens, before.messages, step.after.messages)
-            _logger.info(
-                "%s: %d edits, tokens %d to %d, messages %d to %d (%s)", step.strategy, len(step.edits), *sizes, step.why
-            )
-            if self._on_step is not None:
-                self._on_step(step)
+            if self._is_watched:
+                self._report(began, before, mark, start, reached=ended.reached if mine else None)
             if mine:
                 break
         if self._open:
@@ -167,6 +155,23 @@ class RunRecorder:
             self.missed.append((ended.strategy, ended.target))
         elif ended.target != never:
             self.missed = [each for each in self.missed if self._fires(each[0])]
+
+    def _report(self, began: StepBegan, before: Metrics, mark: int, start: float, *, reached: bool | None) -> None:
+        """Log a step that ended, and pass it to ``on_step``."""
+        step = Step(
+            strategy=began.strategy.name,
+            configured=repr(began.strategy),
+            why=began.why,
+            before=before,
+            after=self._index.included,
+            edits=self._index.edits_since(mark),
+            seconds=self._clock() - start,
+            reached=reached,
+        )
+        sizes = (before.tokens, step.after.tokens, before.messages, step.after.messages)
+        _logger.info("%s: %d edits, tokens %d to %d, messages %d to %d (%s)", step.strategy, len(step.edits), *sizes, step.why)
+        if self._on_step is not None:
+            self._on_step(step)
 
     def _fires(self, strategy: Strategy) -> bool:
         """Return whether a strategy's trigger still fires; if so, a later step's target does not make up for the missed one."""
@@ -198,13 +203,13 @@ class RunRecorder:
             refused=index.refused,
             failures=tuple(self.failures),
             outcome="over_target" if missed else "degraded" if self.failures else "compacted" if edits else "unchanged",
-            notes=(_OPENING,) if self._opened_well and edits and not _opens_well(index) else (),
+            notes=(_OPENING,) if edits and self._opens_worse() else (),
         )
 
-
-def _opens_well(index: MessageIndex) -> bool:
-    """Return whether the view begins as its format prefers; O(leading system messages)."""
-    return index.format.prefers(None, opening(index.columns))
+    def _opens_worse(self) -> bool:
+        """Return whether the view began as its format prefers and no longer does; O(leading system messages)."""
+        prefers = self._index.format.prefers
+        return not prefers(None, opening(self._index.columns)) and prefers(None, self._opening)
 
 
 _MOST_USES: Final = 5

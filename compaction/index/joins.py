@@ -94,7 +94,7 @@ def _instructs(projection: Projection, node: Node) -> bool:
 def opening(projection: Projection) -> Message | None:
     """Return the first message of the view that is not an instruction; O(the instructions before it)."""
     node = projection.visibility.first()
-    while node is not None and projection.at(node, end=False).is_system:
+    while node is not None and projection.opens_with_system(node):
         node = projection.visibility.after(node)
     return None if node is None else projection.at(node, end=False)
 

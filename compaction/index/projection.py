@@ -26,6 +26,7 @@ Piece: TypeAlias = tuple[int, Node, Node]
 """Successive messages of one group: the group's id, the first place, the last place."""
 
 _SYSTEM = GroupKind.SYSTEM  # a member is found more slowly
+_INSTRUCTIONS = ("system", "developer")
 
 
 class Projection:
@@ -298,17 +299,21 @@ class Projection:
         self.pinned.add(id)
         self._snapshots.pop(id, None)
 
-    def ids(self) -> Iterator[int]:
-        """Yield the id of every group of the view, in the order of their first messages; O(the view)."""
-        gone, group_of, shown = self._gone, self.grouping.group_of, set[int]()
+    def ids(self) -> list[int]:
+        """Return the id of every group of the view, in the order of their first messages; O(the view)."""
+        if self.visibility.shows_source():
+            return self.grouping.ids.copy()
+        group_of, shown = self.grouping.group_of, set[int]()
         for start, end in self.visibility.runs(0, len(self.source)):
             shown.update(group_of[start:end])
         anchors = self.visibility.anchors()
-        for place in sorted(shown.union(anchors)):
-            if anchors:
-                yield from self.visibility.shown_at(place)
-            if place in shown and not gone[place]:
-                yield place
+        if not anchors:
+            return sorted(shown)
+        return [
+            id
+            for place in sorted(shown.union(anchors))
+            for id in (*self.visibility.shown_at(place), *((place,) if place in shown else ()))
+        ]
 
     def pieces(self, gone: Collection[int] = ()) -> list[Piece]:
         """Return the view without the groups ``gone``, as pieces: runs of successive messages of one group."""
@@ -348,6 +353,11 @@ class Projection:
         message = self.shown(node)
         assert message is not None
         return message
+
+    def opens_with_system(self, node: Node) -> bool:
+        """Whether the first message at a place is a system message; an outline is not read further."""
+        read = self.reads[node] if node >= 0 else None
+        return read[0] in _INSTRUCTIONS if isinstance(read, tuple) else self.at(node, end=False).is_system
 
     def stands_for(self, id: int) -> Sequence[int]:
         """Return the ordinals of the messages that a group contains or replaces, in order; O(their number) the first time."""
