@@ -106,6 +106,7 @@ class RunRecorder:
     Attributes:
         before: Sizes before the run.
         mark: The position in the edit journal where the run began, for `MessageIndex.rollback`.
+        running: The name of the innermost strategy that is running; empty if none is.
         failures: The failures so far.
         missed: Each strategy that missed its target, with the target.
     """
@@ -114,6 +115,7 @@ class RunRecorder:
         self.before = index.included
         self._opening = opening(index.columns)
         self.mark = index.mark()
+        self.running = ""
         self.failures: list[Failed] = []
         self.missed: list[tuple[Strategy, Trigger]] = []
         self._index = index
@@ -122,17 +124,13 @@ class RunRecorder:
         self._clock = clock
         self._open: list[tuple[StepBegan, Metrics, int, float]] = []
 
-    @property
-    def running(self) -> str:
-        """The name of the innermost strategy that is running."""
-        return self._open[-1][0].strategy.name if self._open else ""
-
     def note(self, report: Report) -> None:
         """Record a strategy's report."""
         if isinstance(report, StepBegan):
             self._index.begin_step()
             before = self._index.included if self._is_watched else self.before
             self._open.append((report, before, self._index.edit_count, self._clock()))
+            self.running = report.strategy.name
         elif isinstance(report, StepEnded):
             self._close(report)
         else:
@@ -149,6 +147,7 @@ class RunRecorder:
                 self._report(began, before, mark, start, reached=ended.reached if mine else None)
             if mine:
                 break
+        self.running = self._open[-1][0].strategy.name if self._open else ""
         if self._open:
             return
         if not ended.reached:

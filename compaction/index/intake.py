@@ -145,14 +145,13 @@ class Intake:
 
         Only the outline of a plain message is read. ``start`` is the place of the first message, for errors.
         """
-        reads: list[Outline | Message] = []
-        outline, pin = self.format.outline, self._pin
-        for raw in raws:
-            glance = outline(raw) if pin is None else None
-            if glance is None or (glance[1] is not None and glance[1].startswith(MARK_START)):
-                reads.append(self._read(raw, start + len(reads)))
-            else:
-                reads.append(glance)
+        outline: Callable[[Any], Outline | None] = self.format.outline if self._pin is None else lambda _: None
+        reads = [
+            glance
+            if (glance := outline(raw)) is not None and (glance[1] is None or not glance[1].startswith(MARK_START))
+            else self._read(raw, place)
+            for place, raw in enumerate(raws, start)
+        ]
         return self._fresh(list(raws), reads)
 
     def _read(self, raw: Any, place: int) -> Message:

@@ -94,9 +94,15 @@ def _instructs(projection: Projection, node: Node) -> bool:
 def opening(projection: Projection) -> Message | None:
     """Return the first message of the view that is not an instruction; O(the instructions before it)."""
     node = projection.visibility.first()
-    while node is not None and projection.opens_with_system(node):
+    while node is not None and _is_system(projection, node):
         node = projection.visibility.after(node)
     return None if node is None else projection.at(node, end=False)
+
+
+def _is_system(projection: Projection, node: Node) -> bool:
+    """Whether the first message at a place is an instruction; a message of which only the outline was read stays unread."""
+    read = projection.reads[node] if node >= 0 else None
+    return read[0] in ("system", "developer") if isinstance(read, tuple) else projection.at(node, end=False).is_system
 
 
 def _problem(projection: Projection, format: MessageFormat, before: Node | None, after: Node | None) -> _JoinProblem | None:

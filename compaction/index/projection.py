@@ -8,7 +8,7 @@ changes, each with an exact inverse: `exclude` and `include`, `insert` and `with
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeAlias
 
 from ..errors import InputError
@@ -26,7 +26,6 @@ Piece: TypeAlias = tuple[int, Node, Node]
 """Successive messages of one group: the group's id, the first place, the last place."""
 
 _SYSTEM = GroupKind.SYSTEM  # a member is found more slowly
-_INSTRUCTIONS = ("system", "developer")
 
 
 class Projection:
@@ -81,11 +80,13 @@ class Projection:
         add, add_outline, made = grouping.add, grouping.add_outline, grouping.calls
         for ordinal, read in enumerate(fresh.reads, start):
             turn = grouping.turn
-            id = add_outline(read) if read.__class__ is tuple else add(read, self._tokens[ordinal])  # type: ignore[arg-type]
-            if id == ordinal:
-                calls += len(made[id]) if id in made else 0
+            if isinstance(read, tuple):
+                id = add_outline(read)
+                calls += len(read[2])
             else:
-                calls += _calls_in(read)
+                id = add(read, self._tokens[ordinal])
+                calls += _calls_in(read) if id != ordinal else len(made[id]) if id in made else 0
+            if id != ordinal:
                 self._join(id, ordinal, start, grouping.turn != turn)
                 if self._gone[id]:
                     restore(id)
@@ -227,7 +228,7 @@ class Projection:
                 shown[id] = 0
             if grouping.kinds[id] is _SYSTEM:
                 self.system_messages -= 1
-        self.included.add(self._sums(id), -1)
+        self.included.subtract(self._sums(id))
 
     def include(self, id: int) -> None:
         """Show an excluded group again."""
@@ -266,7 +267,7 @@ class Projection:
 
     def withdraw(self, id: int) -> None:
         """Undo the newest insertion."""
-        self.included.add(self._sums(id), -1)
+        self.included.subtract(self._sums(id))
         self.visibility.withdraw(id)
         self._snapshots.pop(id, None)
         self.pinned.discard(id)
@@ -309,11 +310,10 @@ class Projection:
         anchors = self.visibility.anchors()
         if not anchors:
             return sorted(shown)
-        return [
-            id
-            for place in sorted(shown.union(anchors))
-            for id in (*self.visibility.shown_at(place), *((place,) if place in shown else ()))
-        ]
+        ids: list[int] = []
+        for place in sorted(shown.union(anchors)):
+            ids += [*self.visibility.shown_at(place), place] if place in shown else self.visibility.shown_at(place)
+        return ids
 
     def pieces(self, gone: Collection[int] = ()) -> list[Piece]:
         """Return the view without the groups ``gone``, as pieces: runs of successive messages of one group."""
@@ -353,11 +353,6 @@ class Projection:
         message = self.shown(node)
         assert message is not None
         return message
-
-    def opens_with_system(self, node: Node) -> bool:
-        """Whether the first message at a place is a system message; an outline is not read further."""
-        read = self.reads[node] if node >= 0 else None
-        return read[0] in _INSTRUCTIONS if isinstance(read, tuple) else self.at(node, end=False).is_system
 
     def stands_for(self, id: int) -> Sequence[int]:
         """Return the ordinals of the messages that a group contains or replaces, in order; O(their number) the first time."""

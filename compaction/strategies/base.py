@@ -24,7 +24,7 @@ from typing import Any, TypeAlias, TypeGuard, final
 import attrs
 
 from ..errors import ConfigurationError, StrategyError
-from ..index import Drop, Edit, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Request, Rewrite
+from ..index import Drop, Drops, Edit, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Request, Rewrite
 from ..messages import Part
 from ..selectors import Selector, as_selector, nothing
 from ..triggers import Bounds, Trigger, TriggerLike, always, as_trigger, never, warn_of_limits
@@ -86,8 +86,8 @@ class Failed:
 Report: TypeAlias = StepBegan | StepEnded | Failed
 """A report on a run, for observers and logs."""
 
-Steps: TypeAlias = Generator[Edit | Request | Report, Any, None]
-"""A running strategy: a generator of edits, requests and reports.
+Steps: TypeAlias = Generator[Edit | Drops | Request | Report, Any, None]
+"""A running strategy: a generator of edits, requests and reports. `Drops` stands for many edits, which are applied in one loop.
 
 ``yield edit`` returns whether the edit was applied, ``yield request`` returns the answer. These values are sent into the
 generator, so ``yield from`` works only with another generator. For a list, write ``for edit in edits: yield edit``.
@@ -261,13 +261,13 @@ class CompactionStrategy(Strategy):
 
     def dropped(self, index: MessageIndex, steps: Iterable[Sequence[int]], reason: str) -> Steps:
         """Drop one set of groups after the other, as `MessageIndex.steps` yields them, until the target holds."""
-        return self.until_reached(index, (Drop(step, reason) for step in steps))
+        yield Drops(steps, reason, functools.partial(self.target, index))
 
     def rewritten(self, index: MessageIndex, change: Callable[[MessageGroup], Edit | None]) -> Steps:
         """Change the groups that may be rewritten, oldest first, until the target holds; ``change`` returns a group's edit."""
         return self.until_reached(index, (edit for group in self.rewritable(index) if (edit := change(group)) is not None))
 
-    def drop_system_groups(self, index: MessageIndex) -> Generator[Edit | Request | Report, Any, bool]:
+    def drop_system_groups(self, index: MessageIndex) -> Generator[Edit | Drops | Request | Report, Any, bool]:
         """Drop the system groups that are not in ``keep``, oldest first, and return whether any was dropped; O(groups)."""
         kept, count = self.keep(index), index.edit_count
         kind, pinned = index.columns.kind, index.columns.pinned
