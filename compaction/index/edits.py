@@ -32,7 +32,7 @@ def _ids(groups: MessageGroup | int | Iterable[MessageGroup | int]) -> tuple[int
     if isinstance(groups, MessageGroup):
         return (groups.id,)
     try:
-        return tuple([group if group.__class__ is int else group_id(group) for group in groups])
+        return tuple([group if type(group) is int else group_id(group) for group in groups])
     except (AttributeError, TypeError) as error:
         raise StrategyError(f"groups={groups!r}: an edit needs groups or group ids") from error
 
@@ -253,10 +253,11 @@ def relay(
         Whether ``until`` stopped it.
     """
     send: Callable[[Any], Any] = steps.send
-    resume, value = send, None
+    resume = send
+    value: Any = None
     while True:
         try:  # only here: a ``StopIteration`` raised elsewhere does not end the run
-            item = resume(value)
+            item: Any = resume(value)
         except StopIteration:
             return False
         resume = send
