@@ -247,10 +247,16 @@ class CompactionStrategy(Strategy):
         """Return the groups that may be removed and are not in ``keep``, oldest first; O(groups)."""
         return [index.group(id) for id in self.free(index)]
 
-    def rewritable(self, index: MessageIndex) -> list[MessageGroup]:
-        """Return the groups that may be rewritten and are not in ``keep``, oldest first; O(groups)."""
-        kept = self.keep(index)
-        return [index.group(id) for id in index.included_ids if id not in kept and index.is_rewritable(id)]
+    def rewritable(self, index: MessageIndex, kind: GroupKind | None = None) -> list[MessageGroup]:
+        """Return the groups that may be rewritten and are not in ``keep``, oldest first; O(groups).
+
+        Args:
+            index: The conversation.
+            kind: The kind of the groups; ``None`` for any.
+        """
+        kept, kind_of = self.keep(index), index.columns.kind
+        ids = [id for id in index.included_ids if id not in kept and (kind is None or kind_of(id) is kind)]
+        return [index.group(id) for id in ids if index.is_rewritable(id)]
 
     def until_reached(self, index: MessageIndex, edits: Iterable[Edit]) -> Steps:
         """Yield edits until the target holds."""
