@@ -207,8 +207,13 @@ class RunRecorder:
 
     def _opens_worse(self) -> bool:
         """Return whether the view began as its format prefers and no longer does; O(leading system messages)."""
-        prefers = self._index.format.prefers
-        return not prefers(None, opening(self._index.columns)) and prefers(None, self._opening)
+        return not self._opens_with(opening(self._index.columns)) and self._opens_with(self._opening)
+
+    def _opens_with(self, place: int | None) -> bool:
+        """Return whether the format prefers a view that begins with the message at a place, as it was before any edit."""
+        columns = self._index.columns
+        message = None if place is None else columns.read(place) if place >= 0 else columns.at(place, end=False)
+        return self._index.format.prefers(None, message)
 
 
 _MOST_USES: Final = 5

@@ -45,7 +45,7 @@ class Tally:
     groups: int = 0
     turns: int = 0
     tool_calls: int = 0
-    _groups_by_turn: dict[int, int] = attrs.Factory(dict[int, int])
+    _groups_by_turn: dict[int | None, int] = attrs.Factory(dict[int | None, int])
 
     def add(self, sums: GroupSums) -> None:
         """Add a group's sums."""
@@ -83,8 +83,12 @@ class Tally:
     def count_new(self, new: Mapping[int | None, int]) -> None:
         """Add the number of new groups of each turn."""
         known = self._groups_by_turn
+        self.groups += sum(new.values())
+        if not known:
+            known.update(new)
+            self.turns += len(new) - (None in new) - (0 in new)
+            return
         for turn, count in new.items():
-            self.groups += count
             if turn:
                 before = known.get(turn, 0)
                 known[turn] = before + count
