@@ -21,6 +21,9 @@
 
 from __future__ import annotations
 
+import textwrap
+from typing import Final
+
 import attrs
 
 __all__ = [
@@ -40,6 +43,8 @@ __all__ = [
     "UnreadableFile",
     "UnwritableFile",
 ]
+
+_LONGEST_TARGET: Final = 100
 
 
 class CompactionError(Exception):
@@ -131,7 +136,8 @@ class BudgetUnsatisfiable(CompactionError):
 
     def __str__(self) -> str:
         uses = "".join(f"\n  {each}" for each in self.space_report)
-        return f"{self.tokens:,} tokens are left, which misses {' and '.join(self.wanted)}; the space is used by{uses}"
+        missed = [textwrap.shorten(each, _LONGEST_TARGET, placeholder=" ...") for each in dict.fromkeys(self.wanted)]
+        return f"{self.tokens:,} tokens are left, which misses {' and '.join(missed)}; the space is used by{uses}"
 
 
 class SummaryFailed(CompactionError):

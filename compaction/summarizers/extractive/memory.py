@@ -219,7 +219,7 @@ class ConversationMemory:
         shared = old.statement.stems & statement.stems
         if old.is_rule or len(old.statement.values) > 1:
             if len(shared) < 2 and old.is_rule:
-                return statement.text
+                return f"{statement.text} (changed in message {place})" if statement.changes else statement.text
             text = f"{old.statement.text} (now {now}, since message {place})"
             self.said[old.statement.text] = attrs.evolve(old, text=text)
             return statement.text
