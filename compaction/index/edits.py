@@ -34,7 +34,7 @@ def _ids(groups: MessageGroup | int | Iterable[MessageGroup | int]) -> tuple[int
     if isinstance(groups, MessageGroup):
         return (groups.id,)
     try:
-        return tuple([group if group.__class__ is int else group_id(group) for group in groups])
+        return tuple([group if isinstance(group, int) else group.id for group in groups])
     except (AttributeError, TypeError) as error:
         raise StrategyError(f"groups={groups!r}: an edit needs groups or group ids") from error
 
