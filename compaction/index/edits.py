@@ -34,7 +34,7 @@ def _ids(groups: MessageGroup | int | Iterable[MessageGroup | int]) -> tuple[int
     if isinstance(groups, MessageGroup):
         return (groups.id,)
     try:
-        return tuple(map(group_id, groups))
+        return tuple([group if isinstance(group, int) else group.id for group in groups])
     except (AttributeError, TypeError) as error:
         raise StrategyError(f"groups={groups!r}: an edit needs groups or group ids") from error
 

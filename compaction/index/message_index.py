@@ -109,7 +109,7 @@ class MessageIndex(Intake):
     @property
     def included_ids(self) -> list[int]:
         """The ids of the groups of the view, in order; O(groups), without reading a message."""
-        return list(self.columns.ids())
+        return self.columns.ids()
 
     def removable_ids(self, by: str = "") -> list[int]:
         """Return the ids of all removable groups, in order, including the summary that ``by`` may replace; O(groups)."""

@@ -8,7 +8,7 @@ changes, each with an exact inverse: `exclude` and `include`, `insert` and `with
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from ..errors import InputError
@@ -301,17 +301,21 @@ class Projection:
         self.pinned.add(id)
         self._snapshots.pop(id, None)
 
-    def ids(self) -> Iterator[int]:
-        """Yield the id of every group of the view, in the order of their first messages; O(the view)."""
-        gone, group_of, shown = self._gone, self.grouping.group_of, set[int]()
+    def ids(self) -> list[int]:
+        """Return the id of every group of the view, in the order of their first messages; O(the view)."""
+        if self.visibility.shows_source():
+            return self.grouping.ids.copy()
+        group_of, shown = self.grouping.group_of, set[int]()
         for start, end in self.visibility.runs(0, len(self.source)):
             shown.update(group_of[start:end])
         anchors = self.visibility.anchors()
-        for place in sorted(shown.union(anchors)):
-            if anchors:
-                yield from self.visibility.shown_at(place)
-            if place in shown and not gone[place]:
-                yield place
+        if not anchors:
+            return sorted(shown)
+        return [
+            id
+            for place in sorted(shown.union(anchors))
+            for id in (*self.visibility.shown_at(place), *((place,) if place in shown else ()))
+        ]
 
     def pieces(self, gone: Collection[int] = ()) -> list[Piece]:
         """Return the view without the groups ``gone``, as pieces: runs of successive messages of one group."""
