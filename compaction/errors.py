@@ -15,11 +15,14 @@
     ├── BudgetUnsatisfiable        the groups that must stay are larger than the budget
     ├── SummaryFailed              a summarizer returned no usable summary
     ├── NoProgress                 a strategy repeats an edit that was refused
-    ├── StrategyError              a strategy broke its contract
+    ├── StrategyError              a strategy or a trigger broke its contract
     └── SyncDriverError            a strategy that has to be awaited was run synchronously
 """
 
 from __future__ import annotations
+
+import textwrap
+from typing import Final
 
 import attrs
 
@@ -40,6 +43,8 @@ __all__ = [
     "UnreadableFile",
     "UnwritableFile",
 ]
+
+_LONGEST_TARGET: Final = 100
 
 
 class CompactionError(Exception):
@@ -131,7 +136,8 @@ class BudgetUnsatisfiable(CompactionError):
 
     def __str__(self) -> str:
         uses = "".join(f"\n  {each}" for each in self.space_report)
-        return f"{self.tokens:,} tokens are left, which misses {' and '.join(self.wanted)}; the space is used by{uses}"
+        missed = [textwrap.shorten(each, _LONGEST_TARGET, placeholder=" ...") for each in dict.fromkeys(self.wanted)]
+        return f"{self.tokens:,} tokens are left, which misses {' and '.join(missed)}; the space is used by{uses}"
 
 
 class SummaryFailed(CompactionError):
@@ -143,7 +149,7 @@ class NoProgress(CompactionError):
 
 
 class StrategyError(CompactionError):
-    """A strategy broke its contract, for instance by yielding something that is not an edit."""
+    """A strategy or a trigger broke its contract, such as by yielding something that is not an edit."""
 
 
 class SyncDriverError(CompactionError):

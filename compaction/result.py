@@ -38,7 +38,7 @@ class Step:
         why: Its trigger's explanation.
         before: Sizes of the view when it began.
         after: Sizes of the view when it ended.
-        edits: Its edits, in order.
+        edits: Its own edits, in order. The edits of a strategy inside it are only in the inner `Step`.
         seconds: Its duration, including the time spent waiting.
         reached: Whether its target held at the end; ``None`` if an enclosing strategy stopped it.
     """
@@ -65,7 +65,7 @@ class CompactionResult:
         refused: The edits that were not applied, each with the rule that forbids it.
         failures: The parts that failed, and what was done instead.
         outcome: The outcome of the run.
-        notes: Warnings in words, such as that the list no longer begins with a user message.
+        notes: Warnings in words, such as which strategy missed its target, with the target's value.
     """
 
     messages: list[Any]
@@ -81,7 +81,8 @@ class CompactionResult:
         before, after = self.before, self.after
         sizes = f"tokens {before.tokens:,} to {after.tokens:,}, messages {before.messages:,} to {after.messages:,}"
         counts = f"edits {len(self.edits):,}, refused {len(self.refused):,}, failures {len(self.failures):,}"
-        return f"<CompactionResult {self.outcome}: {sizes}, {counts}>"
+        notes = f", notes {len(self.notes):,}" if self.notes else ""
+        return f"<CompactionResult {self.outcome}: {sizes}, {counts}{notes}>"
 
     def with_failures(self, *failures: Failed) -> CompactionResult:
         """Return the result with more failures, such as that the session could not be saved."""
@@ -123,6 +124,7 @@ class RunRecorder:
         self._is_watched = on_step is not None or _logger.isEnabledFor(logging.INFO)
         self._clock = clock
         self._open: list[tuple[StepBegan, Metrics, int, float]] = []
+        self._told: dict[int, Edit] = {}  # the edits in the steps so far, by identity
 
     def note(self, report: Report) -> None:
         """Record a strategy's report."""
@@ -157,13 +159,15 @@ class RunRecorder:
 
     def _report(self, began: StepBegan, before: Metrics, mark: int, start: float, *, reached: bool | None) -> None:
         """Log a step that ended, and pass it to ``on_step``."""
+        own = {id(edit): edit for edit in self._index.edits_since(mark) if id(edit) not in self._told}
+        self._told |= own
         step = Step(
             strategy=began.strategy.name,
             configured=repr(began.strategy),
             why=began.why,
             before=before,
             after=self._index.included,
-            edits=self._index.edits_since(mark),
+            edits=tuple(own.values()),
             seconds=self._clock() - start,
             reached=reached,
         )
@@ -189,11 +193,13 @@ class RunRecorder:
         """
         index = self._index
         edits = index.edits_since(self.mark)
-        missed = [repr(target) for _, target in self.missed if not target(index)]
+        missed = [
+            (repr(target), _missed_note(strategy, target, index)) for strategy, target in self.missed if not target(index)
+        ]
         if budget is not None and index.tokens > budget:
-            missed.append(f"budget={budget}")
+            missed.append((f"budget={budget}", f"the budget is {budget:,} tokens; {index.tokens:,} are left"))
         if missed and hard:
-            raise BudgetUnsatisfiable(index.tokens, tuple(missed), space_report(index))
+            raise BudgetUnsatisfiable(index.tokens, tuple([wanted for wanted, _ in missed]), space_report(index))
         return CompactionResult(
             messages=index.messages(),
             before=self.before,
@@ -202,7 +208,7 @@ class RunRecorder:
             refused=index.refused,
             failures=tuple(self.failures),
             outcome="over_target" if missed else "degraded" if self.failures else "compacted" if edits else "unchanged",
-            notes=(_OPENING,) if edits and self._opens_worse() else (),
+            notes=(*[note for _, note in missed], *((_OPENING,) if edits and self._opens_worse() else ())),
         )
 
     def _opens_worse(self) -> bool:
@@ -214,6 +220,11 @@ class RunRecorder:
         columns = self._index.columns
         message = None if place is None else columns.read(place) if place >= 0 else columns.at(place, end=False)
         return self._index.format.prefers(None, message)
+
+
+def _missed_note(strategy: Strategy, target: Trigger, index: MessageIndex) -> str:
+    positive: Trigger = getattr(target, "part", target)  # "tokens 90 > 50" says more than "not (tokens 90 > 50)"
+    return f"{strategy.name} missed its target {target!r}: {positive.explain(index)}"
 
 
 _MOST_USES: Final = 5

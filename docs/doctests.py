@@ -1,4 +1,4 @@
-"""A Griffe extension that shows the doctests of a docstring as code: Markdown would read ``>>>`` as a quotation."""
+"""A Griffe extension that changes docstrings to Markdown: doctests to code, which would be read as quotations, and links."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from typing import Any
 import griffe
 
 DOCTEST = re.compile(r"(?:^>>> .*\n?(?:^(?!\n).+\n?)*\n?(?=>>> )?)+", re.MULTILINE)
+PAGE = re.compile(r"``docs/(\S+\.md)``")
 LITERAL = re.compile(r"``(.+?)``")
 
 
 class Doctests(griffe.Extension):
-    """Put each run of doctest lines into a block of code."""
+    """Put each run of doctest lines into a block of code, and link the pages of this site."""
 
     def on_instance(self, *, obj: griffe.Object, **_: Any) -> None:
         """Change the docstring of one object."""
         if obj.docstring:
             text = DOCTEST.sub(lambda found: f"```pycon\n{found[0].rstrip()}\n```\n\n", obj.docstring.value)
+            text = PAGE.sub(r"[\1](../\1)", text)
             obj.docstring.value = LITERAL.sub(r"`\1`", text)

@@ -21,6 +21,7 @@ BUILD = ROOT / "build"
 PAGES = BUILD / "pages"
 MODULES = {
     "compaction": "Compact a conversation",
+    "compaction.messages": "Messages and their parts",
     "compaction.strategies": "Strategies",
     "compaction.triggers": "Triggers",
     "compaction.presets": "Presets",

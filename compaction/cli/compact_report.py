@@ -67,16 +67,13 @@ def conversation_report(
 
 
 def _step_reports(steps: Sequence[Step]) -> Iterator[ReportData]:
-    """Yield a report on each step. An edit of a step inside another one is reported once, with the inner step."""
-    reported: set[int] = set()
+    """Yield a report on each step."""
     for step in steps:
-        own = [edit for edit in step.edits if id(edit) not in reported]
-        reported.update(map(id, own))
         yield {
             "strategy": step.strategy,
             "configured": step.configured,
             "why": step.why,
-            "did": _edit_summaries(own),
+            "did": _edit_summaries(step.edits),
             "before": step.before,
             "after": step.after,
             "reached": step.reached,

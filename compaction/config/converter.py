@@ -308,7 +308,7 @@ def _written(value: object, kind: ComponentKind) -> dict[str, Any]:
         options: dict[str, Any] = {"steps": [write_component(step, kind) for step in value.steps]}
         if value.trigger != always:
             options["trigger"] = write_expression(value.trigger, ComponentKind.TRIGGER)
-        if value.target != ~value.trigger:
+        if value.target != value.default_target:
             options["target"] = write_expression(value.target, ComponentKind.TRIGGER)
         return {USE: "Pipeline", **options}
     origin: object = value.function if isinstance(value, FunctionStrategy) else type(value)

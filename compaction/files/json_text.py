@@ -90,7 +90,7 @@ def _replaced_in_plain(text: bytes, old: Sequence[Any], new: Sequence[Any]) -> b
         head = text[:first_end].decode()
         write = _writer(head, len(text[:first].decode()), escaped=text.isascii())
         pieces = [write(value).encode() if piece is None else piece for piece, value in zip(pieces, new, strict=True)]
-    return b"".join((text[:first], comma.join(pieces), text[end:]))
+    return b"".join((text[:first], comma.join(cast("list[bytes]", pieces)), text[end:]))
 
 
 def _divider() -> Callable[[bytes], Any] | None:

@@ -181,7 +181,8 @@ class MessageFormat(abc.ABC):
         """Return the number of messages at the start that two lists share, by identity or else by `key`; O(shared)."""
         shortest = min(len(known), len(given))
         plain = shortest and type(known[0]) is dict
-        if known[:shortest] == given[:shortest] if plain else all(map(operator.is_, known, given)):
+        start = known if len(known) == shortest else known[:shortest]
+        if start == given[:shortest] if plain else all(map(operator.is_, known, given)):
             return shortest
         key = self.key
         for place in range(shortest):

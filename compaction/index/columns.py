@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 import attrs
@@ -124,6 +125,21 @@ class Fresh:
         )
 
 
+def joined(runs: Iterable[range]) -> list[range]:
+    """Return runs of ordinals in order, with those that touch or overlap joined.
+
+    >>> joined([range(4, 6), range(1), range(1, 3)])
+    [range(0, 3), range(4, 6)]
+    """
+    found: list[range] = []
+    for run in sorted(runs, key=attrgetter("start")):
+        if found and run.start <= found[-1].stop:
+            found[-1] = range(found[-1].start, max(found[-1].stop, run.stop))
+        else:
+            found.append(run)
+    return found
+
+
 @attrs.define(eq=False)
 class Inserted:
     """A summary group that an edit inserted. Holds state: the ordinals that it stands for, once they are known.
@@ -146,26 +162,32 @@ class Inserted:
     tokens: int
     bytes: int
     made_by: str | None
-    known_originals: list[int] | None = None
+    known_originals: list[range] | None = None
 
-    def originals(self, inserted: Mapping[int, Inserted], ordinals: Callable[[int], Sequence[int]]) -> list[int]:
-        """Return the ordinals of the source messages that it replaces, in order; O(their number) the first time.
+    def originals(self, inserted: Mapping[int, Inserted], ordinals: Callable[[int], Sequence[int]]) -> list[range]:
+        """Return the ordinals of the source messages that it replaces, in order; O(the groups it replaces) the first time.
 
         Args:
-            inserted: The summaries that it may replace, by id; it takes over what they know.
+            inserted: The summaries that it may replace, by id.
             ordinals: Returns the ordinals of the messages of a source group.
         """
         if self.known_originals is None:
-            found: set[int] = set()
+            found: list[range] = []
             waiting = list(self.replaces)
             while waiting:
                 summary = inserted.get(id := waiting.pop())
                 if summary is None:
-                    found.update(ordinals(id))
+                    found += [range(at, at + 1) for at in ordinals(id)]
                 elif summary.known_originals is None:
                     waiting.extend(summary.replaces)
                 else:
-                    found.update(summary.known_originals)
-                    summary.known_originals = None
-            self.known_originals = sorted(found)
+                    found += summary.known_originals
+            self.known_originals = joined(found)
         return self.known_originals
+
+
+def calls_in(read: Outline | Message) -> int:
+    """Return how many tool calls a message makes."""
+    if isinstance(read, tuple):
+        return len(read[2])
+    return 0 if read.role == "tool" else sum(1 for _ in read.tool_calls())

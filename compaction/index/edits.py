@@ -8,6 +8,7 @@ an edit inserts, such as summaries, have negative ids.
 from __future__ import annotations
 
 import abc
+import operator
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from types import GeneratorType
 from typing import Any, Final, TypeAlias, TypeVar, cast
@@ -15,10 +16,11 @@ from typing import Any, Final, TypeAlias, TypeVar, cast
 import attrs
 
 from ..errors import StrategyError
-from ..messages import Message
+from ..messages import Message, Part
 from .groups import MessageGroup
 
 _T = TypeVar("_T")
+_MOST_IDS: Final = 8
 
 
 def group_id(group: MessageGroup | int) -> int:
@@ -45,9 +47,26 @@ def _messages_or_none(messages: Iterable[Message | None]) -> tuple[Message | Non
     return tuple(messages)
 
 
+class _Described:
+    """The ``str`` of edits: the groups and the reason, without the messages."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        edit = cast("Edit", self)
+        ids = list(map(str, named(edit)))
+        groups = f"group{'s' * (len(ids) != 1)} {', '.join(ids) or 'none'}"
+        if len(ids) > _MOST_IDS:
+            groups = f"{len(ids):,} groups, {ids[0]} to {ids[-1]}"
+        return f"{type(edit).__name__} of {groups} ({edit.reason or 'no reason given'})"
+
+
 @attrs.frozen
-class Drop:
+class Drop(_Described):
     """Remove these groups from the view.
+
+    >>> print(Drop([1, 2], reason="old"))
+    Drop of groups 1, 2 (old)
 
     Args:
         groups: The groups, or their ids.
@@ -61,7 +80,7 @@ class Drop:
 
 
 @attrs.frozen
-class Replace:
+class Replace(_Described):
     """Replace these groups with a summary group, which takes the place of the last one.
 
     Args:
@@ -76,7 +95,7 @@ class Replace:
 
 
 @attrs.frozen
-class Rewrite:
+class Rewrite(_Described):
     """Shorten the content of this group. Its roles, calls and results stay.
 
     Args:
@@ -92,7 +111,7 @@ class Rewrite:
 
 
 @attrs.frozen
-class Restore:
+class Restore(_Described):
     """Put these groups back into the view, because a late result answers their calls. Only the index makes this edit."""
 
     groups: tuple[int, ...] = attrs.field(converter=_ids)
@@ -100,7 +119,7 @@ class Restore:
 
 
 @attrs.frozen(init=False)
-class Together:
+class Together(_Described):
     """Several edits that are applied together or not at all.
 
     The rules about the size of the view and about neighbours are checked for the result, not for each edit.
@@ -158,6 +177,9 @@ class Refusal:
     rule: str
     by: str = ""
 
+    def __str__(self) -> str:
+        return f"{self.edit}: {self.rule}"
+
 
 class Request(abc.ABC):
     """A request for something from outside, such as a model's answer. A strategy yields it like an edit.
@@ -195,6 +217,12 @@ def written(edit: Edit) -> Iterator[Message]:
         yield from filter(None, edit.messages)
 
 
+def rewritten_parts(group: MessageGroup, change: Callable[[Part], Part], reason: str) -> Rewrite | None:
+    """Return the edit that changes the parts of a group's messages; ``None`` if no part changes."""
+    messages = [message.with_parts(change) for message in group.messages]
+    return None if all(map(operator.is_, messages, group.messages)) else Rewrite(group, messages, reason)
+
+
 def renamed(edit: Edit, ids: Mapping[int, int]) -> Edit | None:
     """Return the edit with new ids; ``None`` if it names an inserted group that has no new id."""
     if isinstance(edit, Together):
@@ -207,15 +235,6 @@ def renamed(edit: Edit, ids: Mapping[int, int]) -> Edit | None:
     if isinstance(edit, Rewrite):
         return attrs.evolve(edit, group=new[0])
     return attrs.evolve(edit, groups=new)
-
-
-def brief(edit: Edit) -> str:
-    """Return an edit in a few words, without its messages.
-
-    >>> brief(Drop([1, 2], reason="old"))
-    'Drop of groups 1, 2 (old)'
-    """
-    return f"{type(edit).__name__} of groups {', '.join(map(str, named(edit))) or 'none'} ({edit.reason or 'no reason given'})"
 
 
 def signature(edit: Edit) -> object:

@@ -30,7 +30,6 @@ from .projection import Projection
 from .state import Saved, in_format
 from .sync import HostChanges, PassedList, Plan, accounts_for, edits_after, follow, read_before
 
-
 _UNCHANGED: Final = HostChanges()
 
 

@@ -19,6 +19,7 @@ from .visibility import Node
 
 _Pair: TypeAlias = "tuple[Node | None, Node | None]"
 _JoinProblem: TypeAlias = "tuple[str, Side]"
+_INSTRUCTIONS = ("system", "developer")
 
 
 @attrs.frozen
@@ -94,15 +95,14 @@ def _instructs(projection: Projection, node: Node) -> bool:
 def opening(projection: Projection) -> Node | None:
     """Return the place of the first message of the view that is not an instruction; O(the instructions before it)."""
     node = projection.visibility.first()
-    while node is not None and _is_system(projection, node):
+    while node is not None and _begins_with_instruction(projection, node):
         node = projection.visibility.after(node)
     return node
 
 
-def _is_system(projection: Projection, node: Node) -> bool:
-    """Whether the first message at a place is an instruction; a message of which only the outline was read stays unread."""
+def _begins_with_instruction(projection: Projection, node: Node) -> bool:
     read = projection.reads[node] if node >= 0 else None
-    return read[0] in ("system", "developer") if isinstance(read, tuple) else projection.at(node, end=False).is_system
+    return read[0] in _INSTRUCTIONS if isinstance(read, tuple) else projection.at(node, end=False).is_system
 
 
 def _problem(projection: Projection, format: MessageFormat, before: Node | None, after: Node | None) -> _JoinProblem | None:

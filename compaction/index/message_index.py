@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import attrs
@@ -25,7 +26,7 @@ from ..tokens import counter as resolve_counter
 from . import replacing
 from .columns import Metrics
 from .context import RunContext
-from .edits import Drops, Edit, Refusal, brief, group_id
+from .edits import Drops, Edit, Refusal, group_id
 from .groups import MessageGroup
 from .intake import Intake
 from .journal import Applied
@@ -197,7 +198,11 @@ class MessageIndex(Intake):
 
     def ordinals(self, group: MessageGroup | int) -> list[int]:
         """Return the positions in the source, from 0, of a group's messages; for a summary, of all that it replaced."""
-        return list(self.columns.stands_for(self.columns.known(group_id(group))))
+        return list(chain.from_iterable(self.places([group])))
+
+    def places(self, groups: Iterable[MessageGroup | int]) -> list[range]:
+        """Return the `ordinals` of some groups as ranges, in order. O(the groups)."""
+        return self.columns.stands_for([self.columns.known(group_id(group)) for group in groups])
 
     def originals(self, group: MessageGroup | int) -> list[Any]:
         """Return the caller's messages of a group: its own, or those that a summary replaced."""
@@ -205,11 +210,15 @@ class MessageIndex(Intake):
 
     def read_originals(self, group: MessageGroup | int, *, summaries: bool = True) -> list[Message]:
         """Return `originals` as read messages; ``summaries=False`` omits those that are summaries themselves."""
-        columns, ordinals = self.columns, self.ordinals(group)
+        columns, reads, read = self.columns, self.columns.reads, self.columns.read
+        found: list[Message] = []
+        for run in self.places([group]):
+            known = reads[run.start : run.stop]
+            found += [each if isinstance(each, Message) else read(at) for each, at in zip(known, run, strict=True)]
         if not summaries and (made_by := columns.grouping.made_by):
-            ordinals = [at for at in ordinals if columns.grouping.group_of[at] not in made_by]
-        reads, read = columns.reads, columns.read
-        return [found if isinstance(found := reads[at], Message) else read(at) for at in ordinals]
+            group_of, ordinals = columns.grouping.group_of, self.ordinals(group)
+            return [each for each, at in zip(found, ordinals, strict=True) if group_of[at] not in made_by]
+        return found
 
     # ---------------------------------------------------------------- editing
 
@@ -377,7 +386,7 @@ class MessageIndex(Intake):
         except InputError as error:
             raise StateError(f"saved {error}") from error
         if left_out := self._replay(saved.journal):
-            unfit = brief(left_out[0].edit)
+            unfit = left_out[0].edit
             raise StateError(f"{unfit}: this edit does not fit the saved messages; discard the saved state and start again")
         if unknown := set(saved.pinned) - self._pinned_ids:
             raise StateError(

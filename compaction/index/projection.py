@@ -8,12 +8,12 @@ changes, each with an exact inverse: `exclude` and `include`, `insert` and `with
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from ..errors import InputError
 from ..messages import Message, Outline, Writer
-from .columns import Fresh, GroupSums, Inserted, Tally
+from .columns import Fresh, GroupSums, Inserted, Tally, calls_in, joined
 from .grouping import Grouping
 from .groups import GroupKind, MessageGroup
 from .marks import COLLAPSED_BY, Marks
@@ -66,6 +66,7 @@ class Projection:
         self._gone = bytearray()  # by group: whether it is excluded
         self._rewritten: dict[int, Message | None] = {}
         self._snapshots: dict[int, MessageGroup] = {}
+        self._late: set[int] = set()  # groups that a message joined while they were excluded
 
     def extend(self, fresh: Fresh, restore: Callable[[int], object]) -> None:
         """Add source messages at the end; O(new).
@@ -85,7 +86,7 @@ class Projection:
                 calls += len(read[2])
             else:
                 id = add(read, self._tokens[ordinal])
-                calls += _calls_in(read) if id != ordinal else len(made[id]) if id in made else 0
+                calls += calls_in(read) if id != ordinal else len(made[id]) if id in made else 0
             if id != ordinal:
                 self._join(id, ordinal, start, grouping.turn != turn)
                 if self._gone[id]:
@@ -126,12 +127,14 @@ class Projection:
         if self._snapshots:
             self._snapshots.pop(id, None)
         gone = self._gone[id]
-        if gone:
+        if gone or id in self._late:
+            self._late.add(id)
             for summary in self.inserted.values():
                 summary.known_originals = None
+        if gone:
             self.visibility.messages[ordinal] = 0
             self.included.grow(-tokens, -size, -1)
-            self.included.tool_calls -= _calls_in(self.reads[ordinal])
+            self.included.tool_calls -= calls_in(self.reads[ordinal])
         if moved and id < start:  # a message with a result and the user's words moved the group to a new turn
             for tally in (self.total,) if gone else (self.total, self.included):
                 tally.count_groups(self.grouping.left_turn, -1)
@@ -354,9 +357,13 @@ class Projection:
         assert message is not None
         return message
 
-    def stands_for(self, id: int) -> Sequence[int]:
-        """Return the ordinals of the messages that a group contains or replaces, in order; O(their number) the first time."""
-        return self.ordinals(id) if id >= 0 else self.inserted[id].originals(self.inserted, self.ordinals)
+    def stands_for(self, ids: Iterable[int]) -> list[range]:
+        """Return the ordinals of the messages that groups contain or replace, through any number of rounds, in order."""
+        runs: list[range] = []
+        for id in ids:
+            own = [range(at, at + 1) for at in self.ordinals(id)]
+            runs += self.inserted[id].originals(self.inserted, self.ordinals) if id < 0 else own
+        return joined(runs)
 
     def snapshot(self, id: int) -> MessageGroup:
         """Return the group as a value, which is built once after a change."""
@@ -391,10 +398,3 @@ class Projection:
             pinned,
             grouping.made_by.get(id),
         )
-
-
-def _calls_in(read: Outline | Message) -> int:
-    """Return how many tool calls a message makes."""
-    if isinstance(read, tuple):
-        return len(read[2])
-    return 0 if read.role == "tool" else sum(1 for _ in read.tool_calls())

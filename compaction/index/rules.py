@@ -14,7 +14,7 @@ import attrs
 from ..errors import NoProgress, StrategyError
 from ..formats import MessageFormat, fields_of
 from ..messages import MediaPart, Message, TextPart
-from .edits import Drop, Edit, Refusal, Replace, Restore, Rewrite, Together, brief, signature
+from .edits import Drop, Edit, Refusal, Replace, Restore, Rewrite, Together, signature
 from .groups import GroupKind, only_reasoning
 from .journal import visible_ordinals
 from .projection import Projection
@@ -280,7 +280,7 @@ class Refusals:
         asked = signature(edit)
         if asked in self._since_change:
             raise NoProgress(
-                f"{by or 'a strategy'} repeated the refused {brief(edit)}: {rule}; do not repeat an edit that was refused"
+                f"{by or 'a strategy'} repeated the refused {edit}: {rule}; do not repeat an edit that was refused"
             )
         self._since_change.add(asked)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, cast
 
 import attrs
@@ -145,8 +146,8 @@ class PassedList:
         self._last = []
         is_same = len(last) == len(source) and _begins_with(last, given, format) is not None
         known = len(source) if is_same else _begins_with(source, given, format)
-        if known is not None:
-            self._last = given.copy()
+        if known:
+            self._last = [] if given[known - 1] is source[-1] else given.copy()
         elif edited and (view := projection.raws()):
             known = _begins_with(view, given, format)
         return known
@@ -188,7 +189,7 @@ def accounts_for(
     for ordinal in plan.altered:
         if not shown(group_of[ordinal]) or not is_stripped(projection.read(ordinal), format.read(now[ordinal])):
             return False
-    stood_for = {ordinal for id in plan.shown for ordinal in projection.stands_for(id)}
+    stood_for = set(chain.from_iterable(projection.stands_for(plan.shown)))
     only_in_source = {cast("int", plan.entries[place][1]) for place in plan.only_in_source}
     return all(shown(group_of[ordinal]) for ordinal in only_in_source - stood_for)
 
@@ -321,7 +322,9 @@ class _Planner:
     def _stood_for(self, match: Match) -> Sequence[int]:
         """Return the ordinal of a message, or those of the messages that a summary replaces."""
         known = match.known
-        return self._projection.stands_for(known.group) if known.group < 0 else (known.position[0],)
+        if known.group >= 0:
+            return (known.position[0],)
+        return list(chain.from_iterable(self._projection.stands_for([known.group])))
 
     def plan(self) -> Plan:
         """Return the plan."""

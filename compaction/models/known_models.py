@@ -50,7 +50,7 @@ def input_limit(model: str, *, reserve_output: int | None = None, table: ModelTa
     """
     entry = next((each for each in _entries(model, table) if each.context_window or each.input_limit), None)
     if entry is None:
-        raise UnknownModel(f"the window of model {model!r} is unknown; {_similar(model, table)}; or pass a number of tokens")
+        raise UnknownModel(f"the window of model {model!r} is unknown: pass a number of tokens; {_similar(model, table)}")
     limits = [] if entry.input_limit is None else [entry.input_limit]
     if entry.context_window is not None:
         limits.append(entry.context_window - _reserve(reserve_output, model, entry.context_window))

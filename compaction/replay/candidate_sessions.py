@@ -86,14 +86,7 @@ class StrategySession(CandidateSession):
         return self._session.view_sync(messages)
 
     def actions(self) -> Sequence[CandidateAction]:
-        seen: set[int] = set()
-        found: list[CandidateAction] = []
-        for step in self._steps:
-            for edit in step.edits:
-                if id(edit) not in seen:
-                    seen.add(id(edit))
-                    found.extend(self._actions_of(edit, step.strategy))
-        return found
+        return [action for step in self._steps for edit in step.edits for action in self._actions_of(edit, step.strategy)]
 
     def _actions_of(self, edit: Edit, by: str) -> list[CandidateAction]:
         index = self._session.index

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
 
-from ..errors import StateError
+from ..errors import ConfigurationError, StateError
 from ..index import FailurePauses
 from ..json_data import natural_number, shown
 from ..result import CompactionResult
@@ -132,6 +132,8 @@ class SessionSaver:
     def __init__(
         self, store: SessionStore | None, id: str, state: Callable[[], dict[str, Any]], on_failure: Callable[[Failed], object]
     ) -> None:
+        if store is not None and not hasattr(store, "load"):
+            raise ConfigurationError(f"store={store!r}: must be a store; write store=SessionStore({store!r})")
         self.store = store
         self._id = id
         self._state = state

@@ -19,7 +19,7 @@ from typing import Any, Self
 
 import attrs
 
-from ..errors import BudgetUnsatisfiable
+from ..errors import BudgetUnsatisfiable, ConfigurationError
 from ..index import Metrics
 from ..result import CompactionResult, Outcome, space_report
 from ..strategies import StrategyLike, as_strategy
@@ -170,6 +170,7 @@ class CompactionSession(SessionForgetting):
 
         Raises:
             BaseException: The given error, if it is not about the length of the request.
+            ConfigurationError: If the session has no messages yet.
             BudgetUnsatisfiable: If nothing more can be removed. It lists the groups that use the space.
         """
         async with self.lock.task:
@@ -195,6 +196,8 @@ class CompactionSession(SessionForgetting):
         found = LengthError.read(error)
         if found is None:
             raise error
+        if not self._index.total.messages:
+            raise ConfigurationError("overflowed: the session has no messages yet; call view with your list first") from error
         tokens = self._reports.refused(found, self._index.tokens, self._index.context.overhead_tokens)
         self._index.context = self._context()
         self._guard.clear()

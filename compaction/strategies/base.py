@@ -1,20 +1,12 @@
 """The base classes of strategies, the reports that a running strategy yields for observers and logs, and `Pipeline`.
 
-A strategy is a callable that reads a `MessageIndex` and yields edits. It may be a plain generator function::
-
-    def drop_reasoning(index):
-        for group in index.included_groups:         # a copy: each edit is applied before the next line runs
-            if stripped := without_reasoning(group):
-                yield Rewrite(group, stripped, reason="old reasoning")
-
-The built-in strategies are frozen values with ``trigger=``, ``target=`` and ``keep=``. To write one like these, subclass
-`CompactionStrategy` and define ``edits``; the base class evaluates the trigger and yields the reports.
+A strategy is a callable that reads a `MessageIndex` and yields edits, such as a generator function. The built-in strategies are
+subclasses of `CompactionStrategy`; ``docs/own-strategies.md`` shows how to write either.
 """
 
 from __future__ import annotations
 
 import abc
-import functools
 import logging
 import operator
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -24,10 +16,10 @@ from typing import Any, TypeAlias, TypeGuard, final
 import attrs
 
 from ..errors import ConfigurationError, StrategyError
-from ..index import Drop, Drops, Edit, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Request, Rewrite
-from ..messages import Part
+from ..index import Drop, Drops, Edit, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Request
 from ..selectors import Selector, as_selector, nothing
-from ..triggers import Bounds, Trigger, TriggerLike, always, as_trigger, never, warn_of_limits
+from ..triggers import Bounds, Trigger, TriggerLike, always, as_trigger, checked_answer, never, warn_of_limits
+from .printing import call_text, short_text
 
 _logger = logging.getLogger("compaction")
 
@@ -98,9 +90,12 @@ StrategyLike: TypeAlias = "Strategy | Callable[[MessageIndex], Iterable[Edit | R
 
 
 class Strategy(abc.ABC):
-    """The base of all strategies. ``a >> b`` is a pipeline that runs ``a``, then ``b``."""
+    """The base of all strategies. ``a >> b`` is a pipeline that runs ``a``, then ``b``. ``str`` is a shorter `repr`."""
 
     __slots__ = ()
+
+    def __str__(self) -> str:
+        return short_text(self)
 
     @property
     def name(self) -> str:
@@ -149,8 +144,7 @@ class Strategy(abc.ABC):
         return change(self._of([child.changed(change) for child in self.children]))
 
     def _of(self, children: Sequence[Strategy]) -> Strategy:
-        same = all(map(operator.is_, children, self.children))
-        return self if same else self.with_children(children)
+        return self if all(map(operator.is_, children, self.children)) else self.with_children(children)
 
     def forced(self, focus: str | None = None, *, others: Trigger = always) -> Strategy:
         """Return the strategy for a forced run, that is, one that the user asked for.
@@ -198,7 +192,8 @@ class CompactionStrategy(Strategy):
 
     @final
     def __call__(self, index: MessageIndex) -> Steps:
-        if not self.trigger(index):
+        """Evaluate the trigger; if it fires, yield what `edits` yields, and reports before and after."""
+        if not checked_answer(self.trigger, self.trigger(index)):
             return
         yield StepBegan(self, self.trigger.explain(index))
         yield from self.edits(index)
@@ -248,12 +243,7 @@ class CompactionStrategy(Strategy):
         return [index.group(id) for id in self.free(index)]
 
     def rewritable(self, index: MessageIndex, kind: GroupKind | None = None) -> list[MessageGroup]:
-        """Return the groups that may be rewritten and are not in ``keep``, oldest first; O(groups).
-
-        Args:
-            index: The conversation.
-            kind: The kind of the groups; ``None`` for any.
-        """
+        """Return the groups, of one kind or of any, that may be rewritten and are not in ``keep``, oldest first; O(groups)."""
         kept, kind_of = self.keep(index), index.columns.kind
         ids = [id for id in index.included_ids if id not in kept and (kind is None or kind_of(id) is kind)]
         return [index.group(id) for id in ids if index.is_rewritable(id)]
@@ -267,7 +257,7 @@ class CompactionStrategy(Strategy):
 
     def dropped(self, index: MessageIndex, steps: Iterable[Sequence[int]], reason: str) -> Steps:
         """Drop one set of groups after the other, as `MessageIndex.steps` yields them, until the target holds."""
-        yield Drops(steps, reason, functools.partial(self.target, index))
+        yield Drops(steps, reason, lambda: self.target(index))
 
     def rewritten(self, index: MessageIndex, change: Callable[[MessageGroup], Edit | None]) -> Steps:
         """Change the groups that may be rewritten, oldest first, until the target holds; ``change`` returns a group's edit."""
@@ -275,23 +265,15 @@ class CompactionStrategy(Strategy):
 
     def drop_system_groups(self, index: MessageIndex) -> Generator[Edit | Drops | Request | Report, Any, bool]:
         """Drop the system groups that are not in ``keep``, oldest first, and return whether any was dropped; O(groups)."""
-        kept, count = self.keep(index), index.edit_count
-        kind, pinned = index.columns.kind, index.columns.pinned
-        ids = [id for id in index.included_ids if kind(id) is GroupKind.SYSTEM and id not in kept and id not in pinned]
-        reason = "system messages are dropped last"
-        yield from self.until_reached(index, (Drop(id, reason, allow_system=True) for id in ids))
+        kept, count = self.keep(index) | index.columns.pinned, index.edit_count
+        ids = [id for id in index.included_ids if index.columns.kind(id) is GroupKind.SYSTEM and id not in kept]
+        yield from self.until_reached(index, (Drop(id, "system messages are dropped last", allow_system=True) for id in ids))
         return index.edit_count > count
-
-
-def rewritten_parts(group: MessageGroup, change: Callable[[Part], Part], reason: str) -> Rewrite | None:
-    """Return the edit that changes the parts of a group's messages; ``None`` if no part changes."""
-    messages = [message.with_parts(change) for message in group.messages]
-    return None if all(map(operator.is_, messages, group.messages)) else Rewrite(group, messages, reason)
 
 
 @attrs.frozen
 class FunctionStrategy(Strategy):
-    """A plain function as a strategy. It always runs; ``Pipeline(function, trigger=..., target=always)`` gives it a trigger.
+    """A plain function as a strategy (see ``docs/own-strategies.md``). ``Pipeline(function, trigger=...)`` gives it a trigger.
 
     Args:
         function: A function that takes an index and yields edits and requests.
@@ -302,6 +284,9 @@ class FunctionStrategy(Strategy):
     @property
     def name(self) -> str:
         return getattr(self.function, "__name__", type(self.function).__name__)
+
+    def __str__(self) -> str:
+        return self.name
 
     def __call__(self, index: MessageIndex) -> Steps:
         yield StepBegan(self, "it has no trigger")
@@ -348,7 +333,8 @@ class Pipeline(Strategy):
     Args:
         steps: Strategies or plain functions; a nested pipeline without trigger and target is replaced by its strategies.
         trigger: When to run; by default always.
-        target: The pipeline succeeds if this holds at the end; by default that the trigger no longer fires.
+        target: The pipeline succeeds if this holds at the end; by default that the trigger no longer fires, but no target
+            (``never``) if all steps are plain functions.
 
     >>> from compaction.strategies import ClearReasoning, SelectiveToolCall
     >>> ClearReasoning() >> SelectiveToolCall() == Pipeline(ClearReasoning(), SelectiveToolCall())
@@ -365,17 +351,28 @@ class Pipeline(Strategy):
             flat.extend(step.steps if isinstance(step, Pipeline) and step.is_plain else (step,))
         object.__setattr__(self, "steps", tuple(flat))
         object.__setattr__(self, "trigger", as_trigger(trigger))
-        object.__setattr__(self, "target", ~self.trigger if target is None else as_trigger(target))
+        object.__setattr__(self, "target", self.default_target if target is None else as_trigger(target))
         warn_of_limits(self.name, self.trigger, self.target)
 
     @property
     def children(self) -> tuple[Strategy, ...]:
         return self.steps
 
+    @property
+    def default_target(self) -> Trigger:
+        """The target if none is given."""
+        return never if self.steps and all(isinstance(step, FunctionStrategy) for step in self.steps) else ~self.trigger
+
     def __repr__(self) -> str:
+        return f"Pipeline({', '.join(self._arguments(repr))})"
+
+    def __str__(self) -> str:
+        return call_text("Pipeline", self._arguments(str))
+
+    def _arguments(self, written: Callable[[Strategy], str]) -> list[str]:
         trigger = [] if self.trigger == always else [f"trigger={self.trigger!r}"]
-        target = [] if self.target == ~self.trigger else [f"target={self.target!r}"]
-        return f"Pipeline({', '.join([*map(repr, self.steps), *trigger, *target])})"
+        target = [] if self.target == self.default_target else [f"target={self.target!r}"]
+        return [*map(written, self.steps), *trigger, *target]
 
     @property
     def is_plain(self) -> bool:
@@ -383,7 +380,7 @@ class Pipeline(Strategy):
         return self.trigger == always and self.target == never
 
     def __call__(self, index: MessageIndex) -> Steps:
-        if not self.trigger(index):
+        if not checked_answer(self.trigger, self.trigger(index)):
             return
         if not self.is_plain:
             yield StepBegan(self, self.trigger.explain(index))
@@ -400,6 +397,5 @@ class Pipeline(Strategy):
 
     def forced(self, focus: str | None = None, *, others: Trigger = always) -> Strategy:
         """Return the forced strategies as one pipeline; those that are not gentle still need this pipeline's trigger."""
-        triggers = [each for each in (others, self.trigger) if each != always]
-        when = functools.reduce(lambda one, other: one & other, triggers) if triggers else always
+        when = self.trigger if others == always else others if self.trigger == always else others & self.trigger
         return Pipeline(*(step.forced(focus, others=when) for step in self.steps))

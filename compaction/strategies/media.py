@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import attrs
 
-from ..index import MessageGroup, MessageIndex, Rewrite
+from ..index import MessageGroup, MessageIndex, Rewrite, rewritten_parts
 from ..messages import MediaPart, Part, TextPart, ToolResultPart
 from ..selectors import Selector, as_selector, last
-from .base import CompactionStrategy, Steps, rewritten_parts
+from .base import CompactionStrategy, Steps
 
 
 @attrs.frozen

@@ -23,6 +23,7 @@ sets ``least_share`` to 0 for one run (see `forced`): after a discarded summary,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
@@ -154,7 +155,11 @@ class Summarization(CompactionStrategy):
         gone = {group.id for group in (*mine, *fresh)}
         previous = "\n\n".join(filter(None, [self.text.read(group.messages[0]) for group in mine])) or None
         originals = own_words(index, mine)  # the source messages that the earlier summary replaced
-        content = tokens + sum(index.measure(each)[0] for each in originals)
+        content, enough = tokens, math.inf if self.budget.ceiling is None else self.budget.ceiling / self.budget.ratio + 1
+        for each in originals:
+            if content > enough:
+                break  # more of them would not give it a larger budget
+            content += index.measure(each)[0]
         return SummaryRequest(
             summarizer=self.summarizer,
             groups=fresh,
@@ -199,8 +204,7 @@ class Summarization(CompactionStrategy):
             Exception: If the request was sent in the background and failed; the answer is then its exception.
         """
         text, replaced = answered_text(answer), replaced_by(index, request)
-        places = _ranges([ordinal for group in replaced for ordinal in index.ordinals(group)])
-        body = self.text.body(text, originals=places)
+        body = self.text.body(text, originals=_shown(index.places(replaced)))
         return checked_summary(index, self, body, replaced, round=next_round(replaced, self.name))
 
     def _put(self, index: MessageIndex, request: SummaryRequest, summary: tuple[Message, ...]) -> Steps:
@@ -252,12 +256,6 @@ def _noted(index: MessageIndex, note: str) -> Rewrite | None:
     return Rewrite(group, [message.evolve(text=f"{message.text}\n\n{note}")], "a note that there is a summary")
 
 
-def _ranges(ordinals: Sequence[int]) -> str:
+def _shown(places: Sequence[range]) -> str:
     """Return positions of messages, counted from 0, as ``messages 3-17, 20``."""
-    runs: list[list[int]] = []
-    for ordinal in sorted(ordinals):
-        if runs and ordinal == runs[-1][1] + 1:
-            runs[-1][1] = ordinal
-        else:
-            runs.append([ordinal, ordinal])
-    return "messages " + ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+    return "messages " + ", ".join(f"{run.start}" if len(run) == 1 else f"{run.start}-{run.stop - 1}" for run in places)

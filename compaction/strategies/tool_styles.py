@@ -13,9 +13,8 @@ from typing import Any, Final, Protocol, TypeAlias, cast
 import attrs
 
 from ..checks import count
-from ..index import COLLAPSED_BY, NO_CALL, MessageGroup, MessageIndex, Replace, Rewrite, collapsed_text, marked
+from ..index import COLLAPSED_BY, NO_CALL, MessageGroup, MessageIndex, Replace, Rewrite, collapsed_text, marked, rewritten_parts
 from ..messages import TextPart, ToolCallPart, ToolResultPart
-from .base import rewritten_parts
 
 Shorten: TypeAlias = Callable[[MessageGroup], Replace | Rewrite | None]
 """A function that returns the edit that shortens a tool-call group; ``None`` if it cannot be shortened."""

@@ -2,8 +2,10 @@
 
     >>> from compaction.strategies import Truncation
     >>> from compaction.triggers import has_tool_calls, tokens_exceed
-    >>> check_strategy(Truncation(trigger=tokens_exceed(500)))
-    >>> check_trigger(tokens_exceed(500) & ~has_tool_calls)
+    >>> print(check_strategy(Truncation(trigger=tokens_exceed(500))))
+    Truncation fired on 6 of 14 conversations and made 33 edits
+    >>> print(check_trigger(tokens_exceed(500) & ~has_tool_calls))
+    tokens_exceed(500) & ~has_tool_calls fired on 1 of 15 conversations
 
 Messages are compared by identity, and sizes are counted again from the view; only the groups are taken from the index. A
 trigger returns a bool, always the same, and changes nothing.
@@ -17,12 +19,14 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 import anyio
+import attrs
 
+from ..checks import warn_caller
 from ..errors import ConfigurationError
 from ..formats import MessageFormat, openai_chat
 from ..index import GroupKind, Marks, MessageIndex, RunContext
 from ..messages import Message
-from ..result import CompactionResult
+from ..result import CompactionResult, Observer, Step
 from ..run import run
 from ..strategies import StrategyLike, as_strategy
 from ..tokens import TokenCounter
@@ -35,6 +39,40 @@ _RUNS_TO_SETTLE: Final = 4
 """The minimum number of runs allowed to settle if an edit may have changed how the rest is grouped."""
 
 
+@attrs.frozen(kw_only=True)
+class CheckReport:
+    """The number of conversations on which a check ran, and of those on which the checked strategy or trigger fired.
+
+    Args:
+        name: The strategy or trigger.
+        conversations: The number of conversations.
+        fired: The number of conversations on which it fired. A plain function used as a strategy always fires.
+        edits: The number of edits that the strategy made; ``None`` for a trigger.
+    """
+
+    name: str
+    conversations: int
+    fired: int
+    edits: int | None = None
+
+    @property
+    def did_nothing(self) -> bool:
+        """Whether the trigger never fired, or the strategy made no edit."""
+        return not self.fired or self.edits == 0
+
+    def __str__(self) -> str:
+        fired = f"fired on {self.fired:,} of" if self.fired else "never fired on"
+        made = f" and made {self.edits or 'no'} edits" if self.fired and self.edits is not None else ""
+        remedy = "; this checks little: pass messages= on which it does something" if self.did_nothing else ""
+        return f"{self.name} {fired} {self.conversations:,} conversations{made}{remedy}"
+
+
+def _warned(report: CheckReport) -> CheckReport:
+    if report.did_nothing:
+        warn_caller(str(report))
+    return report
+
+
 def check_strategy(
     strategy: StrategyLike,
     *,
@@ -45,15 +83,14 @@ def check_strategy(
     pin: Callable[[Message], bool] | None = None,
     settles_in: int = 1,
     backend: Literal["asyncio", "trio"] = "asyncio",
-) -> None:
+) -> CheckReport:
     """Check that a strategy, sync or async, keeps every law; it is run five times for each conversation.
 
-    A strategy that calls a model needs one that always gives the same answer.
+    A strategy that calls a model needs one that always gives the same answer. ``docs/own-strategies.md`` has an example.
 
     Args:
         strategy: A strategy, a pipeline or a plain function.
-        messages: One conversation, for instance from `conversations`; ``None`` for all of `sample_conversations`. Make sure
-            that the strategy's trigger fires on it: a strategy that does nothing keeps every law.
+        messages: One conversation, for instance from `conversations`; ``None`` for all of `sample_conversations`.
         counter: A token counter or the name of one.
         format: The wire format of ``messages`` or of the samples; ``None`` to detect it, and OpenAI chat for the samples.
         context: The run context, such as the window.
@@ -61,6 +98,10 @@ def check_strategy(
         settles_in: Number of further runs after which nothing may change, >= 1. One is the strictest; a pipeline whose steps
             work against each other may need a few.
         backend: The event loop to run it in; no event loop may be running.
+
+    Returns:
+        How often it fired: a strategy that does nothing keeps every law. If it makes no edit on the samples, there is also a
+        warning.
 
     Raises:
         LawBroken: If the strategy breaks a law.
@@ -74,12 +115,20 @@ def check_strategy(
         marks = Marks.of(as_strategy(strategy).mark_ceilings, context or RunContext())
         return MessageIndex(given, counter=counter, format=format, context=context, pin=pin, marks=marks)
 
+    first_runs: list[tuple[bool, int]] = []
+
     def broken(given: list[Any]) -> _Found | None:
-        return anyio.run(_first_broken, strategy, read, given, settles_in, backend=backend)
+        steps: list[Step] = []
+        found, edits = anyio.run(_first_broken, strategy, read, given, settles_in, steps.append, backend=backend)
+        first_runs.append((bool(steps or edits), edits))
+        return found
 
     for conversation in sample_conversations(format or openai_chat) if messages is None else [list(messages)]:
         if found := broken(conversation):
             raise _smallest(conversation, found, broken)
+    fired, edits = map(sum, zip(*first_runs, strict=True))
+    report = CheckReport(name=as_strategy(strategy).name, conversations=len(first_runs), fired=fired, edits=edits)
+    return _warned(report) if messages is None else report
 
 
 _Read: TypeAlias = Callable[[Sequence[Any]], MessageIndex]
@@ -87,22 +136,25 @@ _Found: TypeAlias = tuple[int, str]
 """A law's number, and how it is broken."""
 
 
-async def _first_broken(strategy: StrategyLike, read: _Read, messages: list[Any], settles_in: int) -> _Found | None:
-    """Return the first law that a strategy breaks on a conversation, and how; ``None`` if it keeps them all."""
+async def _first_broken(
+    strategy: StrategyLike, read: _Read, messages: list[Any], settles_in: int, on_step: Observer
+) -> tuple[_Found | None, int]:
+    """Return the first law that a strategy breaks on a conversation, or ``None``, and the number of its edits."""
     original = copy.deepcopy(messages)
     index = read(messages)
     said = _said(index, original)
     before = index.included_groups
-    result = await run(index, strategy)
+    result = await run(index, strategy, on_step=on_step)
     outcome = CheckedRun(list(messages), before, index, result, read)
     if _said(index, messages) != said:
-        return 7, "it changed the caller's messages"
-    return (
+        return (7, "it changed the caller's messages"), 0
+    found = (
         broken_law(outcome)
         or await _settles(strategy, outcome, settles_in)
         or await _repeats(strategy, outcome, original)
         or _returns(outcome)
     )
+    return found, len(result.edits)
 
 
 def _said(index: MessageIndex, messages: Sequence[Any]) -> list[Any]:
@@ -199,7 +251,7 @@ def check_trigger(
     counter: TokenCounter | str = "chars/4",
     format: MessageFormat | str | None = None,
     context: RunContext | None = None,
-) -> None:
+) -> CheckReport:
     """Check that a trigger, or a plain function used as one, is a pure condition on an index; its cost is not checked.
 
     Called with an index it must return the same bool each time and not change the index, and ``~`` must negate it. A
@@ -212,17 +264,25 @@ def check_trigger(
         format: The wire format of ``messages`` or of the samples; ``None`` to detect it, and OpenAI chat for the samples.
         context: The run context; by default a window of 8,000 tokens and a time.
 
+    Returns:
+        How often it fired. If it never fires on the samples, there is also a warning.
+
     Raises:
         LawBroken: If the trigger breaks the contract.
         Exception: Whatever the trigger raises.
     """
     context = RunContext(window=8_000, now=0.0) if context is None else context
-    for conversation in [[], *sample_conversations(format or openai_chat)] if messages is None else [list(messages)]:
+    given = [[], *sample_conversations(format or openai_chat)] if messages is None else [list(messages)]
+    fired = 0
+    for conversation in given:
         index = MessageIndex(conversation, counter=counter, format=format, context=context)
         if what := _wrong_answer(trigger, index):
             raise LawBroken(0, f"{trigger!r} {what}", conversation)
+        fired += trigger(index)
         if isinstance(trigger, Trigger) and (what := _wrong_value(trigger, index)):
             raise LawBroken(0, f"{trigger!r} {what}", conversation)
+    report = CheckReport(name=repr(as_trigger(trigger)), conversations=len(given), fired=fired)
+    return _warned(report) if messages is None else report
 
 
 def _wrong_answer(trigger: TriggerLike, index: MessageIndex) -> str | None:

@@ -12,7 +12,7 @@ import attrs
 
 from ..errors import CompactionError
 from ..formats import Problem
-from ..index import Drop, Edit, GroupKind, MessageGroup, MessageIndex, Together, brief, named
+from ..index import Drop, Edit, GroupKind, MessageGroup, MessageIndex, Together, named
 from ..result import CompactionResult
 
 LAWS: Final[Mapping[int, str]] = {
@@ -114,7 +114,7 @@ def broken_law(checked: CheckedRun) -> tuple[int, str] | None:
 
 def described(edits: Iterable[Edit]) -> list[str]:
     """Return the edits in words; edits that do the same have the same words."""
-    return [brief(edit) for edit in edits]
+    return [f"{type(edit).__name__} of groups {', '.join(map(str, named(edit)))} ({edit.reason})" for edit in edits]
 
 
 # ------------------------------------------------------------------------ law 1

@@ -15,6 +15,7 @@ expression that builds them. A plain function becomes a trigger when it is combi
 from __future__ import annotations
 
 import abc
+import reprlib
 from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias
 
@@ -22,7 +23,7 @@ import attrs
 
 from ..algebra import Conjunction, Constant, Disjunction, Lifted, Negation, Predicate
 from ..checks import is_count
-from ..errors import ConfigurationError
+from ..errors import ConfigurationError, StrategyError
 from ..index import MessageIndex
 
 _Condition: TypeAlias = Callable[[MessageIndex], bool]
@@ -56,7 +57,10 @@ class Bounds:
 
 
 class Trigger(Predicate["Trigger", _Condition]):
-    """A condition on an index. Evaluating a built-in trigger costs O(1), unless its docstring says otherwise."""
+    """A condition on an index. Evaluating a built-in trigger costs O(1), unless its docstring says otherwise.
+
+    A plain function or a subclass can be one; ``docs/own-strategies.md`` shows both.
+    """
 
     __slots__ = ()
 
@@ -103,11 +107,22 @@ def as_trigger(condition: TriggerLike) -> Trigger:
     return _Function(condition)
 
 
+def checked_answer(trigger: Trigger, answer: object) -> bool:
+    """Return a trigger's answer.
+
+    Raises:
+        StrategyError: If it is not a bool, such as the ``None`` of a function without ``return``.
+    """
+    if isinstance(answer, bool):
+        return answer
+    raise StrategyError(f"the trigger {trigger!r} returned {reprlib.repr(answer)}; return True or False, such as bool(...)")
+
+
 class _Function(Lifted[Trigger, _Condition], Trigger):
     __slots__ = ()
 
     def __call__(self, index: MessageIndex) -> bool:
-        return bool(self.function(index))
+        return checked_answer(self, self.function(index))
 
     def explain(self, index: MessageIndex) -> str:
         return f"{self!r} says {'yes' if self(index) else 'no'}"

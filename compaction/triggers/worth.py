@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import attrs
 
@@ -34,10 +35,13 @@ class _WorthIt(Trigger):
 
     def __call__(self, index: MessageIndex) -> bool:
         found = self._tried(index)
+        _LATEST[index] = (self, _state(index), found)
         return found.calls * self.cached * found.saved > (1 - self.cached) * found.rewritten
 
     def explain(self, index: MessageIndex) -> str:
-        found = self._tried(index)
+        trigger, state, found = _LATEST.get(index, (None, None, None))
+        if found is None or trigger is not self or state != _state(index):
+            found = self._tried(index)
         return (
             f"it would save {found.saved:,} tokens in each of {found.calls:g} calls, "
             f"and write {found.rewritten:,} to the cache anew"
@@ -55,6 +59,16 @@ class _WorthIt(Trigger):
 
     def __repr__(self) -> str:
         return f"worth_it({self.strategy!r}, calls={self.calls}, cached={self.cached!r}, ttl_seconds={self.ttl_seconds!r})"
+
+
+_LATEST: Final[weakref.WeakKeyDictionary[MessageIndex, tuple[_WorthIt, tuple[object, ...], _Outlook]]] = (
+    weakref.WeakKeyDictionary()
+)
+"""The outlook when an index was last asked about, with its state then: to explain an answer needs no second trial."""
+
+
+def _state(index: MessageIndex) -> tuple[object, ...]:
+    return index.edit_count, index.total, index.included, index.context
 
 
 def _apply_all(index: MessageIndex, steps: Iterable[Any]) -> None:

@@ -172,7 +172,7 @@ def _stood_for(index: MessageIndex) -> list[tuple[Any, list[Any]]]:
     """Each inserted message with the messages it replaces."""
     columns = index.columns
     return [
-        (message.raw, [columns.source[ordinal] for ordinal in sorted(columns.stands_for(id))])
+        (message.raw, [columns.source[ordinal] for run in columns.stands_for([id]) for ordinal in run])
         for id, group in columns.inserted.items()
         for message in group.messages
     ]

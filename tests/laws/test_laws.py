@@ -171,6 +171,7 @@ def test_laws_hold_on_broken_conversations(strategy: Strategy, messages: Chat) -
     check_strategy(strategy, messages=messages)
 
 
+@pytest.mark.filterwarnings("ignore:.*this checks little")
 @each_configuration
 def test_laws_hold_on_samples(strategy: Strategy) -> None:
     """Every strategy keeps the laws on the longer sample conversations, on trio."""

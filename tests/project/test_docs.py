@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import anyio
@@ -21,6 +22,7 @@ from markdown_it.token import Token
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+SEPARATE = {"README.md", "own-strategies.md"}
 COMMAND = "import sys; from compaction.cli import main; sys.argv[0] = 'compaction'; sys.exit(main())"
 
 
@@ -84,12 +86,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pages_with("python")
-def test_python_blocks_run(page: Path) -> None:
-    """The Python blocks of a page run in order as one program; each block of the README runs as a separate program."""
-    names: dict[str, Any] = {"__name__": page.stem}
+def test_python_blocks_run(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The Python blocks of a page run in order as one program; on the pages in ``SEPARATE``, each block is a program."""
+    program = ModuleType(page.stem)
     for info, line, content in fences(page):
         if info == "python":
-            run_block(content, page, line, {"__name__": page.stem} if page.name == "README.md" else names)
+            program = ModuleType(page.stem) if page.name in SEPARATE else program
+            monkeypatch.setitem(sys.modules, page.stem, program)  # so that classes of the page can be pickled
+            run_block(content, page, line, vars(program))
 
 
 @every_page

@@ -96,6 +96,11 @@ class Reporting(Strategy):
         yield StepEnded(self, never, True)
 
 
+def has_user(index: MessageIndex) -> bool:
+    """A condition that no strategy changes, as the last user message stays."""
+    return any(group.kind is GroupKind.USER for group in index.included_groups)
+
+
 class TestResult:
     def test_all_that_happened(self) -> None:
         """The result has the view, the sizes before and after, the edits with their reasons, refused edits and notes."""
@@ -125,6 +130,22 @@ class TestResult:
         greeted = indexed([system("s"), assistant("hello"), *turns(3)])
         assert run_sync(greeted, lambda index: [Drop([2])]).notes == ()
         assert run_sync(indexed(turns(3)), lambda index: [Drop([0, 1])]).notes == ()
+
+    def test_a_missed_target_is_noted(self) -> None:
+        """For each missed target and a missed budget, a note names the strategy, the target and the value now."""
+        pipeline = Truncation(trigger=messages_exceed(3), keep=last(groups=6)) >> Pipeline(
+            SlidingWindow(keep=last(turns=9)), trigger=has_user, target=tokens_below(5)
+        )
+        done = compact_sync(turns(4), pipeline, counter="chars/4", budget=9)
+        assert done.outcome == "over_target"
+        assert done.notes == (
+            "Truncation missed its target ~messages_exceed(3): messages 6 > 3",
+            "Pipeline missed its target tokens_below(5): tokens 30 >= 5",
+            "the budget is 9 tokens; 30 are left",
+        )
+        assert repr(done).endswith(", notes 3>")
+        done = compact_sync(turns(1), SlidingWindow(trigger=has_user), counter="chars/4")
+        assert done.notes == ("SlidingWindow missed its target ~has_user: has_user says yes",)
 
     def test_only_of_this_run(self) -> None:
         """The result lists only the edits and refusals of its own run; the index lists those of all runs."""
@@ -263,12 +284,12 @@ class TestSteps:
         assert told == [3, 2]
 
     def test_parts_before_the_whole(self) -> None:
-        """The observer gets the steps of the parts before the step of the whole, which has all edits of its parts."""
+        """The observer gets the steps of the parts before the step of the whole; each edit is in the innermost step only."""
         seen: list[Step] = []
         strategy = TokenBudgetComposed([SlidingWindow(keep=last(turns=3)), Truncation(trigger=never)], budget=20)
-        compact_sync(turns(4, words=5), strategy, counter="chars/4", on_step=seen.append)
+        done = compact_sync(turns(4, words=5), strategy, counter="chars/4", on_step=seen.append)
         assert [step.strategy for step in seen] == ["SlidingWindow", "Truncation", "TokenBudgetComposed"]
-        assert seen[2].edits == seen[0].edits + seen[1].edits
+        assert (done.edits, seen[2].edits) == (seen[0].edits + seen[1].edits, ())
         assert seen[0].after == seen[1].before
 
     def test_an_observer_that_raises(self) -> None:
@@ -465,7 +486,7 @@ class TestFailure:
             while True:
                 yield Drop(0)
 
-        with pytest.raises(NoProgress, match=r"^stubborn repeated the refused Drop of groups 0"):
+        with pytest.raises(NoProgress, match=r"^stubborn repeated the refused Drop of group 0 "):
             compact_sync([system("s"), user("q")], stubborn, counter="chars/4")
 
     def test_two_that_ask_for_the_same(self) -> None:

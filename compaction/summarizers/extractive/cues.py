@@ -28,7 +28,7 @@ _TABLE: Final = (
         SELF,
         "i we i'm i've i'd i'll we're we've we'll let's ich wir man",
         r"\b(?:저는|제가|저도|저희|우리|나는|내가|제|저한테|저한텐)\b",
-        r"我(?!的|们的)|咱",
+        r"(?<![给让跟对叫问告诉发])我(?!的|们的)|咱",
     ),
     (  # third persons
         OTHERS,
@@ -72,7 +72,7 @@ _TABLE: Final = (
             "only always every each any anything whatever whenever whichever whoever before after until till unless "
             "exclusively first twice most least all under over below within nothing nur ausschließlich immer stets jede "
             "jeder jedes jeden jedem alles vor ehe bevor sobald solange mindestens höchstens erst lediglich egal unter "
-            "über unbedingt vorher zuerst was"
+            "über unbedingt vorher zuerst"
         ),
         (
             r"꼭|반드시|항상|언제나|절대|전에|때마다|마다|로만|서만|것만|이하|이상|이내|아래로|전부|모두|모든|"
@@ -111,7 +111,7 @@ _TABLE: Final = (
             "schrieb schreibt predigte"
         ),
         r"대요|래요|라고|다고|말라고|하라고|더라고|더라|자네요|셨어요|셨죠|이었죠|우겨|다니까|라니까|법이",
-        r"[常总]说|规定|规矩|要求|告诉|牌子|贴着|写着|说，|非要|据说",
+        r"[常总]说|规定|规矩|要求|告诉|牌子|贴着|写着|说，|非要|说：|据说",
     ),
     (  # a choice
         DECIDES,
@@ -140,11 +140,23 @@ _TABLE: Final = (
     (  # a new value
         CHANGE,
         (
-            "now instead moved changed again back longer anymore raised lowered reissued postponed rolled jetzt nun "
-            "wieder zurück verlegt geändert statt stattdessen inzwischen doch vergiss verschoben bleibt forget"
+            "now instead moved changed again back longer anymore raised lowered reissued postponed rolled actually "
+            "correction scratch wrong "
+            "misread misheard mistaken meanwhile updated bumped pushed shifted extended shortened increased decreased reduced "
+            "switched swapped replaced renewed rescheduled became becomes rather sorry nope nah jetzt lieber nun "
+            "wieder zurück verlegt geändert statt stattdessen inzwischen doch vergiss verschoben bleibt forget eigentlich "
+            "korrektur falsch irrtum verlesen vertan vertippt sondern mittlerweile künftig fortan neuerdings umgestellt erhöht "
+            "gesenkt angehoben gekürzt verlängert umgezogen gewechselt vorverlegt getauscht ersetzt"
         ),
-        r"이제|다시|옮[겨기]|바뀌|바꿔|바뀐|대신|변경|새로|원래|되돌|올[렸려리]|내렸|늘[렸려]|밀[렸려]|그대로|으로 하죠|늦는",
-        r"现在|改|换|又|还是|退回|升到|降到|挪|重新|推迟|推到|变成|恢复|照旧|继续|扩到|成了|涨了",
+        (
+            r"이제|다시|옮[겨기]|바뀌|바꿔|바뀐|대신|변경|새로|원래|되돌|올[렸려리]|내렸|늘[렸려]|밀[렸려]|"
+            r"그대로|으로 하죠|늦는|"
+            r"정정|잘못|알고 보니|당[겨겼]|미[뤄뤘]|연장|줄[였었]|늘었|인상|인하|교체|착각|헷갈|아니라|아니[,요]|그냥|말고"
+        ),
+        (
+            r"现在|改|换|又|还是|退回|升到|降到|挪|重新|推迟|推到|变成|恢复|照旧|继续|扩到|成了|涨[了到]|"
+            r"其实|不对|更正|[记看说弄搞]错|延[后到长期]|提前|提高|降低|[减加增调升]到|调[成整高低]|搬|往[后前]|更新|算了|不，"
+        ),
     ),
     (  # the past
         PAST,
@@ -202,10 +214,12 @@ _PHRASES: Final = (
     ),
     (
         MUST,
-        "to only nur hat",
+        "to only allowed permitted nur hat",
         re.compile(
             (
-                r"\b(?:has|have|needs?) to\b|\b(?:can|may|could) only\b|\bkann(?:st)? nur\b|\b(?:is|are) (?:not |"
+                r"\b(?:has|have|needs?) to\b|\b(?:is|are) (?:only|not) (?:allowed|permitted|available|"
+                r"accepted|possible|supported)\b|"
+                r"\b(?:can|may|could) only\b|\bkann(?:st)? nur\b|\b(?:is|are) (?:not |"
                 r"never )?to be\b|\bwant you to\b|\blike you to\b|\bhat .{0,400}\bzu \w+en\b"
             ),
             re.IGNORECASE,

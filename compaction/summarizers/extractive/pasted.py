@@ -16,11 +16,12 @@ DOCUMENT: Final = re.compile(
     re.IGNORECASE,
 )
 HANDED: Final = re.compile(
-    r"\b(?:translat|summari[sz]|proofread|polish|shorten|rewrit|rephras|explain|make of|think of|look at|found|received|"
+    r"\b(?:translat|summari[sz]|proofread|polish|shorten|rewrit|rephras|explain|make of|think of|look at|"
+    r"read this|check (?:this|out)|listen to|see below|get a load|found|received|"
     r"copied|posted|pinned|"
-    r"übersetz|zusammenfass|fass|korrigier|kürz|erklär|hältst|findest|schau|gefunden|bekommen|kopiert|hängt)"
-    r"|번역|요약|교정|고쳐|어때|어떻게 생각|받았|붙어|올라온|퍼 ?왔"
-    r"|翻译|总结|校对|润色|看看|怎么看|觉得|收到|贴|转发|发来|看到",
+    r"übersetz|lies|hör|sieh|zusammenfass|fass|korrigier|kürz|erklär|hältst|findest|schau|gefunden|bekommen|kopiert|hängt)"
+    r"|번역|요약|교정|고쳐|어때|이거 보|좀 보|한번 보|읽어 보|어떻게 생각|받았|붙어|올라온|퍼 ?왔|건데 "
+    r"|翻译|总结|校对|润色|看看|读读|听听|瞧|怎么看|觉得|收到|贴|转发|发来|看到",
     re.IGNORECASE,
 )
 PASTED: Final = re.compile(

@@ -67,7 +67,7 @@ class Reading:
     is_summary: bool = False
 
 
-_KNOWN: dict[int, tuple[weakref.ref[Message], Reading]] = {}
+_KNOWN: dict[int, tuple[weakref.KeyedRef[int, Message], Reading]] = {}
 """Readings by the identity of their message; one leaves with its message, so forgetting a message forgets it."""
 
 
@@ -84,9 +84,12 @@ def read_message(message: Message, redact: Callable[[str], str] | None = None) -
     if known is not None:
         return known[1]
     reading = _read(message, str)
-    place = id(message)
-    _KNOWN[place] = (weakref.ref(message, lambda _: _KNOWN.pop(place, None) and None), reading)
+    _KNOWN[id(message)] = (weakref.KeyedRef(message, _forget, id(message)), reading)
     return reading
+
+
+def _forget(message: weakref.KeyedRef[int, Message]) -> None:
+    _KNOWN.pop(message.key, None)
 
 
 def _read(message: Message, redact: Callable[[str], str]) -> Reading:

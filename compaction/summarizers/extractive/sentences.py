@@ -37,14 +37,19 @@ def sentences(text: str) -> Iterator[str]:
     >>> list(sentences("Use tabs. Please never\ntouch the cache!\n- 파일은 지우지 마세요"))
     ['Use tabs.', 'Please never touch the cache!', '파일은 지우지 마세요']
     """
-    for paragraph in _paragraphs(text):
-        start = 0
-        for end in _END.finditer(paragraph):
-            if sentence := paragraph[start : end.start() + 1].strip():
-                yield sentence
-            start = end.end()
-        if sentence := paragraph[start:].strip():
+    for paragraph in paragraphs(text):
+        yield from sentences_in(paragraph)
+
+
+def sentences_in(paragraph: str) -> Iterator[str]:
+    """Yield the sentences of a paragraph."""
+    start = 0
+    for end in _END.finditer(paragraph):
+        if sentence := paragraph[start : end.start() + 1].strip():
             yield sentence
+        start = end.end()
+    if sentence := paragraph[start:].strip():
+        yield sentence
 
 
 def prose(text: str) -> str:
@@ -61,7 +66,7 @@ def prose(text: str) -> str:
     return "\n".join(lines)
 
 
-def _paragraphs(text: str) -> Iterator[str]:
+def paragraphs(text: str) -> Iterator[str]:
     """Yield the lines, joined where a sentence continues in the next."""
     pending: list[str] = []
     for line in prose(text).splitlines():

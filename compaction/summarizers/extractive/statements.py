@@ -8,6 +8,7 @@ not a rule. A text that the user pasted is not the user's own.
 from __future__ import annotations
 
 import enum
+import itertools
 import re
 from collections.abc import Iterator
 from typing import Final
@@ -36,8 +37,19 @@ from .cues import (
     cues_of,
     words_of,
 )
+from .orders import (
+    CLOSED,
+    EASTERN,
+    KOREAN_ORDER,
+    demands,
+    is_announced,
+    is_command,
+    is_eastern,
+    is_order,
+    words_in,
+)
 from .pasted import DOCUMENT, HANDED, PASTED, SIGN, SIGNED, SIGNS
-from .sentences import clipped, sentences, values_of
+from .sentences import clipped, paragraphs, sentences, sentences_in, values_of
 
 _LONGEST: Final = 400
 _HEAD: Final = 240
@@ -45,7 +57,7 @@ _MOST: Final = 400
 _PASTED_CHARS: Final = 1_500  # a longer message is a task with its material
 
 
-class Kind(enum.Enum):
+class Kind(float, enum.Enum):
     """The kind of a statement; the value is its weight, by which statements are chosen where there is little room."""
 
     RULE = 5.0
@@ -86,34 +98,10 @@ _HANGUL: Final = re.compile(r"[가-힣]{2,}")
 _HAN: Final = re.compile(r"[\u4e00-\u9fff]{2,}")
 
 
-def _words(listed: str) -> frozenset[str]:
-    return frozenset(listed.split())
-
-
-_UNITS: Final = _words(
+_UNITS: Final = words_in(
     "perce proze 퍼센 百分 分之 port numbe numme versi code date time uhr minut secon sekun euro dolla hours stund month "
     "monat 포트 번호 시간 现在 编号 端口 时间 itis there 다시 이제 now is at few too 太少 太多 少了 多了 好了"
 )
-_AFTER_VERB: Final = _words(
-    "the a an it them this that these those each any every all my your our me us him her into out up down on off away "
-    "back with only from in at as nothing anything sure by twice under clear no not sie bitte dort nur es ihn sie die "
-    "den das dem der einen eine keine nicht niemals mir zweimal auf für im stets immer"
-)
-_COMMANDS: Final = _words(
-    "prefer please kindly never always don't avoid refrain keep stay leave make ensure use no bitte kein keine nie niemals"
-)
-_REPORTS: Final = _words("got saw found came sent heard took gave went had told made wrote read bought left kept brought")
-_CLOSED: Final = _words(
-    "the a an and but or if when while as since because that this these those there here it he she they we i you my "
-    "your our their his her its in on at of to from for with by about under over after before until once so then also "
-    "just even what which who how why where is are was were be been has have had do does did will would can could "
-    "should may might must not let's there's that's it's one some many most more both either der die das ein eine und "
-    "oder aber wenn als weil dass es er sie wir ich du man mein meine unser unsere sein ihr ihre im in am an auf aus "
-    "bei mit nach von vor zu zum zur für über unter um durch bis seit so dann auch noch schon nur was wer wie wo warum "
-    "ist sind war waren hat haben wird werden kann können"
-)
-_CLAUSE: Final = re.compile(r"[,;:–—]\s+(?:so\s+|und\s+|and\s+|also\s+)?")
-_KOREAN_ORDER: Final = re.compile(r"(?:세요|십시오|시오|줘요?|마요?|[말할] 것|주셨으면 (?:해요|합니다|좋겠어요))[.!~\s]*$")
 _HONOURED: Final = re.compile(r"께서|께선|[님분](?:은|이|도|들은|들이) ")
 _KOREAN_DUTY: Final = re.compile(
     r"(?:[야만] ?(?:해요?|합니다|하고요|돼요|됩니다|하셔야 해요|한다)|안 ?(?:돼요?|됩니다|된다)|곤란(?:합니다|해요))[.!\s]*$"
@@ -123,13 +111,26 @@ _UNWANTED: Final = re.compile(
 )
 _CHINESE_GUESS: Final = re.compile(r"一定(?:是|很|会)|必须(?:承认|说)|不能不|不得不|不能再")
 _CHINESE_ORDER: Final = re.compile(
-    r"请|麻烦|务必|千万|不要|不许|不得|禁止|严禁|(?:^|[，,；;：:])(?:一定)?(?:别(?![提说笑人的])|勿|避免|必须|只能|只用)"
+    r"请|麻烦|务必|千万|不要|不许|不得|禁止|严禁|(?:^|[，,；;：:])(?:一定)?(?:别(?![提说笑人的问担怪急闹逗])|勿|避免|必须|只能|只用)"
 )
-_EASTERN: Final = re.compile(r"[가-힣\u4e00-\u9fff]")
+_CHINESE_PLACE: Final = re.compile(r"在|[^，,；;：:]+[里上中](?:不许|不得|禁止|严禁|必须|不要|不能)|.{2,}(?:不许|不得|严禁)")
 _TOLD: Final = re.compile(
     r"(?i:\b(?:please|kindly|bitte)\b|\byou(?:['’]re| are)? (?:\w+ )?(?:must|should|shall|ought|may|not|only|never|to)\b|"
     r"\b(?:want|like|expect|need) you\b)|"
     r"\b(?:Sie|[dD]u)\b.{0,200}\b(?:nicht|nie|niemals|nur|kein\w*|erst)\b|\b(?:nicht|nie|niemals|nur|kein\w*|erst)\b.{0,200}\b(?:Sie|du)\b"
+)
+_GENERAL: Final = re.compile(
+    r"\byou (?:can|could|will|would) never\b|\byou (?:should|must|could) have (?:been|seen|heard|\w+ed)\b|"
+    r"\bdu (?:kannst|willst|hättest|wirst) |\b(?:kannst|willst|hättest|wirst) du |"
+    # words of a place or a time before the subject
+    r"^\W*(?:in|at|on|back|where|during|around|im|in|am|auf|bei|beim|an|zu|dort|da|damals|früher)\b[^,]*\b(?:you|du|sie)\b",
+    re.IGNORECASE,
+)
+_REPORTED: Final = re.compile(
+    r", (?:(?:as|like|so|wie) (?!much|long|soon|far|little|well|möglich|lange|viel)[^,]{3,40}|"
+    r"(?:I|we) (?:was |were )?(?:read|heard|saw|told)|"
+    r"(?:habe|hab) ich (?:gelesen|gehört)|sagt\w* [^,]{2,30}|(?:ha){1,4}h?|lol|honestly|to be honest|(?:I )?(?:swear|tell you)|"
+    r"imagine(?: that)?|would you believe it|funny \w+|right|innit|echt|ehrlich|stell dir vor|ne)[.!]*$"
 )
 _PERFECT: Final = re.compile(r"\bmust have \w+|\b(?:muss|müssen)\b.*\b(?:haben|sein)\b", re.IGNORECASE)
 _KOREAN_QUESTION: Final = re.compile(r"(?:나요|(?<!니)까요|습니까)[.?\s]*$")
@@ -152,10 +153,10 @@ def own_text(text: str) -> tuple[str, str]:
         return text, ""
     cues = cues_of(head, words_of(head))
     document = DOCUMENT.search(head) or HANDED.search(head)
-    demands = not document and not cues & SAYS and (_is_order(head) or (cues & YOU and cues & MUST))
-    introduces = head.rstrip().endswith((":", "：")) or document or cues & SAYS
+    demands = not document and not cues & SAYS and (is_order(head) or (cues & YOU and cues & MUST))
+    introduces = _asks_about(head.rstrip()) or head.rstrip().endswith((":", "：")) or document or cues & SAYS
     looks = PASTED.match(rest) or SIGNED.search(rest)
-    if demands or not (introduces or (looks and not _is_order(head))):
+    if demands or not (introduces or (looks and not is_order(head))):
         return text, ""
     return head, rest
 
@@ -171,22 +172,18 @@ def user_statements(text: str) -> Iterator[Statement]:
     FACT My sister is a glazier.
     """
     before: Statement | None = None
-    announced = False
-    for place, sentence in enumerate(sentences(text)):
-        if place > _MOST:
-            break
+    for sentence, quoted in itertools.islice(_with_speaker(text), _MOST + 1):
         if is_data(sentence):
             continue
         found = _statement(sentence)
-        announced = announced or ((":" in sentence or "：" in sentence) and DOCUMENT.search(sentence) is not None)
-        if announced and found.kind is Kind.RULE:
+        if quoted and found.kind is Kind.RULE:
             found = attrs.evolve(found, kind=Kind.DUTY)
         refers = found.kind in _REFERRING and before is not None and before.kind in _REFERRED
-        refers = refers and (_is_eastern(sentence) or _PRONOUN.search(sentence) is not None)  # Korean may leave out the pronoun
+        refers = refers and (is_eastern(sentence) or _PRONOUN.search(sentence) is not None)  # Korean may leave out the pronoun
         if refers and before is not None and len(before.text) < _LONGEST // 2:
             found = Statement(
                 f"{before.text} {found.text}",
-                max(before.kind, found.kind, key=lambda kind: kind.value),
+                before.kind if before.kind.value >= found.kind.value else found.kind,
                 before.stems | found.stems,
                 before.values + found.values,
                 found.changes,
@@ -199,24 +196,57 @@ def user_statements(text: str) -> Iterator[Statement]:
         yield before
 
 
+def _with_speaker(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the sentences of a text, each with whether somebody else may have said it.
+
+    These are sentences in quotation marks, behind a colon up to the next blank line, behind the announcement of a document or
+    a first paragraph that demands nothing, and before a last paragraph that asks about what stands above it.
+    """
+    about = told = announced = in_quotes = colon = False
+    head = tail = ""
+    if "\n\n" in text and len(text) <= _PASTED_CHARS:
+        head, tail = text.strip().partition("\n\n")[0], text.strip().rpartition("\n\n")[2]
+        about = _asks_about(tail)
+    for paragraph in paragraphs(text):
+        if not paragraph:
+            announced = announced and colon
+            told = told or bool(head and not demands(head))
+            head = ""
+        in_quotes = False
+        about = about and paragraph != tail
+        for sentence in sentences_in(paragraph):
+            opens = in_quotes
+            in_quotes ^= len(_MARK.findall(sentence)) % 2 == 1
+            colon = sentence.endswith((":", "："))
+            inside = colon or ":" in sentence or "：" in sentence
+            told = told or (inside and DOCUMENT.search(sentence) is not None)
+            announced = announced or (inside and is_announced(f"{sentence} "))
+            yield sentence, about or told or announced or opens or in_quotes
+
+
+def _asks_about(paragraph: str) -> bool:
+    """Whether a paragraph asks about a text beside it."""
+    if len(paragraph) > _HEAD or not paragraph.endswith(("?", "？")):
+        return False
+    return not cues_of(paragraph, words_of(paragraph)) & YOU or bool(_POINTS.search(paragraph) or HANDED.search(paragraph))
+
+
+_BRIEF: Final = re.compile(r"[^\W\d_][^=|{}\[\]<>_;/\\]{3,60}[.!]")
+
+
 def is_data(line: str) -> bool:
     """Return whether a line is a record, code or a listing: it has values or signs, and no function word or Eastern script.
 
-    >>> is_data("-rw-r--r-- 1 app app 31213 assets/mail.json"), is_data("The port is 8080.")
-    (True, False)
+    >>> is_data("-rw-r--r-- 1 app app 31213 assets/mail.json"), is_data("The port is 8080."), is_data("Rather 15:20.")
+    (True, False, False)
     """
-    if _is_eastern(line):
+    if is_eastern(line):
         return SIGNS.match(line) is not None
     signs = len(SIGN.findall(line[:_LONGEST]))
     if signs < 2:
         return False
-    prose = sum(word.lower() in _CLOSED for word in words_of(line[:_LONGEST]))
-    return prose == 0 or signs > 4 * prose
-
-
-def _is_eastern(text: str) -> bool:
-    """Whether a text has Korean or Chinese characters."""
-    return not text.isascii() and _EASTERN.search(text) is not None
+    prose = sum(word.lower() in CLOSED for word in words_of(line[:_LONGEST]))
+    return (prose == 0 and not _BRIEF.fullmatch(line)) or signs > 4 * max(prose, 1)
 
 
 _PRONOUN: Final = re.compile(
@@ -266,20 +296,18 @@ def _statement(sentence: str) -> Statement:
     cues = cues_of(said, words)
     values = values_of(read)
     kind = _kind(said, words, cues, bool(values))
-    if kind is Kind.RULE and _is_announced(said):
+    if kind is Kind.RULE and (is_announced(said) or _REPORTED.search(said)):
         kind = Kind.DUTY
     stems = _stems(read, all_words)
-    return Statement(clipped(sentence, _LONGEST), kind, stems, values, bool(cues & CHANGE))
+    refers = kind is Kind.VALUE and len(stems) <= 1 and (is_eastern(read) or _PRONOUN.search(read) is not None)
+    return Statement(clipped(sentence, _LONGEST), kind, stems, values, bool(cues & CHANGE) or refers)
 
 
-def _is_announced(sentence: str) -> bool:
-    """Whether words before a colon, which demand nothing themselves, announce the rule: it may be somebody else's."""
-    head, colon, _ = sentence.replace("：", ": ").partition(": ")
-    cues = cues_of(head, words_of(head))
-    return bool(colon) and len(head) > _LABEL and not cues & (YOU | MUST | NOT | SCOPE) and not _is_command(head)
-
-
-_LABEL: Final = 12
+_MARK: Final = re.compile('["“”„«»「」『』]')
+_POINTS: Final = re.compile(
+    r"\b(?:this|these|that|those|below|following|dies\w*|das|unten|folgend\w*)\b|이거|이걸|이게|이것|아래|다음|[这以下]",
+    re.IGNORECASE,
+)
 _QUOTED: Final = re.compile(r"[“„\"«「『]\w[^“”„\"«»「」『』\n]{6,150}\s[^“”„\"«»「」『』\n]{0,150}[”“\"»」』]")
 
 
@@ -288,7 +316,7 @@ def _kind(sentence: str, words: list[str], cues: int, has_value: bool) -> Kind:
     asks = asks or (not sentence.isascii() and _KOREAN_QUESTION.search(sentence) is not None)
     if asks and cues & OPEN and cues & YOU:
         return Kind.TASK
-    if cues & IF and (asks or not (cues & (YOU | WANT) or _is_command(sentence, cues))):
+    if cues & IF and (asks or not (cues & (YOU | WANT) or is_command(sentence, cues))):
         return Kind.SUPPOSED if asks or cues & SELF else Kind.FACT
     return Kind.QUESTION if asks else _kind_of_claim(sentence, words, cues, has_value)
 
@@ -306,7 +334,7 @@ def _kind_of_claim(sentence: str, words: list[str], cues: int, has_value: bool) 
         return Kind.PREFERENCE
     if has_value:
         return Kind.VALUE
-    if (cues & YOU and not cues & SAYS) or _is_command(sentence, cues):
+    if (cues & YOU and not cues & SAYS) or is_command(sentence, cues):
         return Kind.REQUEST
     return Kind.TALK if cues & (NOT | SCOPE | MUST | SAYS | THANKS) else Kind.FACT
 
@@ -315,7 +343,7 @@ def _is_remark(sentence: str, words: list[str], cues: int) -> bool:
     """Whether a sentence only acknowledges."""
     if cues & (MUST | NOT | WANT | OPEN | DECIDES):
         return False
-    size = len(sentence) if _is_eastern(sentence) else 5 * len([word for word in words if word.lower() not in _CLOSED])
+    size = len(sentence) if is_eastern(sentence) else 5 * len([word for word in words if word.lower() not in CLOSED])
     return size <= (16 if cues & THANKS else 5)
 
 
@@ -325,13 +353,14 @@ def _rule(sentence: str, words: list[str], cues: int) -> Kind | None:
         return Kind.DUTY
     if not cues & (MUST | NOT | SCOPE | LASTING) or cues & SAYS:
         return None
-    if _is_eastern(sentence):
+    if is_eastern(sentence):
         return _eastern_rule(sentence, cues)
-    command = _is_command(sentence, cues)
+    command = is_command(sentence, cues)
     if cues & OTHERS and not command:
         return None
     if cues & YOU:
-        if command or _TOLD.search(sentence):
+        told = cues & (NOT | SCOPE) and not cues & PAST and _TOLD.search(sentence) and not _GENERAL.search(sentence)
+        if command or told:
             return Kind.RULE
         return Kind.DUTY if cues & (MUST | NOT) else None
     if cues & SELF:
@@ -343,52 +372,28 @@ def _rule(sentence: str, words: list[str], cues: int) -> Kind | None:
 
 def _eastern_rule(sentence: str, cues: int) -> Kind | None:
     if _HANGUL.search(sentence):
-        if _KOREAN_ORDER.search(sentence):
+        if KOREAN_ORDER.search(sentence):
             return Kind.DUTY if _HONOURED.search(sentence) else Kind.RULE
         duty = _KOREAN_DUTY.search(sentence) and not cues & (SELF | OTHERS | OPEN)
         return Kind.DUTY if duty else None
     if not cues & (MUST | NOT) or cues & (SELF | OTHERS | OPEN) or _CHINESE_GUESS.search(sentence):
         return None
-    return Kind.RULE if _CHINESE_ORDER.search(sentence) else Kind.DUTY
-
-
-def _is_order(sentence: str) -> bool:
-    """Whether a sentence tells somebody to do something."""
-    return _is_command(sentence) or bool(_KOREAN_ORDER.search(sentence)) or "请" in sentence
-
-
-def _is_command(sentence: str, cues: int = 0) -> bool:
-    """Whether a clause begins with a verb that tells somebody to do something, as far as its first two words show.
-
-    If the speaker or somebody else is its subject, only the first clause counts: the others may say what they did.
-    """
-    for clause in _CLAUSE.split(sentence)[: 1 if cues & (SELF | OTHERS) else None]:
-        first, *more = clause.split(maxsplit=2)[:2] or [""]
-        first = first.lower().replace("’", "'").strip(",.!:")
-        second = more[0].strip(",.!:").lower() if more else ""
-        if first in _COMMANDS or (first, second) == ("do", "not"):
-            return True
-        if first in _REPORTS:
-            return False
-        ends_well = not first.endswith(("s", "ed", "ing", "ly", "ung"))
-        ends_well = ends_well and (not first.endswith("en") or second in ("sie", "the", "it", "a"))
-        if ends_well and first.isalpha() and first not in _CLOSED and second in _AFTER_VERB:
-            return True
-    return False
+    of_a_place = not cues & YOU and _CHINESE_PLACE.match(sentence)
+    return Kind.RULE if _CHINESE_ORDER.search(sentence) and not of_a_place else Kind.DUTY
 
 
 def _stems(sentence: str, words: list[str]) -> frozenset[str]:
     """Return the beginnings of the words that may name a thing."""
     if sentence.isascii():
-        found = {word.replace("y", "i")[:5] for word in {*map(str.lower, words)} - _CLOSED if len(word) > 2}
+        found = {word.replace("y", "i")[:5] for word in {*map(str.lower, words)} - CLOSED if len(word) > 2}
         return frozenset(found - _UNITS)
-    found = {stem for word in words if len(word) > 1 and (lower := word.lower()) not in _CLOSED for stem in _of_word(lower)}
+    found = {stem for word in words if len(word) > 1 and (lower := word.lower()) not in CLOSED for stem in _of_word(lower)}
     for run in _HAN.findall(sentence):
         found.update(run[at : at + 2] for at in range(len(run) - 1))
     return frozenset(found - _UNITS)
 
 
 def _of_word(word: str) -> tuple[str, ...]:
-    if word.isascii() or not _EASTERN.search(word):
+    if word.isascii() or not EASTERN.search(word):
         return (word.replace("y", "i")[:5],) if len(word) > 2 else ()
     return (word[:2],) if _HANGUL.match(word) else ()

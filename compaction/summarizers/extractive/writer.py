@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Final
 
 import attrs
@@ -36,6 +37,7 @@ _LINE_CHARS: Final = 400
 _HELD_BONUS: Final = 2.0
 _FOCUS_BONUS: Final = 3.0
 _CANDIDATES: Final = 8  # for each token, since most facts are visible or part of a line
+_SPARE: Final = 8
 _FIRST_TOKENS: Final = 60
 _MOST_MISSES: Final = 12
 _PLACE_OF_HELD: Final = -1e6
@@ -88,13 +90,20 @@ class SummaryWriter:
         self._page = page
         self._shares = shares
         self._focus = focus
-        self._only_held = False
         kept = (group for group in request.kept if group.kind not in (GroupKind.SYSTEM, GroupKind.SUMMARY))
-        self._facts = memory.facts.followed_by(read_message(each).facts for group in kept for each in group.messages)
+        facts = memory.facts.followed_by(read_message(each).facts for group in kept for each in group.messages)
+        bonus = None if focus is None else self._focus_bonus
+        self._ranked = facts.best(_CANDIDATES * page.limit + _SPARE, without=memory.gone, bonus=bonus)
         self._replaced = _replaced_by_kept(request, memory)
         before = len(request.originals) if request.previous is None else 0
         said = (each for each in memory.said.values() if each.place > before or each.is_rule)
-        self._said = sorted(said, key=self._order)
+        self._said = sorted([(self._order(each), each) for each in said], key=itemgetter(0))
+        actions = memory.actions.values()
+        self._found = [(action.place, Section.BLOCKED, action.line) for action in actions if action.failed]
+        self._found += [(place, Section.CONTEXT, row) for row, place in memory.rows.items()]
+        self._found.sort(key=lambda each: (each[2] not in self._previous, -each[0]))
+        self._calls = [(action.line, action) for action in reversed(actions) if not action.failed]
+        self._calls.sort(key=lambda each: (-self._is_in_focus(each[0]), each[0] not in self._previous, -each[1].changes))
 
     def add_held(self, upto: float) -> None:
         """Add the rules, then the lines and facts of the earlier summary that nothing replaced."""
@@ -102,11 +111,9 @@ class SummaryWriter:
         self._add_said(Kind.DUTY, self._page.used + self._shares.rules * self._page.limit)
         if self._previous:
             self._add_held_facts(upto)
-            self._only_held = True
-            self._add_said(Kind.REMARK, upto)
-            self._add_found(upto)
-            self._add_calls(upto)
-            self._only_held = False
+            self._add_said(Kind.REMARK, upto, within=self._previous)
+            self._add_found(upto, within=self._previous)
+            self._add_calls(upto, within=self._previous)
 
     def add_lines(self, filled: float, held: Mapping[Section, Sequence[str]] | None = None) -> None:
         """Add the lines: each kind up to its share, the most important first.
@@ -149,7 +156,7 @@ class SummaryWriter:
 
     def count_left_out(self) -> None:
         """Say how many rules had no room."""
-        rules = (each for each in self._said if each.is_rule and each.statement.text not in self._replaced)
+        rules = (each for _, each in self._said if each.is_rule and each.statement.text not in self._replaced)
         self._page.left_out = sum(not self._page.has(each.text) for each in rules)
 
     # ---------------------------------------------------------------- lines
@@ -160,11 +167,13 @@ class SummaryWriter:
             first = self._page.shortened(" ".join(self._memory.requests[0].split()), room, clipped)
             self._page.add(Section.GOAL, f"First: {first}", upto=self._page.limit, place=-1)
 
-    def _add_said(self, least: Kind, upto: float) -> None:
-        """Add the statements of a kind, and of those that weigh more."""
+    def _add_said(self, least: Kind, upto: float, *, within: str | None = None) -> None:
+        """Add the statements of a kind, and of those that weigh more; with ``within``, those that this text has."""
         misses = 0
-        for each in self._said:
-            if each.statement.kind.value < least.value or self._is_not_held(each.text):
+        for (order, _), each in self._said:
+            if -order < least:
+                return
+            if each.statement.kind < least or (within is not None and each.text not in within):
                 continue
             misses = 0 if self._add(each, upto) else misses + 1
             if misses > _MOST_MISSES:
@@ -172,10 +181,6 @@ class SummaryWriter:
 
     def _is_in_focus(self, text: str) -> bool:
         return self._focus is not None and self._focus(text)
-
-    def _is_not_held(self, text: str) -> bool:
-        """Whether only lines of the earlier summary are added now, and this is not one."""
-        return self._only_held and text not in self._previous
 
     def _add(self, said: Said, upto: float) -> bool:
         if said.statement.text in self._replaced:
@@ -187,35 +192,30 @@ class SummaryWriter:
         """Return the order of a statement: by weight, those of the earlier summary first, its oldest and then the newest."""
         text = said.statement.text
         held = text in self._previous
-        bonus = _HELD_BONUS * held + _FOCUS_BONUS * self._is_in_focus(text)
-        return (-(said.statement.kind.value + bonus), said.place if held else -said.place)
+        bonus = _HELD_BONUS * held + self._focus_bonus(text)
+        return (-(said.statement.kind + bonus), said.place if held else -said.place)
 
-    def _add_found(self, upto: float) -> None:
+    def _add_found(self, upto: float, *, within: str | None = None) -> None:
         """Add failed calls that did not succeed later, and rows that the user asked for, the newest first."""
-        found = [(action.place, Section.BLOCKED, action.line) for action in self._memory.actions.values() if action.failed]
-        found += [(place, Section.CONTEXT, row) for row, place in self._memory.rows.items()]
-        found = [each for each in found if not self._is_not_held(each[2])]
         misses = 0
-        for place, section, line in sorted(found, key=lambda each: (each[2] not in self._previous, -each[0])):
-            misses += not self._page.add(section, line, upto=upto, place=place)
-            if misses > _MOST_MISSES:
-                return
+        for place, section, line in self._found:
+            if within is None or line in within:
+                misses += not self._page.add(section, line, upto=upto, place=place)
+                if misses > _MOST_MISSES:
+                    return
 
-    def _add_calls(self, upto: float) -> None:
+    def _add_calls(self, upto: float, *, within: str | None = None) -> None:
         """Add calls, those that changed something first, and files."""
         memory, page = self._memory, self._page
         misses = 0
-        actions = reversed(memory.actions.values())
-        for action in sorted(
-            (each for each in actions if not (each.failed or self._is_not_held(each.line))),
-            key=lambda each: (-self._is_in_focus(each.line), each.line not in self._previous, -each.changes),
-        ):
-            misses += not page.add(Section.DONE, action.line, upto=upto, place=action.place)
-            if misses > _MOST_MISSES:
-                return
+        for line, action in self._calls:
+            if within is None or line in within:
+                misses += not page.add(Section.DONE, line, upto=upto, place=action.place)
+                if misses > _MOST_MISSES:
+                    return
         newest_first = list(reversed(memory.files.items()))
         for place, (path, changed) in enumerate(sorted(newest_first, key=lambda item: -item[1])):
-            if not self._is_not_held(path) and not page.add(
+            if (within is None or path in within) and not page.add(
                 Section.FILES, path, upto=upto, label="Changed" if changed else "Read", place=place
             ):
                 return
@@ -225,10 +225,10 @@ class SummaryWriter:
     def add_facts(self, upto: float) -> None:
         """Add facts, those most likely to be needed first."""
         room = int(max(0, min(upto, self._page.limit) - self._page.used))
-        focus = self._focus
-        bonus = None if focus is None else lambda fact: 3.0 * focus(fact)
-        found = self._facts.best(int(_CANDIDATES * room) + 8, without=self._memory.gone, bonus=bonus)
-        self._page.add_facts(found, upto=upto)
+        self._page.add_facts(self._ranked[: _CANDIDATES * room + _SPARE], upto=upto)
+
+    def _focus_bonus(self, text: str) -> float:
+        return _FOCUS_BONUS * self._is_in_focus(text)
 
     def _add_held_facts(self, upto: float) -> None:
         """Add the facts of the earlier summary that nothing replaced, those that have been in it longest first."""

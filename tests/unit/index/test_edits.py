@@ -9,7 +9,7 @@ from collections.abc import Callable
 import attrs
 import pytest
 
-from compaction import Drop, Edit, GroupKind, MessageIndex, Replace, Rewrite, Together
+from compaction import Drop, Edit, GroupKind, MessageIndex, Refusal, Replace, Rewrite, Together
 from compaction.errors import NoProgress, StrategyError
 from compaction.formats import openai_chat
 from compaction.index.edits import Restore, named, renamed, signature
@@ -81,6 +81,23 @@ class TestValues:
         assert signature(Replace(1, [summary("a")])) == signature(Replace(1, [summary("a")]))
         assert signature(Replace(1, [summary("a")])) != signature(Replace(1, [summary("b")]))
         assert signature(Together(Drop(1))) == signature(Together(Drop(1), reason="x"))
+
+
+class TestTexts:
+    def test_an_edit_in_words(self) -> None:
+        """``str`` has the kind, the groups and the reason, but no message; of many groups, only the first and the last."""
+        longer = openai_chat.read({"role": "user", "content": "text " * 99})
+        assert [str(edit) for edit in (Drop([3, 5], "old"), Drop([]), Drop(range(9), "old"), Rewrite(4, [longer], "long"))] == [
+            "Drop of groups 3, 5 (old)",
+            "Drop of groups none (no reason given)",
+            "Drop of 9 groups, 0 to 8 (old)",
+            "Rewrite of group 4 (long)",
+        ]
+        assert str(Together(Drop(1, "old"), Replace([2, 3], [longer], "summed"))) == "Together of groups 1, 2, 3 (old)"
+        assert (
+            str(Refusal(Drop(0, "old"), "system messages must be kept"))
+            == "Drop of group 0 (old): system messages must be kept"
+        )
 
 
 class TestDrop:

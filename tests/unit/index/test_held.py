@@ -140,7 +140,7 @@ class TestStillHeld:
         """As for any refusal; it is held once all the same."""
         index = index_of()
         assert not index.apply(Drop(ANSWER))
-        with pytest.raises(NoProgress, match="repeated the refused Drop of groups 2"):
+        with pytest.raises(NoProgress, match="repeated the refused Drop of group 2"):
             index.apply(Drop(ANSWER))
         assert index.apply(Drop(QUESTION))
         assert index.edits == (Together(Drop(ANSWER), Drop(QUESTION)),)

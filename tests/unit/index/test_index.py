@@ -253,6 +253,17 @@ class TestOriginals:
         with pytest.raises(InputError, match="this group does not exist"):
             index.originals(99)
 
+    def test_each_late_result_belongs_to_what_a_group_stands_for(self) -> None:
+        """Also the second one, which finds its group in the view again."""
+        two_calls = call("1", "2")
+        index = indexed([user(LONG), two_calls, user("q" + LONG), assistant("a"), user("r")])
+        assert index.apply(Replace([0, 1, 2], [openai_chat.new("user", marked("one " * 20, by="Tests"))]))
+        assert index.ordinals(-1) == [0, 1, 2]
+        index.append([result("1", LONG)])
+        assert index.ordinals(-1) == [0, 1, 2, 5]
+        index.append([result("2", LONG)])
+        assert index.ordinals(-1) == [0, 1, 2, 5, 6]
+
     def test_rewritten_groups_stand_for_what_they_were(self) -> None:
         """The original text is still there."""
         messages = [user("q"), call("1"), result("1", LONG), assistant("a")]

@@ -422,3 +422,18 @@ def test_pauses_after_failures_are_kept(tmp_path: Path) -> None:
     store.save("default", saved)
     opened(100.0).view_sync(chat(12))
     assert seen[-1] is False
+
+
+def test_a_refusal_before_any_view_is_a_mistake() -> None:
+    """There is nothing to shorten, so the error says what to call first."""
+    session = CompactionSession(Truncation(), counter="chars/4")
+    refused = RuntimeError("This model's maximum context length is 500 tokens. However, your messages resulted in 700 tokens.")
+    with pytest.raises(ConfigurationError, match="call view with your list first"):
+        session.overflowed_sync(refused)
+
+
+def test_a_path_is_not_a_store() -> None:
+    """The error names the class that makes a store of it."""
+    path: Any = "sessions.db"
+    with pytest.raises(ConfigurationError, match=r"write store=SessionStore\('sessions.db'\)"):
+        CompactionSession(Truncation(), store=path)

@@ -21,12 +21,13 @@ from compaction.strategies import (
     StepBegan,
     StepEnded,
     Steps,
+    Strategy,
     TokenBudgetComposed,
     ToolResult,
     Truncation,
     as_strategy,
 )
-from compaction.triggers import always, messages_exceed, never, tokens_exceed, turns_exceed
+from compaction.triggers import always, as_trigger, messages_exceed, never, tokens_exceed, turns_exceed
 from tests.support.chats import assistant, edits_of, indexed, shown, system, tool_turns, turns
 
 
@@ -173,6 +174,37 @@ class TestAlgebra:
         assert len({pipeline, pickle.loads(pickle.dumps(pipeline))}) == 1
         assert pipeline.name == "Pipeline"
 
+    def test_the_text_is_short(self) -> None:
+        """``str`` has a line for each step; it omits default values, and the ends of long texts."""
+        inner = Pipeline(drop_first, ToolResult(Clear(placeholder="gone " * 99), at_least=500), trigger=turns_exceed(3))
+        pipeline = Pipeline(SlidingWindow(keep=last(turns=9)), inner, target=never) >> TokenBudgetComposed(
+            [Truncation()], budget=9
+        )
+        assert str(pipeline).split("\n") == [
+            "Pipeline(",
+            "    SlidingWindow(keep=last(turns=9)),",
+            "    Pipeline(",
+            "        drop_first,",
+            f"        ToolResult(style=Clear(placeholder='{'gone ' * 8}...', min_chars=200), at_least=500),",
+            "        trigger=turns_exceed(3),",
+            "    ),",
+            "    TokenBudgetComposed(strategies=[Truncation()], budget=9),",
+            ")",
+        ]
+        assert str(Pipeline()) == "Pipeline()"
+
+    def test_a_strategy_that_is_not_an_attrs_class_has_its_repr_as_text(self) -> None:
+        """``str`` of such a strategy is its `repr`."""
+
+        class Plain(Strategy):
+            def __call__(self, index: MessageIndex) -> Steps:
+                yield from ()
+
+            def __repr__(self) -> str:
+                return "Plain()"
+
+        assert str(Plain()) == "Plain()"
+
     def test_repr_says_what_was_said(self) -> None:
         """The ``repr`` omits a trigger that always fires and a target that follows from the trigger."""
         assert repr(Pipeline()) == "Pipeline()"
@@ -230,6 +262,23 @@ class TestForced:
 
 class TestFunctions:
     """A plain function works as a strategy."""
+
+    def test_a_pipeline_of_functions_has_no_target(self) -> None:
+        """A trigger that still fires afterwards is no missed target, unless a target is given or a step is not a function."""
+
+        def full(index: MessageIndex) -> bool:
+            return index.included.messages > 1
+
+        for steps, target, outcome in (
+            ([drop_first], None, "compacted"),
+            ([drop_first], ~as_trigger(full), "over_target"),
+            ([drop_first, Truncation(trigger=never)], None, "over_target"),
+        ):
+            pipeline = Pipeline(*steps, trigger=full, target=target)
+            assert compact_sync(turns(3), pipeline, counter="chars/4").outcome == outcome
+            assert pipeline.with_children(pipeline.children) == pipeline
+        assert Pipeline(drop_first, trigger=full).target == never
+        assert Pipeline().default_target == never
 
     def test_it_is_lifted(self) -> None:
         """A plain function becomes a strategy with the function's name, and a strategy is returned unchanged."""

@@ -152,7 +152,7 @@ class TestReports:
         run_sync(index, TokenBudgetComposed([SelectiveToolCall(trigger=never), CLEAR], budget=budget), on_step=seen.append)
         assert [(step.strategy, step.why, step.reached, len(step.edits)) for step in seen] == [
             ("ToolResult", "always", None, 2),
-            ("TokenBudgetComposed", f"tokens {before.tokens:,} > {budget:,}", True, 2),
+            ("TokenBudgetComposed", f"tokens {before.tokens:,} > {budget:,}", True, 0),
         ]
         assert {(step.before, step.after) for step in seen} == {(before, index.included)}
 

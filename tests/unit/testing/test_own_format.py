@@ -76,6 +76,7 @@ DEBATE = Debate()
     [Truncation(keep=last(groups=2)), Truncation(trigger=messages_exceed(6)), SlidingWindow(keep=last(turns=1)), ToolResult()],
     ids=repr,
 )
+@pytest.mark.filterwarnings("ignore:.*this checks little")
 def test_a_strategy_is_checked_in_it(strategy: Strategy) -> None:
     """``check_strategy`` works in a custom format, on its samples and on a generated session."""
     check_strategy(strategy, format=DEBATE)

@@ -34,6 +34,7 @@ from compaction.index.marks import read_mark
 from compaction.strategies import SlidingWindow, Summarization, SummaryText, Truncation
 from compaction.testing import (
     LAWS,
+    CheckReport,
     LawBroken,
     MissingHypothesis,
     agent_session,
@@ -43,7 +44,7 @@ from compaction.testing import (
     conversations,
     sample_conversations,
 )
-from compaction.triggers import Trigger, always, context_exceeds, every, idle_for, tokens_below, tokens_exceed
+from compaction.triggers import Trigger, always, context_exceeds, every, idle_for, never, tokens_below, tokens_exceed
 from tests.support.chats import assistant, call, result, user
 from tests.support.scripted import Scripted
 
@@ -59,6 +60,11 @@ def drop_one(index: MessageIndex) -> Steps:
     free = [group for group in index.included_groups if index.is_removable(group)]
     if free:
         yield Drop(free[0], "one")
+
+
+def idle(index: MessageIndex) -> Steps:
+    """Make no edit."""
+    yield from ()
 
 
 def shout(index: MessageIndex) -> Steps:
@@ -272,6 +278,31 @@ def test_edits_taken_together_count_as_what_they_are() -> None:
     check_strategy(strategy)
 
 
+def test_the_report_says_how_often_it_fired() -> None:
+    """The report counts the conversations, those on which the strategy fired, and its edits."""
+    report = check_strategy(Truncation(trigger=tokens_exceed(500)) >> SlidingWindow(trigger=never))
+    assert report == CheckReport(name="Pipeline", conversations=len(sample_conversations()), fired=6, edits=33)
+    assert str(report) == "Pipeline fired on 6 of 14 conversations and made 33 edits"
+    assert str(check_trigger(tokens_exceed(500))) == "tokens_exceed(500) fired on 6 of 15 conversations"
+
+
+def test_code_that_did_nothing_is_reported() -> None:
+    """On the samples, a strategy without edits and a trigger that never fires are a warning; otherwise, the report says it."""
+    no_edits = r"^idle fired on 14 of 14 conversations and made no edits; this checks little: pass messages="
+    never_fired = r"^SlidingWindow never fired on 14 conversations; this checks little: pass messages="
+    with pytest.warns(UserWarning, match=no_edits):
+        assert check_strategy(idle).did_nothing
+    with pytest.warns(UserWarning, match=never_fired):
+        check_strategy(SlidingWindow(trigger=never))
+    with pytest.warns(UserWarning, match="^never never fired on 15 conversations; this checks little") as warned:
+        check_trigger(never)
+    assert warned[0].filename == __file__
+    assert str(check_strategy(idle, messages=agent_session(9))).startswith(
+        "idle fired on 1 of 1 conversations and made no edits;"
+    )
+    assert str(check_trigger(never, messages=[])).startswith("never never fired on 1 conversations;")
+
+
 # ------------------------------------------------------------------------ check_trigger
 
 
@@ -324,7 +355,7 @@ class Unfair(Named):
         return self
 
 
-@pytest.mark.parametrize("trigger", [tokens_exceed(500), every(2) | idle_for(5), context_exceeds(0.5) & odd, odd, always])
+@pytest.mark.parametrize("trigger", [tokens_exceed(500), every(2) | idle_for(5), context_exceeds(0.1) & odd, odd, always])
 def test_good_triggers_pass(trigger: Any) -> None:
     """Built-in triggers, plain functions and combinations of them pass."""
     check_trigger(trigger)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from compaction import Drop, MessageIndex, RunContext, compact_sync, last
-from compaction.errors import ConfigurationError
-from compaction.strategies import Summarization
+from compaction import Drop, MessageIndex, Pipeline, RunContext, compact_sync, last
+from compaction.errors import ConfigurationError, StrategyError
+from compaction.strategies import SlidingWindow, Strategy, Summarization
 from compaction.triggers import (
     Trigger,
     always,
@@ -267,13 +268,39 @@ class TestAlgebra:
         assert (always | context_exceeds(0.5))(index)
 
     def test_functions_are_lifted_on_either_side(self) -> None:
-        """Plain functions on either side of an operator become triggers, and their values are converted to booleans."""
+        """Plain functions on either side of an operator become triggers."""
         index = indexed(turns(1))
         for trigger in (always & night, night & always, never | night, night | never, as_trigger(night)):
             assert trigger(index) is True
             assert trigger(indexed([])) is False
-        assert as_trigger(lambda index: index.included_groups)(index) is True  # type: ignore[arg-type, return-value]
         assert as_trigger(always) is always
+
+    def test_an_answer_is_a_bool(self) -> None:
+        """A trigger that returns something else, as a function without ``return`` does, raises an error that names it."""
+
+        def forgot(index: MessageIndex) -> Any:
+            """Return nothing."""
+
+        class Forgetful(Trigger):
+            def __call__(self, index: MessageIndex) -> Any:
+                """Return nothing."""
+
+            def explain(self, index: MessageIndex) -> str:
+                return "it forgot"
+
+            def __repr__(self) -> str:
+                return "Forgetful()"
+
+        remedy = "returned None; return True or False"
+        for trigger in (as_trigger(forgot), always & forgot, forgot | never, ~as_trigger(forgot)):
+            with pytest.raises(StrategyError, match=rf"the trigger \S+forgot {remedy}"):
+                trigger(indexed(turns(1)))
+        strategies: list[Strategy] = [SlidingWindow(trigger=Forgetful()), Pipeline(SlidingWindow(), trigger=Forgetful())]
+        for strategy in strategies:
+            with pytest.raises(StrategyError, match=rf"the trigger Forgetful\(\) {remedy}"):
+                compact_sync(turns(2), strategy, counter="chars/4")
+        with pytest.raises(StrategyError, match=r"returned \[1, 2, 3, 4, 5, 6, \.\.\.\];"):
+            as_trigger(lambda index: list(range(1, 99)))(indexed([]))  # type: ignore[arg-type, return-value]
 
     def test_nested_ones_are_flattened(self) -> None:
         """``a & (b & c)`` equals ``a & b & c``, and ``~~a`` equals ``a``."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -81,6 +85,32 @@ def test_it_stays_within_its_budget(budget: int) -> None:
 def test_the_same_request_gives_the_same_text() -> None:
     """The same request gives the same digest."""
     assert digest_of(WORK) == digest_of(WORK)
+
+
+def test_the_text_does_not_depend_on_the_seed_of_hashes() -> None:
+    """Processes that hash strings differently write the same text."""
+    program = (
+        "from compaction import presets, compact_sync; import json, sys; "
+        "print(compact_sync(json.load(sys.stdin), presets.token_budget(400), counter='chars/4').messages)"
+    )
+    facts = [f"The limit of queue {name} is {n}17." for n, name in enumerate(("amber", "birch", "cedar", "dune"), 1)]
+    chat = [
+        said("user", " ".join(facts)),
+        *WORK,
+        said("user", "The queue amber has 950 now, and the limit of cedar is 1200."),
+    ] * 3
+    texts = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            input=json.dumps(chat),
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(texts) == 1
 
 
 def test_korean_and_chinese_constraints_are_found() -> None:

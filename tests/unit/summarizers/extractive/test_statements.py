@@ -36,6 +36,11 @@ def test_rules(text: str) -> None:
         "모든 쪽에 반드시 서명해야 합니다.",
         "每一页都必须签字。",
         "The sign at the pool says: never run here.",
+        "You can never have enough string.",
+        "In Venice you must never feed the pigeons.",
+        "Never touch the paint, as the painter told us.",
+        'On the door: "Ring twice. Never knock."',
+        "The answer was: Restart it first. Never press reset.",
     ],
 )
 def test_duties_are_not_written_as_rules(text: str) -> None:
@@ -55,6 +60,11 @@ def test_duties_are_not_written_as_rules(text: str) -> None:
         "삼촌이 책은 절대 빌려주지 말라고 하셨어요.",
         "我从来没见过这么多人。",
         "舅舅常说：书不要外借。",
+        "Never a quiet hour in this house.",
+        "Never heard such nonsense.",
+        "Always wanted to see the fjords.",
+        "Don't worry, it was cheap.",
+        "别担心，很便宜。",
     ],
 )
 def test_no_rules(text: str) -> None:
@@ -90,3 +100,25 @@ def test_pasted_text_is_not_the_users_own() -> None:
     assert own_text(letter) == ("A letter from the town hall:", "Dear citizens, never feed the swans.")
     asked = "Please stick to this:\n\n- never feed the swans"
     assert own_text(asked) == (asked, "")
+    assert own_text("Can you soften this?\n\nNever feed the swans.")[1] == "Never feed the swans."
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The nurse left a sheet.\n\nNever skip a dose.", "DUTY"),
+        ("Never skip a dose.\n\nWhat do they mean by this?", "DUTY"),
+        ("I work on the parser.\n\nNever touch the lexer.", "RULE"),
+        ("Never touch the lexer.\n\nThanks!", "RULE"),
+    ],
+)
+def test_a_block_beside_words_about_it_may_be_somebody_elses(text: str, expected: str) -> None:
+    """An order in a block of text is a rule only if the words above and below speak of what the user wants."""
+    assert expected in kinds(text)
+    assert {"RULE", "DUTY"} & set(kinds(text)) == {expected}
+
+
+@pytest.mark.parametrize("text", ["Rather 15:20.", "Sorry, 2026-05-03.", "Doch lieber 15:20.", "算了，15:20吧。"])
+def test_a_brief_correction_changes_a_value(text: str) -> None:
+    """A sentence of a value and a word that corrects is a statement that changes something, and not data."""
+    assert [each.changes for each in user_statements(text)] == [True]
