@@ -82,8 +82,7 @@ Steps: TypeAlias = Generator[Edit | Drops | Request | Report, Any, None]
 """A running strategy: a generator of edits, requests and reports. `Drops` stands for many edits, which are applied in one loop.
 
 ``yield edit`` returns whether the edit was applied, ``yield request`` returns the answer. These values are sent into the
-generator, so ``yield from`` works only with another generator. For a list, write ``for edit in edits: yield edit``.
-"""
+generator, so ``yield from`` works only with another generator. For a list, write ``for edit in edits: yield edit``."""
 
 StrategyLike: TypeAlias = "Strategy | Callable[[MessageIndex], Iterable[Edit | Request | Report]]"
 """A strategy, or a function that can be used as one."""
