@@ -107,32 +107,32 @@ class RunRecorder:
     Attributes:
         before: Sizes before the run.
         mark: The position in the edit journal where the run began, for `MessageIndex.rollback`.
+        running: The name of the innermost strategy that is running; empty if none is.
         failures: The failures so far.
         missed: Each strategy that missed its target, with the target.
     """
 
     def __init__(self, index: MessageIndex, on_step: Observer | None, clock: Callable[[], float]) -> None:
         self.before = index.included
-        self._opened_well = _opens_well(index)
+        self._opening = opening(index.columns)
         self.mark = index.mark()
+        self.running = ""
         self.failures: list[Failed] = []
         self.missed: list[tuple[Strategy, Trigger]] = []
         self._index = index
         self._on_step = on_step
+        self._is_watched = on_step is not None or _logger.isEnabledFor(logging.INFO)
         self._clock = clock
         self._open: list[tuple[StepBegan, Metrics, int, float]] = []
         self._told: dict[int, Edit] = {}  # the edits in the steps so far, by identity
-
-    @property
-    def running(self) -> str:
-        """The name of the innermost strategy that is running."""
-        return self._open[-1][0].strategy.name if self._open else ""
 
     def note(self, report: Report) -> None:
         """Record a strategy's report."""
         if isinstance(report, StepBegan):
             self._index.begin_step()
-            self._open.append((report, self._index.included, self._index.edit_count, self._clock()))
+            before = self._index.included if self._is_watched else self.before
+            self._open.append((report, before, self._index.edit_count, self._clock()))
+            self.running = report.strategy.name
         elif isinstance(report, StepEnded):
             self._close(report)
         else:
@@ -145,32 +145,36 @@ class RunRecorder:
         while self._open:
             began, before, mark, start = self._open.pop()
             mine = began.strategy is ended.strategy
-            own = {id(edit): edit for edit in self._index.edits_since(mark) if id(edit) not in self._told}
-            self._told |= own
-            step = Step(
-                strategy=began.strategy.name,
-                configured=repr(began.strategy),
-                why=began.why,
-                before=before,
-                after=self._index.included,
-                edits=tuple(own.values()),
-                seconds=self._clock() - start,
-                reached=ended.reached if mine else None,
-            )
-            sizes = (before.tokens, step.after.tokens, before.messages, step.after.messages)
-            _logger.info(
-                "%s: %d edits, tokens %d to %d, messages %d to %d (%s)", step.strategy, len(step.edits), *sizes, step.why
-            )
-            if self._on_step is not None:
-                self._on_step(step)
+            if self._is_watched:
+                self._report(began, before, mark, start, reached=ended.reached if mine else None)
             if mine:
                 break
+        self.running = self._open[-1][0].strategy.name if self._open else ""
         if self._open:
             return
         if not ended.reached:
             self.missed.append((ended.strategy, ended.target))
         elif ended.target != never:
             self.missed = [each for each in self.missed if self._fires(each[0])]
+
+    def _report(self, began: StepBegan, before: Metrics, mark: int, start: float, *, reached: bool | None) -> None:
+        """Log a step that ended, and pass it to ``on_step``."""
+        own = {id(edit): edit for edit in self._index.edits_since(mark) if id(edit) not in self._told}
+        self._told |= own
+        step = Step(
+            strategy=began.strategy.name,
+            configured=repr(began.strategy),
+            why=began.why,
+            before=before,
+            after=self._index.included,
+            edits=tuple(own.values()),
+            seconds=self._clock() - start,
+            reached=reached,
+        )
+        sizes = (before.tokens, step.after.tokens, before.messages, step.after.messages)
+        _logger.info("%s: %d edits, tokens %d to %d, messages %d to %d (%s)", step.strategy, len(step.edits), *sizes, step.why)
+        if self._on_step is not None:
+            self._on_step(step)
 
     def _fires(self, strategy: Strategy) -> bool:
         """Return whether a strategy's trigger still fires; if so, a later step's target does not make up for the missed one."""
@@ -196,7 +200,6 @@ class RunRecorder:
             missed.append((f"budget={budget}", f"the budget is {budget:,} tokens; {index.tokens:,} are left"))
         if missed and hard:
             raise BudgetUnsatisfiable(index.tokens, tuple([wanted for wanted, _ in missed]), space_report(index))
-        opening_notes = (_OPENING,) if self._opened_well and edits and not _opens_well(index) else ()
         return CompactionResult(
             messages=index.messages(),
             before=self.before,
@@ -205,18 +208,23 @@ class RunRecorder:
             refused=index.refused,
             failures=tuple(self.failures),
             outcome="over_target" if missed else "degraded" if self.failures else "compacted" if edits else "unchanged",
-            notes=(*[note for _, note in missed], *opening_notes),
+            notes=(*[note for _, note in missed], *((_OPENING,) if edits and self._opens_worse() else ())),
         )
+
+    def _opens_worse(self) -> bool:
+        """Return whether the view began as its format prefers and no longer does; O(leading system messages)."""
+        return not self._opens_with(opening(self._index.columns)) and self._opens_with(self._opening)
+
+    def _opens_with(self, place: int | None) -> bool:
+        """Return whether the format prefers a view that begins with the message at a place, as it was before any edit."""
+        columns = self._index.columns
+        message = None if place is None else columns.read(place) if place >= 0 else columns.at(place, end=False)
+        return self._index.format.prefers(None, message)
 
 
 def _missed_note(strategy: Strategy, target: Trigger, index: MessageIndex) -> str:
     positive: Trigger = getattr(target, "part", target)  # "tokens 90 > 50" says more than "not (tokens 90 > 50)"
     return f"{strategy.name} missed its target {target!r}: {positive.explain(index)}"
-
-
-def _opens_well(index: MessageIndex) -> bool:
-    """Return whether the view begins as its format prefers; O(leading system messages)."""
-    return index.format.prefers(None, opening(index.columns))
 
 
 _MOST_USES: Final = 5

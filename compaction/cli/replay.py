@@ -77,7 +77,7 @@ def replay_command(
         typer.Option(
             metavar="NAME_OR_FILE",
             help=f"A strategy to replay beside the baselines, repeatable: {', '.join(strategy_names())}; "
-            "or a Python file that defines strategy, or strategy(window).",
+            "or a pipeline in TOML or YAML, or a Python file that defines strategy, or strategy(window).",
         ),
     ] = None,
     model: Annotated[str, typer.Option(metavar="NAME", help="The model whose prices and cache rules apply.")] = "gpt-5",

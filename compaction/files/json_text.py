@@ -64,25 +64,28 @@ def replace_list(text: bytes, old: Sequence[Any], new: Sequence[Any], path: Sequ
 def _replaced_in_plain(text: bytes, old: Sequence[Any], new: Sequence[Any]) -> bytes | None:
     """Return a text with other messages, without parsing them; ``None`` if it is not plain, or without msgspec.
 
-    A plain text contains ``"messages"`` once and no escape outside the list, so no other spelling of that key; and all elements
-    of the list have the same separator.
+    Outside the list, a plain text contains ``"messages"`` once and no escape, so no other spelling of that key; and all
+    elements of the list have the same separator.
     """
-    if _divide is None or not new or text.count(b'"messages"') != 1 or (start := _PLAIN_START.search(text)) is None:
+    if _divide is None or not new or (start := _PLAIN_START.search(text)) is None:
         return None
     try:
-        elements = [bytes(element) for element in _divide(text).messages]
+        elements: list[Any] = _divide(text).messages
     except (ValueError, RecursionError):  # such as NaN, which the standard library reads
         return None
     if not elements or len(elements) != len(old):
         return None
-    first, first_end = start.end(), start.end() + len(elements[0])
+    first, first_end = start.end(), start.end() + len(bytes(elements[0]))
     found = _PLAIN_COMMA.match(text, first_end)
     comma = found.group() if found else b"," + text[text.index(b"[", start.start()) + 1 : first]
     end = first + len(whole := comma.join(elements))
-    if text[first:end] != whole or not _PLAIN_END.match(text, end) or b"\\" in text[:first] or b"\\" in text[end:]:
+    around = text[:first] + text[end:]
+    if not text.startswith(whole, first) or not _PLAIN_END.match(text, end) or b"\\" in around:
+        return None
+    if around.count(b'"messages"') != 1:
         return None
     known = dict(zip(map(id, old), elements, strict=True))
-    pieces = [known.get(id(value)) for value in new]
+    pieces: list[Any] = [known.get(id(value)) for value in new]
     if None in pieces:
         head = text[:first_end].decode()
         write = _writer(head, len(text[:first].decode()), escaped=text.isascii())

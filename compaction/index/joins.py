@@ -19,6 +19,7 @@ from .visibility import Node
 
 _Pair: TypeAlias = "tuple[Node | None, Node | None]"
 _JoinProblem: TypeAlias = "tuple[str, Side]"
+_INSTRUCTIONS = ("system", "developer")
 
 
 @attrs.frozen
@@ -91,12 +92,17 @@ def _instructs(projection: Projection, node: Node) -> bool:
     return projection.at(node, end=True).is_system and projection.at(node, end=False).is_system
 
 
-def opening(projection: Projection) -> Message | None:
-    """Return the first message of the view that is not an instruction; O(the instructions before it)."""
+def opening(projection: Projection) -> Node | None:
+    """Return the place of the first message of the view that is not an instruction; O(the instructions before it)."""
     node = projection.visibility.first()
-    while node is not None and projection.at(node, end=False).is_system:
+    while node is not None and _begins_with_instruction(projection, node):
         node = projection.visibility.after(node)
-    return None if node is None else projection.at(node, end=False)
+    return node
+
+
+def _begins_with_instruction(projection: Projection, node: Node) -> bool:
+    read = projection.reads[node] if node >= 0 else None
+    return read[0] in _INSTRUCTIONS if isinstance(read, tuple) else projection.at(node, end=False).is_system
 
 
 def _problem(projection: Projection, format: MessageFormat, before: Node | None, after: Node | None) -> _JoinProblem | None:

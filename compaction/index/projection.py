@@ -8,7 +8,7 @@ changes, each with an exact inverse: `exclude` and `include`, `insert` and `with
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from ..errors import InputError
@@ -81,11 +81,13 @@ class Projection:
         add, add_outline, made = grouping.add, grouping.add_outline, grouping.calls
         for ordinal, read in enumerate(fresh.reads, start):
             turn = grouping.turn
-            id = add_outline(read) if read.__class__ is tuple else add(read, self._tokens[ordinal])  # type: ignore[arg-type]
-            if id == ordinal:
-                calls += len(made[id]) if id in made else 0
+            if isinstance(read, tuple):
+                id = add_outline(read)
+                calls += len(read[2])
             else:
-                calls += calls_in(read)
+                id = add(read, self._tokens[ordinal])
+                calls += calls_in(read) if id != ordinal else len(made[id]) if id in made else 0
+            if id != ordinal:
                 self._join(id, ordinal, start, grouping.turn != turn)
                 if self._gone[id]:
                     restore(id)
@@ -229,7 +231,7 @@ class Projection:
                 shown[id] = 0
             if grouping.kinds[id] is _SYSTEM:
                 self.system_messages -= 1
-        self.included.add(self._sums(id), -1)
+        self.included.subtract(self._sums(id))
 
     def include(self, id: int) -> None:
         """Show an excluded group again."""
@@ -268,7 +270,7 @@ class Projection:
 
     def withdraw(self, id: int) -> None:
         """Undo the newest insertion."""
-        self.included.add(self._sums(id), -1)
+        self.included.subtract(self._sums(id))
         self.visibility.withdraw(id)
         self._snapshots.pop(id, None)
         self.pinned.discard(id)
@@ -301,17 +303,20 @@ class Projection:
         self.pinned.add(id)
         self._snapshots.pop(id, None)
 
-    def ids(self) -> Iterator[int]:
-        """Yield the id of every group of the view, in the order of their first messages; O(the view)."""
-        gone, group_of, shown = self._gone, self.grouping.group_of, set[int]()
+    def ids(self) -> list[int]:
+        """Return the id of every group of the view, in the order of their first messages; O(the view)."""
+        if self.visibility.shows_source():
+            return self.grouping.ids.copy()
+        group_of, shown = self.grouping.group_of, set[int]()
         for start, end in self.visibility.runs(0, len(self.source)):
             shown.update(group_of[start:end])
         anchors = self.visibility.anchors()
+        if not anchors:
+            return sorted(shown)
+        ids: list[int] = []
         for place in sorted(shown.union(anchors)):
-            if anchors:
-                yield from self.visibility.shown_at(place)
-            if place in shown and not gone[place]:
-                yield place
+            ids += [*self.visibility.shown_at(place), place] if place in shown else self.visibility.shown_at(place)
+        return ids
 
     def pieces(self, gone: Collection[int] = ()) -> list[Piece]:
         """Return the view without the groups ``gone``, as pieces: runs of successive messages of one group."""

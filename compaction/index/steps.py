@@ -25,9 +25,12 @@ _Joins: TypeAlias = Callable[["Message | None", "Message | None"], bool]
 
 def units_of(ids: Iterable[int], together: Callable[[int, int], bool] | None) -> Iterator[list[int]]:
     """Yield the groups that are removed only together, in order: each alone, unless ``together`` joins it to the one before."""
+    if together is None:
+        yield from ([id] for id in ids)
+        return
     unit: list[int] = []
     for id in ids:
-        if unit and (together is None or not together(unit[-1], id)):
+        if unit and not together(unit[-1], id):
             yield unit
             unit = []
         unit.append(id)
@@ -100,23 +103,26 @@ def _behind_opening(
     A group with which the format prefers a view to begin stays until the same is true of its successor. It is removed with the
     last unit before that successor, or alone in the last step.
     """
-    kind, system = projection.kind, GroupKind.SYSTEM
-    view = (id for id in projection.ids() if kind(id) is not system)
+    kinds, system, user, excluded = projection.grouping.kinds, GroupKind.SYSTEM, GroupKind.USER, projection.excluded
+    view = (id for id in projection.ids() if (id < 0 or kinds[id] is not system) and not excluded(id))
     opening = next(view, None)  # the group that opens the view after all planned steps
+    opens = opening is None or _opens(projection, format, opening)
     held: list[int] = []
     gone: set[int] = set()
     for given in units:
-        unit = [id for id in given if id not in gone] if len(given) > 1 or given[0] in gone else list(given)
+        unit = [*given] if gone.isdisjoint(given) else [id for id in given if id not in gone]
         if not unit:
             continue
         gone.update(unit)
-        first = opening
-        while opening in gone:
-            opening = next(view, None)
-        if opening is None or _opens(projection, format, opening):
-            yield held + unit
+        first, opened = opening, opens
+        if opening in gone:
+            while opening in gone:
+                opening = next(view, None)
+            opens = opening is None or (opening >= 0 and kinds[opening] is user) or _opens(projection, format, opening)
+        if opens:
+            yield held + unit if held else unit
             held = []
-        elif held or first is None or not _opens(projection, format, first):
+        elif held or first is None or not opened:
             yield unit
         else:
             held = [first]

@@ -58,6 +58,10 @@ class Visibility:
         """Return the ordinal of a place; of an inserted group, the ordinal of the source message after it."""
         return self.inserted[node].anchor if node < 0 else node
 
+    def shows_source(self) -> bool:
+        """Whether the view shows every source message and no inserted group; O(messages), at C speed."""
+        return not self.shown_groups and self.messages.find(0) < 0
+
     def runs(self, start: int, end: int) -> Iterator[tuple[int, int]]:
         """Yield the runs of source messages between two ordinals that the view shows; hidden ones are skipped at C speed."""
         find = self.messages.find

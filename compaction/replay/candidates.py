@@ -11,10 +11,11 @@ import runpy
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import attrs
 
+from .. import config
 from ..errors import ConfigurationError
 from ..index import Grouping
 from ..messages import Message
@@ -23,6 +24,8 @@ from ..strategies import Strategy, StrategyLike, as_strategy
 from ..tokens import MessageMeter
 from .candidate_sessions import CandidateAction, CandidateSession, FunctionSession, StrategySession
 from .settings import CandidateSetting
+
+_FILES: Final = (".toml", ".yaml", ".yml", ".py")
 
 
 @attrs.frozen
@@ -64,14 +67,16 @@ class Candidate:
 
     @classmethod
     def of_file(cls, path: Path) -> Candidate:
-        """Return a candidate that runs the ``strategy`` a Python file defines.
+        """Return a candidate that runs the ``strategy`` a Python file defines, or the pipeline in a TOML or YAML file.
 
         Args:
-            path: The file. It is run with all the user's rights, again for each conversation and in each process.
+            path: The file. A Python file is run with all the user's rights, again for each conversation and in each process.
 
         Raises:
-            ConfigurationError: If the file cannot be run or defines no ``strategy``.
+            ConfigurationError: If the file cannot be run or defines no ``strategy``, or contains no pipeline.
         """
+        if path.suffix != ".py":
+            return cls.of_strategy(path.stem, config.load(path))
         _strategy_in(path, 1_000_000)  # so that a bad file fails before anything is replayed
         return cls.of_factory(path.stem, partial(_strategy_in, path))
 
@@ -180,8 +185,8 @@ def candidate_of(strategy: str | StrategyLike | Candidate) -> Candidate:
 
     Args:
         strategy: A name from `strategy_names`; a preset gets the replay's window as its window or budget. Or the
-            path of a Python file that defines ``strategy``, which may be a function of the window. Or a strategy, or a
-            candidate.
+            path of a pipeline in TOML or YAML, or of a Python file that defines ``strategy``, which may be a function of the
+            window. Or a strategy, or a candidate.
 
     Raises:
         ConfigurationError: If the name is unknown.
@@ -197,11 +202,11 @@ def candidate_of(strategy: str | StrategyLike | Candidate) -> Candidate:
         return Candidate.of_strategy(lifted.name, lifted)
     if strategy in BASELINES:
         return BASELINES[strategy]
-    if strategy.endswith(".py"):
+    if strategy.endswith(_FILES):
         return Candidate.of_file(Path(strategy))
     if (preset := PRESETS.get(strategy)) is None:
         raise ConfigurationError(
-            f"strategy {strategy!r} is unknown; use one of {', '.join(strategy_names())}, or a Python file"
+            f"strategy {strategy!r} is unknown; use one of {', '.join(strategy_names())}, or a file ({', '.join(_FILES)})"
         )
     if preset.size is None:
         return attrs.evolve(Candidate.of_strategy(strategy, preset.make()), origin="preset")

@@ -110,7 +110,7 @@ def _no_recommendation(
     if not enough:
         most = max(accepted, key=_recall)
         least, best = _percent(minimum_recall), _percent(_recall(most))
-        return f"no strategy keeps {least} of the needed facts; {most.candidate} keeps the most, {best}"
+        return f"no strategy whose requests all fit keeps {least} of the needed facts; {most.candidate} keeps the most, {best}"
     return ""
 
 

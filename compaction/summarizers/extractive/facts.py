@@ -137,9 +137,10 @@ _MOST_FACTS: Final = 8_000
 class _Seen:
     """The places where one fact was seen."""
 
-    __slots__ = ("first", "in_results", "last", "lasting", "messages", "rarity", "reused", "said", "shape")
+    __slots__ = ("first", "in_results", "last", "lasting", "messages", "rarity", "reused", "said", "shape", "table")
 
-    def __init__(self, shape: str, message: int) -> None:
+    def __init__(self, shape: str, message: int, table: object) -> None:
+        self.table = table  # the only table that may change it
         self.shape = shape
         self.first = message
         self.last = message
@@ -163,8 +164,8 @@ class _Seen:
         )
         return self.lasting
 
-    def copy(self) -> _Seen:
-        copy = _Seen(self.shape, self.first)
+    def copy(self, table: object) -> _Seen:
+        copy = _Seen(self.shape, self.first, table)
         copy.last, copy.rarity, copy.messages = self.last, self.rarity, self.messages
         copy.said, copy.in_results, copy.reused = self.said, self.in_results, self.reused
         return copy
@@ -188,11 +189,19 @@ class FactTable:
     def __init__(self) -> None:
         self.messages = 0
         self._seen: dict[str, _Seen] = {}
-        self._shapes: dict[str, list[int]] = {}
+        self._shapes: dict[str, tuple[int, int]] = {}  # how many facts have a shape, and how many of them the assistant used
+        self._own = object()  # changes when the facts are shared with a copy
+
+    def copy(self) -> FactTable:
+        """Return a table with the same facts, which grows by itself. O(facts) in C: what either changes, it copies then."""
+        table = FactTable()
+        table.messages, table._seen, table._shapes = self.messages, self._seen.copy(), self._shapes.copy()
+        self._own = object()
+        return table
 
     def add(self, facts: Mapping[str, FactSource]) -> None:
         """Add the facts of a message, each with the sources that showed it."""
-        known, place = self._seen, self.messages
+        known, place, own = self._seen, self.messages, self._own
         rarity = 1 / max(1, len(facts))
         latest, bits = None, 0  # most facts of a message have the same sources
         for fact, sources in facts.items():
@@ -201,11 +210,16 @@ class FactTable:
             seen = known.get(fact)
             said = bits & _ASSISTANT != 0
             if seen is None:
-                seen = known[fact] = _Seen(_shape(fact), place)
-                self._shapes.setdefault(seen.shape, [0, 0])[0] += 1
-            elif said and not seen.reused:
-                seen.reused = True
-                self._shapes[seen.shape][1] += 1
+                seen = known[fact] = _Seen(_shape(fact), place, own)
+                alike, used = self._shapes.get(seen.shape, (0, 0))
+                self._shapes[seen.shape] = alike + 1, used
+            else:
+                if seen.table is not own:
+                    seen = known[fact] = seen.copy(own)
+                if said and not seen.reused:
+                    seen.reused = True
+                    alike, used = self._shapes[seen.shape]
+                    self._shapes[seen.shape] = alike, used + 1
             seen.rarity = max(seen.rarity, rarity)
             seen.messages += 1
             seen.last = place
@@ -219,14 +233,8 @@ class FactTable:
 
     def followed_by(self, messages: Iterable[Mapping[str, FactSource]]) -> FactTable:
         """Return a table that also has the facts of later messages; this one stays as it was. O(facts) in C."""
-        later = list(messages)
-        table = FactTable()
-        table.messages = self.messages
-        table._seen = self._seen.copy()
-        table._shapes = {shape: counts.copy() for shape, counts in self._shapes.items()}
-        for fact in {fact for facts in later for fact in facts if fact in self._seen}:
-            table._seen[fact] = self._seen[fact].copy()
-        for facts in later:
+        table = self.copy()
+        for facts in messages:
             table.add(facts)
         return table
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from typing import Final
 
 import attrs
@@ -26,9 +27,9 @@ _NEAR: Final = 12
 _ASKED_CHARS: Final = 600
 
 
-@attrs.define
+@attrs.frozen
 class Said:
-    """A statement of the conversation. Holds state: a later one may change what it says.
+    """A statement of the conversation.
 
     Args:
         statement: The statement.
@@ -87,6 +88,14 @@ class ConversationMemory:
         self._open: dict[str, Action] = {}
         self._latest: tuple[str, str] | None = None
         self._asked = RowSearch("")
+
+    def copy(self) -> ConversationMemory:
+        """Return a memory of the same messages, which grows by itself. O(what it holds) in C."""
+        memory = ConversationMemory()
+        for name, value in vars(self).items():
+            setattr(memory, name, value.copy() if isinstance(value, dict | list | FactTable) else value)
+        memory._with_stem = {stem: holders.copy() for stem, holders in self._with_stem.items()}
+        return memory
 
     def add(self, reading: Reading) -> None:
         """Add the reading of the next message; O(its size)."""
@@ -211,7 +220,8 @@ class ConversationMemory:
         if old.is_rule or len(old.statement.values) > 1:
             if len(shared) < 2 and old.is_rule:
                 return f"{statement.text} (changed in message {place})" if statement.changes else statement.text
-            old.text = f"{old.statement.text} (now {now}, since message {place})"
+            text = f"{old.statement.text} (now {now}, since message {place})"
+            self.said[old.statement.text] = attrs.evolve(old, text=text)
             return statement.text
         self._drop(old.statement.text)
         self.gone.update({old.statement.text: None, before: None})
@@ -241,10 +251,50 @@ def _differ(old: Statement, new: Statement) -> list[tuple[str, str]]:
 
 # ---------------------------------------------------------------- memories of earlier rounds
 
-_MEMORIES: Final[dict[int, tuple[ConversationMemory, list[int], list[weakref.KeyedRef[int, Message]]]]] = {}
-"""The memory of each conversation by the identity of its first message, with the messages it has; it goes with any of them."""
+
+@attrs.define
+class _Kept:
+    """A memory for later rounds. Holds state.
+
+    Args:
+        memory: The memory.
+        ids: The identities of its messages.
+        alive: References to them; the memory goes with any of them.
+        earlier: Memories of fewer messages, each with their number, the shortest first. A message that stayed in the view while
+            later ones were summarized, such as the last one of the user, belongs between them once it is summarized too.
+    """
+
+    memory: ConversationMemory = attrs.Factory(ConversationMemory)
+    ids: list[int] = attrs.Factory(list[int])
+    alive: list[weakref.KeyedRef[int, Message]] = attrs.Factory(list["weakref.KeyedRef[int, Message]"])
+    earlier: list[tuple[int, ConversationMemory]] = attrs.Factory(list[tuple[int, ConversationMemory]])
+
+    def go_back(self, ids: Sequence[int]) -> None:
+        """Go back to a memory of messages that these begin with. O(messages) in C."""
+        if self.ids == ids[: len(self.ids)]:
+            return
+        shared = next(place for place, (one, other) in enumerate(zip_longest(self.ids, ids)) if one != other)
+        while self.earlier and self.earlier[-1][0] > shared:
+            self.earlier.pop()
+        count, self.memory = self.earlier.pop() if self.earlier else (0, ConversationMemory())
+        del self.ids[count:], self.alive[count:]
+
+    def add(self, message: Message, reading: Reading) -> None:
+        """Add the next message; at times, keep the memory before it, fewer of them the longer ago they are."""
+        if len(self.ids) - (self.earlier[-1][0] if self.earlier else 0) >= _STEP:
+            self.earlier.append((len(self.ids), self.memory.copy()))
+            if len(self.earlier) > _MOST_EARLIER:
+                del self.earlier[1 : -_MOST_EARLIER // 2 : 2]
+        self.memory.add(reading)
+        self.ids.append(id(message))
+
+
+_MEMORIES: Final[dict[int, _Kept]] = {}
+"""The memory of each conversation by the identity of its first message."""
 
 _MOST_MEMORIES: Final = 256
+_MOST_EARLIER: Final = 8
+_STEP: Final = 32  # messages between two of them; a copy costs about as much as three messages
 
 
 def _forget(message: weakref.KeyedRef[int, Message]) -> None:
@@ -254,7 +304,8 @@ def _forget(message: weakref.KeyedRef[int, Message]) -> None:
 def memory_of(messages: Sequence[Message], redact: Callable[[str], str] | None = None) -> ConversationMemory:
     """Return the memory of messages; it is the caller's until the next call with the same first message.
 
-    O(new messages) if it continues the memory of an earlier call, and O(messages) in C otherwise.
+    O(new messages) if it continues the memory of an earlier call. If messages are new between those of earlier calls, all after
+    them are added again. O(messages) in C otherwise.
 
     Args:
         messages: The messages, oldest first.
@@ -262,15 +313,14 @@ def memory_of(messages: Sequence[Message], redact: Callable[[str], str] | None =
     """
     ids = list(map(id, messages))
     key = ids[0] if ids else 0
-    memory, known, alive = ConversationMemory(), list[int](), list["weakref.KeyedRef[int, Message]"]()
-    found = None if redact is not None else _MEMORIES.pop(key, None)
-    if found is not None and found[1] == ids[: len(found[1])]:
-        memory, known, alive = found
-    for message in messages[len(known) :]:
-        memory.add(read_message(message, redact))
+    kept = (_MEMORIES.pop(key, None) if redact is None else None) or _Kept()
+    kept.go_back(ids)
+    new = messages[len(kept.ids) :]
+    for message in new:
+        kept.add(message, read_message(message, redact))
     if redact is None and messages:
-        alive += [weakref.KeyedRef(message, _forget, key) for message in messages[len(known) :]]
+        kept.alive += [weakref.KeyedRef(message, _forget, key) for message in new]
         while len(_MEMORIES) >= _MOST_MEMORIES:
             _MEMORIES.pop(next(iter(_MEMORIES)), None)
-        _MEMORIES[key] = (memory, ids, alive)
-    return memory
+        _MEMORIES[key] = kept
+    return kept.memory

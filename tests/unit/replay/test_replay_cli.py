@@ -162,6 +162,19 @@ def test_a_strategy_from_a_file(sessions: Path, tmp_path: Path, capsys: pytest.C
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[6:8]] == ["mine", "made"]
 
 
+def test_a_pipeline_from_a_file(sessions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The files that `compaction serve --config` takes can be replayed before, in several processes too."""
+    pytest.importorskip("cattrs")
+    (tmp_path / "mine.toml").write_text('[[steps]]\nuse = "SlidingWindow"\n')
+    (tmp_path / "other.yaml").write_text("steps:\n- use: SlidingWindow\n")
+    (tmp_path / "bad.toml").write_text('[[steps]]\nuse = "Magic"\n')
+    chosen = ("--strategy", tmp_path / "mine.toml", "--strategy", tmp_path / "other.yaml", "--jobs", "2")
+    run(sessions, "--window", "200", *chosen)
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[6:8]] == ["mine", "other"]
+    run(sessions, "--window", "200", "--strategy", tmp_path / "bad.toml", code=2)
+    assert "Magic" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("text", ["strategy = 3", "other = 1", "raise ValueError", "("])
 def test_a_file_without_a_strategy(text: str, sessions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A bad file is an error before anything is replayed."""

@@ -85,6 +85,24 @@ def test_a_later_round_continues_the_memory() -> None:
     assert words(again) == words(memory_of(said("The port is 8080.", "My sister is a glazier.", "The port is 9090 now.")))
 
 
+def test_messages_between_those_of_earlier_rounds() -> None:
+    """A message that was summarized after later ones belongs before them; the memory is the same as a new one."""
+    texts = [f"Shelf {n} holds box BX-{n * 7}; the port is {n % 5}080." for n in range(120)]
+    messages = [each for text in texts for each in (*said(text), *ran(f"look {text[:9]}", f"row {text[:9]} of {len(text)}"))]
+    copies = [each for text in texts for each in (*said(text), *ran(f"look {text[:9]}", f"row {text[:9]} of {len(text)}"))]
+    late = {20: 60, 90: 150, 93: 300, 94: 330}
+    for end in range(30, len(messages) + 1, 30):
+        places = [at for at in range(end) if end >= late.get(at, 0)]
+        new = memory_of([copies[at] for at in places])
+        del module._MEMORIES[id(copies[0])]
+        assert everything(memory_of([messages[at] for at in places])) == everything(new)
+
+
+def everything(memory: ConversationMemory) -> tuple[object, ...]:
+    known = [words(memory), list(memory.gone), memory.requests, list(memory.actions.values()), list(memory.rows.items())]
+    return (*known, memory.files, memory.last_words, memory.facts.best(10_000))
+
+
 def test_another_history_is_another_memory() -> None:
     """Another branch of a conversation has a separate memory, without statements of the first branch."""
     messages = said("The port is 8080.", "My sister is a glazier.", "My aunt is a baker.")
