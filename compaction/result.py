@@ -107,6 +107,7 @@ class RunRecorder:
     Attributes:
         before: Sizes before the run.
         mark: The position in the edit journal where the run began, for `MessageIndex.rollback`.
+        running: The name of the innermost strategy that is running; empty if none is.
         failures: The failures so far.
         missed: Each strategy that missed its target, with the target.
     """
@@ -115,6 +116,7 @@ class RunRecorder:
         self.before = index.included
         self._opening = opening(index.columns)
         self.mark = index.mark()
+        self.running = ""
         self.failures: list[Failed] = []
         self.missed: list[tuple[Strategy, Trigger]] = []
         self._index = index
@@ -124,17 +126,13 @@ class RunRecorder:
         self._open: list[tuple[StepBegan, Metrics, int, float]] = []
         self._told: dict[int, Edit] = {}  # the edits in the steps so far, by identity
 
-    @property
-    def running(self) -> str:
-        """The name of the innermost strategy that is running."""
-        return self._open[-1][0].strategy.name if self._open else ""
-
     def note(self, report: Report) -> None:
         """Record a strategy's report."""
         if isinstance(report, StepBegan):
             self._index.begin_step()
             before = self._index.included if self._is_watched else self.before
             self._open.append((report, before, self._index.edit_count, self._clock()))
+            self.running = report.strategy.name
         elif isinstance(report, StepEnded):
             self._close(report)
         else:
@@ -151,6 +149,7 @@ class RunRecorder:
                 self._report(began, before, mark, start, reached=ended.reached if mine else None)
             if mine:
                 break
+        self.running = self._open[-1][0].strategy.name if self._open else ""
         if self._open:
             return
         if not ended.reached:
@@ -214,8 +213,13 @@ class RunRecorder:
 
     def _opens_worse(self) -> bool:
         """Return whether the view began as its format prefers and no longer does; O(leading system messages)."""
-        prefers = self._index.format.prefers
-        return not prefers(None, opening(self._index.columns)) and prefers(None, self._opening)
+        return not self._opens_with(opening(self._index.columns)) and self._opens_with(self._opening)
+
+    def _opens_with(self, place: int | None) -> bool:
+        """Return whether the format prefers a view that begins with the message at a place, as it was before any edit."""
+        columns = self._index.columns
+        message = None if place is None else columns.read(place) if place >= 0 else columns.at(place, end=False)
+        return self._index.format.prefers(None, message)
 
 
 def _missed_note(strategy: Strategy, target: Trigger, index: MessageIndex) -> str:

@@ -77,7 +77,7 @@ def _flow(
         raise StrategyError(f"{name} yielded {item!r}; a strategy must yield edits, requests or reports")
 
     try:
-        yield from relay(steps, answered)
+        yield from relay(steps, answered, drop_all=lambda drops: index.apply_all(drops, by=recorder.running))
         return recorder.result(budget, hard=hard)
     except BaseException:
         index.rollback(recorder.mark)

@@ -85,7 +85,7 @@ def _replaced_in_plain(text: bytes, old: Sequence[Any], new: Sequence[Any]) -> b
     if around.count(b'"messages"') != 1:
         return None
     known = dict(zip(map(id, old), elements, strict=True))
-    pieces = [known.get(id(value)) for value in new]
+    pieces: list[Any] = [known.get(id(value)) for value in new]
     if None in pieces:
         head = text[:first_end].decode()
         write = _writer(head, len(text[:first].decode()), escaped=text.isascii())

@@ -34,6 +34,7 @@ from .context import FailurePauses, PreparedSummaries, PreparedSummary, RunConte
 from .edits import (
     PASS_ON,
     Drop,
+    Drops,
     Edit,
     Refusal,
     Replace,
@@ -77,6 +78,7 @@ __all__ = [
     "NO_CALL",
     "PASS_ON",
     "Drop",
+    "Drops",
     "Edit",
     "FailurePauses",
     "GroupKind",

@@ -46,16 +46,26 @@ class Tally:
     groups: int = 0
     turns: int = 0
     tool_calls: int = 0
-    _groups_by_turn: dict[int, int] = attrs.Factory(dict[int, int])
+    _groups_by_turn: dict[int | None, int] = attrs.Factory(dict[int | None, int])
 
-    def add(self, sums: GroupSums, sign: int = 1) -> None:
-        """Add a group's sums; with the sign -1, subtract them."""
+    def add(self, sums: GroupSums) -> None:
+        """Add a group's sums."""
         tokens, size, messages, tool_calls, turn = sums
-        self.tokens += sign * tokens
-        self.bytes += sign * size
-        self.messages += sign * messages
-        self.tool_calls += sign * tool_calls
-        self.count_groups(turn, sign)
+        self.grow(tokens, size, messages)
+        self.tool_calls += tool_calls
+        self.count_groups(turn, 1)
+
+    def subtract(self, sums: GroupSums) -> None:
+        """Subtract a group's sums."""
+        tokens, size, messages, tool_calls, turn = sums
+        self.tokens -= tokens
+        self.bytes -= size
+        self.messages -= messages
+        self.tool_calls -= tool_calls
+        self.groups -= 1
+        if turn:
+            self._groups_by_turn[turn] -= 1
+            self.turns -= not self._groups_by_turn[turn]
 
     def grow(self, tokens: int, size: int, messages: int) -> None:
         """Add a change within a group."""
@@ -74,8 +84,12 @@ class Tally:
     def count_new(self, new: Mapping[int | None, int]) -> None:
         """Add the number of new groups of each turn."""
         known = self._groups_by_turn
+        self.groups += sum(new.values())
+        if not known:
+            known.update(new)
+            self.turns += len(new) - (None in new) - (0 in new)
+            return
         for turn, count in new.items():
-            self.groups += count
             if turn:
                 before = known.get(turn, 0)
                 known[turn] = before + count

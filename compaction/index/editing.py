@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 
 import attrs
 
 from ..errors import InputError
 from ..formats import MessageFormat
-from .edits import Drop, Edit, Restore, Together, named, renamed
+from .edits import Drop, Drops, Edit, Restore, Together, named, renamed
 from .joins import BadJoin, bad_joins, blames, was_bad
 from .journal import Applied, Measure, inserted, perform, touched, undo
 from .marks import COLLAPSED_BY
 from .projection import Projection
-from .rules import Refusals, refusal
+from .rules import Refusals, refusal, removable
 from .steps import steps
 
 _CONNECTED = 64
@@ -101,6 +101,22 @@ class Editor:
         self.refusals.note(edit, outcome.rule, by)
         self._held += held
         return False
+
+    def apply_all(self, drops: Drops, by: str, changed: Callable[[], object]) -> None:
+        """Apply drops one after the other, and call ``changed`` after each.
+
+        If any message may follow any other, a drop of removable groups is always allowed, and needs no further check.
+        """
+        projection = self._projection
+        free = set[int]() if self._format.judges_joins else set(removable(projection))
+        for drop in drops.one_by_one():
+            groups = drop.groups
+            if free.issuperset(groups) and 0 < len(set(groups)) == len(groups) < projection.included.groups:
+                free.difference_update(groups)
+                self._commit(perform(projection, drop, self._measure, by))
+            else:
+                self.apply(drop, by)
+            changed()
 
     def _commit(self, applied: Applied) -> None:
         """Add an edit to the journal, and apply the held drops that it makes possible."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import abc
 import operator
-from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from types import GeneratorType
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
@@ -34,7 +34,7 @@ def _ids(groups: MessageGroup | int | Iterable[MessageGroup | int]) -> tuple[int
     if isinstance(groups, MessageGroup):
         return (groups.id,)
     try:
-        return tuple([group if isinstance(group, int) else group.id for group in groups])
+        return tuple([group if type(group) is int else group_id(group) for group in groups])
     except (AttributeError, TypeError) as error:
         raise StrategyError(f"groups={groups!r}: an edit needs groups or group ids") from error
 
@@ -137,6 +137,28 @@ class Together(_Described):
         object.__setattr__(self, "reason", reason or (edits[0].reason if edits else ""))
 
 
+@attrs.frozen(eq=False)
+class Drops:
+    """Drops made one after the other until a target holds. The index applies them in one loop, with a `Drop` for each set.
+
+    Args:
+        steps: The sets of groups, oldest first, as `MessageIndex.steps` yields them.
+        reason: The reason of each drop.
+        reached: Called before each drop; returns whether to stop.
+    """
+
+    steps: Iterable[Sequence[int]]
+    reason: str
+    reached: Callable[[], bool]
+
+    def one_by_one(self) -> Generator[Drop, Any, None]:
+        """Yield the drops; the caller applies each before the next."""
+        for step in self.steps:
+            if self.reached():
+                return
+            yield Drop(step, self.reason)
+
+
 Edit: TypeAlias = Drop | Replace | Rewrite | Restore | Together
 """Any edit."""
 
@@ -226,12 +248,14 @@ def signature(edit: Edit) -> object:
 PASS_ON: Final = object()
 """The answer that makes `relay` yield an item to its own caller."""
 
-_END: Final = object()
-
 
 def relay(
-    steps: Generator[Any, Any, Any], answered: Callable[[Any], Any], *, until: Callable[[Any], bool] | None = None
-) -> Generator[Any, Any, None]:
+    steps: Generator[Any, Any, Any],
+    answered: Callable[[Any], Any],
+    *,
+    until: Callable[[Any], bool] | None = None,
+    drop_all: Callable[[Drops], object] | None = None,
+) -> Generator[Any, Any, bool]:
     """Run a strategy: call ``answered`` for each item that it yields, and send the answer to the strategy.
 
     If the answer is `PASS_ON`, yield the item to the caller of `relay`, and send the caller's answer, or throw its exception,
@@ -242,26 +266,34 @@ def relay(
         answered: Returns the answer to an item, or `PASS_ON`, or a generator that yields other items to the caller and returns
             the answer. Its exceptions end the run.
         until: Called after an item was answered; returns whether to stop.
+        drop_all: Applies `Drops`; if ``None``, each of the drops is answered as an item.
+
+    Returns:
+        Whether ``until`` stopped it.
     """
-    item = _next(steps.send, None)
-    while item is not _END:
-        answer: Any = answered(item)
-        if answer is PASS_ON:
+    send: Callable[[Any], Any] = steps.send
+    resume = send
+    value: Any = None
+    while True:
+        try:  # only here: a ``StopIteration`` raised elsewhere does not end the run
+            item: Any = resume(value)
+        except StopIteration:
+            return False
+        resume = send
+        if item.__class__ is Drops:
+            if drop_all is not None:
+                value = drop_all(item)
+            elif (yield from relay(item.one_by_one(), answered, until=until)):
+                return True
+            continue
+        value = answered(item)
+        if value is PASS_ON:
             try:
-                answer = yield item
+                value = yield item
             except Exception as error:
-                item = _next(steps.throw, error)
+                resume, value = steps.throw, error
                 continue
-        elif answer.__class__ is GeneratorType:
-            answer = yield from cast("Generator[Any, Any, Any]", answer)
+        elif value.__class__ is GeneratorType:
+            value = yield from cast("Generator[Any, Any, Any]", value)
         if until is not None and until(item):
-            return
-        item = _next(steps.send, answer)
-
-
-def _next(resume: Callable[[Any], Any], value: Any) -> Any:
-    """Return the next item of a strategy, or `_END`; a ``StopIteration`` raised elsewhere does not end the run."""
-    try:
-        return resume(value)
-    except StopIteration:
-        return _END
+            return True

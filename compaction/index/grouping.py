@@ -21,7 +21,7 @@ _KINDS = {
     "developer": GroupKind.SYSTEM,
 }
 
-_SYSTEM, _USER = GroupKind.SYSTEM, GroupKind.USER  # a member is found more slowly
+_SYSTEM, _USER, _CALLS = GroupKind.SYSTEM, GroupKind.USER, GroupKind.TOOL_CALL  # a member is found more slowly
 
 _FEW = 16
 """Up to this number of call ids are searched in a list; more are looked up in a set."""
@@ -103,32 +103,30 @@ class Grouping:
         Most messages are added here, so the frequent cases are written out: a call of a method takes as long as the rest.
         """
         role, _, calls, answers, _ = outline
-        if calls:
-            id = self._add_calls([call[0] for call in calls])
-        elif answers is not None:
+        if answers is not None:
             found = self._open.get(answers)
             if found is None or found[1] is not None:
                 id = self._join_or_orphan([answers])
             else:
                 del self._open[answers]
                 self._answer(id := self._join(found[0]))
+        elif calls and self._thinking:
+            id = self._add_calls([call[0] for call in calls])
+        elif (kind := _CALLS if calls else _KINDS[role]) is _SYSTEM:
+            id = self._start(kind)
         else:
-            id, kind = len(self.group_of), _KINDS[role]
-            turn = None if kind is _SYSTEM else self.turn
-            if kind is _SYSTEM:
-                self.system += 1
-                self.leading += self.leading == id
-            else:
-                self.newest = id
-                if kind is _USER:
-                    turn = self.turn = self.turn + 1
-                    self.last_user, self.last_words, self.last_marked = id, None, None
-            self.turns.append(turn)
+            id = self.newest = len(self.group_of)
+            if kind is _USER:
+                self.turn += 1
+                self.last_user, self.last_words, self.last_marked = id, None, None
+            self.turns.append(self.turn)
             self.group_of.append(id)
             self.kinds.append(kind)
             self.ids.append(id)
             if self.pending is not None:
                 self._stop_waiting()
+            if calls:
+                self._wait(id, [call[0] for call in calls])
         self._previous, self._answering, self._thinking = id, role == "assistant", False
         return id
 

@@ -8,7 +8,7 @@ applied again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -29,6 +29,8 @@ from .marks import MARK_START, Marks
 from .projection import Projection
 from .state import Saved, in_format
 from .sync import HostChanges, PassedList, Plan, accounts_for, edits_after, follow, read_before
+
+_UNCHANGED: Final = HostChanges()
 
 
 class Intake:
@@ -62,7 +64,7 @@ class Intake:
         self.format = format
         self.context = context
         self.marks = marks
-        self.changes = HostChanges()
+        self.changes = _UNCHANGED
         self._meter = MessageMeter(counter=counter)
         self.measure = self._meter.measure
         self._detects = detects
@@ -145,14 +147,13 @@ class Intake:
 
         Only the outline of a plain message is read. ``start`` is the place of the first message, for errors.
         """
-        reads: list[Outline | Message] = []
-        outline, pin = self.format.outline, self._pin
-        for raw in raws:
-            glance = outline(raw) if pin is None else None
-            if glance is None or (glance[1] is not None and glance[1].startswith(MARK_START)):
-                reads.append(self._read(raw, start + len(reads)))
-            else:
-                reads.append(glance)
+        outline: Callable[[Any], Outline | None] = self.format.outline if self._pin is None else lambda _: None
+        reads = [
+            glance
+            if (glance := outline(raw)) is not None and (glance[1] is None or not glance[1].startswith(MARK_START))
+            else self._read(raw, place)
+            for place, raw in enumerate(raws, start)
+        ]
         return self._fresh(list(raws), reads)
 
     def _read(self, raw: Any, place: int) -> Message:
@@ -229,7 +230,7 @@ class Intake:
             self.format = resolve(None, given) if self._detects else self.format
             self._bind(self._saved.in_format(self.format), given)
             return
-        self.changes = HostChanges()
+        self.changes = _UNCHANGED
         journal = self._editor.journal
         try:
             known = None if verify else self._passed.continued(self.columns, given, self.format, bool(journal))
@@ -355,6 +356,6 @@ class Intake:
         if gone:
             plan = gone.plan(self.columns.source)
             self.marks = None if self.marks is None else gone.marks(self.marks)
-            self._fingerprints, self.changes = Fingerprints(), HostChanges()
+            self._fingerprints, self.changes = Fingerprints(), _UNCHANGED
             self._follow(plan, [raw for raw, _ in plan.entries], gone.kept)
         return gone.count

@@ -92,12 +92,12 @@ def _instructs(projection: Projection, node: Node) -> bool:
     return projection.at(node, end=True).is_system and projection.at(node, end=False).is_system
 
 
-def opening(projection: Projection) -> Message | None:
-    """Return the first message of the view that is not an instruction; O(the instructions before it)."""
+def opening(projection: Projection) -> Node | None:
+    """Return the place of the first message of the view that is not an instruction; O(the instructions before it)."""
     node = projection.visibility.first()
     while node is not None and _begins_with_instruction(projection, node):
         node = projection.visibility.after(node)
-    return None if node is None else projection.at(node, end=False)
+    return node
 
 
 def _begins_with_instruction(projection: Projection, node: Node) -> bool:

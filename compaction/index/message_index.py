@@ -26,7 +26,7 @@ from ..tokens import counter as resolve_counter
 from . import replacing
 from .columns import Metrics
 from .context import RunContext
-from .edits import Edit, Refusal, group_id
+from .edits import Drops, Edit, Refusal, group_id
 from .groups import MessageGroup
 from .intake import Intake
 from .journal import Applied
@@ -272,6 +272,10 @@ class MessageIndex(Intake):
         """
         self._changed()
         return self._editor.apply(edit, by)
+
+    def apply_all(self, drops: Drops, *, by: str = "") -> None:
+        """Apply drops one after the other, as `apply` would, until their target holds."""
+        self._editor.apply_all(drops, by, self._changed)
 
     def mark(self) -> int:
         """Begin a run: clear ``refused`` and the held drops, and return the position in the journal, for `rollback`."""

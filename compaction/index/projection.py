@@ -81,11 +81,13 @@ class Projection:
         add, add_outline, made = grouping.add, grouping.add_outline, grouping.calls
         for ordinal, read in enumerate(fresh.reads, start):
             turn = grouping.turn
-            id = add_outline(read) if read.__class__ is tuple else add(read, self._tokens[ordinal])  # type: ignore[arg-type]
-            if id == ordinal:
-                calls += len(made[id]) if id in made else 0
+            if isinstance(read, tuple):
+                id = add_outline(read)
+                calls += len(read[2])
             else:
-                calls += calls_in(read)
+                id = add(read, self._tokens[ordinal])
+                calls += calls_in(read) if id != ordinal else len(made[id]) if id in made else 0
+            if id != ordinal:
                 self._join(id, ordinal, start, grouping.turn != turn)
                 if self._gone[id]:
                     restore(id)
@@ -229,7 +231,7 @@ class Projection:
                 shown[id] = 0
             if grouping.kinds[id] is _SYSTEM:
                 self.system_messages -= 1
-        self.included.add(self._sums(id), -1)
+        self.included.subtract(self._sums(id))
 
     def include(self, id: int) -> None:
         """Show an excluded group again."""
@@ -268,7 +270,7 @@ class Projection:
 
     def withdraw(self, id: int) -> None:
         """Undo the newest insertion."""
-        self.included.add(self._sums(id), -1)
+        self.included.subtract(self._sums(id))
         self.visibility.withdraw(id)
         self._snapshots.pop(id, None)
         self.pinned.discard(id)
@@ -311,11 +313,10 @@ class Projection:
         anchors = self.visibility.anchors()
         if not anchors:
             return sorted(shown)
-        return [
-            id
-            for place in sorted(shown.union(anchors))
-            for id in (*self.visibility.shown_at(place), *((place,) if place in shown else ()))
-        ]
+        ids: list[int] = []
+        for place in sorted(shown.union(anchors)):
+            ids += [*self.visibility.shown_at(place), place] if place in shown else self.visibility.shown_at(place)
+        return ids
 
     def pieces(self, gone: Collection[int] = ()) -> list[Piece]:
         """Return the view without the groups ``gone``, as pieces: runs of successive messages of one group."""

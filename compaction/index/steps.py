@@ -103,23 +103,22 @@ def _behind_opening(
     A group with which the format prefers a view to begin stays until the same is true of its successor. It is removed with the
     last unit before that successor, or alone in the last step.
     """
-    kinds, system = projection.grouping.kinds, GroupKind.SYSTEM
-    excluded = projection.excluded
+    kinds, system, user, excluded = projection.grouping.kinds, GroupKind.SYSTEM, GroupKind.USER, projection.excluded
     view = (id for id in projection.ids() if (id < 0 or kinds[id] is not system) and not excluded(id))
     opening = next(view, None)  # the group that opens the view after all planned steps
     opens = opening is None or _opens(projection, format, opening)
     held: list[int] = []
     gone: set[int] = set()
     for given in units:
-        unit = [id for id in given if id not in gone]
+        unit = [*given] if gone.isdisjoint(given) else [id for id in given if id not in gone]
         if not unit:
             continue
         gone.update(unit)
         first, opened = opening, opens
-        while opening in gone:
-            opening = next(view, None)
-        if opening != first:
-            opens = opening is None or _opens(projection, format, opening)
+        if opening in gone:
+            while opening in gone:
+                opening = next(view, None)
+            opens = opening is None or (opening >= 0 and kinds[opening] is user) or _opens(projection, format, opening)
         if opens:
             yield held + unit if held else unit
             held = []

@@ -43,7 +43,7 @@ class Rehearsed(Strategy):
         return attrs.evolve(self, strategy=strategy)
 
     def __call__(self, index: MessageIndex) -> Steps:
-        return relay(self.strategy(index), _answered)
+        yield from relay(self.strategy(index), _answered)
 
 
 def _answered(item: object) -> Any:

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, TypeGuard, final
 import attrs
 
 from ..errors import ConfigurationError, StrategyError
-from ..index import Drop, Edit, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Request
+from ..index import Drop, Drops, Edit, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Request
 from ..selectors import Selector, as_selector, nothing
 from ..triggers import Bounds, Trigger, TriggerLike, always, as_trigger, checked_answer, never, warn_of_limits
 from .printing import call_text, short_text
@@ -78,12 +78,11 @@ class Failed:
 Report: TypeAlias = StepBegan | StepEnded | Failed
 """A report on a run, for observers and logs."""
 
-Steps: TypeAlias = Generator[Edit | Request | Report, Any, None]
-"""A running strategy: a generator of edits, requests and reports.
+Steps: TypeAlias = Generator[Edit | Drops | Request | Report, Any, None]
+"""A running strategy: a generator of edits, requests and reports. `Drops` stands for many edits, which are applied in one loop.
 
 ``yield edit`` returns whether the edit was applied, ``yield request`` returns the answer. These values are sent into the
-generator, so ``yield from`` works only with another generator. For a list, write ``for edit in edits: yield edit``.
-"""
+generator, so ``yield from`` works only with another generator. For a list, write ``for edit in edits: yield edit``."""
 
 StrategyLike: TypeAlias = "Strategy | Callable[[MessageIndex], Iterable[Edit | Request | Report]]"
 """A strategy, or a function that can be used as one."""
@@ -242,10 +241,11 @@ class CompactionStrategy(Strategy):
         """Return the groups that may be removed and are not in ``keep``, oldest first; O(groups)."""
         return [index.group(id) for id in self.free(index)]
 
-    def rewritable(self, index: MessageIndex) -> list[MessageGroup]:
-        """Return the groups that may be rewritten and are not in ``keep``, oldest first; O(groups)."""
-        kept = self.keep(index)
-        return [index.group(id) for id in index.included_ids if id not in kept and index.is_rewritable(id)]
+    def rewritable(self, index: MessageIndex, kind: GroupKind | None = None) -> list[MessageGroup]:
+        """Return the groups, of one kind or of any, that may be rewritten and are not in ``keep``, oldest first; O(groups)."""
+        kept, kind_of = self.keep(index), index.columns.kind
+        ids = [id for id in index.included_ids if id not in kept and (kind is None or kind_of(id) is kind)]
+        return [index.group(id) for id in ids if index.is_rewritable(id)]
 
     def until_reached(self, index: MessageIndex, edits: Iterable[Edit]) -> Steps:
         """Yield edits until the target holds."""
@@ -256,13 +256,13 @@ class CompactionStrategy(Strategy):
 
     def dropped(self, index: MessageIndex, steps: Iterable[Sequence[int]], reason: str) -> Steps:
         """Drop one set of groups after the other, as `MessageIndex.steps` yields them, until the target holds."""
-        return self.until_reached(index, (Drop(step, reason) for step in steps))
+        yield Drops(steps, reason, lambda: self.target(index))
 
     def rewritten(self, index: MessageIndex, change: Callable[[MessageGroup], Edit | None]) -> Steps:
         """Change the groups that may be rewritten, oldest first, until the target holds; ``change`` returns a group's edit."""
         return self.until_reached(index, (edit for group in self.rewritable(index) if (edit := change(group)) is not None))
 
-    def drop_system_groups(self, index: MessageIndex) -> Generator[Edit | Request | Report, Any, bool]:
+    def drop_system_groups(self, index: MessageIndex) -> Generator[Edit | Drops | Request | Report, Any, bool]:
         """Drop the system groups that are not in ``keep``, oldest first, and return whether any was dropped; O(groups)."""
         kept, count = self.keep(index) | index.columns.pinned, index.edit_count
         ids = [id for id in index.included_ids if index.columns.kind(id) is GroupKind.SYSTEM and id not in kept]

@@ -47,9 +47,7 @@ class ToolResult(CompactionStrategy):
         held: list[Replace | Rewrite] = []
         saved = 0
         shorten = self.style(index)
-        for group in self.rewritable(index):
-            if group.kind is not GroupKind.TOOL_CALL:
-                continue
+        for group in self.rewritable(index, GroupKind.TOOL_CALL):
             if not held and self.target(index):
                 return
             edit = shorten(group)

@@ -61,23 +61,18 @@ class Memoized:
 
     def count_text(self, text: str) -> int:
         """Return the tokens of ``text``, counted or cached."""
-        try:
-            return self._younger[text]
-        except KeyError:
-            tokens = self._older.get(text)
-        if tokens is None:
+        if (tokens := self._younger.get(text)) is not None:
+            return tokens
+        if (tokens := self._older.get(text) if self._older else None) is None:
             tokens = self.inner.count_text(text)
-        self._remember(text, tokens)
-        return tokens
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return Memoized, (self.inner, self.max_bytes)
-
-    def _remember(self, text: str, tokens: int) -> None:
         size = sys.getsizeof(text) + _ENTRY_BYTES
         if size > self.max_bytes // _LARGEST_SHARE:
-            return
+            return tokens
         if self._younger_bytes + size > self.max_bytes // 2:
             self._older, self._younger, self._younger_bytes = self._younger, {}, 0
         self._younger[text] = tokens
         self._younger_bytes += size
+        return tokens
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Memoized, (self.inner, self.max_bytes)

@@ -64,7 +64,7 @@ class MessageMeter:
     def measure_outlines(self, outlines: Iterable[Outline]) -> tuple[list[int], list[int]]:
         """Return the tokens of messages, and their bytes, as `measure` would return them for messages of these outlines."""
         costs, count = self.costs, self.counter.count_text
-        fixed = costs.per_message + costs.per_role
+        fixed, per_call = costs.per_message + costs.per_role, costs.per_call
         tokens: list[int] = []
         sizes: list[int] = []
         for _, text, calls, answers, name in outlines:
@@ -75,8 +75,9 @@ class MessageMeter:
             if answers is not None:
                 total += costs.per_result
             for _, called, arguments, _ in calls:
-                total += costs.per_call + count(called) + count(arguments)
-                size += utf8_bytes(called) + utf8_bytes(arguments)
+                total += per_call + count(called) + count(arguments)
+                size += len(called) if called.isascii() else utf8_bytes(called)
+                size += len(arguments) if arguments.isascii() else utf8_bytes(arguments)
             if name:
                 total += costs.per_name + count(name)
                 size += utf8_bytes(name)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any, TypeAlias
 
 from compaction import Drop, Edit, MessageIndex, Replace, Rewrite, Together
+from compaction.index import relay
 from compaction.strategies import Strategy
 
 Chat: TypeAlias = list[dict[str, Any]]
@@ -82,14 +83,12 @@ def shown(messages: list[Any]) -> list[str]:
 
 def edits_of(strategy: Strategy, index: MessageIndex) -> Iterator[Edit]:
     """Yield the edits of a strategy, each applied before the next; skip its reports."""
-    steps = strategy(index)
-    answer: Any = None
-    while True:
-        try:
-            item = steps.send(answer)
-        except StopIteration:
-            return
-        answer = None
-        if isinstance(item, Drop | Replace | Rewrite | Together):
-            answer = index.apply(item, by=strategy.name)
-            yield item
+
+    def answered(item: object) -> Generator[Edit, None, bool | None]:
+        if not isinstance(item, Drop | Replace | Rewrite | Together):
+            return None
+        answer = index.apply(item, by=strategy.name)
+        yield item
+        return answer
+
+    yield from relay(strategy(index), answered)

@@ -94,15 +94,15 @@ class OpenAIChat(WireFormat):
         name: Any = None
         if size > 2 and "name" in raw:
             name = raw["name"]
-            if type(name) is not str:
+            if name.__class__ is not str:
                 return None
             size -= 1
-        if type(content) is str:
-            if size == 2 and type(role) is str and role in _PLAIN_ROLES:
-                return role, content, (), None, name
-            if size == 3 and role == "tool" and type(call_id := raw.get("tool_call_id")) is str:
+        if content.__class__ is str:
+            if size == 2:
+                return (role, content, (), None, name) if role.__class__ is str and role in _PLAIN_ROLES else None
+            if size == 3 and role == "tool" and (call_id := raw.get("tool_call_id")).__class__ is str:
                 return role, content, (), call_id, name
-        elif content is not None or "content" not in raw:
+        elif content is not None:
             return None
         if size == 3 and role == "assistant" and (calls := raw.get("tool_calls")).__class__ is list and calls:
             outlined = [outline for call in calls if (outline := _call_outline(call)) is not None]
@@ -156,10 +156,10 @@ def _call_outline(call: Any) -> CallOutline | None:
     if call.__class__ is not dict or len(call) - ("index" in call) != 3 or call.get("type") != "function":
         return None
     body, id = call.get("function"), call.get("id")
-    if body.__class__ is not dict or type(id) is not str:
+    if body.__class__ is not dict or id.__class__ is not str:
         return None
     name, arguments = body.get("name"), body.get("arguments")
-    return (id, name, arguments, call) if type(name) is str and type(arguments) is str else None
+    return (id, name, arguments, call) if name.__class__ is str and arguments.__class__ is str else None
 
 
 def _parts(fields: Mapping[str, Any]) -> list[Part]:

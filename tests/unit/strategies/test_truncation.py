@@ -10,6 +10,7 @@ import pytest
 from compaction import Drop, GroupKind, MessageIndex, RunContext, compact_sync, first, kinds, last, nothing, run_sync
 from compaction.errors import ConfigurationError
 from compaction.formats import OpenAIChat, Side
+from compaction.index import Drops
 from compaction.index.marks import Marks, marked
 from compaction.messages import Message
 from compaction.strategies import StepBegan, StepEnded, Strategy, Summarization, ToolResult, Truncation
@@ -24,16 +25,21 @@ def left(strategy: Strategy, messages: list[dict[str, Any]], **options: Any) -> 
 
 class TestOrder:
     def test_oldest_first_one_step_at_a_time(self) -> None:
-        """The strategy yields its beginning, then one edit per step, oldest first, then its end."""
+        """The strategy yields its beginning, then `Drops` with one edit per step, oldest first, then its end."""
         index = indexed(turns(4))
         strategy = Truncation(trigger=groups_exceed(4), keep=nothing)
         steps = strategy(index)
         assert next(steps) == StepBegan(strategy, "groups 8 > 4")
-        assert steps.send(None) == Drop([0, 1], "the oldest go first")
+        drops = steps.send(None)
+        assert isinstance(drops, Drops)
+        each = drops.one_by_one()
+        assert next(each) == Drop([0, 1], "the oldest go first")
         assert index.apply(Drop([0, 1]))
-        assert steps.send(True) == Drop([2, 3], "the oldest go first")
+        assert next(each) == Drop([2, 3], "the oldest go first")
         assert index.apply(Drop([2, 3]))
-        assert steps.send(True) == StepEnded(strategy, ~groups_exceed(4), True)
+        with pytest.raises(StopIteration):
+            next(each)
+        assert steps.send(None) == StepEnded(strategy, ~groups_exceed(4), True)
         with pytest.raises(StopIteration):
             steps.send(None)
 
