@@ -130,7 +130,8 @@ def serve_command(
         conversation_bytes=max_memory,
         keys=signing_keys(),
     )
-    _run(settings, host, port)
+    said = f"{pipeline or preset}, window {window}, {'decisions are not saved' if store is None else f'saved in {store}'}"
+    _run(settings, host, port, f"{said}, requests are sent unchanged" if shadow else said)
     return 0
 
 
@@ -141,8 +142,8 @@ def _strategy(preset: str, pipeline: Path | None) -> Callable[[int], Strategy]:
     return find_preset(preset, _PRESETS).make
 
 
-def _run(settings: GatewaySettings, host: str, port: int) -> None:
-    """Serve until a signal ends the process."""
+def _run(settings: GatewaySettings, host: str, port: int, said: str) -> None:
+    """Serve until a signal ends the process. ``said`` describes the settings in the printed line."""
     import uvicorn
 
     if hasattr(signal, "SIGPIPE"):
@@ -160,7 +161,7 @@ def _run(settings: GatewaySettings, host: str, port: int) -> None:
     listening = listening_socket(server.config)  # listens now, so that the printed address can be used at once
     port = listening.getsockname()[1]
     name = f"[{host}]" if ":" in host else host
-    typer.echo(f"compaction gateway on http://{name}:{port}, its page is at /", err=True)
+    typer.echo(f"compaction gateway on http://{name}:{port}, its page is at / ({said})", err=True)
     server.run([listening])
 
 

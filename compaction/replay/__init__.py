@@ -4,9 +4,9 @@ It measures what a strategy would have cost, whether the prompt cache would have
 been accepted, and whether each request contained what the agent needed.
 
 >>> chat = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
->>> result = replay([chat], ["context_window"], window=8_000, counter="chars/4")
+>>> result = replay([chat], ["context_window"], window=900, counter="chars/4")
 >>> recommend(result).headline
-'Do not compact. None of the 1 conversations exceeds the window of 8,000 tokens: not compacting is cheapest and loses nothing.'
+'Do not compact. The only conversation does not exceed the window of 900 tokens: not compacting is cheapest and loses nothing.'
 
 Each figure is explained in ``docs/metrics.md``.
 """

@@ -36,11 +36,13 @@ class Candidate:
         name: Its name in the output.
         start: Starts its session for a conversation. It must be picklable to be replayed in several processes.
         origin: ``"preset"``, the caller's ``"own"``, or a ``"baseline"``, which is compared with and never recommended.
+        file: The pipeline file that it was read from.
     """
 
     name: str
     start: Callable[[CandidateSetting], CandidateSession]
     origin: Literal["baseline", "preset", "own"] = "own"
+    file: Path | None = None
 
     @classmethod
     def of_function(cls, name: str, start: Callable[[CandidateSetting], Callable[[list[Any]], list[Any]]]) -> Candidate:
@@ -76,7 +78,7 @@ class Candidate:
             ConfigurationError: If the file cannot be run or defines no ``strategy``, or contains no pipeline.
         """
         if path.suffix != ".py":
-            return cls.of_strategy(path.stem, config.load(path))
+            return attrs.evolve(cls.of_strategy(path.stem, config.load(path)), file=path)
         _strategy_in(path, 1_000_000)  # so that a bad file fails before anything is replayed
         return cls.of_factory(path.stem, partial(_strategy_in, path))
 

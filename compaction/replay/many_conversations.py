@@ -123,6 +123,7 @@ def replay(
         candidates=tuple([candidate.name for candidate in candidates]),
         baselines=tuple([each.name for each in candidates if each.origin == "baseline"]),
         presets=tuple([each.name for each in candidates if each.origin == "preset"]),
+        files={each.name: each.file for each in candidates if each.file is not None},
         setting=setting,
         skipped=tuple(skipped),
         seed=seed,

@@ -6,6 +6,7 @@ difference could be told from chance; the trade-off between cost and recall is s
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -141,6 +142,11 @@ def _deployment(result: ReplayResult, name: str | None) -> tuple[str, str]:
     window, overhead = result.setting.window, result.setting.overhead_tokens
     options = f", overhead_tokens={overhead:_}" if overhead else ""
     view = "view = session.view_sync(messages)  # send this instead of messages"
+    serve = f"--window {window} --store gateway.db"
+    if (file := result.files.get(name)) is not None:
+        made = f"CompactionSession(config.load({str(file)!r}), window={window:_}{options})"
+        python = f"from compaction import CompactionSession, config\n\nsession = {made}\n{view}"
+        return python, f"compaction serve --config {shlex.quote(str(file))} {serve}"
     if name not in result.presets:
         made = f"CompactionSession(strategy, window={window:_}{options})  # strategy: {name}"
         return f"from compaction import CompactionSession\n\nsession = {made}\n{view}", ""
@@ -148,7 +154,7 @@ def _deployment(result: ReplayResult, name: str | None) -> tuple[str, str]:
     made = f"presets.{name}({'' if size is None else f'{window:_}'})"
     python = f"from compaction import CompactionSession, presets\n\nsession = CompactionSession({made}{options})\n{view}"
     if size == "window":
-        return python, f"compaction serve --preset {name} --window {window}"
+        return python, f"compaction serve --preset {name} {serve}"
     return python, f"compaction compact messages.json -o compacted.json --preset {name} --{size or 'window'} {window}"
 
 
@@ -156,7 +162,8 @@ def _below_the_window(result: ReplayResult) -> Recommendation:
     count = len(result.short)
     if not count:
         return Recommendation((), "No recommendation: there are no conversations to compare strategies on.")
-    lead = f"None of the {count} conversations exceeds the window of {result.setting.window:,} tokens"
+    whose = "The only conversation does not exceed" if count == 1 else f"None of the {count} conversations exceeds"
+    lead = f"{whose} the window of {result.setting.window:,} tokens"
     totals = {name: Score.total(result.scores(name, result.short)) for name in result.candidates}
     whole = totals["none"]
     cheaper = [
@@ -169,7 +176,7 @@ def _below_the_window(result: ReplayResult) -> Recommendation:
     best = min(cheaper, key=lambda name: totals[name].dollars)
     usable, cost = totals[best].usable, totals[best].dollars / whole.dollars
     kept = f"{_percent(usable.value or 0.0)} of the needed facts" if usable.needed else "everything that was needed"
-    reason = f"{best} would cost {cost:.2f} of that and keep {kept}."
+    reason = f"{best} would cost {cost:.2f} of what sending everything costs, and keep {kept}."
     return Recommendation((), f"Do not compact. {lead}: not compacting loses nothing.", (reason,))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from random import Random
 from typing import Any, Final
 
@@ -62,6 +63,7 @@ class ReplayResult:
         setting: The settings of the replay.
         baselines: Those of the candidates that are only compared with, and never recommended.
         presets: Those of the candidates that are presets.
+        files: The files of those that were read from a pipeline file.
         skipped: Conversations that could not be replayed, and why.
         seed: The seed of the intervals.
     """
@@ -71,6 +73,7 @@ class ReplayResult:
     setting: ReplaySetting
     baselines: tuple[str, ...] = ()
     presets: tuple[str, ...] = ()
+    files: Mapping[str, Path] = attrs.Factory(dict[str, Path])
     skipped: tuple[str, ...] = ()
     seed: int = 0
 

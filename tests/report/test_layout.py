@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias
@@ -108,7 +109,7 @@ def test_copying_needs_no_permission(page: Page, many: str, show: Show) -> None:
     show(many)
     button = page.locator(".snippet button").first
     button.click()
-    page.wait_for_function("['Copied', 'Selected'].includes(document.querySelector('.snippet button').textContent)")
+    page.locator(".snippet button", has_text=re.compile("^(Copied|Selected)$")).wait_for()
     assert "CompactionSession(" in page.evaluate("getSelection().toString()")
 
 

@@ -49,7 +49,7 @@ def test_a_strategy_switches_in_half_a_second(page: Page, small: str, show: Show
     show(small)
     before = page.locator("#status").inner_text()
     page.select_option("#strategy", "none")
-    page.wait_for_function("document.querySelector('#status').textContent.includes('none:')")
+    page.locator("#status", has_text="none:").wait_for()
     assert page.locator("#status").inner_text() != before
     assert page.locator(".row.kept").count() == page.locator(".row").count()
 

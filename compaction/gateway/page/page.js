@@ -16,6 +16,7 @@ function make(tag, attributes = {}, ...children) {
 
 const byId = (id) => document.getElementById(id);
 const count = (number) => Math.round(number).toLocaleString("en");
+const several = (number, noun) => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
 const dollars = (number) => `$${number.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: number < 1 ? 4 : 2 })}`;
 const milliseconds = (seconds) => `${(1000 * seconds).toFixed(seconds < 0.1 ? 1 : 0)} ms`;
 
@@ -43,10 +44,10 @@ function showTotals(data) {
   const failed = Object.values(data.failures).reduce((sum, each) => sum + each, 0);
   const mean = totals.requests ? totals.seconds_total / totals.requests : 0;
   byId("totals").replaceChildren(
-    card("Requests", count(requests), `${count(data.conversations.length)} conversations`, "Answers of all routes"),
-    card("Sent", short(totals.prompt_tokens), read, "Tokens of requests, as the provider reported them"),
-    card("Saved", short(totals.tokens_saved), dollars(totals.dollars_saved), "Tokens that were not sent, at the price of cached tokens"),
-    card("Lost to the cache", short(totals.tokens_lost), dollars(totals.dollars_lost),
+    card("Requests", count(requests), several(data.conversations.length, "conversation"), "Answers of all routes"),
+    card("Sent", `${short(totals.prompt_tokens)} tokens`, read, "Tokens of requests, as the provider reported them"),
+    card("Saved", `${short(totals.tokens_saved)} tokens`, dollars(totals.dollars_saved), "Tokens that were not sent, at the price of cached tokens"),
+    card("Lost to the cache", `${short(totals.tokens_lost)} tokens`, dollars(totals.dollars_lost),
       "Tokens that the provider had cached and had to read again after a cut, by the usage that it reported"),
     card("Cuts", count(totals.cuts), data.is_shadow ? "would have been" : "runs that changed a request", "Compactions"),
     card("Time added", milliseconds(mean), "mean of a request", "From the last byte of a request to sending it on"),
@@ -58,7 +59,7 @@ function bar(each) {
   const share = each.window ? each.tokens / each.window : 0;
   const fill = make("span", { class: share > 0.9 ? "fill high" : "fill" });
   fill.style.width = `${Math.min(100, 100 * share)}%`;
-  const label = `${short(each.tokens)} of ${short(each.window)}, ${Math.round(100 * share)} %`;
+  const label = `${short(each.tokens)} of ${short(each.window)} tokens, ${Math.round(100 * share)} %`;
   return make("div", { class: "window" },
     make("div", { class: "bar", role: "meter", "aria-label": "Window used", "aria-valuemin": 0, "aria-valuemax": each.window,
       "aria-valuenow": Math.min(each.tokens, each.window) }, fill), make("span", { class: "note", text: label }));
@@ -71,13 +72,13 @@ function showCut(cut, at) {
 }
 
 function showConversation(each, at) {
-  const notes = [`${count(each.requests)} requests`, `last ${ago(at - each.last_at)} ago`];
+  const notes = [several(each.requests, "request"), `last ${ago(at - each.last_at)} ago`];
   if (each.tokens_saved) notes.push(`saved ${short(each.tokens_saved)} tokens, ${dollars(each.dollars_saved)}`);
-  if (each.tokens_lost) notes.push(`lost ${short(each.tokens_lost)} to the cache, ${dollars(each.dollars_lost)}`);
+  if (each.tokens_lost) notes.push(`lost ${short(each.tokens_lost)} tokens to the cache, ${dollars(each.dollars_lost)}`);
   notes.push(`added at most ${milliseconds(each.seconds_added)}`);
   const failed = Object.entries(each.failures).map(([what, times]) => make("li", { class: "alert", text: `${what}: ${count(times)}` }));
   if (each.is_left_alone) failed.push(make("li", { class: "alert", text: "sent unchanged until its next length error: the provider refused a compacted request" }));
-  const cuts = make("details", {}, make("summary", { text: `${count(each.cuts.length)} ${each.cuts.length === 1 ? "cut" : "cuts"}` }),
+  const cuts = make("details", {}, make("summary", { text: several(each.cuts.length, "cut") }),
     make("ul", { class: "cuts" }, ...each.cuts.slice().reverse().map((cut) => showCut(cut, at))));
   cuts.open = open.has(each.id);
   cuts.addEventListener("toggle", () => (cuts.open ? open.add(each.id) : open.delete(each.id)));
@@ -95,7 +96,7 @@ function showCounts(id, counts) {
 }
 
 function show(data) {
-  byId("state").textContent = `Running for ${ago(data.at - data.started_at)} · ${count(data.held)} conversations in memory, ` +
+  byId("state").textContent = `Running for ${ago(data.at - data.started_at)} · ${several(data.held, "conversation")} in memory, ` +
     `${(data.held_bytes / 1048576).toFixed(1)} MiB of messages`;
   byId("state").classList.remove("alert");
   byId("shadow").hidden = !data.is_shadow;

@@ -114,7 +114,7 @@ def test_the_example_of_the_readme() -> None:
     assert found.headline == f"No recommendation: {problem}."
     assert [reason.split(":")[0] for reason in found.reasons] == ["adaptive", "hermes", BASELINES]
     assert found.lead == "adaptive"
-    assert found.command == "compaction serve --preset adaptive --window 8000"
+    assert found.command == "compaction serve --preset adaptive --window 8000 --store gateway.db"
 
 
 def test_too_few_sessions_are_counted() -> None:
@@ -184,7 +184,7 @@ def test_a_minimum_out_of_range(share: float) -> None:
 @pytest.mark.parametrize(
     ("strategy", "overhead", "python", "command"),
     [
-        ("adaptive", 50, "presets.adaptive(8_000), overhead_tokens=50)", "compaction serve --preset adaptive --window 8000"),
+        ("adaptive", 50, "presets.adaptive(8_000), overhead_tokens=50)", "--preset adaptive --window 8000 --store gateway.db"),
         ("token_budget", 0, "presets.token_budget(8_000))", "--preset token_budget --budget 8000"),
         ("langgraph_summary", 0, "presets.langgraph_summary())", "--preset langgraph_summary --window 8000"),
         (KEEPS_ANY, 0, "CompactionSession(strategy, window=8_000)  # strategy: first", ""),
@@ -199,6 +199,17 @@ def test_the_lines_to_paste_run(strategy: Any, overhead: int, python: str, comma
     assert python in found.python
     assert found.command.endswith(command)
     space: dict[str, Any] = {"messages": chat(1), "strategy": lambda index: iter(())}
+    exec(found.python, space)
+    assert space["view"] == chat(1)
+
+
+def test_the_lines_of_a_pipeline_file(tmp_path: Path) -> None:
+    """The lines of a strategy from a file read this file; its path is quoted."""
+    file = tmp_path / "my own.toml"
+    file.write_text('use = "adaptive"\nwindow = 200\n')
+    found = recommend(replayed(chat(20), strategies=[Candidate.of_file(file)]), minimum_recall=0.0)
+    assert found.command == f"compaction serve --config '{file}' --window 200 --store gateway.db"
+    space: dict[str, Any] = {"messages": chat(1)}
     exec(found.python, space)
     assert space["view"] == chat(1)
 
