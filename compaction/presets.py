@@ -183,9 +183,9 @@ def adaptive(
 
     before_task = demonstrations() & first(messages=_OPENING)
     cut = strategies.GrowingSummary(
-        summarizers.FactSummarizer(calls=0.02) if summarizer is None else summarizer,
+        summarizers.FactSummarizer(calls=0.03) if summarizer is None else summarizer,
         tokens=part(target),
-        initial_tokens=part(0.18),
+        initial_tokens=part(0.16),
         added_tokens=part(0.065),
         max_tokens=part(0.42),
         keep_tokens=part(0.08),
@@ -197,7 +197,7 @@ def adaptive(
     rehearsal = Truncation(target=cut.target, keep=last(groups=1))
     early = tokens_exceed(part(0.9 * threshold)) & worth_it(rehearsal, cached=cached, ttl_seconds=cache_seconds)
     examples = Clip(tokens=part(0.5 * largest), slack=1.0, keep=~before_task)
-    shorten = ToolResult(HeadTail(chars=max(_LEAST_CHARS, part(0.015))), keep=last(groups=1))
+    shorten = ToolResult(HeadTail(chars=max(_LEAST_CHARS, part(0.005))), keep=last(groups=1))
     read = [shorten] if summarizer is None else []  # a model is to read whole results
     return Pipeline(
         attrs.evolve(examples, trigger=~messages_exceed(_OPENING)),
@@ -213,9 +213,11 @@ def adaptive(
 def token_budget(budget: int) -> TokenBudgetComposed:
     """Return a strategy that brings a conversation down to a budget once and loses as little as it can.
 
-    It removes repeated results, old reasoning and the middles of long results. If that is not enough, the oldest groups leave,
-    and a digest made without a model says what was in them: it has up to seven tenths of the budget, and what it leaves goes to
-    the newest messages. Where nothing else fits, the oldest groups are dropped. Each part ends as soon as the budget holds.
+    It removes repeated results, old reasoning, the middles of long results, and the middles of other messages that exceed seven
+    tenths of the budget, except the last user message. If that is not enough, the oldest groups leave, and a digest made
+    without a model says what was in them: it has up to seven tenths of the budget, and what it leaves goes to the newest
+    messages. Where nothing else fits, the middles of all messages are cut out, and then the oldest groups are dropped. Each
+    part ends as soon as the budget holds.
 
     It is for one call. In a session, which this would cut again on every turn, use `adaptive`.
 
@@ -239,8 +241,10 @@ def token_budget(budget: int) -> TokenBudgetComposed:
         slack=0.03,
         target=~tokens_exceed(budget),
     )
-    gentle = [ToolResult(Dedupe()), ClearReasoning(), ToolResult(HeadTail())]
-    return attrs.evolve(last_resort, strategies=[*gentle, digest])
+    huge = Clip(tokens=room, slack=1.0, keep=last(groups=1, of=kinds(GroupKind.USER)))
+    gentle = [ToolResult(Dedupe()), ClearReasoning(), ToolResult(HeadTail()), huge]
+    smaller = [Clip(tokens=max(1, int(budget * share)), slack=1.0) for share in (0.9, 0.5, 0.2, 0.1, 0.05)]
+    return attrs.evolve(last_resort, strategies=[*gentle, digest, *smaller])
 
 
 def hermes(

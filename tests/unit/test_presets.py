@@ -214,3 +214,15 @@ def test_adaptive_shortens_results_at_a_cut_and_keeps_the_calls() -> None:
     compact_sync(chat[:-1], presets.adaptive(4_000, scripted), counter="chars/4")
     [request] = scripted.requests
     assert "characters cut" not in str([group.messages for group in request.groups])
+
+
+def test_token_budget_cuts_what_is_larger_than_the_budget() -> None:
+    """The last user message keeps its two ends, and what was before it is in the digest, where that has room."""
+    task = user("first " + "word " * 3_000 + "last")
+    chat = [system(), user("my number is A-4471"), assistant("noted"), task]
+    for budget in (4_000, 400, 100):
+        result = compact_sync(chat, presets.token_budget(budget), counter="chars/4")
+        assert result.after.tokens <= budget
+        ends = result.messages[-1]["content"]
+        assert ends.startswith("first word")
+        assert ends.endswith("word last")

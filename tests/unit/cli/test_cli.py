@@ -103,7 +103,7 @@ def test_compact_knows_every_preset(chat: Path, tmp_path: Path, name: str) -> No
     assert json.loads((tmp_path / "out.json").read_text())["messages"] == expected
 
 
-@pytest.mark.parametrize(("budget", "deeds"), [(800, {"Replace"}), (100, {"Replace"})])
+@pytest.mark.parametrize(("budget", "deeds"), [(800, {"Replace"}), (100, {"Replace", "Rewrite"})])
 def test_compact_reaches_a_budget(chat: Path, tmp_path: Path, budget: int, deeds: set[str]) -> None:
     """With --budget, the result is within it; groups are dropped only if gentler steps do not suffice."""
     done = run("compact", chat, "-o", tmp_path / "out.json", "--budget", str(budget), "--counter", "chars/4", "--json")
@@ -207,6 +207,7 @@ def test_report_as_json(chats: Path, tmp_path: Path) -> None:
         "ToolResult",
         "ClearReasoning",
         "ToolResult",
+        "Clip",
         "GrowingSummary",
         "TokenBudgetComposed",
     ]
