@@ -32,7 +32,6 @@ from .triggers import TriggerLike, messages_exceed, tokens_below, tokens_exceed,
 
 __all__ = ["PRESETS", "Preset", "adaptive", "context_window", "hermes", "langgraph_summary", "token_budget"]
 
-
 _LEAST_WINDOW: Final = 200
 _LEAST_CHARS: Final = 120  # of a shortened result
 _OPENING: Final = 4  # messages up to the task: the system message, examples, and the task

@@ -19,7 +19,7 @@ from compaction.batch import BatchProgress, compact_files, estimate
 from compaction.errors import ConfigurationError, StateError, UnreadableFile, UnwritableFile
 from compaction.strategies import Summarization
 from compaction.triggers import tokens_exceed
-from tests.support.chats import tool_turns, turns, user
+from tests.support.chats import system, tool_turns, turns, user
 from tests.support.corpora import BAD, BUDGET, CHATS, KINDS, STRATEGY, errors_of, expected, lines, read_rows, run, store
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -227,7 +227,7 @@ def test_strict_ends_at_the_first(tmp_path: Path) -> None:
     """Strict, a conversation that breaks a rule of its format, or stays over its target, is bad and ends the batch."""
     orphan = {"messages": [user(), {"role": "tool", "tool_call_id": "none", "content": "x"}, user()]}
     (tmp_path / "rule.jsonl").write_bytes(lines([orphan, CHATS[1]]))
-    (tmp_path / "size.jsonl").write_bytes(lines([{"messages": [user("word " * 2_000)]}]))
+    (tmp_path / "size.jsonl").write_bytes(lines([{"messages": [system("word " * 2_000), user()]}]))
     rule = run(tmp_path / "rule.jsonl", tmp_path / "a.jsonl", strict=True)
     size = run(tmp_path / "size.jsonl", tmp_path / "b.jsonl", strict=True)
     assert (rule.outcome, size.outcome) == ("too many errors", "too many errors")
