@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
 
-from compaction.replay import replay, report_html
+from compaction.replay import Candidate, replay, report_html
 
 Show: TypeAlias = Callable[[str], None]
 
@@ -104,6 +105,18 @@ def test_no_conversation_over_the_window(page: Page, show: Show) -> None:
     assert page.locator("#deploy").is_hidden()
     assert page.locator("#headline").inner_text().startswith("Do not compact.")
     assert page.locator(".row").count() == 7
+
+
+def test_without_scripts_the_recommendation_is_shown(browser: Browser, tmp_path: Path) -> None:
+    """A browser without scripts shows the recommendation and its reasons, as text."""
+    result = replay([chat(120)], [Candidate.of_function(HOSTILE, lambda setting: list)], window=1_000, counter="chars/4")
+    (tmp_path / "report.html").write_text(report_html(result, minimum_recall=0.0), errors="replace")
+    opened = browser.new_page(java_script_enabled=False)
+    opened.goto((tmp_path / "report.html").as_uri())
+    shown = opened.locator("noscript").inner_text()
+    assert "No recommendation: " in shown
+    assert "<img src=x" in shown
+    opened.close()
 
 
 def test_twenty_thousand_messages(page: Page, show: Show) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import html
 import json
 from collections.abc import Iterator
 from importlib.resources import files
@@ -56,9 +57,11 @@ def report_html(result: ReplayResult, *, minimum_recall: float = MINIMUM_RECALL,
 def _pieces(result: ReplayResult, minimum_recall: float, calls_per_month: int) -> Iterator[str]:
     """Yield the page in order; each conversation is compressed, and decompressed in the browser when it is opened."""
     head, _, tail = _asset("page.html").partition("<!-- data -->")
-    yield head.replace("/* style */", _asset("style.css"))
-    overview = _json(overview_data(result, minimum_recall, calls_per_month))
-    yield f'<script type="application/json" id="overview">{overview}</script>\n'
+    overview = overview_data(result, minimum_recall, calls_per_month)
+    advice = overview["recommended"]
+    plain = "".join(f"<p>{html.escape(text)}</p>\n" for text in (advice["headline"], *advice["reasons"]))
+    yield head.replace("/* style */", _asset("style.css")).replace("<!-- recommendation -->", plain)
+    yield f'<script type="application/json" id="overview">{_json(overview)}</script>\n'
     for place, conversation in enumerate(result.conversations):
         packed = gzip.compress(_json(conversation_data(result, conversation)).encode(), compresslevel=6, mtime=0)
         yield f'<script type="text/plain" id="conversation-{place}">{base64.b64encode(packed).decode()}</script>\n'
