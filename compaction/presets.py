@@ -129,7 +129,7 @@ def adaptive(
     *,
     reserve_output: int | None = None,
     threshold: float = 0.95,
-    target: float = 0.36,
+    target: float = 0.35,
     largest: float = 0.20,
     cached: float = 0.1,
     cache_seconds: float = 300.0,
@@ -158,9 +158,9 @@ def adaptive(
             is less.
         threshold: Share past which the oldest groups are removed, at most 0.97. Lower it where tokens are estimated.
         target: Share that is left then, at least 0.2 and below ``threshold``.
-        largest: Share that one group may have, above 0 and below ``target``. A tool call with its results may have 0.4 times as
-            much; a user message that is not the last one 1.5 times; one that precedes the task, such as an example, half as
-            much, and it stays in the view.
+        largest: Share that one group may have, above 0 and below ``target``. A tool call with its results may have half as much;
+            a user message that is not the last one 1.5 times; one that precedes the task, such as an example, half as much, and
+            it stays in the view.
         cached: Price of a cached input token as a share of one that is written, above 0 and at most 1.
         cache_seconds: How long the provider keeps a cached prefix.
 
@@ -168,7 +168,7 @@ def adaptive(
         ConfigurationError: If a figure is out of range.
 
     >>> adaptive(32_000).steps[4].steps[2].tokens, adaptive("gpt-5").steps[4].steps[2].tokens
-    (11520, 97920)
+    (11200, 95200)
     """
     budget = _input_tokens("adaptive", window, reserve_output)
     if not 0 < largest < target < threshold <= 0.97 or target < 0.2:
@@ -187,7 +187,7 @@ def adaptive(
         initial_tokens=part(0.16),
         added_tokens=part(0.065),
         max_tokens=part(0.42),
-        keep_tokens=part(0.08),
+        keep_tokens=part(0.10),
         target=~tokens_exceed(part(target)),
         keep=before_task,
     )
@@ -200,7 +200,7 @@ def adaptive(
     read = [shorten] if summarizer is None else []  # a model is to read whole results
     return Pipeline(
         attrs.evolve(examples, trigger=~messages_exceed(_OPENING)),
-        Clip(tokens=part(0.4 * largest), slack=1.0, keep=~kinds(GroupKind.TOOL_CALL)),
+        Clip(tokens=part(0.5 * largest), slack=1.0, keep=~kinds(GroupKind.TOOL_CALL)),
         Clip(tokens=part(largest), slack=1.0, keep=kinds(GroupKind.USER)),
         Clip(tokens=part(1.5 * largest), slack=1.0, keep=last(groups=1, of=kinds(GroupKind.USER))),
         Pipeline(examples, *read, cut, trigger=tokens_exceed(part(threshold)) | early),

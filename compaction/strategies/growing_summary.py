@@ -23,7 +23,7 @@ from .prepared import prepared_answer
 from .summary_text import SummaryText, answered_text, checked_summary, next_round, own_words, replaced_by
 
 _MOST_PARTS: Final = 100  # that are known again in a list; a preset had at most 7 on recorded conversations
-_ROOMY: Final = 0.6
+_ROOMY: Final = 0.65
 _MIN_SCALE: Final = 0.35
 _SMALL_PART: Final = 400  # tokens below which the first part shrinks to three quarters only
 _TRIES: Final = 3
@@ -55,7 +55,7 @@ class GrowingSummary(CompactionStrategy):
 
     The newest groups stay, whole, as many as fit into ``tokens`` beside the system messages, the last user message and the
     summary. Each part is chosen from the whole conversation, including what left in earlier rounds. Where the system messages
-    and the last user message leave less than 0.6 of ``tokens``, the summary's figures shrink with what is left: otherwise the
+    and the last user message leave less than 0.65 of ``tokens``, the summary's figures shrink with what is left: otherwise the
     summary would take the room that a cut frees, and every turn would cut again. They shrink to 0.35 at the lowest, and where
     the first part would have fewer than 400 tokens then, to 0.75 at the lowest.
 
