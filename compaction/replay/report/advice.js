@@ -33,7 +33,8 @@ function showMoney(data) {
     `${share} ${saved < 0 ? "more" : "less"} than sending everything: ${each.name} costs ${dollars(volume() * each.dollars_per_call)} for input, ` +
     `sending everything costs ${dollars(volume() * whole.dollars_per_call)}.`);
   const refused = whole.over ? ` Sending everything is a reference only: ${count(whole.over)} of its ${count(data.calls)} requests exceed the window.` : "";
-  byId("money-basis").textContent = `Prices of ${data.model} of ${data.prices}, for the mix of all replayed sessions. ` +
+  byId("money-basis").textContent = `Prices of ${data.model} of ${data.prices}, for the mix of all replayed sessions: each call counts, ` +
+    `so this share differs from the cost in the table, where each session that exceeds the window counts once. ` +
     `Answers cost the same with every strategy and are not included.${refused}`;
 }
 
