@@ -158,9 +158,9 @@ def adaptive(
             is less.
         threshold: Share past which the oldest groups are removed, at most 0.97. Lower it where tokens are estimated.
         target: Share that is left then, at least 0.2 and below ``threshold``.
-        largest: Share that one group may have, above 0 and below ``target``. A tool call with its results may have half as much;
-            a user message that is not the last one 1.5 times; one that precedes the task, such as an example, half as much, and
-            it stays in the view.
+        largest: Share that one group may have, above 0 and below ``target``. A tool call with its results may have half as
+            much; a user message that is not the last one 1.5 times; one that precedes the task, such as an example, half as
+            much, and it stays in the view.
         cached: Price of a cached input token as a share of one that is written, above 0 and at most 1.
         cache_seconds: How long the provider keeps a cached prefix.
 
