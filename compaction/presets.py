@@ -215,7 +215,7 @@ def token_budget(budget: int) -> TokenBudgetComposed:
     It removes repeated results, old reasoning, the middles of long results, and the middles of other messages that exceed seven
     tenths of the budget, except the last user message. If that is not enough, the oldest groups leave, and a digest made
     without a model says what was in them: it has up to seven tenths of the budget, and what it leaves goes to the newest
-    messages. Where nothing else fits, the middles of all messages are cut out, and then the oldest groups are dropped. Each
+    messages. Where nothing else fits, the oldest groups are dropped, and then the middles of all messages are cut out. Each
     part ends as soon as the budget holds.
 
     It is for one call. In a session, which this would cut again on every turn, use `adaptive`.
@@ -240,10 +240,10 @@ def token_budget(budget: int) -> TokenBudgetComposed:
         slack=0.03,
         target=~tokens_exceed(budget),
     )
-    huge = Clip(tokens=room, slack=1.0, keep=last(groups=1, of=kinds(GroupKind.USER)))
+    huge = Clip(tokens=room, slack=1.0, keep=last(groups=1, of=kinds(GroupKind.USER)) | kinds(GroupKind.SUMMARY))
     gentle = [ToolResult(Dedupe()), ClearReasoning(), ToolResult(HeadTail()), huge]
     smaller = [Clip(tokens=max(1, int(budget * share)), slack=1.0) for share in (0.9, 0.5, 0.2, 0.1, 0.05)]
-    return attrs.evolve(last_resort, strategies=[*gentle, digest, *smaller])
+    return attrs.evolve(last_resort, strategies=[*gentle, digest, Truncation(keep=last(groups=1)), *smaller])
 
 
 def hermes(

@@ -171,6 +171,9 @@ async def _settles(strategy: StrategyLike, outcome: CheckedRun, settles_in: int)
     if more := await _more(strategy, lambda _: outcome.index, outcome.result, runs):
         return 5, f"run again on the same index, it made more edits: {more}"
     source = set(map(id, outcome.source))
+    for group in outcome.index.included_groups:
+        if group.id >= 0:  # also what was rewritten: a shortened message may lose its mark
+            source.update(id(message.raw) for message in group.messages)
     if _parting(outcome.read(outcome.result.messages), source) != _parting(outcome.index, source):
         runs = max(runs, _RUNS_TO_SETTLE)
     if more := await _more(strategy, outcome.read, outcome.result, runs):

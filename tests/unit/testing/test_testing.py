@@ -26,6 +26,7 @@ from compaction import (
     compact_sync,
     first,
     last,
+    presets,
     validate,
 )
 from compaction.errors import CompactionError, ConfigurationError
@@ -592,6 +593,16 @@ def test_a_broken_list_may_settle_in_a_few_runs() -> None:
         check_strategy(words_then_calls, messages=soon)
     with pytest.raises(LawBroken, match="law 5"):
         check_strategy(drop_one, messages=[call("1"), *[user("between")] * 9, result("1"), user("now")])
+
+
+def test_a_shortened_message_may_lose_its_mark() -> None:
+    """Where a message with a mark was shortened and is read as a plain one then, law 5 allows a few further runs."""
+    marked = "[compaction 6e0299ec by ToolResult round 1]\n" + "a line of output\n" * 30
+    calls = [{"id": f"call_{at}", "type": "function", "function": {"name": "read", "arguments": "{}"}} for at in (1, 2)]
+    call = {"role": "assistant", "content": None, "tool_calls": calls}
+    messages = [user("Fine."), user(marked), call, {"role": "tool", "tool_call_id": "call_2", "content": "18 degrees\n" * 40}]
+    for preset in (presets.context_window(120), presets.token_budget(120)):
+        assert check_strategy(preset, messages=messages).edits > 0
 
 
 def test_what_works_against_itself_may_be_granted_a_few_runs() -> None:
