@@ -58,10 +58,12 @@ class SummaryPage:
         self.tokens = count
         self._visible = visible
         self._visible_words = frozenset(_WORD.findall(visible))
+        self._visible_pieces = frozenset(visible.split())
         self._items: list[_Item] = []
         self._started: set[tuple[Section, str]] = set()
         self._lines: set[str] = set()
-        self._body = ""
+        self._pieces: set[str] = set()
+        self._body: list[str] = []
 
     def add(self, section: Section, text: str, *, upto: float, label: str = "", place: float | None = None) -> bool:
         """Add an item if the text stays within ``upto`` tokens with it, and it is not visible.
@@ -78,7 +80,7 @@ class SummaryPage:
         """
         if text in self._lines:
             return True
-        if not label and (text in self._visible or text in self._body):
+        if not label and self._stands_whole(text):
             self._lines.add(text)
             return True
         tokens = self.tokens(f" {text}") + (2 if " " in text else 0) if label else self.tokens(f"- {text}\n")
@@ -90,8 +92,16 @@ class SummaryPage:
         self._started.update({(section, ""), (section, label)})
         self._items.append(_Item(section, label, text, len(self._items) if place is None else place))
         self._lines.add(text)
-        self._body += f"\n{text}"
+        self._pieces.update(text.split())
+        self._body.append(text)
         return True
+
+    def _stands_whole(self, text: str) -> bool:
+        """Return whether a text is part of an item or visible; then all its words but the outer ones are words there too."""
+        inner = text.split()[1:-1]
+        if self._visible_pieces.issuperset(inner) and text in self._visible:
+            return True
+        return self._pieces.issuperset(inner) and any(text in item for item in self._body)
 
     def has(self, text: str) -> bool:
         """Return whether a line is on the page, or visible beside it."""
@@ -105,7 +115,8 @@ class SummaryPage:
             upto: Tokens of the whole text.
             held: Whether they were on an earlier page, where they stay although they are visible just now.
         """
-        body, words = self._body, frozenset(_WORD.findall(self._body))
+        body = "\n".join(["", *self._body])
+        words = frozenset(_WORD.findall(body))
         misses = 0
         for fact in facts:
             if min(upto, self.limit) - self.used < 2 or misses > 20:
