@@ -116,10 +116,10 @@ def _input_tokens(preset: str, window: int | str, reserve_output: int | None) ->
     return window - reserve
 
 
-def _last_resort(most: int, budget: int, largest: float = 0.20) -> list[Strategy]:
+def _last_resort(most: int, budget: int, shares: tuple[float, ...] = (0.20,)) -> list[Strategy]:
     """Return the steps for more than ``most`` tokens: drop the oldest groups, then cut out the middles of long messages."""
     full = tokens_exceed(most)
-    sizes = [max(1, int(budget * share)) for share in (largest, 0.10, 0.05)]
+    sizes = [max(1, int(budget * share)) for share in (*shares, 0.10, 0.05)]
     return [Truncation(trigger=full, keep=last(groups=1)), *(Clip(tokens=size, slack=1.0, trigger=full) for size in sizes)]
 
 
@@ -205,7 +205,7 @@ def adaptive(
         Clip(tokens=part(1.5 * largest), slack=1.0, keep=last(groups=1, of=kinds(GroupKind.USER))),
         Pipeline(examples, *read, cut, trigger=tokens_exceed(part(threshold)) | early),
         Clip(tokens=part(1.5 * largest), slack=1.0, trigger=tokens_exceed(part(0.97))),
-        *_last_resort(part(0.97), budget, largest),
+        *_last_resort(part(0.97), budget, (largest,)),
     )
 
 
@@ -229,7 +229,7 @@ def token_budget(budget: int) -> TokenBudgetComposed:
     >>> token_budget(8_000).budget
     8000
     """
-    last_resort = TokenBudgetComposed([], budget=budget)
+    empty = TokenBudgetComposed([], budget=budget)  # refuses a bad budget
     room = max(1, int(budget * 0.7))
     digest = strategies.GrowingSummary(
         summarizers.DigestSummarizer(growth=1.0),
@@ -242,8 +242,7 @@ def token_budget(budget: int) -> TokenBudgetComposed:
     )
     huge = Clip(tokens=room, slack=1.0, keep=last(groups=1, of=kinds(GroupKind.USER)) | kinds(GroupKind.SUMMARY))
     gentle = [ToolResult(Dedupe()), ClearReasoning(), ToolResult(HeadTail()), huge]
-    smaller = [Clip(tokens=max(1, int(budget * share)), slack=1.0) for share in (0.9, 0.5, 0.2, 0.1, 0.05)]
-    return attrs.evolve(last_resort, strategies=[*gentle, digest, Truncation(keep=last(groups=1)), *smaller])
+    return attrs.evolve(empty, strategies=[*gentle, digest, *_last_resort(budget, budget, (0.9, 0.5, 0.2))])
 
 
 def hermes(

@@ -21,7 +21,7 @@ which variables and servers. See ``docs/config.md``.
 
 from __future__ import annotations
 
-from .pipeline_file import dump, dumps, from_data, load, loads, to_data
+from .pipeline_file import FILE_SUFFIXES, dump, dumps, from_data, load, loads, to_data
 from .registry import ComponentKind, component_names
 
-__all__ = ["ComponentKind", "component_names", "dump", "dumps", "from_data", "load", "loads", "to_data"]
+__all__ = ["FILE_SUFFIXES", "ComponentKind", "component_names", "dump", "dumps", "from_data", "load", "loads", "to_data"]

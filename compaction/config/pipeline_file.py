@@ -67,7 +67,8 @@ def _nested(error: Any, place_of: Callable[[Any], str], place: str) -> Iterator[
 FileFormat: TypeAlias = Literal["toml", "yaml"]
 """The syntax of a pipeline file."""
 
-_SUFFIXES: Final[dict[str, FileFormat]] = {".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}
+FILE_SUFFIXES: Final[dict[str, FileFormat]] = {".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}
+"""The syntax of a pipeline file by the ending of its name."""
 
 
 def from_data(
@@ -222,9 +223,9 @@ def dump(strategy: StrategyLike, path: str | os.PathLike[str]) -> None:
 
 
 def _file_format(file: Path) -> FileFormat:
-    format = _SUFFIXES.get(file.suffix.lower())
+    format = FILE_SUFFIXES.get(file.suffix.lower())
     if format is None:
-        raise ConfigurationError(f"{file}: a pipeline file ends in {', '.join(_SUFFIXES)}")
+        raise ConfigurationError(f"{file}: a pipeline file ends in {', '.join(FILE_SUFFIXES)}")
     return format
 
 

@@ -16,6 +16,7 @@ from typing import Any, Final, Literal
 import attrs
 
 from .. import config
+from ..config import FILE_SUFFIXES
 from ..errors import ConfigurationError
 from ..index import Grouping
 from ..messages import Message
@@ -25,7 +26,7 @@ from ..tokens import MessageMeter
 from .candidate_sessions import CandidateAction, CandidateSession, FunctionSession, StrategySession
 from .settings import CandidateSetting
 
-_FILES: Final = (".toml", ".yaml", ".yml", ".py")
+_FILES: Final = (*FILE_SUFFIXES, ".py")
 
 
 @attrs.frozen

@@ -54,10 +54,11 @@ class GrowingSummary(CompactionStrategy):
     """Cuts the view to its newest groups, and keeps the important facts of the others in a summary that grows at its end.
 
     The newest groups stay, whole, as many as fit into ``tokens`` beside the system messages, the last user message and the
-    summary. Each part is chosen from the whole conversation, including what left in earlier rounds. Where the system messages
-    and the last user message leave less than 0.65 of ``tokens``, the summary's figures shrink with what is left: otherwise the
-    summary would take the room that a cut frees, and every turn would cut again. They shrink to 0.35 at the lowest, and where
-    the first part would have fewer than 400 tokens then, to 0.75 at the lowest.
+    summary. Each part is chosen from the whole conversation, including what left in earlier rounds.
+
+    A summary of full size would not leave enough room beside large system messages and a large last user message, so that
+    every turn would cut again. If these leave less than 0.65 of ``tokens``, the sizes of the summary shrink in proportion to
+    what they leave: to 0.35 at the lowest, or to 0.75 where the first part would have fewer than 400 tokens otherwise.
 
     Cost: O(groups), and one request to the summarizer, which for the default is O(characters of the conversation) and at most
     O(``tokens`` squared) for what is left beside the summary.

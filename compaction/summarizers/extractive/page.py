@@ -63,7 +63,6 @@ class SummaryPage:
         self._started: set[tuple[Section, str]] = set()
         self._lines: set[str] = set()
         self._pieces: set[str] = set()
-        self._body: list[str] = []
 
     def add(self, section: Section, text: str, *, upto: float, label: str = "", place: float | None = None) -> bool:
         """Add an item if the text stays within ``upto`` tokens with it, and it is not visible.
@@ -93,15 +92,17 @@ class SummaryPage:
         self._items.append(_Item(section, label, text, len(self._items) if place is None else place))
         self._lines.add(text)
         self._pieces.update(text.split())
-        self._body.append(text)
         return True
 
     def _stands_whole(self, text: str) -> bool:
-        """Return whether a text is part of an item or visible; then all its words but the outer ones are words there too."""
+        """Return whether a text is part of an item or visible.
+
+        Only a text whose words stand there, but for its first and last one, is searched for.
+        """
         inner = text.split()[1:-1]
         if self._visible_pieces.issuperset(inner) and text in self._visible:
             return True
-        return self._pieces.issuperset(inner) and any(text in item for item in self._body)
+        return self._pieces.issuperset(inner) and any(text in item.text for item in self._items)
 
     def has(self, text: str) -> bool:
         """Return whether a line is on the page, or visible beside it."""
@@ -115,7 +116,7 @@ class SummaryPage:
             upto: Tokens of the whole text.
             held: Whether they were on an earlier page, where they stay although they are visible just now.
         """
-        body = "\n".join(["", *self._body])
+        body = "\n".join(["", *[item.text for item in self._items]])
         words = frozenset(_WORD.findall(body))
         misses = 0
         for fact in facts:

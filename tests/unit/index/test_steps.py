@@ -372,7 +372,7 @@ def test_units_that_were_held_are_tried_again_in_their_order() -> None:
 
 
 def test_a_group_between_other_groups_is_removed_with_all_its_pieces() -> None:
-    """What is beside each of its pieces is judged: the last user message is needed between a result and the words after it."""
+    """Each place where a piece leaves is judged. Here the last user message has to stay between a result and the next words."""
     forbidden: dict[tuple[str, str], tuple[str, Side]] = {("", "v"): ("rule", "after"), ("r", "v"): ("rule", "both")}
     calls = {1: ["1.0", "1.1"], 3: ["3.0", "3.1"]}
     answers = {4: "1.1", 5: "3.1", 7: "1.0", 8: "3.0"}

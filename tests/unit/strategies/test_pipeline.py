@@ -264,7 +264,7 @@ class TestFunctions:
     """A plain function works as a strategy."""
 
     def test_a_pipeline_of_functions_has_no_target(self) -> None:
-        """A trigger that still fires afterwards is no missed target, unless a target is given or a step is not a function."""
+        """If all steps are functions and no target is given, the trigger may still fire at the end: no target is missed."""
 
         def full(index: MessageIndex) -> bool:
             return index.included.messages > 1
