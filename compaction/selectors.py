@@ -265,8 +265,8 @@ def kinds(*kinds: GroupKind) -> Selector:
 
 
 def _of_kinds(index: MessageIndex, *kinds: GroupKind) -> list[int]:
-    kind, collapsed = index.columns.kind, index.columns.is_collapsed
-    return [id for id in index.included_ids if (GroupKind.TOOL_CALL if collapsed(id) else kind(id)) in kinds]
+    kind, collapsed = index.columns.kind, set(filter(index.columns.is_collapsed, index.columns.summaries()))
+    return [id for id in index.included_ids if (GroupKind.TOOL_CALL if id in collapsed else kind(id)) in kinds]
 
 
 def demonstrations() -> Selector:

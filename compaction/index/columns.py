@@ -48,16 +48,14 @@ class Tally:
     tool_calls: int = 0
     _groups_by_turn: dict[int | None, int] = attrs.Factory(dict[int | None, int])
 
-    def add(self, sums: GroupSums) -> None:
+    def add(self, tokens: int, size: int, messages: int, tool_calls: int, turn: int | None) -> None:
         """Add a group's sums."""
-        tokens, size, messages, tool_calls, turn = sums
         self.grow(tokens, size, messages)
         self.tool_calls += tool_calls
         self.count_groups(turn, 1)
 
-    def subtract(self, sums: GroupSums) -> None:
+    def subtract(self, tokens: int, size: int, messages: int, tool_calls: int, turn: int | None) -> None:
         """Subtract a group's sums."""
-        tokens, size, messages, tool_calls, turn = sums
         self.tokens -= tokens
         self.bytes -= size
         self.messages -= messages

@@ -107,13 +107,17 @@ class Editor:
 
         If any message may follow any other, a drop of removable groups is always allowed, and needs no further check.
         """
-        projection = self._projection
+        projection, journal, exclude = self._projection, self.journal, self._projection.exclude
         free = set[int]() if self._format.judges_joins else set(removable(projection))
+        included, turn, known, left = projection.included, projection.grouping.turn, len(projection.source), len(free)
         for drop in drops.one_by_one():
             groups = drop.groups
-            if free.issuperset(groups) and 0 < len(set(groups)) == len(groups) < projection.included.groups:
-                free.difference_update(groups)
-                self._commit(perform(projection, drop, self._measure, by))
+            free.difference_update(groups)
+            before, left = left, len(free)
+            if before - left == len(groups) > 0 and len(groups) < included.groups:  # all are free, and none is named twice
+                exclude(groups)
+                journal.append(Applied(drop, by, turn, known=known))
+                self.refusals.changed()
             else:
                 self.apply(drop, by)
             changed()
@@ -175,7 +179,7 @@ class Editor:
         applied = False
         if self._held:
             by_first = {each.edit.groups[0]: each for each in _apart(self._held)}
-            for step in steps(self._projection, self._format, [each.edit.groups for each in by_first.values()]):
+            for step in steps(self._projection, self._format, [list(each.edit.groups) for each in by_first.values()]):
                 planned = [by_first[id] for id in step if id in by_first]
                 if together := [held for held in planned if held in self._held]:
                     applied = self._apply_held(together, together[0].by) or applied

@@ -33,6 +33,8 @@ def _ids(groups: MessageGroup | int | Iterable[MessageGroup | int]) -> tuple[int
         return (groups,)
     if isinstance(groups, MessageGroup):
         return (groups.id,)
+    if isinstance(groups, list) and len(groups) == 1 and type(only := groups[0]) is int:  # the usual case
+        return (only,)
     try:
         return tuple([group if type(group) is int else group_id(group) for group in groups])
     except (AttributeError, TypeError) as error:
@@ -153,10 +155,11 @@ class Drops:
 
     def one_by_one(self) -> Generator[Drop, Any, None]:
         """Yield the drops; the caller applies each before the next."""
+        reached, reason = self.reached, self.reason
         for step in self.steps:
-            if self.reached():
+            if reached():
                 return
-            yield Drop(step, self.reason)
+            yield Drop(step, reason)
 
 
 Edit: TypeAlias = Drop | Replace | Rewrite | Restore | Together

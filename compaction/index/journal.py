@@ -64,23 +64,20 @@ def perform(projection: Projection, edit: Drop | Replace | Rewrite | Restore, me
     made: int | None = None
     before: tuple[tuple[int, Shown], ...] = ()
     if isinstance(edit, Drop):
-        for id in edit.groups:
-            projection.exclude(id)
+        projection.exclude(edit.groups)
     elif isinstance(edit, Replace):
         made = _replace(projection, edit, measure, by)
     elif isinstance(edit, Rewrite):
         before = _rewrite(projection, edit, measure)
     else:
-        for id in edit.groups:
-            projection.include(id)
+        projection.include(edit.groups)
     return Applied(edit, by, projection.grouping.turn, made, before, known=len(projection.source))
 
 
 def _replace(projection: Projection, edit: Replace, measure: Measure, by: str) -> int:
     sizes = [measure(message) for message in edit.messages]  # before anything changes: a counter may fail
     anchor = max(map(projection.anchor, edit.groups))
-    for id in edit.groups:
-        projection.exclude(id)
+    projection.exclude(edit.groups)
     mark = read_mark(edit.messages[0])
     total = (sum(tokens for tokens, _ in sizes), sum(size for _, size in sizes))
     return projection.insert(edit.messages, total, anchor, edit.groups, (by or None) if mark is None else mark.by)
@@ -111,8 +108,7 @@ def undo(projection: Projection, applied: Applied) -> None:
         if applied.made is not None:
             projection.withdraw(applied.made)
         revert = projection.exclude if isinstance(edit, Restore) else projection.include
-        for id in reversed(edit.groups):
-            revert(id)
+        revert(edit.groups)
 
 
 def touched(projection: Projection, applied: Applied) -> list[int]:

@@ -7,7 +7,6 @@ changes, each with an exact inverse: `exclude` and `include`, `insert` and `with
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, TypeAlias
 
@@ -83,7 +82,8 @@ class Projection:
             turn = grouping.turn
             if isinstance(read, tuple):
                 id = add_outline(read)
-                calls += len(read[2])
+                if read[2]:
+                    calls += len(read[2])
             else:
                 id = add(read, self._tokens[ordinal])
                 calls += calls_in(read) if id != ordinal else len(made[id]) if id in made else 0
@@ -94,7 +94,10 @@ class Projection:
         self.system_messages += grouping.system - system
         if fresh.pinned:
             self.pinned.update([grouping.group_of[start + place] for place in fresh.pinned])
-        new = Counter([grouping.turns[id] for id in grouping.ids[known:]])
+        new: dict[int | None, int] = {}
+        for id in grouping.ids[known:]:
+            begun = grouping.turns[id]
+            new[begun] = new.get(begun, 0) + 1
         for tally in (self.total, self.included):
             tally.tool_calls += calls
             tally.count_new(new)
@@ -217,33 +220,38 @@ class Projection:
         """Return the id of every group, in the view or not."""
         return [*self.grouping.ids, *self.inserted]
 
-    def exclude(self, id: int) -> None:
-        """Hide a group."""
-        if id < 0:
-            self.visibility.shown_groups.discard(id)
-        else:
-            self._gone[id] = 1
-            shown, grouping = self.visibility.messages, self.grouping
-            if id in grouping.members:
-                for ordinal in grouping.members[id]:
+    def exclude(self, ids: Iterable[int]) -> None:
+        """Hide groups."""
+        gone, shown, included, grouping = self._gone, self.visibility.messages, self.included, self.grouping
+        kinds, members, calls, turns = grouping.kinds, grouping.members, grouping.calls, grouping.turns
+        for id in ids:
+            if id < 0:
+                self.visibility.shown_groups.discard(id)
+                included.subtract(*self._sums(id))
+                continue
+            gone[id] = 1
+            if id in members:
+                for ordinal in members[id]:
                     shown[ordinal] = 0
             else:
                 shown[id] = 0
-            if grouping.kinds[id] is _SYSTEM:
+            if kinds[id] is _SYSTEM:
                 self.system_messages -= 1
-        self.included.subtract(self._sums(id))
+            count = len(calls[id]) if id in calls else 0  # written out: `_sums` would take as long as the rest
+            included.subtract(self._group_tokens[id], self._group_bytes[id], self._group_messages[id], count, turns[id])
 
-    def include(self, id: int) -> None:
-        """Show an excluded group again."""
+    def include(self, ids: Iterable[int]) -> None:
+        """Show excluded groups again."""
         self.visibility.something_came_back()
-        if id < 0:
-            self.visibility.shown_groups.add(id)
-        else:
-            self._gone[id] = 0
-            for ordinal in self.grouping.ordinals(id):
-                self.visibility.messages[ordinal] = self.shows(ordinal)
-            self.system_messages += self.grouping.kinds[id] is GroupKind.SYSTEM
-        self.included.add(self._sums(id))
+        for id in ids:
+            if id < 0:
+                self.visibility.shown_groups.add(id)
+            else:
+                self._gone[id] = 0
+                for ordinal in self.grouping.ordinals(id):
+                    self.visibility.messages[ordinal] = self.shows(ordinal)
+                self.system_messages += self.grouping.kinds[id] is _SYSTEM
+            self.included.add(*self._sums(id))
 
     def _sums(self, id: int) -> GroupSums:
         if id < 0:
@@ -265,12 +273,12 @@ class Projection:
         self.made += 1
         group = Inserted(-self.made, messages, anchor, replaces, *sizes, made_by)
         self.visibility.insert(group)
-        self.included.add(self._sums(group.id))
+        self.included.add(*self._sums(group.id))
         return group.id
 
     def withdraw(self, id: int) -> None:
         """Undo the newest insertion."""
-        self.included.subtract(self._sums(id))
+        self.included.subtract(*self._sums(id))
         self.visibility.withdraw(id)
         self._snapshots.pop(id, None)
         self.pinned.discard(id)
@@ -307,9 +315,7 @@ class Projection:
         """Return the id of every group of the view, in the order of their first messages; O(the view)."""
         if self.visibility.shows_source():
             return self.grouping.ids.copy()
-        group_of, shown = self.grouping.group_of, set[int]()
-        for start, end in self.visibility.runs(0, len(self.source)):
-            shown.update(group_of[start:end])
+        shown = set(self.visibility.shown_of(self.grouping.group_of, 0, len(self.source)))
         anchors = self.visibility.anchors()
         if not anchors:
             return sorted(shown)
@@ -335,19 +341,18 @@ class Projection:
         raws: list[Any] = []
         start = 0
         for anchor in [*self.visibility.anchors(), len(self.source)]:
-            for run in self.visibility.runs(start, anchor):
-                raws += self._written(*run)
+            raws += self._written(start, anchor)
             raws += [message.raw for id in self.visibility.shown_at(anchor) for message in self.inserted[id].messages]
             start = anchor
         return raws
 
     def _written(self, start: int, end: int) -> list[Any]:
-        """Return successive messages that the view shows, as wire messages."""
-        raws, rewritten = self.source[start:end], self._rewritten
-        for ordinal in range(start, end) if rewritten else ():
-            if message := rewritten.get(ordinal):
-                raws[ordinal - start] = message.raw
-        return raws
+        """Return the source messages between two ordinals that the view shows, as wire messages."""
+        source, rewritten = self.source, self._rewritten
+        if not rewritten:
+            return self.visibility.shown_of(source, start, end)
+        ordinals = self.visibility.shown_of(range(end), start, end)
+        return [message.raw if (message := rewritten.get(ordinal)) else source[ordinal] for ordinal in ordinals]
 
     def at(self, node: Node, *, end: bool) -> Message:
         """Return the first or the last message at a place; they differ only for a summary of two messages."""
@@ -384,17 +389,6 @@ class Projection:
             )
         grouping = self.grouping
         messages = tuple([message for at in grouping.ordinals(id) if (message := self.shown(at)) is not None])
-        return MessageGroup(
-            id,
-            grouping.kinds[id],
-            messages,
-            grouping.turns[id],
-            self._group_tokens[id],
-            self._group_bytes[id],
-            len(grouping.calls.get(id, ())),
-            bool(grouping.waiting.get(id)),
-            grouping.pending == id,
-            id in grouping.orphans,
-            pinned,
-            grouping.made_by.get(id),
-        )
+        sizes = (self._group_tokens[id], self._group_bytes[id], len(grouping.calls.get(id, ())))
+        state = (bool(grouping.waiting.get(id)), grouping.pending == id, id in grouping.orphans, pinned)
+        return MessageGroup(id, grouping.kinds[id], messages, grouping.turns[id], *sizes, *state, grouping.made_by.get(id))

@@ -26,7 +26,8 @@ _Joins: TypeAlias = Callable[["Message | None", "Message | None"], bool]
 def units_of(ids: Iterable[int], together: Callable[[int, int], bool] | None) -> Iterator[list[int]]:
     """Yield the groups that are removed only together, in order: each alone, unless ``together`` joins it to the one before."""
     if together is None:
-        yield from ([id] for id in ids)
+        for id in ids:
+            yield [id]
         return
     unit: list[int] = []
     for id in ids:
@@ -41,12 +42,12 @@ def units_of(ids: Iterable[int], together: Callable[[int, int], bool] | None) ->
 def steps(
     projection: Projection,
     format: MessageFormat,
-    units: Iterable[Sequence[int]],
+    units: Iterable[list[int]],
     *,
     preferred_only: bool = False,
     replaced: bool = False,
 ) -> Iterator[list[int]]:
-    """Yield the smallest runs of these units that can be removed together, oldest first; O(messages in the view) for all.
+    """Return the smallest runs of these units that can be removed together, oldest first; O(messages in the view) for all.
 
     If the format allows all these units to be removed, the steps together name all of them.
 
@@ -57,9 +58,15 @@ def steps(
         preferred_only: Whether to leave out runs that the format allows but does not prefer.
         replaced: Whether a message will replace the groups, and so may open the view.
     """
-    if not format.judges_joins:
-        yield from map(list, units) if replaced else _behind_opening(projection, format, units, preferred_only=preferred_only)
-        return
+    if format.judges_joins:
+        return _between_joins(projection, format, units, preferred_only=preferred_only)
+    return iter(units) if replaced else _behind_opening(projection, format, units, preferred_only=preferred_only)
+
+
+def _between_joins(
+    projection: Projection, format: MessageFormat, units: Iterable[Sequence[int]], *, preferred_only: bool
+) -> Iterator[list[int]]:
+    """Yield the steps for a format with rules about which message may follow which."""
     waiting = _distinct(units)
 
     def prefers(one: Message | None, other: Message | None) -> bool:
@@ -96,21 +103,21 @@ def _distinct(units: Iterable[Sequence[int]]) -> list[list[int]]:
 
 
 def _behind_opening(
-    projection: Projection, format: MessageFormat, units: Iterable[Sequence[int]], *, preferred_only: bool
+    projection: Projection, format: MessageFormat, units: Iterable[list[int]], *, preferred_only: bool
 ) -> Iterator[list[int]]:
     """Yield the steps for a format in which any message may follow any other, and only the opening group matters.
 
     A group with which the format prefers a view to begin stays until the same is true of its successor. It is removed with the
     last unit before that successor, or alone in the last step.
     """
-    kinds, system, user, excluded = projection.grouping.kinds, GroupKind.SYSTEM, GroupKind.USER, projection.excluded
-    view = (id for id in projection.ids() if (id < 0 or kinds[id] is not system) and not excluded(id))
+    kinds, system, user, summary = projection.grouping.kinds, GroupKind.SYSTEM, GroupKind.USER, GroupKind.SUMMARY
+    view = iter([id for id in projection.ids() if id < 0 or kinds[id] is not system])
     opening = next(view, None)  # the group that opens the view after all planned steps
     opens = opening is None or _opens(projection, format, opening)
     held: list[int] = []
     gone: set[int] = set()
     for given in units:
-        unit = [*given] if gone.isdisjoint(given) else [id for id in given if id not in gone]
+        unit = given if gone.isdisjoint(given) else [id for id in given if id not in gone]
         if not unit:
             continue
         gone.update(unit)
@@ -118,7 +125,8 @@ def _behind_opening(
         if opening in gone:
             while opening in gone:
                 opening = next(view, None)
-            opens = opening is None or (opening >= 0 and kinds[opening] is user) or _opens(projection, format, opening)
+            kind = user if opening is None else kinds[opening] if opening >= 0 else summary
+            opens = kind is user or (kind is summary and opening is not None and _opens(projection, format, opening))
         if opens:
             yield held + unit if held else unit
             held = []

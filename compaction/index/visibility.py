@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
+from itertools import compress
+from typing import TypeAlias, TypeVar
 
 from .columns import Inserted
+
+_T = TypeVar("_T")
 
 Node: TypeAlias = int
 """A place of the view: a source message, by its ordinal, or an inserted group, by its id, which is negative."""
@@ -62,14 +65,19 @@ class Visibility:
         """Whether the view shows every source message and no inserted group; O(messages), at C speed."""
         return not self.shown_groups and self.messages.find(0) < 0
 
-    def runs(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yield the runs of source messages between two ordinals that the view shows; hidden ones are skipped at C speed."""
-        find = self.messages.find
-        while (first := find(1, start, end)) >= 0:
-            start = find(0, first, end)
-            if start < 0:
-                start = end
-            yield first, start
+    def shown_of(self, values: Sequence[_T], start: int, end: int) -> list[_T]:
+        """Return the values, one for each source message, of those between two ordinals that the view shows; at C speed.
+
+        A conversation is mostly hidden in one run behind its beginning, which is skipped.
+        """
+        shown = self.messages
+        hidden = shown.find(0, start, end)
+        if hidden < 0:
+            return [*values[start:end]]
+        back = shown.find(1, hidden, end)
+        if back < 0:
+            return [*values[start:hidden]]
+        return [*values[start:hidden], *compress(values[back:end], shown[back:end])]
 
     def anchors(self) -> list[int]:
         """Return the ordinals directly before which the view shows inserted groups, in order."""
@@ -79,8 +87,7 @@ class Visibility:
         """Yield every place that the view shows, in order."""
         start, end = 0, len(self.messages)
         for anchor in [*self.anchors(), end]:
-            for run in self.runs(start, anchor):
-                yield from range(*run)
+            yield from self.shown_of(range(end), start, anchor)
             yield from self.shown_at(anchor)
             start = anchor
 

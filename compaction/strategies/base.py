@@ -10,6 +10,7 @@ import abc
 import logging
 import operator
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from types import FunctionType
 from typing import Any, TypeAlias, TypeGuard, final
 
@@ -81,8 +82,8 @@ Report: TypeAlias = StepBegan | StepEnded | Failed
 Steps: TypeAlias = Generator[Edit | Drops | Request | Report, Any, None]
 """A running strategy: a generator of edits, requests and reports. `Drops` stands for many edits, which are applied in one loop.
 
-``yield edit`` returns whether the edit was applied, ``yield request`` returns the answer. These values are sent into the
-generator, so ``yield from`` works only with another generator. For a list, write ``for edit in edits: yield edit``."""
+``yield edit`` returns whether the edit was applied, ``yield request`` returns the answer. As these values are sent into the
+generator, ``yield from`` works only with another one. For a list, write ``for edit in edits: yield edit``."""
 
 StrategyLike: TypeAlias = "Strategy | Callable[[MessageIndex], Iterable[Edit | Request | Report]]"
 """A strategy, or a function that can be used as one."""
@@ -224,8 +225,7 @@ class CompactionStrategy(Strategy):
         changes = self.when_forced(focus)
         if changes is None:
             return super().forced(focus, others=others)
-        copy = attrs.evolve(self, **changes)
-        object.__setattr__(copy, "_unforced", self.pauses_as)
+        object.__setattr__(copy := attrs.evolve(self, **changes), "_unforced", self.pauses_as)
         return copy
 
     @abc.abstractmethod
@@ -256,7 +256,7 @@ class CompactionStrategy(Strategy):
 
     def dropped(self, index: MessageIndex, steps: Iterable[Sequence[int]], reason: str) -> Steps:
         """Drop one set of groups after the other, as `MessageIndex.steps` yields them, until the target holds."""
-        yield Drops(steps, reason, lambda: self.target(index))
+        yield Drops(steps, reason, partial(self.target, index))
 
     def rewritten(self, index: MessageIndex, change: Callable[[MessageGroup], Edit | None]) -> Steps:
         """Change the groups that may be rewritten, oldest first, until the target holds; ``change`` returns a group's edit."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import attrs
 
 from ..index import GroupKind, MessageIndex
@@ -53,7 +55,7 @@ class SlidingWindow(CompactionStrategy):
             id for id in self.free(index) if index.columns.kind(id) is not GroupKind.SUMMARY or index.columns.is_collapsed(id)
         ]
         all_it_can = self.target == never  # then no target justifies a beginning that the format does not prefer
-        steps = index.steps(groups, lambda one, other: _same_turn(index, one, other), preferred_only=all_it_can)
+        steps = index.steps(groups, partial(_same_turn, index), preferred_only=all_it_can)
         yield from self.dropped(index, steps, "outside the window")
 
 

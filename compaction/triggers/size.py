@@ -21,7 +21,7 @@ class _Exceeds(Trigger):
     system: bool = True
 
     def __call__(self, index: MessageIndex) -> bool:
-        return self._size(index) > self.limit
+        return (index.tokens if self.unit == "tokens" else self._size(index)) > self.limit
 
     def explain(self, index: MessageIndex) -> str:
         size = self._size(index)

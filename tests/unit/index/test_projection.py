@@ -47,7 +47,7 @@ class TestNeighbours:
         """An excluded group and a removed message are skipped, and count again when shown again."""
         projection = projected([user(), assistant(), call("1"), result("1"), user(), assistant()])
         view = projection.visibility
-        projection.exclude(4)
+        projection.exclude([4])
         assert (
             view.before(5),
             view.after(3),
@@ -56,16 +56,16 @@ class TestNeighbours:
         ) == (3, 5, 3, 5)
         hidden = projection.show(3, (None, 0, 0))
         assert (view.before(5), view.after(2)) == (2, 5)
-        projection.exclude(2)
+        projection.exclude([2])
         assert (view.before(5), view.after(1)) == (1, 5)
-        projection.exclude(1)
-        projection.exclude(0)
+        projection.exclude([1])
+        projection.exclude([0])
         assert (view.before(5), view.first()) == (None, 5)
-        projection.include(2)
+        projection.include([2])
         assert (view.before(5), view.first()) == (2, 2)
         projection.show(3, hidden)
         assert view.before(5) == 3
-        projection.include(4)
+        projection.include([4])
         assert (view.before(5), view.after(3)) == (4, 4)
 
     def test_a_summary_stands_before_the_message_at_its_anchor(self) -> None:
@@ -84,7 +84,7 @@ class TestNeighbours:
             2,
             3,
         )
-        projection.exclude(at_once)
+        projection.exclude([at_once])
         assert (view.before(3), view.after(2)) == (2, 3)
         earlier = inserted(projection, 2)
         assert (view.before(3), view.before(2), view.before(earlier)) == (
@@ -92,13 +92,13 @@ class TestNeighbours:
             earlier,
             1,
         )
-        projection.exclude(2)
+        projection.exclude([2])
         assert (view.before(3), view.after(earlier), view.after(1)) == (
             earlier,
             3,
             earlier,
         )
-        projection.exclude(earlier)
+        projection.exclude([earlier])
         assert (view.before(3), view.after(1)) == (1, 3)
 
     def test_summaries_at_one_place(self) -> None:
@@ -116,14 +116,14 @@ class TestNeighbours:
             two,
             2,
         )
-        projection.exclude(one)
+        projection.exclude([one])
         assert (view.before(two), view.after(1), view.after(one)) == (
             1,
             two,
             two,
         )
-        projection.exclude(0)
-        projection.exclude(1)
+        projection.exclude([0])
+        projection.exclude([1])
         assert (view.first(), view.before(two), view.before(one)) == (
             two,
             None,
@@ -148,7 +148,7 @@ class TestNeighbours:
             id = data.draw(st.sampled_from(ids))
             move = data.draw(st.sampled_from(["toggle", "toggle", "insert", "withdraw"]))
             if move == "toggle":
-                (projection.include if projection.excluded(id) else projection.exclude)(id)
+                (projection.include if projection.excluded(id) else projection.exclude)([id])
             elif move == "insert":
                 inserted(projection, data.draw(st.integers(0, len(projection.source) - 1)))
             elif projection.inserted and view.is_shown(-projection.made):
@@ -188,11 +188,11 @@ def test_sums_follow_what_is_shown() -> None:
 def test_what_joins_a_group_that_is_out_counts_when_it_comes_back() -> None:
     """The view shows none of it until the group is included; the source has it at once."""
     projection = projected([user(), thought()])
-    projection.exclude(1)
+    projection.exclude([1])
     assert add(projection, [call("1")]) == [1]
     assert projection.included.metrics() == Metrics(tokens=10, bytes=20, messages=1, groups=1, turns=1, tool_calls=0)
     assert projection.total.metrics().tool_calls == 1
-    projection.include(1)
+    projection.include([1])
     assert projection.included.metrics() == projection.total.metrics()
 
 
