@@ -130,15 +130,21 @@ class OtherPart:
 Part: TypeAlias = TextPart | ReasoningPart | ToolCallPart | ToolResultPart | MediaPart | OtherPart
 
 
-CallOutline: TypeAlias = tuple[str, str, str, Any]
-"""The id, name and arguments of a tool call, and the wire part; faster to read than a `ToolCallPart`."""
+CallOutline: TypeAlias = tuple[str, str, str]
+"""The id, name and arguments of a tool call; faster to read than a `ToolCallPart`."""
 
-Outline: TypeAlias = tuple[str, str | None, Sequence[CallOutline], str | None, str | None]
-"""The role of a simple message, its text, its calls, the id of the call it answers, and its name."""
+Outline: TypeAlias = tuple[str, str | None, tuple[CallOutline, ...], str | None, str | None]
+"""The role of a simple message, its text, its calls, the id of the call it answers, and its name.
+
+It consists of tuples and strings only, which Python's garbage collector does not keep track of."""
 
 
 class Writer(Protocol):
     """The methods of a wire format that a message calls to make a changed copy."""
+
+    def of_outline(self, outline: Outline, raw: Any) -> Message:
+        """Return the message of which only the outline was read."""
+        ...
 
     def changed(self, message: Message, parts: Sequence[Part]) -> Message:
         """Return a copy of the message with these parts."""
@@ -177,16 +183,6 @@ class Message:
     begins: tuple[str, ...] = ()
     resumes: tuple[str, ...] = ()
     holds_history: bool = False
-
-    @classmethod
-    def of_outline(cls, outline: Outline, raw: Any, format: Writer) -> Message:
-        """Return the message that has this outline."""
-        role, text, calls, answers, name = outline
-        if answers is not None:
-            return cls(role, (ToolResultPart(answers, text or ""),), raw, format, name)
-        parts: list[Part] = [] if text is None else [TextPart(text)]
-        parts += [ToolCallPart(*call) for call in calls]
-        return cls(role, tuple(parts), raw, format, name)
 
     @property
     def text(self) -> str:

@@ -86,6 +86,10 @@ class MessageFormat(abc.ABC):
         """Return the outline of a plain message without reading it; ``None`` if it must be read."""
         return None
 
+    def of_outline(self, outline: Outline, raw: Any) -> Message:
+        """Return the message of which only the outline was read; O(parts)."""
+        return self.read(raw)
+
     def reported_usage(self, raw: Any) -> Any:
         """Return the usage that the provider reported in a reply; ``None`` if there is none."""
         return None

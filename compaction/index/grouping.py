@@ -68,8 +68,8 @@ class Grouping:
         self.group_of: list[int] = []
         self.kinds: list[GroupKind] = []
         self.turns: list[int | None] = []
-        self.members: dict[int, list[int]] = {}
-        self.calls: dict[int, list[str]] = {}
+        self.members: dict[int, tuple[int, int] | list[int]] = {}
+        self.calls: dict[int, tuple[str, ...] | list[str]] = {}
         self.waiting: dict[int, int] = {}
         self.orphans: set[int] = set()
         self.made_by: dict[int, str] = {}
@@ -111,7 +111,7 @@ class Grouping:
                 del self._open[answers]
                 self._answer(id := self._join(found[0]))
         elif calls and self._thinking:
-            id = self._add_calls([call[0] for call in calls])
+            id = self._add_calls(tuple([call[0] for call in calls]))
         elif (kind := _CALLS if calls else _KINDS[role]) is _SYSTEM:
             id = self._start(kind)
         else:
@@ -126,7 +126,7 @@ class Grouping:
             if self.pending is not None:
                 self._stop_waiting()
             if calls:
-                self._wait(id, [call[0] for call in calls])
+                self._wait(id, tuple([call[0] for call in calls]))
         self._previous, self._answering, self._thinking = id, role == "assistant", False
         return id
 
@@ -217,14 +217,16 @@ class Grouping:
         self.turns.append(None)
         members = self.members.get(id)
         if members is None:
-            self.members[id] = [id, ordinal]
+            self.members[id] = (id, ordinal)  # most have two; the garbage collector does not keep track of a tuple of numbers
+        elif isinstance(members, tuple):
+            self.members[id] = [*members, ordinal]
         else:
             members.append(ordinal)
         return id
 
     def _add_assistant(self, message: Message) -> tuple[int, bool]:
         """Return the group of an assistant message, and whether it contains only reasoning so far."""
-        calls = [part.id for part in message.parts if isinstance(part, ToolCallPart)]
+        calls = tuple([part.id for part in message.parts if isinstance(part, ToolCallPart)])
         previous = self._previous
         if message.resumes and (begun := self._begun_by(message.resumes)) is not None:
             return self._continue(begun, calls), False
@@ -242,7 +244,7 @@ class Grouping:
         """Return the group in which the provider began to run one of these calls, or may have begun one without an id."""
         return next((self._begun[id] for id in (*ids, "") if id in self._begun), None)
 
-    def _continue(self, id: int, calls: list[str]) -> int:
+    def _continue(self, id: int, calls: tuple[str, ...]) -> int:
         """Join the answer that the message continues."""
         self._join(id)
         if calls:
@@ -250,7 +252,7 @@ class Grouping:
             self._wait(id, calls)
         return id
 
-    def _add_calls(self, calls: list[str]) -> int:
+    def _add_calls(self, calls: tuple[str, ...]) -> int:
         """Start a tool-call group; reasoning directly before it becomes part of it."""
         if self._thinking:
             id = self._join(self._previous)
@@ -260,11 +262,14 @@ class Grouping:
         self._wait(id, calls)
         return id
 
-    def _wait(self, id: int, calls: list[str]) -> None:
+    def _wait(self, id: int, calls: tuple[str, ...]) -> None:
         """Note the open calls of a group, for the results that answer them later."""
         known = self.calls.setdefault(id, calls)
         if known is not calls:
-            known += calls
+            if isinstance(known, list):
+                known += calls
+            else:
+                self.calls[id] = [*known, *calls]
             if id in self._id_sets:
                 self._id_sets[id].update(calls)
         self.waiting[id] = self.waiting.get(id, 0) + len(calls)

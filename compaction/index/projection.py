@@ -205,7 +205,7 @@ class Projection:
         """Return the source message at an ordinal."""
         read = self.reads[ordinal]
         if isinstance(read, tuple):
-            read = self.reads[ordinal] = Message.of_outline(read, self.source[ordinal], self._format)
+            read = self.reads[ordinal] = self._format.of_outline(read, self.source[ordinal])
         return read
 
     def shown(self, ordinal: int) -> Message | None:

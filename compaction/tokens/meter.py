@@ -74,7 +74,7 @@ class MessageMeter:
                 size = len(text) if text.isascii() else utf8_bytes(text)
             if answers is not None:
                 total += costs.per_result
-            for _, called, arguments, _ in calls:
+            for _, called, arguments in calls:
                 total += per_call + count(called) + count(arguments)
                 size += len(called) if called.isascii() else utf8_bytes(called)
                 size += len(arguments) if arguments.isascii() else utf8_bytes(arguments)

@@ -105,9 +105,19 @@ class OpenAIChat(WireFormat):
         elif content is not None:
             return None
         if size == 3 and role == "assistant" and (calls := raw.get("tool_calls")).__class__ is list and calls:
-            outlined = [outline for call in calls if (outline := _call_outline(call)) is not None]
+            outlined = tuple([outline for call in calls if (outline := _call_outline(call)) is not None])
             return (role, content, outlined, None, name) if len(outlined) == len(calls) else None
         return None
+
+    def of_outline(self, outline: Outline, raw: Any) -> Message:
+        role, text, calls, answers, name = outline
+        if answers is not None:
+            return Message(role, (ToolResultPart(answers, text or ""),), raw, self, name)
+        parts: list[Part] = [] if text is None else [TextPart(text)]
+        entries = (items_of(raw.get("tool_calls")) or ()) if calls else ()
+        entries = [*entries, *[None] * len(calls)]  # the host may have changed the message since
+        parts += [ToolCallPart(*call, entry) for call, entry in zip(calls, entries, strict=False)]
+        return Message(role, tuple(parts), raw, self, name)
 
     def has_only_texts(self, raw: Any) -> bool:
         """Whether the content is a list of texts, and the rest of the message is plain enough for an `outline`. O(parts).
@@ -159,7 +169,7 @@ def _call_outline(call: Any) -> CallOutline | None:
     if body.__class__ is not dict or id.__class__ is not str:
         return None
     name, arguments = body.get("name"), body.get("arguments")
-    return (id, name, arguments, call) if name.__class__ is str and arguments.__class__ is str else None
+    return (id, name, arguments) if name.__class__ is str and arguments.__class__ is str else None
 
 
 def _parts(fields: Mapping[str, Any]) -> list[Part]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import UserDict
 from typing import Any
 
@@ -51,6 +52,17 @@ class TestSizes:
         plain, escaped = indexed([user("a" * 12)]), indexed([user("가" * 12)])
         assert plain.included.tokens == escaped.included.tokens
         assert (plain.included.bytes, escaped.included.bytes) == (12, 36)
+
+    def test_reading_leaves_few_objects_to_the_garbage_collector(self) -> None:
+        """Most of what is stored of a message are numbers, strings and tuples of these, of which it does not keep track."""
+        messages = tool_turns(300)
+        gc.collect()
+        before = len(gc.get_objects())
+        index = indexed(messages)
+        for _ in range(3):  # a tuple is let go once the tuples in it are
+            gc.collect()
+        assert len(gc.get_objects()) - before < len(messages) / 4
+        assert index.total.tool_calls == 300
 
     def test_a_nameless_counter_is_refused(self) -> None:
         """A counter is a name or has the three members; anything else raises an error immediately."""

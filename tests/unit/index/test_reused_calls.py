@@ -115,7 +115,7 @@ class Glanced(Letters):
     def outline(self, raw: Any) -> Outline | None:
         if raw.keys() - {"role", "text", "calls"}:
             return None
-        return raw["role"], raw["text"], [(call, "look", "{}", None) for call in raw.get("calls", ())], None, None
+        return raw["role"], raw["text"], tuple([(call, "look", "{}") for call in raw.get("calls", ())]), None, None
 
 
 @pytest.mark.parametrize("format", [Letters(), Glanced()], ids=["read", "outlined"])
