@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +28,12 @@ import orjson
 from langchain_core.messages import convert_to_messages, convert_to_openai_messages
 from langchain_core.messages.utils import trim_messages
 
-from compaction import compact_sync, last
+from compaction import MessageIndex, compact_sync, last
 from compaction.batch.job import Job, compact_row
 from compaction.batch.json_lines import JsonLine
 from compaction.batch.report import BatchCounts
 from compaction.strategies import Truncation
-from compaction.tokens import CharsPerToken
+from compaction.tokens import CharsPerToken, Memoized, ToktokCounter
 from compaction.triggers import tokens_exceed
 
 from .batch import Texts, recorded
@@ -48,6 +49,8 @@ OWN_WORK = 8.0
 AGAINST_PEER = 30.0
 ROUNDS = 7
 COUNT = CharsPerToken().count_text
+EXACT = ToktokCounter("o200k_base")
+CACHED = Memoized(EXACT, max_bytes=2_000_000)  # like "auto", but too small to remember the counts of the round before
 
 RUN = """
 import sys
@@ -57,15 +60,28 @@ if __name__ == "__main__":
     compact_files(sys.argv[1], sys.argv[2], presets.context_window(2_000), counter=sys.argv[3], workers=int(sys.argv[4]))
 """
 
+RUN_FLOOR = """
+import sys
+import orjson
+with open(sys.argv[1], "rb") as lines, open(sys.argv[2], "wb") as output:
+    for line in lines:
+        value = orjson.loads(line)
+        for message in value["messages"]:
+            message.get("content")
+        output.write(orjson.dumps(value))
+        output.write(b"\\n")
+"""
+
 
 @attrs.frozen
 class Chat:
-    """One line, half of its tokens, a job that leaves so many, and a job that changes nothing."""
+    """One line, half of its tokens, a job that leaves so many, the same with exact counts, and a job that changes nothing."""
 
     line: bytes
     half: int
     messages: int
     job: Job
+    exact: Job
     idle: Job
 
 
@@ -78,9 +94,12 @@ def chats_of(lines: Sequence[str]) -> list[Chat]:
 
 def chat_of(line: bytes, messages: list[dict[str, Any]]) -> Chat:
     half = max(1, our_tokens(messages) // 2)
-    truncation = Truncation(trigger=tokens_exceed(half), keep=last(groups=1))
-    idle = Truncation(trigger=tokens_exceed(len(line)), keep=last(groups=1))
-    return Chat(line, half, len(messages), Job.of(truncation, counter="chars/4"), Job.of(idle, counter="chars/4"))
+    exact = max(1, MessageIndex(messages, counter=EXACT).total.tokens // 2)
+    jobs = [
+        Job.of(Truncation(trigger=tokens_exceed(limit), keep=last(groups=1)), counter=counter)
+        for limit, counter in ((half, "chars/4"), (exact, CACHED), (len(line), "chars/4"))
+    ]
+    return Chat(line, half, len(messages), *jobs)
 
 
 def is_common(messages: list[dict[str, Any]]) -> bool:
@@ -103,8 +122,24 @@ def floor(chat: Chat) -> bytes:
     return orjson.dumps(value)
 
 
+def exact_floor(chat: Chat) -> bytes:
+    """The same, with every text counted by toktok."""
+    value: dict[str, Any] = orjson.loads(chat.line)
+    for message in value["messages"]:
+        EXACT.count_text(message.get("content") or "")
+        for call in message.get("tool_calls") or ():
+            for text in (call.get("function") or {}).values():
+                EXACT.count_text(str(text))
+    return orjson.dumps(value)
+
+
 def ours(chat: Chat) -> bytes:
     done: bytes = compact_row(chat.job, JsonLine(chat.line), BatchCounts())
+    return done
+
+
+def ours_exact(chat: Chat) -> bytes:
+    done: bytes = compact_row(chat.exact, JsonLine(chat.line), BatchCounts())
     return done
 
 
@@ -132,12 +167,15 @@ def langchain_tokens(messages: Sequence[Any]) -> int:
 
 
 FLOOR = "the floor: parse, walk, write"
-LOOPS: dict[str, Callable[[Chat], bytes]] = {
-    FLOOR: floor,
-    "ours": ours,
-    "ours, nothing to do": nothing_to_do,
-    "langchain_core `trim_messages`": langchain,
-    "agent_framework `apply_compaction`": agent_framework,
+EXACT_FLOOR = "the floor with exact counts: parse, count with toktok, write"
+LOOPS: dict[str, tuple[Callable[[Chat], bytes], str]] = {
+    FLOOR: (floor, FLOOR),
+    "ours": (ours, FLOOR),
+    "ours, nothing to do": (nothing_to_do, FLOOR),
+    "langchain_core `trim_messages`": (langchain, FLOOR),
+    "agent_framework `apply_compaction`": (agent_framework, FLOOR),
+    EXACT_FLOOR: (exact_floor, EXACT_FLOOR),
+    "ours, exact counts": (ours_exact, EXACT_FLOOR),
 }
 
 
@@ -147,10 +185,11 @@ def loops_section(sets: dict[str, list[Chat]]) -> Section:
     claims: list[Claim] = []
     for name, chats in sets.items():
         size, messages = sum(len(chat.line) for chat in chats), sum(chat.messages for chat in chats)
-        took = {loop: fastest_of(action, chats) for loop, action in LOOPS.items()}
+        took = {loop: fastest_of(action, chats) for loop, (action, _) in LOOPS.items()}
         for loop, spent in took.items():
             rate = [f"{size / spent / 1e6:.1f}", f"{len(chats) / spent:,.0f}", f"{spent / messages * 1e6:.1f}"]
-            rows.append([f"{name}: {loop}", *rate, f"{spent / took['ours']:.2f}x", f"{spent / took[FLOOR]:.1f}x"])
+            least = took[LOOPS[loop][1]]
+            rows.append([f"{name}: {loop}", *rate, f"{spent / took['ours']:.2f}x", f"{spent / least:.1f}x"])
         ratio = took["agent_framework `apply_compaction`"] / took["ours"]
         if name != "all":
             claims.append(Claim(f"throughput against agent_framework, {name}", AGAINST_PEER, ratio))
@@ -226,23 +265,28 @@ def runs_section(corpus: Path, count: int) -> Section:
         source = Path(folder, "in.jsonl")
         generate(corpus, source, count)
         size = source.stat().st_size
-        for counter in ("chars/4", "auto"):
-            for workers in (1, 2, 4):
-                wall, spent, peak = one_run(source, Path(folder, f"{workers}-{counter[:4]}.jsonl"), counter, workers)
-                name = f"{counter}, {workers} process{'es' if workers > 1 else ''}"
-                rates = [f"{wall:.1f}", f"{size / wall / 1e6:.1f}", f"{spent:.1f}", f"{size / spent / 1e6:.1f}"]
-                rows.append([name, *rates, f"{count / spent:,.0f}", f"{peak / 1e6:.0f}"])
+        least = 0.0
+        for program, counter, workers in [
+            (RUN_FLOOR, "", 1),
+            *((RUN, *each) for each in product(("chars/4", "auto"), (1, 2, 4))),
+        ]:
+            output = Path(folder, f"{workers}-{counter[:4]}.jsonl")
+            wall, spent, peak = one_run(program, source, output, counter, workers)
+            least = least or spent
+            name = f"{counter}, {workers} process{'es' if workers > 1 else ''}" if counter else FLOOR
+            rates = [f"{wall:.1f}", f"{size / wall / 1e6:.1f}", f"{spent:.1f}", f"{size / spent / 1e6:.1f}"]
+            rows.append([name, *rates, f"{spent / least:.1f}x", f"{count / spent:,.0f}", f"{peak / 1e6:.0f}"])
     first = f"{count:,} conversations, {size / 1e6:,.0f} MB"
-    heads = [first, "s", "MB/s", "CPU s", "MB a CPU s", "conversations a CPU s", "peak MB"]
+    heads = [first, "s", "MB/s", "CPU s", "MB a CPU s", "CPU, of the floor", "conversations a CPU s", "peak MB"]
     return Section("batch-runs", table(heads, rows))
 
 
-def one_run(source: Path, output: Path, counter: str, workers: int) -> tuple[float, float, int]:
+def one_run(program: str, source: Path, output: Path, counter: str, workers: int) -> tuple[float, float, int]:
     """Seconds, CPU seconds of all processes, and bytes at the peak."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start, peak = time.monotonic(), 0
     output = output.with_name(output.name.replace("/", "-"))
-    with subprocess.Popen([sys.executable, "-c", RUN, str(source), str(output), counter, str(workers)]) as process:
+    with subprocess.Popen([sys.executable, "-c", program, str(source), str(output), counter, str(workers)]) as process:
         while process.poll() is None:
             peak = max(peak, memory(process.pid))
             time.sleep(0.3)

@@ -18,6 +18,7 @@ from .growth_rows import ROWS
 from .peer import COUNTER, PAIRS, compacted, our_tokens
 from .tables import Claim, Section, spoken, table
 
+FLOOR = "the floor: every text walked"
 MOST_A_DECADE = 12
 KEPT = 10_000
 
@@ -28,24 +29,35 @@ def growth_section(sizes: Sequence[int], say: Callable[[str], None]) -> Section:
     rows: list[list[str]] = []
     claims: list[Claim] = []
     for on in (False, True):
-        took = {name: list[float]() for name in rows_of}
+        took = {name: list[float]() for name in (FLOOR, *rows_of)}
         for size in sizes:
             say(f"growth, {size:,} messages, collector {'on' if on else 'off'}")
             messages = conversation(size)
             tokens = our_tokens(messages)
+            rounds = 5 if size < 100_000 else 3
+            took[FLOOR].append(fastest(walked, messages, rounds=rounds, on=on))
             for name, configured in rows_of.items():
                 strategy = configured(size, tokens)
-                rounds = 5 if size < 100_000 else 3
                 took[name].append(fastest(compacted, messages, strategy, rounds=rounds, on=on))
         for name, times in took.items():
             growth = [later / earlier for earlier, later in pairwise(times)]
             rows.append([name, "on" if on else "off", *map(spoken, times), *(f"{factor:.1f}x" for factor in growth[-2:])])
-            if not on:
+            if not on and name != FLOOR:
                 claims.append(
                     Claim(f"{name}: ten times the messages, up to {sizes[-1]:,}", MOST_A_DECADE, max(growth[-2:]), at_most=True)
                 )
     heads = ["strategy", "collector", *(f"{size:,}" for size in sizes), *(f"to {size:,}" for size in sizes[-2:])]
     return Section("growth", table(heads, rows), (max(claims, key=lambda claim: claim.measured),))
+
+
+def walked(messages: Sequence[dict[str, Any]]) -> int:
+    """Return the characters of a conversation: what any strategy has to look at."""
+    size = 0
+    for message in messages:
+        size += len(message["role"]) + len(message.get("content") or "")
+        for call in message.get("tool_calls", ()):
+            size += len(call["function"]["arguments"])
+    return size
 
 
 def memory_section() -> Section:

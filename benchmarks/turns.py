@@ -33,22 +33,32 @@ def turns_section(say: Callable[[str], None]) -> Section:
     slid = _theirs(af.SlidingWindowStrategy(keep_last_groups=20))
     say("turns, ours")
     view = _index(messages, half).messages()
-    figures = [
-        ("nothing to do, appended", waited, _by_append(messages, idle), 1_000),
-        ("nothing to do, the full list, same objects", waited, _by_sync(messages, idle, messages, list), 200),
-        ("nothing to do, the full list, rebuilt", waited, _by_sync(messages, idle, messages, rebuilt), 20),
-        ("cut to half before, the full list, same objects", waited, _by_sync(messages, half, messages, list), None),
-        ("cut to half before, the full list, rebuilt", waited, _by_sync(messages, half, messages, rebuilt), None),
-        ("cut to half before, the last view, same objects", waited, _by_sync(messages, half, view, list), None),
-        ("cut to half before, the last view, rebuilt", waited, _by_sync(messages, half, view, rebuilt), None),
-        ("sliding window of 20 groups, appended", slid, _by_append(messages, window), None),
+    kept = _index(messages, window).messages()
+    figures: list[tuple[str, float, float, int | None, float]] = [
+        ("nothing to do, appended", waited, _by_append(messages, idle), 1_000, _copied(messages)),
+        ("sliding window of 20 groups, appended", slid, _by_append(messages, window), None, _copied(kept)),
     ]
+    for what, strategy, known, asked in (
+        ("nothing to do, the full list", idle, messages, (200, 20)),
+        ("cut to half before, the full list", half, messages, (None, None)),
+        ("cut to half before, the last view", half, view, (None, None)),
+    ):
+        for name, given, limit in (("same objects", list[Any], asked[0]), ("rebuilt", rebuilt, asked[1])):
+            ours_took, floor = _by_sync(messages, strategy, known, given), _compared(known, given)
+            figures.append((f"{what}, {name}", waited, ours_took, limit, floor))
     rows = [
-        [what, spoken(they), spoken(we), f"{they / we:,.0f}x", "" if asked is None else f"{asked:,}x"]
-        for what, they, we, asked in figures
+        [
+            what,
+            *map(spoken, (they, we, floor)),
+            f"{they / we:,.0f}x",
+            "" if limit is None else f"{limit:,}x",
+            f"{we / floor:.1f}x",
+        ]
+        for what, they, we, limit, floor in figures
     ]
-    claims = [Claim(f"a turn on 10,000 messages: {what}", asked, they / we) for what, they, we, asked in figures if asked]
-    return Section("turns", table(["turn of two messages", "theirs", "ours", "ratio", "target"], rows), tuple(claims))
+    heads = ["turn of two messages", "theirs", "ours", "the floor", "theirs / ours", "target", "ours / floor"]
+    claims = [Claim(f"a turn on 10,000 messages: {what}", limit, they / we) for what, they, we, limit, _ in figures if limit]
+    return Section("turns", table(heads, rows), tuple(claims))
 
 
 def _index(messages: list[dict[str, Any]], strategy: Strategy) -> MessageIndex:
@@ -102,6 +112,29 @@ def _by_sync(
         return run_sync(index, strategy).messages
 
     return _median(turn, lists())
+
+
+def _copied(view: list[Any]) -> float:
+    """Measure the floor of a turn that appends: the view is returned as a new list."""
+    return _median(lambda new: [*view, *new], _coming())
+
+
+def _compared(known: list[Any], given: Callable[[list[Any]], list[Any]]) -> float:
+    """Measure the floor of a turn that passes the whole list: it is compared with the last one, and copied."""
+
+    def pairs() -> Iterator[tuple[list[Any], list[Any]]]:
+        full = known
+        for new in _coming():
+            before, full = full, [*full, *new]
+            yield before, given(full)
+
+    def turn(pair: tuple[list[Any], list[Any]]) -> list[Any]:
+        before, full = pair
+        if before != full[: len(before)]:
+            raise RuntimeError("the lists differ")
+        return full.copy()
+
+    return _median(turn, pairs())
 
 
 def _theirs(strategy: Any) -> float:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import compress
-from typing import TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from .columns import Inserted
 
 _T = TypeVar("_T")
+
+_RUNS: Final = 4
 
 Node: TypeAlias = int
 """A place of the view: a source message, by its ordinal, or an inserted group, by its id, which is negative."""
@@ -68,16 +70,16 @@ class Visibility:
     def shown_of(self, values: Sequence[_T], start: int, end: int) -> list[_T]:
         """Return the values, one for each source message, of those between two ordinals that the view shows; at C speed.
 
-        A conversation is mostly hidden in one run behind its beginning, which is skipped.
+        The first runs of shown messages are copied as wholes: most views consist of the beginning and the end.
         """
-        shown = self.messages
-        hidden = shown.find(0, start, end)
-        if hidden < 0:
-            return [*values[start:end]]
-        back = shown.find(1, hidden, end)
-        if back < 0:
-            return [*values[start:hidden]]
-        return [*values[start:hidden], *compress(values[back:end], shown[back:end])]
+        shown, found = self.messages, list[_T]()
+        for _ in range(_RUNS):
+            if (first := shown.find(1, start, end)) < 0:
+                return found
+            start = hidden if (hidden := shown.find(0, first, end)) >= 0 else end
+            found += values[first:start]
+        found += compress(values[start:end], shown[start:end])
+        return found
 
     def anchors(self) -> list[int]:
         """Return the ordinals directly before which the view shows inserted groups, in order."""
