@@ -116,10 +116,9 @@ def whole_section(found: Sequence[Compared]) -> Section:
         ]
         for each in found
     ]
+    largest = {each.pair.name: each for each in sorted(found, key=lambda each: each.messages) if not each.on}
     claims = [
-        Claim(f"{each.pair.name}, {each.messages:,} messages", _limit(each), each.theirs / each.ours)
-        for each in found
-        if not each.on
+        Claim(f"{name}, {each.messages:,} messages", _limit(each), each.theirs / each.ours) for name, each in largest.items()
     ]
     return Section("against", table(heads, rows), tuple(claims), in_page=False)
 

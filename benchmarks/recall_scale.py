@@ -1,7 +1,7 @@
 """The time of grep and expand over a million stored messages, for rare and common words.
 
     python -m benchmarks.recall_scale --database recall.db                     # fills it first, about 1.1 GB
-    python -m benchmarks.recall_scale --database recall.db --date "30 May 2026" --write docs/performance.md
+    python -m benchmarks.recall_scale --database recall.db --date "30 May 2026" --write docs/offload.md
 
 An existing database is used again.
 """
