@@ -94,10 +94,16 @@ def _instructs(projection: Projection, node: Node) -> bool:
 
 def opening(projection: Projection) -> Node | None:
     """Return the place of the first message of the view that is not an instruction; O(the instructions before it)."""
-    node = projection.visibility.first()
-    while node is not None and _begins_with_instruction(projection, node):
-        node = projection.visibility.after(node)
-    return node
+    visibility = projection.visibility
+    if visibility.shown_groups:
+        node = visibility.first()
+        while node is not None and _begins_with_instruction(projection, node):
+            node = visibility.after(node)
+        return node
+    ordinal = visibility.messages.find(1)
+    while ordinal >= 0 and _begins_with_instruction(projection, ordinal):
+        ordinal = visibility.messages.find(1, ordinal + 1)
+    return ordinal if ordinal >= 0 else None
 
 
 def _begins_with_instruction(projection: Projection, node: Node) -> bool:
