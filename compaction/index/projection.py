@@ -113,7 +113,7 @@ class Projection:
         self._group_bytes += fresh.bytes
         self._group_messages += [1] * count
         self._gone += bytes(count)
-        self.visibility.messages += b"\1" * count
+        self.visibility.extend(count)
         tokens, size = sum(fresh.tokens), sum(fresh.bytes)
         self.total.grow(tokens, size, count)
         self.included.grow(tokens, size, count)
@@ -220,7 +220,7 @@ class Projection:
     def exclude(self, id: int) -> None:
         """Hide a group."""
         if id < 0:
-            self.visibility.shown_groups.discard(id)
+            self.visibility.hide(id)
         else:
             self._gone[id] = 1
             shown, grouping = self.visibility.messages, self.grouping
@@ -237,7 +237,7 @@ class Projection:
         """Show an excluded group again."""
         self.visibility.something_came_back()
         if id < 0:
-            self.visibility.shown_groups.add(id)
+            self.visibility.show(id)
         else:
             self._gone[id] = 0
             for ordinal in self.grouping.ordinals(id):
@@ -310,8 +310,7 @@ class Projection:
         group_of, shown = self.grouping.group_of, set[int]()
         for start, end in self.visibility.runs(0, len(self.source)):
             shown.update(group_of[start:end])
-        anchors = self.visibility.anchors()
-        if not anchors:
+        if not (anchors := self.visibility.anchors()):
             return sorted(shown)
         ids: list[int] = []
         for place in sorted(shown.union(anchors)):
@@ -369,16 +368,17 @@ class Projection:
         """Return the group as a value, which is built once after a change."""
         made = self._snapshots.get(id)
         if made is None:
+            if len(self._snapshots) > 500 + 2 * self.included.groups:
+                self._snapshots.clear()  # most of them have left the view
             made = self._snapshots[id] = self._freeze(id)
         return made
 
     def _freeze(self, id: int) -> MessageGroup:
-        pinned = id in self.pinned
         if id < 0:
             group = self.inserted[id]
             return MessageGroup(
                 *(id, GroupKind.SUMMARY, group.messages, None, group.tokens, group.bytes),
-                pinned=pinned,
+                pinned=id in self.pinned,
                 made_by=group.made_by,
                 replaces=group.replaces,
             )
@@ -395,6 +395,6 @@ class Projection:
             bool(grouping.waiting.get(id)),
             grouping.pending == id,
             id in grouping.orphans,
-            pinned,
+            id in self.pinned,
             grouping.made_by.get(id),
         )
