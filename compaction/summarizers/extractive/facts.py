@@ -11,7 +11,7 @@ import enum
 import math
 import re
 import sys
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import islice
 from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Final
@@ -236,7 +236,7 @@ class FactTable:
             table.add(facts)
         return table
 
-    def best(self, count: int, *, without: Container[str] = (), bonus: Callable[[str], float] | None = None) -> list[str]:
+    def best(self, count: int, *, without: Collection[str] = (), bonus: Callable[[str], float] | None = None) -> list[str]:
         """Return the facts that are most likely to be needed again, the likeliest first; O(facts).
 
         A fact is likely if its message held few others, if the assistant said it or used it in a call, if it occurred often,
@@ -257,7 +257,7 @@ class FactTable:
         if bonus is not None:
             scores = [score + bonus(fact) for score, fact in zip(scores, facts, strict=True)]
         ranked = map(facts.__getitem__, sorted(range(len(facts)), key=scores.__getitem__, reverse=True))
-        return list(islice((fact for fact in ranked if fact not in without), count))
+        return list(islice((fact for fact in ranked if fact not in without) if without else ranked, count))
 
 
 def _shape(fact: str) -> str:

@@ -279,8 +279,7 @@ class _Kept:
 
     def add(self, message: Message, reading: Reading) -> None:
         """Add the next message; at times, keep the memory before it, fewer of them the longer ago they are."""
-        step = _STEP + len(self.memory.said) // _STATEMENTS
-        if len(self.ids) - (self.earlier[-1][0] if self.earlier else 0) >= step:
+        if len(self.ids) - (self.earlier[-1][0] if self.earlier else 0) >= _STEP:
             self.earlier.append((len(self.ids), self.memory.copy()))
             if len(self.earlier) > _MOST_EARLIER:
                 del self.earlier[1 : -_MOST_EARLIER // 2 : 2]
@@ -293,8 +292,7 @@ _MEMORIES: Final[dict[int, _Kept]] = {}
 
 _MOST_MEMORIES: Final = 256
 _MOST_EARLIER: Final = 8
-_STEP: Final = 32  # messages between two of them, and one more for so many statements, since these are copied
-_STATEMENTS: Final = 16
+_STEP: Final = 32  # messages between two of them; a copy costs about as much as three messages
 
 
 def memory_of(

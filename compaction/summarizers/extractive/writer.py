@@ -16,7 +16,7 @@ from ...index import GroupKind
 from ...messages import Message, ToolCallPart, ToolResultPart
 from ..base import SummaryRequest
 from ..sections import Section
-from .actions import Action, argument_values
+from .actions import argument_values
 from .facts import FactKind, fact_kind, facts_in
 from .memory import ConversationMemory, Said
 from .page import SummaryPage
@@ -90,14 +90,13 @@ class SummaryWriter:
         self._page = page
         self._shares = shares
         self._focus = focus
-        kept = (group for group in request.kept if group.kind not in (GroupKind.SYSTEM, GroupKind.SUMMARY))
-        facts = memory.facts.followed_by(read_message(each).facts for group in kept for each in group.messages)
-        bonus = None if focus is None else self._focus_bonus
-        self._ranked = facts.best(_CANDIDATES * page.limit + _SPARE, without=memory.gone, bonus=bonus)
+        self._kept = request.kept
+        self._ranked: list[str] | None = None  # the facts, once there is room for one
         self._replaced = _replaced_by_kept(request, memory)
         before = len(request.originals) if request.previous is None else 0
-        self._held = frozenset([text for text in memory.said if text in self._previous])
-        self._said = [each for each in memory.said.values() if each.place > before or each.is_rule]
+        previous, rule = self._previous, Kind.DUTY
+        self._held = frozenset([text for text in memory.said if text in previous] if previous else ())
+        self._said = [each for each in memory.said.values() if each.place > before or each.statement.kind >= rule]
         self._said.sort(key=self._turn)  # twice by numbers, since thousands of pairs would wake the collector of garbage
         self._said.sort(key=self._weight, reverse=True)
         actions = memory.actions.values()
@@ -105,8 +104,10 @@ class SummaryWriter:
         self._found += [(place, Section.CONTEXT, row) for row, place in memory.rows.items()]
         self._found.sort(key=lambda each: (each[2] not in self._previous, -each[0]))
         self._calls = sorted([each for each in reversed(actions) if not each.failed], key=attrgetter("changes"), reverse=True)
-        self._held_calls = frozenset([each.call for each in self._calls if self._is_held(each)])
-        self._calls.sort(key=lambda each: each.call in self._held_calls, reverse=True)
+        held = [each.call for each in self._calls if each.call in previous and each.line in previous] if previous else ()
+        self._held_calls = frozenset(held)
+        if held:
+            self._calls.sort(key=lambda each: each.call in self._held_calls, reverse=True)
         if focus is not None:
             self._calls.sort(key=lambda each: focus(each.line), reverse=True)
 
@@ -186,10 +187,6 @@ class SummaryWriter:
             if misses > _MOST_MISSES:
                 return
 
-    def _is_held(self, action: Action) -> bool:
-        """Whether the earlier summary has the line of a call."""
-        return action.call in self._previous and action.line in self._previous
-
     def _is_in_previous(self, said: Said) -> bool:
         """Whether the earlier summary has a statement as it is written now."""
         text = said.statement.text
@@ -239,8 +236,15 @@ class SummaryWriter:
     # ---------------------------------------------------------------- facts
 
     def add_facts(self, upto: float) -> None:
-        """Add facts, those most likely to be needed first."""
+        """Add facts, those most likely to be needed first; O(known facts) if there is room for one."""
         room = int(max(0, min(upto, self._page.limit) - self._page.used))
+        if room < 2:
+            return
+        if self._ranked is None:
+            kept = (group for group in self._kept if group.kind not in (GroupKind.SYSTEM, GroupKind.SUMMARY))
+            facts = self._memory.facts.followed_by(read_message(each).facts for group in kept for each in group.messages)
+            bonus = None if self._focus is None else self._focus_bonus
+            self._ranked = facts.best(_CANDIDATES * self._page.limit + _SPARE, without=self._memory.gone, bonus=bonus)
         self._page.add_facts(self._ranked[: _CANDIDATES * room + _SPARE], upto=upto)
 
     def _focus_bonus(self, text: str) -> float:
