@@ -333,21 +333,26 @@ class Editor:
         done = self._attempt(edit, by)
         return done if isinstance(done, Applied) else None
 
-    def settle(self, places: Iterable[int]) -> None:
+    def settle(self, places: Iterable[int]) -> list[Applied] | None:
         """Undo edits, newest first, until neighbours at these places break only rules that they also break in the source.
 
         Called after messages were added, changed or restored: new neighbours can make an earlier edit invalid.
+
+        Returns:
+            The journal before, if an edit was undone.
         """
         if not self._format.judges_joins:
-            return
-        known = list(places)
+            return None
+        known, before = list(places), None
         while (bad := self._first_wrong(known)) is not None and (place := self._newest_at(bad)) is not None:
+            before = before or self.journal.copy()
             self.undone.append(self.journal[place].edit)
             rest = self.journal[:place] + self.journal[place + 1 :]
             known += touched(self._projection, self.journal[place])
             self.rollback(0)
             self.replay(rest)
             known = [each for each in known if each >= 0 or each in self._projection.inserted]
+        return before
 
     def _first_wrong(self, places: Iterable[int]) -> BadJoin | None:
         """Return the first join at these places that breaks a rule in the view and not in the source."""

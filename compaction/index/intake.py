@@ -82,6 +82,7 @@ class Intake:
         self.columns = Projection(self.format, self.marks)
         self._editor = Editor(self.columns, self.format, self.measure)
         self._changed()
+        self._passed.clear()
         if fresh is not None:
             self._extend(fresh)
 
@@ -173,22 +174,26 @@ class Intake:
         pinned = [] if pin is None else [place for place, read in enumerate(reads) if isinstance(read, Message) and pin(read)]
         return Fresh(raws, reads, [tokens for tokens, _ in both], [size for _, size in both], pinned)
 
-    def _extend(self, fresh: Fresh) -> None:
-        """Add messages at the end. If the view only grows, its cached list is extended; otherwise it is discarded."""
+    def _extend(self, fresh: Fresh) -> list[Applied] | None:
+        """Add messages at the end; return the journal before, if edits had to be undone.
+
+        If the view only grows, its cached list is extended; otherwise it is discarded.
+        """
         if not fresh.raws:
-            return
-        editor = self._editor
+            return None
+        editor, before = self._editor, None
         editor.refusals.changed()
-        start, count, undone = len(self.columns.source), len(editor.journal), len(editor.undone)
+        start, count = len(self.columns.source), len(editor.journal)
         self.columns.extend(fresh, editor.restore)
         if editor.journal:
             restored = [place for applied in editor.journal[count:] for place in touched(self.columns, applied)]
-            editor.settle([start, *restored])
+            before = editor.settle([start, *restored])
         self._groups = None
-        if len(editor.journal) != count or len(editor.undone) != undone:
+        if len(editor.journal) != count or before is not None:
             self._view = None
         elif self._view is not None:
             self._view += fresh.raws
+        return before
 
     def _replay(self, journal: Iterable[Applied], groups: Mapping[int, int] | None = None) -> list[Applied]:
         """Apply journaled edits and pins again (see `Editor.replay`), and return the edits that are not allowed now."""
@@ -248,10 +253,9 @@ class Intake:
                 known = plan.matched
         except RecursionError:
             raise too_deep(given) from None
-        undone, journal = len(self._editor.undone), journal.copy()
-        self._extend(self._measured(given[known:], known))
-        if len(self._editor.undone) > undone and self._is_worse(given):
-            self._take_list(given, journal)
+        before = self._extend(self._measured(given[known:], known))
+        if before is not None and self._is_worse(given):
+            self._take_list(given, before)
 
     def accounts_for(self, messages: Iterable[Any], *, by_id: bool = False) -> bool:
         """Whether a list contains the whole source, or summaries in its place. Cost as for `sync`.

@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 import attrs
 
@@ -214,7 +214,9 @@ class MessageIndex(Intake):
         found: list[Message] = []
         for run in self.places([group]):
             known = reads[run.start : run.stop]
-            found += [each if isinstance(each, Message) else read(at) for each, at in zip(known, run, strict=True)]
+            if tuple in map(type, known):
+                known = [read(at) for at in run]
+            found += cast("list[Message]", known)
         if not summaries and (made_by := columns.grouping.made_by):
             group_of, ordinals = columns.grouping.group_of, self.ordinals(group)
             return [each for each, at in zip(found, ordinals, strict=True) if group_of[at] not in made_by]

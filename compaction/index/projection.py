@@ -116,7 +116,7 @@ class Projection:
         self._group_bytes += fresh.bytes
         self._group_messages += [1] * count
         self._gone += bytes(count)
-        self.visibility.messages += b"\1" * count
+        self.visibility.extend(count)
         tokens, size = sum(fresh.tokens), sum(fresh.bytes)
         self.total.grow(tokens, size, count)
         self.included.grow(tokens, size, count)
@@ -226,7 +226,7 @@ class Projection:
         kinds, members, calls, turns = grouping.kinds, grouping.members, grouping.calls, grouping.turns
         for id in ids:
             if id < 0:
-                self.visibility.shown_groups.discard(id)
+                self.visibility.hide(id)
                 included.subtract(*self._sums(id))
                 continue
             gone[id] = 1
@@ -245,7 +245,7 @@ class Projection:
         self.visibility.something_came_back()
         for id in ids:
             if id < 0:
-                self.visibility.shown_groups.add(id)
+                self.visibility.show(id)
             else:
                 self._gone[id] = 0
                 for ordinal in self.grouping.ordinals(id):
@@ -374,21 +374,22 @@ class Projection:
         """Return the group as a value, which is built once after a change."""
         made = self._snapshots.get(id)
         if made is None:
+            if len(self._snapshots) > 500 + 2 * self.included.groups:
+                self._snapshots.clear()  # most of them have left the view
             made = self._snapshots[id] = self._freeze(id)
         return made
 
     def _freeze(self, id: int) -> MessageGroup:
-        pinned = id in self.pinned
         if id < 0:
             group = self.inserted[id]
             return MessageGroup(
                 *(id, GroupKind.SUMMARY, group.messages, None, group.tokens, group.bytes),
-                pinned=pinned,
+                pinned=id in self.pinned,
                 made_by=group.made_by,
                 replaces=group.replaces,
             )
         grouping = self.grouping
         messages = tuple([message for at in grouping.ordinals(id) if (message := self.shown(at)) is not None])
         sizes = (self._group_tokens[id], self._group_bytes[id], len(grouping.calls.get(id, ())))
-        state = (bool(grouping.waiting.get(id)), grouping.pending == id, id in grouping.orphans, pinned)
+        state = (bool(grouping.waiting.get(id)), grouping.pending == id, id in grouping.orphans, id in self.pinned)
         return MessageGroup(id, grouping.kinds[id], messages, grouping.turns[id], *sizes, *state, grouping.made_by.get(id))

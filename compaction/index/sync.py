@@ -130,7 +130,8 @@ def edits_after(
 class PassedList:
     """Tells whether a list begins with the whole conversation. Holds state: the last list that began with the source.
 
-    A host that works on copies passes the same copies again, which are then compared by identity.
+    A host that works on copies passes the same copies again, which are then compared by identity. The last list grows with the
+    new messages, so that lists of one length are compared, at C speed and without a copy.
     """
 
     def __init__(self) -> None:
@@ -144,10 +145,17 @@ class PassedList:
         """Return how many messages at the start are the whole source or, after edits, the whole view; ``None`` if neither."""
         source, last = projection.source, self._last
         self._last = []
-        is_same = len(last) == len(source) and _begins_with(last, given, format) is not None
-        known = len(source) if is_same else _begins_with(source, given, format)
+        count = len(source)
+        if 0 < count == len(last) <= len(given) and type(last[0]) is dict and last[-1] is given[count - 1]:
+            last += given[count:]
+            if last == given:
+                self._last = last
+                return count
+            del last[count:]
+        is_same = len(last) == count and _begins_with(last, given, format) is not None
+        known = count if is_same else _begins_with(source, given, format)
         if known:
-            self._last = [] if given[known - 1] is source[-1] else given.copy()
+            self._last = given.copy()
         elif edited and (view := projection.raws()):
             known = _begins_with(view, given, format)
         return known

@@ -19,7 +19,8 @@ Node: TypeAlias = int
 class Visibility:
     """The places that the view shows. Holds state.
 
-    Finding a neighbour costs amortized O(1) as long as nothing is shown again: runs of hidden places are skipped.
+    Finding a neighbour costs amortized O(1) as long as nothing is shown again: runs of hidden places are skipped. After
+    something was shown again, a run is first searched at C speed.
 
     Attributes:
         messages: For each source message, whether the view shows it.
@@ -29,23 +30,40 @@ class Visibility:
 
     def __init__(self) -> None:
         self.messages = bytearray()
+        self._summaries = bytearray(1)  # for each place between messages, whether the view shows an inserted group there
         self.inserted: dict[int, Inserted] = {}
         self.shown_groups: set[int] = set()
         self._anchored: dict[int, list[int]] = {}
         self._skip_left: dict[int, int] = {}
         self._skip_right: dict[int, int] = {}
 
+    def extend(self, count: int) -> None:
+        """Show new source messages at the end."""
+        self.messages += b"\1" * count
+        self._summaries += bytes(count)
+
     def insert(self, group: Inserted) -> None:
         """Show a new group directly before the source message at its anchor, after the groups inserted there earlier."""
         self.inserted[group.id] = group
-        self.shown_groups.add(group.id)
         self._anchored.setdefault(group.anchor, []).append(group.id)
+        self.show(group.id)
         self.something_came_back()
 
     def withdraw(self, id: int) -> None:
         """Undo the newest insertion."""
+        self.hide(id)
         self._anchored[self.inserted.pop(id).anchor].pop()
+
+    def show(self, id: int) -> None:
+        """Show an inserted group."""
+        self.shown_groups.add(id)
+        self._summaries[self.inserted[id].anchor] = 1
+
+    def hide(self, id: int) -> None:
+        """Hide an inserted group."""
         self.shown_groups.discard(id)
+        anchor = self.inserted[id].anchor
+        self._summaries[anchor] = any(self.shown_at(anchor))
 
     def at_anchor(self, ordinal: int) -> Sequence[int]:
         """Return the groups inserted directly before a source message, shown or not, in order."""
@@ -126,36 +144,30 @@ class Visibility:
 
     def _leftward(self, start: int) -> Node | None:
         """Return the last place shown before the source message at ``start``, which may itself be hidden."""
-        at, skip, anchored = start, self._skip_left, self._anchored
-        found: Node | None = None
-        while True:
-            at = skip.get(at, at)
-            if at in anchored:
-                found = next(filter(self.is_shown, reversed(anchored[at])), None)
-            if found is not None or at == 0:
-                break
-            if self.messages[at - 1]:
-                found = at - 1
-                break
-            at -= 1
+        messages, summaries, skip = self.messages, self._summaries, self._skip_left
+        at = skip.get(start, start)
+        if at and not (summaries[at] or messages[at - 1]):
+            at = skip.get(at - 1, at - 1)
+        message = messages.rfind(1, 0, at)
+        summary = summaries.rfind(1, message + 1, at + 1)
+        at = max(summary, message + 1)
         if at < start:
             skip[start] = at
-        return found
+        if summary >= 0:
+            return next(filter(self.is_shown, reversed(self._anchored[summary])))
+        return None if message < 0 else message
 
     def _rightward(self, start: int) -> Node | None:
         """Return the first place shown from ``start`` on, inserted groups directly before it included."""
-        at, skip, anchored = start, self._skip_right, self._anchored
-        end = len(self.messages)
-        found: Node | None = None
-        while at < end:
-            at = skip.get(at, at)
-            if at in anchored:
-                found = next(filter(self.is_shown, anchored[at]), None)
-            if found is None and self.messages[at]:
-                found = at
-            if found is not None:
-                break
-            at += 1
-        if start < at < end:
+        messages, summaries, skip = self.messages, self._summaries, self._skip_right
+        at, end = skip.get(start, start), len(messages)
+        if at < end and not (summaries[at] or messages[at]):
+            at = skip.get(at + 1, at + 1)
+        message = messages.find(1, at)
+        summary = summaries.find(1, at, end if message < 0 else message + 1)
+        at = message if summary < 0 else summary
+        if start < at:
             skip[start] = at
-        return found
+        if summary >= 0:
+            return next(self.shown_at(summary))
+        return None if message < 0 else message

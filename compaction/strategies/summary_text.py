@@ -122,7 +122,10 @@ def answered_text(answer: object) -> str:
 
 def own_words(index: MessageIndex, groups: Iterable[MessageGroup]) -> tuple[Message, ...]:
     """Return the source messages of these groups (of a summary, those that it replaced) without summaries."""
-    return tuple([each for group in groups for each in index.read_originals(group, summaries=False)])
+    found: list[Message] = []
+    for group in groups:
+        found += index.read_originals(group, summaries=False)
+    return tuple(found)
 
 
 def summary_words(strategy: Strategy, group: MessageGroup) -> str:

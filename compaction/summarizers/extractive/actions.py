@@ -206,7 +206,8 @@ class RowSearch:
         named = self._named("\n".join([row[:_ROW_CHARS] for row in rows]))
         if not named:
             return []
-        by_row = [named.intersection(_RUN.findall(row[:_ROW_CHARS])) for row in rows]
+        holding = (row[:_ROW_CHARS] for row in rows)
+        by_row = [named.intersection(_RUN.findall(row) if any(map(row.__contains__, named)) else ()) for row in holding]
         often = Counter(run for runs in by_row for run in runs)
         rare = [sum(len(run) for run in runs if often[run] <= max(1, len(rows) // 6)) for runs in by_row]
         best = max(rare)

@@ -80,7 +80,7 @@ class DigestSummarizer:
         if not any(message.text.strip() or any(message.tool_calls()) or any(message.tool_results()) for message in messages):
             raise SummaryFailed("there are no new messages to make a digest of")
         redact = self.redact or str
-        memory = memory_of([*request.originals, *messages], self.redact)
+        memory = memory_of(messages, self.redact, after=request.originals)
         page = SummaryPage(request.budget, request.counter.count_text, redact(visible_text(request)))
         if self.redact is not None and request.previous is not None:
             request = attrs.evolve(request, previous=self.redact(request.previous))
@@ -134,7 +134,7 @@ class FactSummarizer:
         Raises:
             SummaryFailed: If the budget is too small for a single line.
         """
-        memory = memory_of([*request.originals, *_messages(request)])
+        memory = memory_of(_messages(request), after=request.originals)
         page = SummaryPage(request.budget, request.counter.count_text, visible_text(request))
         shares = Shares(request=0.05, rules=self.constraints, said=self.constraints, failed=0.01, calls=self.calls, facts=0.8)
         writer = SummaryWriter(request, memory, page, shares)

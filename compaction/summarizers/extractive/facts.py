@@ -10,7 +10,8 @@ from __future__ import annotations
 import enum
 import math
 import re
-from collections.abc import Callable, Container, Iterable, Mapping
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import islice
 from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Final
@@ -52,7 +53,7 @@ class FactKind(enum.Enum):
 
 
 class FactSource(enum.Flag):
-    """The source of a text: the user, the assistant, or a tool's result."""
+    """The source of a text: the user, the assistant, or a tool's result. A `FactTable` takes their values."""
 
     USER = enum.auto()
     ASSISTANT = enum.auto()
@@ -180,8 +181,8 @@ class FactTable:
         messages: The number of messages added.
 
     >>> table = FactTable()
-    >>> table.add({"A-17": FactSource.RESULT, "A-18": FactSource.RESULT})
-    >>> table.add({"A-17": FactSource.ASSISTANT})
+    >>> table.add({"A-17": FactSource.RESULT.value, "A-18": FactSource.RESULT.value})
+    >>> table.add({"A-17": FactSource.ASSISTANT.value})
     >>> table.best(1)
     ['A-17']
     """
@@ -199,18 +200,15 @@ class FactTable:
         self._own = object()
         return table
 
-    def add(self, facts: Mapping[str, FactSource]) -> None:
-        """Add the facts of a message, each with the sources that showed it."""
+    def add(self, facts: Mapping[str, int]) -> None:
+        """Add the facts of a message, each with the value of the sources that showed it."""
         known, place, own = self._seen, self.messages, self._own
         rarity = 1 / max(1, len(facts))
-        latest, bits = None, 0  # most facts of a message have the same sources
-        for fact, sources in facts.items():
-            if sources is not latest:
-                latest, bits = sources, sources.value
+        for fact, bits in facts.items():
             seen = known.get(fact)
             said = bits & _ASSISTANT != 0
             if seen is None:
-                seen = known[fact] = _Seen(_shape(fact), place, own)
+                seen = known[fact] = _Seen(sys.intern(_shape(fact)), place, own)
                 alike, used = self._shapes.get(seen.shape, (0, 0))
                 self._shapes[seen.shape] = alike + 1, used
             else:
@@ -231,14 +229,14 @@ class FactTable:
             kept = set(self.best(_MOST_FACTS // 2))
             self._seen = {fact: seen for fact, seen in known.items() if fact in kept}
 
-    def followed_by(self, messages: Iterable[Mapping[str, FactSource]]) -> FactTable:
+    def followed_by(self, messages: Iterable[Mapping[str, int]]) -> FactTable:
         """Return a table that also has the facts of later messages; this one stays as it was. O(facts) in C."""
         table = self.copy()
         for facts in messages:
             table.add(facts)
         return table
 
-    def best(self, count: int, *, without: Container[str] = (), bonus: Callable[[str], float] | None = None) -> list[str]:
+    def best(self, count: int, *, without: Collection[str] = (), bonus: Callable[[str], float] | None = None) -> list[str]:
         """Return the facts that are most likely to be needed again, the likeliest first; O(facts).
 
         A fact is likely if its message held few others, if the assistant said it or used it in a call, if it occurred often,
@@ -251,17 +249,15 @@ class FactTable:
             bonus: What to add to the score of a fact, which is about the logarithm of how likely it is.
         """
         of_shape = {shape: 0.4 * math.log((used + 0.3) / (known + 3)) for shape, (known, used) in self._shapes.items()}
-        log, now = math.log, self.messages
-        scores = {  # computed for every fact: no method is called
-            fact: (seen.settle(fact) if seen.lasting is None else seen.lasting)
-            + of_shape[seen.shape]
-            - 0.4 * log(now - seen.last)
+        log, now, facts = math.log, self.messages, list(self._seen)
+        scores = [  # computed for every fact: no method is called
+            (seen.settle(fact) if seen.lasting is None else seen.lasting) + of_shape[seen.shape] - 0.4 * log(now - seen.last)
             for fact, seen in self._seen.items()
-        }
+        ]
         if bonus is not None:
-            scores = {fact: score + bonus(fact) for fact, score in scores.items()}
-        ranked = sorted(scores, key=scores.__getitem__, reverse=True)
-        return list(islice((fact for fact in ranked if fact not in without), count))
+            scores = [score + bonus(fact) for score, fact in zip(scores, facts, strict=True)]
+        ranked = map(facts.__getitem__, sorted(range(len(facts)), key=scores.__getitem__, reverse=True))
+        return list(islice((fact for fact in ranked if fact not in without) if without else ranked, count))
 
 
 def _shape(fact: str) -> str:

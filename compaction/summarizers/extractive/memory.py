@@ -5,7 +5,7 @@ In a later round of the same conversation the memory of the earlier one is conti
 
 from __future__ import annotations
 
-import weakref
+from array import array
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
@@ -16,7 +16,7 @@ import attrs
 from ...messages import Message, ToolResultPart
 from .actions import Action, RowSearch, error_in, outcome_of
 from .facts import FactSource, FactTable
-from .reading import Reading, read_message
+from .reading import Reading, read_message, tie
 from .statements import Kind, Statement
 
 _MOST: Final = 1_500
@@ -44,7 +44,7 @@ class Said:
     @property
     def is_rule(self) -> bool:
         """Whether it lays something down."""
-        return self.statement.kind in (Kind.RULE, Kind.DUTY)
+        return self.statement.kind >= Kind.DUTY
 
 
 class ConversationMemory:
@@ -259,17 +259,15 @@ class _Kept:
     Args:
         memory: The memory.
         ids: The identities of its messages.
-        alive: References to them; the memory goes with any of them.
         earlier: Memories of fewer messages, each with their number, the shortest first. A message that stayed in the view while
             later ones were summarized, such as the last one of the user, belongs between them once it is summarized too.
     """
 
     memory: ConversationMemory = attrs.Factory(ConversationMemory)
-    ids: list[int] = attrs.Factory(list[int])
-    alive: list[weakref.KeyedRef[int, Message]] = attrs.Factory(list["weakref.KeyedRef[int, Message]"])
+    ids: array[int] = attrs.Factory(lambda: array("Q"))
     earlier: list[tuple[int, ConversationMemory]] = attrs.Factory(list[tuple[int, ConversationMemory]])
 
-    def go_back(self, ids: Sequence[int]) -> None:
+    def go_back(self, ids: array[int]) -> None:
         """Go back to a memory of messages that these begin with. O(messages) in C."""
         if self.ids == ids[: len(self.ids)]:
             return
@@ -277,7 +275,7 @@ class _Kept:
         while self.earlier and self.earlier[-1][0] > shared:
             self.earlier.pop()
         count, self.memory = self.earlier.pop() if self.earlier else (0, ConversationMemory())
-        del self.ids[count:], self.alive[count:]
+        del self.ids[count:]
 
     def add(self, message: Message, reading: Reading) -> None:
         """Add the next message; at times, keep the memory before it, fewer of them the longer ago they are."""
@@ -290,18 +288,16 @@ class _Kept:
 
 
 _MEMORIES: Final[dict[int, _Kept]] = {}
-"""The memory of each conversation by the identity of its first message."""
+"""The memory of each conversation by the identity of its first message; it goes with any of its messages."""
 
 _MOST_MEMORIES: Final = 256
 _MOST_EARLIER: Final = 8
 _STEP: Final = 32  # messages between two of them; a copy costs about as much as three messages
 
 
-def _forget(message: weakref.KeyedRef[int, Message]) -> None:
-    _MEMORIES.pop(message.key, None)
-
-
-def memory_of(messages: Sequence[Message], redact: Callable[[str], str] | None = None) -> ConversationMemory:
+def memory_of(
+    messages: Sequence[Message], redact: Callable[[str], str] | None = None, *, after: Sequence[Message] = ()
+) -> ConversationMemory:
     """Return the memory of messages; it is the caller's until the next call with the same first message.
 
     O(new messages) if it continues the memory of an earlier call. If messages are new between those of earlier calls, all after
@@ -310,16 +306,18 @@ def memory_of(messages: Sequence[Message], redact: Callable[[str], str] | None =
     Args:
         messages: The messages, oldest first.
         redact: Removes from every text what must not be shown; such a memory is not kept.
+        after: Messages before them. To join the two would copy the whole conversation.
     """
-    ids = list(map(id, messages))
+    ids = array("Q", [*map(id, after), *map(id, messages)])
     key = ids[0] if ids else 0
     kept = (_MEMORIES.pop(key, None) if redact is None else None) or _Kept()
     kept.go_back(ids)
-    new = messages[len(kept.ids) :]
+    missing = len(after) - len(kept.ids)
+    new = messages[-missing:] if missing <= 0 else [*after[-missing:], *messages]
     for message in new:
         kept.add(message, read_message(message, redact))
-    if redact is None and messages:
-        kept.alive += [weakref.KeyedRef(message, _forget, key) for message in new]
+    if redact is None and ids:
+        tie(new, _MEMORIES, key)
         while len(_MEMORIES) >= _MOST_MEMORIES:
             _MEMORIES.pop(next(iter(_MEMORIES)), None)
         _MEMORIES[key] = kept

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import weakref
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Self
 
 import attrs
 
@@ -48,7 +48,8 @@ class Reading:
         source: Who said it; what a program put into a user message counts as a result.
         text: The beginning of the user's own words, or of a summary's.
         statements: The statements of the user, or the decisions of the assistant.
-        facts: The facts of all its texts, each with the sources that show it.
+        facts: The facts of all its texts, each with the value of the sources that show it. The collector of garbage need not
+            visit a dictionary of plain numbers.
         calls: Its calls.
         results: Its results.
         fails: Whether the assistant says that something failed.
@@ -59,7 +60,7 @@ class Reading:
     source: FactSource
     text: str
     statements: tuple[Statement, ...]
-    facts: dict[str, FactSource]
+    facts: dict[str, int]
     calls: tuple[CallReading, ...]
     results: tuple[ToolResultPart, ...]
     fails: bool = False
@@ -67,7 +68,22 @@ class Reading:
     is_summary: bool = False
 
 
-_KNOWN: dict[int, tuple[weakref.KeyedRef[int, Message], Reading]] = {}
+class _Known(weakref.ref[Message]):
+    """A reference to a message that was read, with its reading, and entries of tables that must go with the message."""
+
+    __slots__ = ("entries", "key", "reading")
+
+    key: int
+    reading: Reading
+    entries: tuple[tuple[dict[int, Any], int], ...]
+
+    def __new__(cls, message: Message, reading: Reading) -> Self:
+        known = super().__new__(cls, message, _forget)
+        known.key, known.reading, known.entries = id(message), reading, ()
+        return known
+
+
+_KNOWN: Final[dict[int, _Known]] = {}
 """Readings by the identity of their message; one leaves with its message, so forgetting a message forgets it."""
 
 
@@ -82,14 +98,27 @@ def read_message(message: Message, redact: Callable[[str], str] | None = None) -
         return _read(message, redact)
     known = _KNOWN.get(id(message))
     if known is not None:
-        return known[1]
+        return known.reading
     reading = _read(message, str)
-    _KNOWN[id(message)] = (weakref.KeyedRef(message, _forget, id(message)), reading)
+    _KNOWN[id(message)] = _Known(message, reading)
     return reading
 
 
-def _forget(message: weakref.KeyedRef[int, Message]) -> None:
-    _KNOWN.pop(message.key, None)
+def _forget(known: weakref.ref[Message]) -> None:
+    assert isinstance(known, _Known)
+    _KNOWN.pop(known.key, None)
+    for table, key in known.entries:
+        table.pop(key, None)
+
+
+def tie(messages: Iterable[Message], table: dict[int, Any], key: int) -> None:
+    """Remove an entry of a table as soon as one of these messages is gone. They were read, without redaction."""
+    entry = (table, key)
+    only = (entry,)
+    for message in messages:
+        known = _KNOWN[id(message)]
+        if entry not in known.entries:
+            known.entries = (*known.entries, entry) if known.entries else only
 
 
 def _read(message: Message, redact: Callable[[str], str]) -> Reading:
@@ -98,7 +127,7 @@ def _read(message: Message, redact: Callable[[str], str]) -> Reading:
     unread = int(len(text) > READ_CHARS)
     text = redact(both_ends(text))
     source = FactSource.ASSISTANT if mark else _source(message, text)
-    facts = dict.fromkeys(facts_in(text), source)
+    facts = dict.fromkeys(facts_in(text), source.value)
     calls: list[CallReading] = []
     results: list[ToolResultPart] = []
     for part in message.parts:
@@ -144,10 +173,10 @@ def _source(message: Message, text: str) -> FactSource:
     return FactSource.RESULT if machine or message.role != "user" else FactSource.USER
 
 
-def _add(facts: dict[str, FactSource], more: dict[str, None] | list[str], source: FactSource) -> None:
+def _add(facts: dict[str, int], more: dict[str, None] | list[str], source: FactSource) -> None:
+    bits = source.value
     for fact in more:
-        known = facts.get(fact)
-        facts[fact] = source if known is None else known | source
+        facts[fact] = facts.get(fact, 0) | bits
 
 
 def _is_short(value: str) -> bool:

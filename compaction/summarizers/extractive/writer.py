@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from operator import itemgetter
+from operator import attrgetter
 from typing import Final
 
 import attrs
@@ -90,20 +90,26 @@ class SummaryWriter:
         self._page = page
         self._shares = shares
         self._focus = focus
-        kept = (group for group in request.kept if group.kind not in (GroupKind.SYSTEM, GroupKind.SUMMARY))
-        facts = memory.facts.followed_by(read_message(each).facts for group in kept for each in group.messages)
-        bonus = None if focus is None else self._focus_bonus
-        self._ranked = facts.best(_CANDIDATES * page.limit + _SPARE, without=memory.gone, bonus=bonus)
+        self._kept = request.kept
+        self._ranked: list[str] | None = None  # the facts, once there is room for one
         self._replaced = _replaced_by_kept(request, memory)
         before = len(request.originals) if request.previous is None else 0
-        said = (each for each in memory.said.values() if each.place > before or each.is_rule)
-        self._said = sorted([(self._order(each), each) for each in said], key=itemgetter(0))
+        previous, rule = self._previous, Kind.DUTY
+        self._held = frozenset([text for text in memory.said if text in previous] if previous else ())
+        self._said = [each for each in memory.said.values() if each.place > before or each.statement.kind >= rule]
+        self._said.sort(key=self._turn)  # twice by numbers, since thousands of pairs would wake the collector of garbage
+        self._said.sort(key=self._weight, reverse=True)
         actions = memory.actions.values()
         self._found = [(action.place, Section.BLOCKED, action.line) for action in actions if action.failed]
         self._found += [(place, Section.CONTEXT, row) for row, place in memory.rows.items()]
         self._found.sort(key=lambda each: (each[2] not in self._previous, -each[0]))
-        self._calls = [(action.line, action) for action in reversed(actions) if not action.failed]
-        self._calls.sort(key=lambda each: (-self._is_in_focus(each[0]), each[0] not in self._previous, -each[1].changes))
+        self._calls = sorted([each for each in reversed(actions) if not each.failed], key=attrgetter("changes"), reverse=True)
+        held = [each.call for each in self._calls if each.call in previous and each.line in previous] if previous else ()
+        self._held_calls = frozenset(held)
+        if held:
+            self._calls.sort(key=lambda each: each.call in self._held_calls, reverse=True)
+        if focus is not None:
+            self._calls.sort(key=lambda each: focus(each.line), reverse=True)
 
     def add_held(self, upto: float) -> None:
         """Add the rules, then the lines and facts of the earlier summary that nothing replaced."""
@@ -111,9 +117,9 @@ class SummaryWriter:
         self._add_said(Kind.DUTY, self._page.used + self._shares.rules * self._page.limit)
         if self._previous:
             self._add_held_facts(upto)
-            self._add_said(Kind.REMARK, upto, within=self._previous)
-            self._add_found(upto, within=self._previous)
-            self._add_calls(upto, within=self._previous)
+            self._add_said(Kind.REMARK, upto, held=True)
+            self._add_found(upto, held=True)
+            self._add_calls(upto, held=True)
 
     def add_lines(self, filled: float, held: Mapping[Section, Sequence[str]] | None = None) -> None:
         """Add the lines: each kind up to its share, the most important first.
@@ -156,7 +162,7 @@ class SummaryWriter:
 
     def count_left_out(self) -> None:
         """Say how many rules had no room."""
-        rules = (each for _, each in self._said if each.is_rule and each.statement.text not in self._replaced)
+        rules = (each for each in self._said if each.is_rule and each.statement.text not in self._replaced)
         self._page.left_out = sum(not self._page.has(each.text) for each in rules)
 
     # ---------------------------------------------------------------- lines
@@ -167,20 +173,24 @@ class SummaryWriter:
             first = self._page.shortened(" ".join(self._memory.requests[0].split()), room, clipped)
             self._page.add(Section.GOAL, f"First: {first}", upto=self._page.limit, place=-1)
 
-    def _add_said(self, least: Kind, upto: float, *, within: str | None = None) -> None:
-        """Add the statements of a kind, and of those that weigh more; with ``within``, those that this text has."""
+    def _add_said(self, least: Kind, upto: float, *, held: bool = False) -> None:
+        """Add the statements of a kind, and of those that weigh more; with ``held``, those of the earlier summary."""
         misses = 0
-        for (order, _), each in self._said:
-            if -order < least:
-                return
-            if each.statement.kind < least or (within is not None and each.text not in within):
+        for each in self._said:
+            if each.statement.kind < least:
+                if self._weight(each) < least:
+                    return
+                continue
+            if held and not self._is_in_previous(each):
                 continue
             misses = 0 if self._add(each, upto) else misses + 1
             if misses > _MOST_MISSES:
                 return
 
-    def _is_in_focus(self, text: str) -> bool:
-        return self._focus is not None and self._focus(text)
+    def _is_in_previous(self, said: Said) -> bool:
+        """Whether the earlier summary has a statement as it is written now."""
+        text = said.statement.text
+        return text in self._held and (said.text is text or said.text in self._previous)
 
     def _add(self, said: Said, upto: float) -> bool:
         if said.statement.text in self._replaced:
@@ -188,34 +198,37 @@ class SummaryWriter:
         section = _SECTIONS.get(said.statement.kind, Section.CONTEXT)
         return self._page.add(section, said.text, upto=upto, place=said.place)
 
-    def _order(self, said: Said) -> tuple[float, int]:
-        """Return the order of a statement: by weight, those of the earlier summary first, its oldest and then the newest."""
+    def _weight(self, said: Said) -> float:
+        """Return the weight of a statement, which is larger for those of the earlier summary."""
         text = said.statement.text
-        held = text in self._previous
-        bonus = _HELD_BONUS * held + self._focus_bonus(text)
-        return (-(said.statement.kind + bonus), said.place if held else -said.place)
+        bonus = _HELD_BONUS * (text in self._held)
+        return said.statement.kind + (bonus if self._focus is None else bonus + self._focus_bonus(text))
 
-    def _add_found(self, upto: float, *, within: str | None = None) -> None:
+    def _turn(self, said: Said) -> int:
+        """Return the order of statements of equal weight: the earlier summary's oldest ones, and then the newest."""
+        return said.place if said.statement.text in self._held else -said.place
+
+    def _add_found(self, upto: float, *, held: bool = False) -> None:
         """Add failed calls that did not succeed later, and rows that the user asked for, the newest first."""
         misses = 0
         for place, section, line in self._found:
-            if within is None or line in within:
+            if not held or line in self._previous:
                 misses += not self._page.add(section, line, upto=upto, place=place)
                 if misses > _MOST_MISSES:
                     return
 
-    def _add_calls(self, upto: float, *, within: str | None = None) -> None:
+    def _add_calls(self, upto: float, *, held: bool = False) -> None:
         """Add calls, those that changed something first, and files."""
         memory, page = self._memory, self._page
         misses = 0
-        for line, action in self._calls:
-            if within is None or line in within:
-                misses += not page.add(Section.DONE, line, upto=upto, place=action.place)
+        for action in self._calls:
+            if not held or action.call in self._held_calls:
+                misses += not page.add(Section.DONE, action.line, upto=upto, place=action.place)
                 if misses > _MOST_MISSES:
                     return
         newest_first = list(reversed(memory.files.items()))
         for place, (path, changed) in enumerate(sorted(newest_first, key=lambda item: -item[1])):
-            if (within is None or path in within) and not page.add(
+            if (not held or path in self._previous) and not page.add(
                 Section.FILES, path, upto=upto, label="Changed" if changed else "Read", place=place
             ):
                 return
@@ -223,12 +236,19 @@ class SummaryWriter:
     # ---------------------------------------------------------------- facts
 
     def add_facts(self, upto: float) -> None:
-        """Add facts, those most likely to be needed first."""
+        """Add facts, those most likely to be needed first; O(known facts) if there is room for one."""
         room = int(max(0, min(upto, self._page.limit) - self._page.used))
+        if room < 2:
+            return
+        if self._ranked is None:
+            kept = (group for group in self._kept if group.kind not in (GroupKind.SYSTEM, GroupKind.SUMMARY))
+            facts = self._memory.facts.followed_by(read_message(each).facts for group in kept for each in group.messages)
+            bonus = None if self._focus is None else self._focus_bonus
+            self._ranked = facts.best(_CANDIDATES * self._page.limit + _SPARE, without=self._memory.gone, bonus=bonus)
         self._page.add_facts(self._ranked[: _CANDIDATES * room + _SPARE], upto=upto)
 
     def _focus_bonus(self, text: str) -> float:
-        return _FOCUS_BONUS * self._is_in_focus(text)
+        return _FOCUS_BONUS * (self._focus is not None and self._focus(text))
 
     def _add_held_facts(self, upto: float) -> None:
         """Add the facts of the earlier summary that nothing replaced, those that have been in it longest first."""

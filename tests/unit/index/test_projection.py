@@ -34,6 +34,17 @@ def inserted(projection: Projection, anchor: int, replaces: tuple[int, ...] = ()
     return projection.insert(SUMMARY, (1, 2), anchor, replaces, made_by)
 
 
+def test_values_of_groups_are_not_kept_without_end() -> None:
+    """Values of groups that left the view are discarded once there are many; those of the view are made again."""
+    projection = projected([user(str(at)) for at in range(900)])
+    first = projection.snapshot(0)
+    for id in range(1, 900):
+        assert projection.snapshot(id).id == id
+        projection.exclude([id])
+    assert projection.snapshot(0) == first
+    assert len(projection._snapshots) < 900
+
+
 class TestNeighbours:
     def test_of_every_message(self) -> None:
         """A message's neighbours are the messages directly beside it; the ends have none."""

@@ -402,6 +402,15 @@ class TestCopies:
         assert index.changes.altered == (1,)
         assert index.messages()[1] is newer[1]
 
+    def test_one_replaced_before_the_newest_is_seen(self) -> None:
+        """A list that ends with the same object as the last one is still compared from the front."""
+        messages = [user("q"), assistant("a"), user("r")]
+        index = indexed(messages)
+        index.sync(messages)
+        index.sync([messages[0], assistant("b"), messages[2], assistant("c")])
+        assert index.changes.altered == (1,)
+        assert shown(index.messages()) == ["q", "b", "r", "c"]
+
     def test_what_was_appended_since_is_not_taken_for_what_was_passed(self) -> None:
         """A list with an unreadable message changes nothing, and is not compared with the source later."""
         messages = [user("q"), assistant("a")]

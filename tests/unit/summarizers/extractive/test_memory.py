@@ -119,3 +119,13 @@ def test_a_memory_goes_with_any_of_its_messages() -> None:
     del messages[1]
     gc.collect()
     assert key not in module._MEMORIES
+
+
+def test_every_memory_goes_with_a_message_that_they_share() -> None:
+    """Two conversations that share a message lose their memories with it."""
+    [first, second, shared] = said("The port is 8080.", "My sister is a glazier.", "The password hint is swordfish.")
+    memory_of([shared], after=[first])
+    memory_of([second, shared])
+    del shared
+    gc.collect()
+    assert not {id(first), id(second)} & set(module._MEMORIES)
