@@ -90,7 +90,7 @@ def read_sections(text: str) -> dict[Section, list[str]]:
     continues = False
     for line in text.splitlines():
         bare = line.strip()
-        if heading := _HEADING.fullmatch(line) or _BOLD.fullmatch(line):
+        if line[:1] in ("#", "*") and (heading := _HEADING.fullmatch(line) or _BOLD.fullmatch(line)):
             known = _section(heading[1])
             section, continues = known or Section.CONTEXT, False
             if known is None:

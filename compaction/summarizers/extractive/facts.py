@@ -8,6 +8,7 @@ what the score depends on, was measured on recorded sessions: ``docs/explanation
 from __future__ import annotations
 
 import enum
+import functools
 import math
 import re
 import sys
@@ -60,6 +61,7 @@ class FactSource(enum.Flag):
     RESULT = enum.auto()
 
 
+@functools.lru_cache(maxsize=16_384)  # the same facts come back with each summary of a conversation
 def fact_kind(fact: str) -> FactKind:
     """Return the list that a fact belongs to.
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
-
-import attrs
+from operator import itemgetter
+from typing import Final, TypeAlias
 
 from ...errors import SummaryFailed
 from ..sections import Section
@@ -29,12 +29,8 @@ def listed(values: Iterable[str]) -> str:
     return " ".join(f'"{value}"' if _BLANK.search(value) else value for value in values)
 
 
-@attrs.frozen
-class _Item:
-    section: Section
-    label: str
-    text: str
-    place: float
+_Item: TypeAlias = tuple[float, Section, str, str]
+"""The place of an item in its section, the section, its label, and its text."""
 
 
 class SummaryPage:
@@ -57,12 +53,17 @@ class SummaryPage:
         self.left_out = 0
         self.tokens = count
         self._visible = visible
-        self._visible_words = frozenset(_WORD.findall(visible))
         self._visible_pieces = frozenset(visible.split())
+        self._visible_words = frozenset(_WORD.findall(" ".join(self._visible_pieces)))
         self._items: list[_Item] = []
-        self._started: set[tuple[Section, str]] = set()
+        self._begun: list[Section] = []  # the sections that have items
+        self._labels: set[str] = set()  # of the lists that have items
         self._lines: set[str] = set()
+        self._new: list[str] = []  # texts of items that the body does not have yet
+        self._body = ""
         self._pieces: set[str] = set()
+        self._words: set[str] = set()
+        self._read = 0  # characters of the body whose words were added
 
     def add(self, section: Section, text: str, *, upto: float, label: str = "", place: float | None = None) -> bool:
         """Add an item if the text stays within ``upto`` tokens with it, and it is not visible.
@@ -79,30 +80,45 @@ class SummaryPage:
         """
         if text in self._lines:
             return True
-        if not label and self._stands_whole(text):
+        pieces = text.split()
+        if not label and self._stands_whole(text, pieces):
             self._lines.add(text)
             return True
         tokens = self.tokens(f" {text}") + (2 if " " in text else 0) if label else self.tokens(f"- {text}\n")
-        tokens += 0 if (section, "") in self._started else _HEADING_TOKENS
-        tokens += _LABEL_TOKENS if label and (section, label) not in self._started else 0
+        is_first = section not in self._begun
+        begins_list = label != "" and label not in self._labels
+        tokens += _HEADING_TOKENS * is_first + _LABEL_TOKENS * begins_list
         if self.used + tokens > min(upto, self.limit):
             return False
         self.used += tokens
-        self._started.update({(section, ""), (section, label)})
-        self._items.append(_Item(section, label, text, len(self._items) if place is None else place))
+        if is_first:
+            self._begun.append(section)
+        if begins_list:
+            self._labels.add(label)
+        self._items.append((len(self._items) if place is None else place, section, label, text))
         self._lines.add(text)
-        self._pieces.update(text.split())
+        self._pieces.update(pieces)
+        self._new.append(text)
         return True
 
-    def _stands_whole(self, text: str) -> bool:
+    def _stands_whole(self, text: str, pieces: Sequence[str]) -> bool:
         """Return whether a text is part of an item or visible.
 
         Only a text whose words stand there, but for its first and last one, is searched for.
         """
-        inner = text.split()[1:-1]
+        inner = pieces[1:-1]
         if self._visible_pieces.issuperset(inner) and text in self._visible:
             return True
-        return self._pieces.issuperset(inner) and any(text in item.text for item in self._items)
+        if not self._pieces.issuperset(inner) or text not in self._whole_body():
+            return False
+        return "\n" not in text or any(text in shown for *_, shown in self._items)
+
+    def _whole_body(self) -> str:
+        """Return the texts of all items."""
+        if self._new:
+            self._body += "\n".join(["", *self._new])
+            self._new.clear()
+        return self._body
 
     def has(self, text: str) -> bool:
         """Return whether a line is on the page, or visible beside it."""
@@ -116,18 +132,23 @@ class SummaryPage:
             upto: Tokens of the whole text.
             held: Whether they were on an earlier page, where they stay although they are visible just now.
         """
-        body = "\n".join(["", *[item.text for item in self._items]])
-        words = frozenset(_WORD.findall(body))
+        body = self._whole_body()  # of now: a fact added below does not hide later ones
+        self._words.update(_WORD.findall(body, self._read))
+        self._read = len(body)
+        visible, visible_words, visible_pieces = self._visible, self._visible_words, self._visible_pieces
+        most = min(upto, self.limit)
         misses = 0
         for fact in facts:
-            if min(upto, self.limit) - self.used < 2 or misses > 20:
+            if most - self.used < 2 or misses > 20:
                 return
-            runs = _WORD.findall(fact)
-            if fact in self._lines or _stands(fact, runs, body, words):
+            if fact in self._lines:
                 continue
-            if not held and _stands(fact, runs, self._visible, self._visible_words):
+            words, label = _looked_at(fact)
+            if self._words.issuperset(words) and _stands(fact, words, body):
                 continue
-            misses = 0 if self.add(Section.CONTEXT, fact, upto=upto, label=fact_kind(fact).value) else misses + 1
+            if not held and visible_words.issuperset(words) and (fact in visible_pieces or _stands(fact, words, visible)):
+                continue
+            misses = 0 if self.add(Section.CONTEXT, fact, upto=most, label=label) else misses + 1
 
     def shortened(self, text: str, tokens: float, cut: Callable[[str, int], str]) -> str:
         """Return the text, or its beginning in about that many tokens."""
@@ -156,11 +177,11 @@ class SummaryPage:
     def _sections(self, items: Sequence[_Item]) -> dict[Section, list[str]]:
         sections: dict[Section, list[str]] = {}
         lists: dict[tuple[Section, str], list[str]] = {}
-        for item in sorted(items, key=lambda item: item.place):
-            if item.label:
-                lists.setdefault((item.section, item.label), []).append(item.text)
+        for _, section, label, text in sorted(items, key=itemgetter(0)):
+            if label:
+                lists.setdefault((section, label), []).append(text)
             else:
-                sections.setdefault(item.section, []).append(item.text)
+                sections.setdefault(section, []).append(text)
         for label in _LABELS:
             for section in (Section.FILES, Section.CONTEXT):
                 if values := lists.get((section, label)):
@@ -170,12 +191,15 @@ class SummaryPage:
         return sections
 
 
-def _stands(fact: str, runs: Sequence[str], text: str, words: frozenset[str]) -> bool:
-    """Return whether a fact occurs in a text and is not part of a longer word there; O(fact) if a word of it is missing."""
-    for run in runs:
-        if run not in words:
-            return False
-    if runs == [fact]:
+@functools.lru_cache(maxsize=16_384)  # the same facts come back with each summary of a conversation
+def _looked_at(fact: str) -> tuple[tuple[str, ...], str]:
+    """Return the words of a fact, and the label of the list it belongs to."""
+    return tuple(_WORD.findall(fact)), fact_kind(fact).value
+
+
+def _stands(fact: str, runs: tuple[str, ...], text: str) -> bool:
+    """Return whether a fact whose words a text has occurs there, and is not part of a longer word."""
+    if runs == (fact,):
         return True
     at = text.find(fact)
     while at >= 0:

@@ -175,6 +175,7 @@ class SummaryWriter:
 
     def _add_said(self, least: Kind, upto: float, *, held: bool = False) -> None:
         """Add the statements of a kind, and of those that weigh more; with ``held``, those of the earlier summary."""
+        has = self._page.has
         misses = 0
         for each in self._said:
             if each.statement.kind < least:
@@ -183,7 +184,7 @@ class SummaryWriter:
                 continue
             if held and not self._is_in_previous(each):
                 continue
-            misses = 0 if self._add(each, upto) else misses + 1
+            misses = 0 if has(each.text) or self._add(each, upto) else misses + 1
             if misses > _MOST_MISSES:
                 return
 
@@ -256,7 +257,8 @@ class SummaryWriter:
         ranked: list[tuple[int, str]] = []
         listed_before = "\n".join(_LIST.findall(self._previous))
         for fact in facts_in(listed_before):
-            place = placed[fact_kind(fact)] = placed.get(fact_kind(fact), 0) + 1
+            kind = fact_kind(fact)
+            place = placed[kind] = placed.get(kind, 0) + 1
             ranked.append((place, fact))
         held = [fact for _, fact in sorted(ranked, key=lambda each: each[0]) if fact not in self._memory.gone]
         self._page.add_facts(held, upto=upto, held=True)
