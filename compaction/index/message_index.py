@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, cast
+from typing import Any
 
 import attrs
 
@@ -208,18 +208,16 @@ class MessageIndex(Intake):
         """Return the caller's messages of a group: its own, or those that a summary replaced."""
         return [self.columns.source[ordinal] for ordinal in self.ordinals(group)]
 
-    def read_originals(self, group: MessageGroup | int, *, summaries: bool = True) -> list[Message]:
-        """Return `originals` as read messages; ``summaries=False`` omits those that are summaries themselves."""
-        columns, reads, read = self.columns, self.columns.reads, self.columns.read
+    def read_originals(self, *groups: MessageGroup | int, summaries: bool = True) -> list[Message]:
+        """Return the `originals` of these groups as read messages; ``summaries=False`` omits those that are summaries."""
+        columns = self.columns
+        made_by = {} if summaries else columns.grouping.made_by
         found: list[Message] = []
-        for run in self.places([group]):
-            known = reads[run.start : run.stop]
-            if tuple in map(type, known):
-                known = [read(at) for at in run]
-            found += cast("list[Message]", known)
-        if not summaries and (made_by := columns.grouping.made_by):
-            group_of, ordinals = columns.grouping.group_of, self.ordinals(group)
-            return [each for each, at in zip(found, ordinals, strict=True) if group_of[at] not in made_by]
+        for group in groups:
+            id = columns.known(group_id(group))
+            for run in columns.stands_for([id]) if id < 0 else (columns.ordinals(id),):
+                left = [at for at in run if columns.grouping.group_of[at] not in made_by] if made_by else run
+                found += columns.read_all(left)
         return found
 
     # ---------------------------------------------------------------- editing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import compress
 from typing import Final, TypeAlias, TypeVar
@@ -102,6 +103,17 @@ class Visibility:
     def anchors(self) -> list[int]:
         """Return the ordinals directly before which the view shows inserted groups, in order."""
         return sorted({self.inserted[id].anchor for id in self.shown_groups})
+
+    def with_inserted(self, ids: list[int]) -> list[int]:
+        """Return ids of source groups, in order, together with the inserted groups that the view shows among them."""
+        found: list[int] = []
+        start = 0
+        for anchor in self.anchors():
+            end = bisect_left(ids, anchor, start)
+            found += ids[start:end]
+            found += self.shown_at(anchor)
+            start = end
+        return found + ids[start:] if found else ids
 
     def nodes(self) -> Iterator[Node]:
         """Yield every place that the view shows, in order."""

@@ -47,8 +47,9 @@ class Clip(CompactionStrategy):
 
     def edits(self, index: MessageIndex) -> Steps:
         kept: frozenset[int] | None = None  # evaluated at most once, and only if a group is too large
-        for group in index.included_groups:
-            if group.tokens <= self.slack * self.tokens or group.kind is GroupKind.SYSTEM:
+        most, tokens = self.slack * self.tokens, index.columns.tokens
+        for id in index.included_ids:
+            if tokens(id) <= most or (group := index.group(id)).kind is GroupKind.SYSTEM:
                 continue
             if self.target(index):
                 return

@@ -122,10 +122,7 @@ def answered_text(answer: object) -> str:
 
 def own_words(index: MessageIndex, groups: Iterable[MessageGroup]) -> tuple[Message, ...]:
     """Return the source messages of these groups (of a summary, those that it replaced) without summaries."""
-    found: list[Message] = []
-    for group in groups:
-        found += index.read_originals(group, summaries=False)
-    return tuple(found)
+    return tuple(index.read_originals(*groups, summaries=False))
 
 
 def summary_words(strategy: Strategy, group: MessageGroup) -> str:

@@ -113,11 +113,11 @@ class OpenAIChat(WireFormat):
         role, text, calls, answers, name = outline
         if answers is not None:
             return Message(role, (ToolResultPart(answers, text or ""),), raw, self, name)
-        parts: list[Part] = [] if text is None else [TextPart(text)]
-        entries = (items_of(raw.get("tool_calls")) or ()) if calls else ()
-        entries = [*entries, *[None] * len(calls)]  # the host may have changed the message since
-        parts += [ToolCallPart(*call, entry) for call, entry in zip(calls, entries, strict=False)]
-        return Message(role, tuple(parts), raw, self, name)
+        parts: tuple[Part, ...] = () if text is None else (TextPart(text),)
+        if calls:
+            entries = [*(items_of(raw.get("tool_calls")) or ()), *[None] * len(calls)]  # the host may have changed them since
+            parts += tuple([ToolCallPart(*call, entry) for call, entry in zip(calls, entries, strict=False)])
+        return Message(role, parts, raw, self, name)
 
     def has_only_texts(self, raw: Any) -> bool:
         """Whether the content is a list of texts, and the rest of the message is plain enough for an `outline`. O(parts).

@@ -16,7 +16,7 @@ import attrs
 from ...messages import Message, ToolResultPart
 from .actions import Action, RowSearch, error_in, outcome_of
 from .facts import FactSource, FactTable
-from .reading import Reading, read_message, tie
+from .reading import Reading, forget_readings, read_message, tie
 from .statements import Kind, Statement
 
 _MOST: Final = 1_500
@@ -278,8 +278,12 @@ class _Kept:
         del self.ids[count:]
 
     def add(self, message: Message, reading: Reading) -> None:
-        """Add the next message; at times, keep the memory before it, fewer of them the longer ago they are."""
+        """Add the next message; at times, keep the memory before it, fewer of them the longer ago they are.
+
+        The readings of messages long before it are forgotten: the memory has what they held.
+        """
         if len(self.ids) - (self.earlier[-1][0] if self.earlier else 0) >= _STEP:
+            forget_readings(self.ids[-3 * _STEP : -2 * _STEP])
             self.earlier.append((len(self.ids), self.memory.copy()))
             if len(self.earlier) > _MOST_EARLIER:
                 del self.earlier[1 : -_MOST_EARLIER // 2 : 2]

@@ -74,7 +74,7 @@ class _Known(weakref.ref[Message]):
     __slots__ = ("entries", "key", "reading")
 
     key: int
-    reading: Reading
+    reading: Reading | None
     entries: tuple[tuple[dict[int, Any], int], ...]
 
     def __new__(cls, message: Message, reading: Reading) -> Self:
@@ -97,11 +97,22 @@ def read_message(message: Message, redact: Callable[[str], str] | None = None) -
     if redact is not None:
         return _read(message, redact)
     known = _KNOWN.get(id(message))
-    if known is not None:
+    if known is not None and known.reading is not None:
         return known.reading
     reading = _read(message, str)
-    _KNOWN[id(message)] = _Known(message, reading)
+    if known is None:
+        _KNOWN[id(message)] = _Known(message, reading)
+    else:
+        known.reading = reading
     return reading
+
+
+def forget_readings(ids: Iterable[int]) -> None:
+    """Forget what was read in messages, given by identity, that will hardly be asked about again."""
+    for id in ids:
+        known = _KNOWN.get(id)
+        if known is not None:
+            known.reading = None
 
 
 def _forget(known: weakref.ref[Message]) -> None:

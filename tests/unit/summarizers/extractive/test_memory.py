@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 import json
+import weakref
 from typing import Any
 
 from compaction.formats import openai_chat
 from compaction.messages import Message
 from compaction.summarizers.extractive import memory as module
 from compaction.summarizers.extractive.memory import ConversationMemory, memory_of
+from compaction.summarizers.extractive.reading import read_message
 
 
 def read(*raws: dict[str, Any]) -> list[Message]:
@@ -119,6 +121,18 @@ def test_a_memory_goes_with_any_of_its_messages() -> None:
     del messages[1]
     gc.collect()
     assert key not in module._MEMORIES
+
+
+def test_readings_are_forgotten_once_the_memory_is_long_past_them() -> None:
+    """What was read in a message is kept only while it is among the latest; a memory made again reads it again."""
+    texts = [f"Shelf {n} holds box BX-{n * 7}; the port is {n % 5}080." for n in range(300)]
+    messages, copies = said(*texts), said(*texts)
+    readings = [weakref.ref(read_message(message)) for message in messages]
+    memory_of(messages)
+    alive = [place for place, reading in enumerate(readings) if reading() is not None]
+    assert alive == list(range(len(messages)))[-len(alive) :]
+    assert 0 < len(alive) < 100
+    assert everything(memory_of(messages[1:])) == everything(memory_of(copies[1:]))
 
 
 def test_every_memory_goes_with_a_message_that_they_share() -> None:
