@@ -109,11 +109,11 @@ class Visibility:
         found: list[int] = []
         start = 0
         for anchor in self.anchors():
-            end = bisect_left(ids, anchor, start)
+            end = bisect_left(ids, anchor)
             found += ids[start:end]
             found += self.shown_at(anchor)
             start = end
-        return found + ids[start:] if found else ids
+        return found + ids[start:]
 
     def nodes(self) -> Iterator[Node]:
         """Yield every place that the view shows, in order."""
