@@ -265,8 +265,9 @@ def kinds(*kinds: GroupKind) -> Selector:
 
 
 def _of_kinds(index: MessageIndex, *kinds: GroupKind) -> list[int]:
-    kind, collapsed = index.columns.kind, set(filter(index.columns.is_collapsed, index.columns.summaries()))
-    return [id for id in index.included_ids if (GroupKind.TOOL_CALL if id in collapsed else kind(id)) in kinds]
+    kind, is_collapsed, summary = index.columns.kind, index.columns.is_collapsed, GroupKind.SUMMARY
+    found = [(id, kind(id)) for id in index.included_ids]
+    return [id for id, of in found if (GroupKind.TOOL_CALL if of is summary and is_collapsed(id) else of) in kinds]
 
 
 def demonstrations() -> Selector:

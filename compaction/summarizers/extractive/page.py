@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 from ...errors import SummaryFailed
 from ..sections import Section
 from .facts import FactKind, fact_kind
+from .sentences import SearchedText
 
 _NOTHING: Final = "Nothing in them is likely to be needed word for word."
 _HEADING_TOKENS: Final = 5
@@ -52,9 +53,8 @@ class SummaryPage:
         self.used = 1
         self.left_out = 0
         self.tokens = count
-        self._visible = visible
-        self._visible_pieces = frozenset(visible.split())
-        self._visible_words = frozenset(_WORD.findall(" ".join(self._visible_pieces)))
+        self._visible = SearchedText(visible)
+        self._visible_words = frozenset(_WORD.findall(" ".join(self._visible.words)))
         self._items: list[_Item] = []
         self._begun: list[Section] = []  # the sections that have items
         self._labels: set[str] = set()  # of the lists that have items
@@ -107,7 +107,7 @@ class SummaryPage:
         Only a text whose words stand there, but for its first and last one, is searched for.
         """
         inner = pieces[1:-1]
-        if self._visible_pieces.issuperset(inner) and text in self._visible:
+        if self._visible.words.issuperset(inner) and text in self._visible.text:
             return True
         if not self._pieces.issuperset(inner) or text not in self._whole_body():
             return False
@@ -135,7 +135,7 @@ class SummaryPage:
         body = self._whole_body()  # of now: a fact added below does not hide later ones
         self._words.update(_WORD.findall(body, self._read))
         self._read = len(body)
-        visible, visible_words, visible_pieces = self._visible, self._visible_words, self._visible_pieces
+        visible, visible_words, visible_pieces = self._visible.text, self._visible_words, self._visible.words
         most = min(upto, self.limit)
         misses = 0
         for fact in facts:

@@ -21,7 +21,7 @@ from .facts import FactKind, fact_kind, facts_in
 from .memory import ConversationMemory, Said
 from .page import SummaryPage
 from .reading import read_message
-from .sentences import clipped, one_line
+from .sentences import SearchedText, clipped, one_line
 from .statements import Kind
 
 _SECTIONS: Final[Mapping[Kind, Section]] = {
@@ -85,7 +85,7 @@ class SummaryWriter:
         shares: Shares,
         focus: Callable[[str], bool] | None = None,
     ) -> None:
-        self._previous = request.previous or ""
+        self._previous = SearchedText(request.previous or "")
         self._memory = memory
         self._page = page
         self._shares = shares
@@ -94,9 +94,8 @@ class SummaryWriter:
         self._ranked: list[str] | None = None  # the facts, once there is room for one
         self._replaced = _replaced_by_kept(request, memory)
         before = len(request.originals) if request.previous is None else 0
-        previous, rule = self._previous, Kind.DUTY
-        self._held = frozenset([text for text in memory.said if text in previous] if previous else ())
-        self._said = [each for each in memory.said.values() if each.place > before or each.statement.kind >= rule]
+        self._held = frozenset([text for text in memory.said if text in self._previous])
+        self._said = [each for each in memory.said.values() if each.place > before or each.is_rule]
         self._said.sort(key=self._turn)  # twice by numbers, since thousands of pairs would wake the collector of garbage
         self._said.sort(key=self._weight, reverse=True)
         actions = memory.actions.values()
@@ -104,9 +103,9 @@ class SummaryWriter:
         self._found += [(place, Section.CONTEXT, row) for row, place in memory.rows.items()]
         self._found.sort(key=lambda each: (each[2] not in self._previous, -each[0]))
         self._calls = sorted([each for each in reversed(actions) if not each.failed], key=attrgetter("changes"), reverse=True)
-        held = [each.call for each in self._calls if each.call in previous and each.line in previous] if previous else ()
-        self._held_calls = frozenset(held)
-        if held:
+        listed = {line.removeprefix("- ") for line in self._previous.text.split("\n") if " -> " in line}
+        self._held_calls = frozenset([each.call for each in self._calls if each.line in listed] if listed else ())
+        if self._held_calls:
             self._calls.sort(key=lambda each: each.call in self._held_calls, reverse=True)
         if focus is not None:
             self._calls.sort(key=lambda each: focus(each.line), reverse=True)
@@ -115,7 +114,7 @@ class SummaryWriter:
         """Add the rules, then the lines and facts of the earlier summary that nothing replaced."""
         self._add_first(max(self._shares.request * upto, min(_FIRST_TOKENS, self._page.limit / 4)))
         self._add_said(Kind.DUTY, self._page.used + self._shares.rules * self._page.limit)
-        if self._previous:
+        if self._previous.text:
             self._add_held_facts(upto)
             self._add_said(Kind.REMARK, upto, held=True)
             self._add_found(upto, held=True)
@@ -255,7 +254,7 @@ class SummaryWriter:
         """Add the facts of the earlier summary that nothing replaced, those that have been in it longest first."""
         placed: dict[FactKind, int] = {}
         ranked: list[tuple[int, str]] = []
-        listed_before = "\n".join(_LIST.findall(self._previous))
+        listed_before = "\n".join(_LIST.findall(self._previous.text))
         for fact in facts_in(listed_before):
             kind = fact_kind(fact)
             place = placed[kind] = placed.get(kind, 0) + 1
