@@ -54,16 +54,16 @@ class SummaryPage:
         self.left_out = 0
         self.tokens = count
         self._visible = SearchedText(visible)
-        self._visible_words = frozenset(_WORD.findall(" ".join(self._visible.words)))
+        self._visible_words = frozenset(_WORD.findall(" ".join(self._visible.pieces)))
         self._items: list[_Item] = []
         self._begun: list[Section] = []  # the sections that have items
         self._labels: set[str] = set()  # of the lists that have items
         self._lines: set[str] = set()
         self._new: list[str] = []  # texts of items that the body does not have yet
         self._body = ""
-        self._pieces: set[str] = set()
-        self._words: set[str] = set()
-        self._read = 0  # characters of the body whose words were added
+        self._pieces: set[str] = set()  # of the items, between blanks
+        self._words: set[str] = set()  # of the first `_read` characters of the body
+        self._read = 0
 
     def add(self, section: Section, text: str, *, upto: float, label: str = "", place: float | None = None) -> bool:
         """Add an item if the text stays within ``upto`` tokens with it, and it is not visible.
@@ -107,7 +107,7 @@ class SummaryPage:
         Only a text whose words stand there, but for its first and last one, is searched for.
         """
         inner = pieces[1:-1]
-        if self._visible.words.issuperset(inner) and text in self._visible.text:
+        if self._visible.pieces.issuperset(inner) and text in self._visible.text:
             return True
         if not self._pieces.issuperset(inner) or text not in self._whole_body():
             return False
@@ -135,7 +135,7 @@ class SummaryPage:
         body = self._whole_body()  # of now: a fact added below does not hide later ones
         self._words.update(_WORD.findall(body, self._read))
         self._read = len(body)
-        visible, visible_words, visible_pieces = self._visible.text, self._visible_words, self._visible.words
+        visible, visible_words, visible_pieces = self._visible.text, self._visible_words, self._visible.pieces
         most = min(upto, self.limit)
         misses = 0
         for fact in facts:

@@ -25,7 +25,8 @@ _OPEN_END: Final = re.compile(r"[^\s.!?:;。！？：；]\s*$")
 class SearchedText:
     """A text in which many others are looked for with ``in``. Immutable.
 
-    Most are ruled out by their words: all but the first and the last must be words of this text. Only then it is searched.
+    Most are ruled out by their pieces between blanks: all but the first and the last must be pieces of this text too. The text
+    is searched only for the others.
 
     >>> "needs a" in SearchedText("The build needs a disk."), "needs two a" in SearchedText("The build needs a disk.")
     (True, False)
@@ -33,10 +34,10 @@ class SearchedText:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.words = frozenset(text.split())
+        self.pieces = frozenset(text.split())
 
     def __contains__(self, part: str) -> bool:
-        return self.words.issuperset(part.split()[1:-1]) and part in self.text
+        return self.pieces.issuperset(part.split()[1:-1]) and part in self.text
 
 
 def both_ends(text: str) -> str:
