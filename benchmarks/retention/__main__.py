@@ -39,9 +39,9 @@ with one call, and what is sent then is searched for them. No wording of one set
 `benchmarks/retention/wordings` has the rules of judging.
 
 - *survives*: the item's key words are found, in %; of a value that changed, its last value.
-- *meaning*: of what survives, the share that stands together with what it needs to be understood: a value with its key, a rule
-  with its object, a decision with its reason. *both*: the share of all items of which that is true.
-- *stale*: of the values that changed, those whose old value is sent without the last one, or both without their order.
+- *meaning*: of the items that survive, the share that can be understood: a value has its key, a rule its object, a decision its
+  reason. *both*: the share of all items that survive and can be understood.
+- *stale*: of the values that changed, the share where the old value is sent without the last one, or both without their order.
 - *false rules*: small talk, rules of other people, retrieved and pasted texts that a summary presents as rules of the user;
   *false values*: hypothetical values that it presents without their condition.
 - *room used*: tokens sent, in % of the budget; *over*: the share of requests over it.
