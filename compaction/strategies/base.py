@@ -149,8 +149,8 @@ class Strategy(abc.ABC):
     def forced(self, focus: str | None = None, *, others: Trigger = always) -> Strategy:
         """Return the strategy for a forced run, that is, one that the user asked for.
 
-        Gentle strategies run in it without their triggers. A strategy is *gentle* if it loses little: those that shorten tool
-        results, summarize or offload. Strategies that drop messages still run only if their triggers fire.
+        *Gentle* strategies run in it without their triggers. They override `CompactionStrategy.when_forced`: `ToolResult`,
+        `Summarization` and `Offload` do. All others, such as `GrowingSummary`, still run only if their triggers fire.
 
         Args:
             focus: The subject on which a summary should say most.
