@@ -50,10 +50,10 @@ def context_window(
 ) -> Pipeline:
     """Return a pipeline that keeps a conversation inside a model's window.
 
-    Past half of the window old tool results collapse; past four fifths the oldest groups are dropped. The two thresholds are
-    those of Agent Framework's context-window strategy. Each step continues to a lower target, so that it does not fire on the
-    next turn. The last resort, where a request still exceeds the input budget: all groups but the newest are dropped, oldest
-    first, and then the middles of long messages are cut out, the last user message's too.
+    If a request exceeds half of the input budget, old tool results are collapsed; above four fifths, the oldest groups are
+    dropped. These thresholds are those of Agent Framework's context-window strategy. Each step continues to a lower target, so
+    that it does not run again on the next turn. As a last resort, above the input budget, all groups but the newest are
+    dropped, oldest first, and then the middle is cut out of long messages, including the last user message.
 
     Args:
         window: Tokens of the model's input and output together, > 0; or the model's name, see `compaction.models.input_limit`.
@@ -63,11 +63,11 @@ def context_window(
         threshold: Share past which the oldest groups are dropped; at least ``tool_threshold``, at most 1.
         target: Share at which dropping stops, above 0 and below ``threshold``. Collapsing stops at four fifths of
             ``tool_threshold``, or at ``target`` if that is lower.
-        tool_batch: Share of the input budget that collapsing must free, or it waits: every change breaks the provider's prompt
-            cache. In a replay of 628 recorded calls at a window of 16,000 tokens, 54 of 100 calls changed more than the end of
-            the view with 0, and 10 with 0.2.
-        keep_tool_groups: Newest tool-call groups that never collapse.
-        keep_groups: Newest groups that are never dropped.
+        tool_batch: Least share of the input budget that collapsing must free, from 0 to below 1. If it would free less, it
+            waits, because every change breaks the provider's prompt cache. In a replay of 628 recorded calls with a window of
+            16,000 tokens, the cache was broken in 54 of 100 calls with a share of 0, and in 10 of 100 with 0.2.
+        keep_tool_groups: The number of newest tool-call groups that are never collapsed.
+        keep_groups: The number of newest groups that are not dropped before the last resort.
 
     Raises:
         ConfigurationError: If a figure is out of range.
@@ -136,18 +136,18 @@ def adaptive(
 ) -> Pipeline:
     """Return a pipeline that keeps a conversation inside a window at low cost, and keeps what the agent will need.
 
-    Messages too large for the window are cut to their two ends when they arrive, before they are part of a cached prefix. Past
-    ``threshold`` the oldest groups are removed, down to ``target``, and a summary that only grows at its end keeps exact facts,
-    past calls and the user's instructions, chosen from the whole conversation. Unless a ``summarizer`` is given, tool results
-    are then shortened first, but for the newest group's, so that more calls stay verbatim. Between these cuts requests only
-    grow at their end. The last user message stays whole unless the request would exceed 0.97 of the input budget. Slightly
-    below the threshold it cuts where that pays for the prompt cache it breaks: in a large window, or after a pause in which the
-    cache expired anyway. ``docs/explanation/adaptive.md`` has the measurements. The last resort, where a request still exceeds
-    0.97 of the input budget: the last user message is cut as others are, then all groups but the newest are dropped, oldest
-    first, and at last the middles of all long messages are cut out.
+    The middle of a message that takes a large part of the window (see ``largest``) is cut out when the message arrives, before
+    it is part of a cached prefix. If the request exceeds ``threshold``, the oldest groups are removed down to ``target``, and
+    a summary of exact facts, past calls and the user's instructions, chosen from the whole conversation, replaces them; later
+    parts are appended to it. Unless a ``summarizer`` is given, all tool results except the newest group's are shortened first,
+    so that more calls stay verbatim. Between these cuts, requests only grow at their end. The last user message stays whole
+    unless the request would exceed 0.97 of the input budget. From nine tenths of the threshold on, it cuts early if that saves
+    more than the broken prompt cache costs. ``docs/explanation/adaptive.md`` has the measurements. As a last resort, above 0.97
+    of the input budget, the middle of the last user message is cut out, then all groups but the newest are dropped, oldest
+    first, and finally the middle is cut out of all long messages.
 
-    In windows of 8,000 tokens, it costs more on coding sessions than dropping the oldest groups does: 0.28 of sending
-    everything instead of 0.25.
+    On coding sessions in windows of 8,000 tokens, it costs more than dropping the oldest groups: 0.28 of the cost of sending
+    everything, instead of 0.25.
 
     Args:
         window: Tokens of the model's input and output together; or the model's name, see `compaction.models.input_limit`. The
@@ -156,13 +156,13 @@ def adaptive(
         reserve_output: Tokens of the window kept for the answer, >= 0 and below ``window``; the rest is the input budget, which
             the shares below refer to. ``None`` for none, and for a model by name 16,000 or an eighth of its window, whichever
             is less.
-        threshold: Share past which the oldest groups are removed, at most 0.97. Lower it where tokens are estimated.
-        target: Share that is left then, at least 0.2 and below ``threshold``.
-        largest: Share that one group may have, above 0 and below ``target``. A tool call with its results may have half as
-            much; a user message that is not the last one 1.5 times; one that precedes the task, such as an example, half as
-            much, and it stays in the view.
-        cached: Price of a cached input token as a share of one that is written, above 0 and at most 1.
-        cache_seconds: How long the provider keeps a cached prefix.
+        threshold: Share above which the oldest groups are removed, at most 0.97. Choose a lower one if tokens are estimated.
+        target: Share down to which they are removed, at least 0.2 and below ``threshold``.
+        largest: Share that one answer may have, above 0 and below ``target``; longer ones are cut. A tool call with its results
+            may have 0.5 times this share; a user message that is not the last one, 1.5 times; a user message before the task,
+            such as an example, 0.5 times, and it stays in the view until the last resort.
+        cached: Price of a cached input token as a share of the price of one written to the cache, above 0 and at most 1.
+        cache_seconds: Seconds for which the provider keeps a cached prefix.
 
     Raises:
         ConfigurationError: If a figure is out of range.
@@ -212,13 +212,13 @@ def adaptive(
 def token_budget(budget: int) -> TokenBudgetComposed:
     """Return a strategy that brings a conversation down to a budget once and loses as little as it can.
 
-    It removes repeated results, old reasoning, the middles of long results, and the middles of other messages that exceed seven
-    tenths of the budget, except the last user message. If that is not enough, the oldest groups leave, and a digest made
-    without a model says what was in them: it has up to seven tenths of the budget, and what it leaves goes to the newest
-    messages. Where nothing else fits, the oldest groups are dropped, and then the middles of all messages are cut out. Each
-    part ends as soon as the budget holds.
+    It removes repeated results, old reasoning, the middle of long results, and the middle of other messages that exceed seven
+    tenths of the budget, except the last user message. If that is not enough, a digest written without a model replaces the
+    oldest groups. The digest may have seven tenths of the budget; the rest is for the newest messages. As a last resort, the
+    oldest groups are dropped, and then the middle is cut out of all messages. It stops as soon as the conversation fits the
+    budget.
 
-    It is for one call. In a session, which this would cut again on every turn, use `adaptive`.
+    Use it for a single list. In a session it would cut again on every turn: use `adaptive` there.
 
     Args:
         budget: Tokens a request may send, > 0.
@@ -264,10 +264,10 @@ def hermes(
     window of 200,000 tokens, it triggers at 100,000, with a tail of 20,000 and at most 10,000 for the summary. Unless forced,
     it clears results only where that frees a twentieth of the threshold, so that not every turn breaks the prompt cache.
 
-    If the request would still reach the threshold, less is kept: of the last ``protect_last_n`` messages only as many as have
-    half of the threshold, then only the tail's tokens, and at last the first messages are summarized too. The last resort,
-    where a request still exceeds the window: all groups but the newest are dropped, oldest first, and then the middles of long
-    messages are cut out, the last user message's too.
+    If the request would still reach the threshold, less is kept: first, only as many of the last ``protect_last_n`` messages as
+    fit into half of the threshold; then, only the tail; finally, the first messages are summarized, too. As a last resort, if a
+    request still exceeds the window, all groups but the newest are dropped, oldest first, and then the middle is cut out of
+    long messages, including the last user message.
     ``docs/migrating/hermes.md`` lists where documents, releases and this preset differ.
 
     Args:
@@ -341,9 +341,10 @@ def langgraph_summary(
 ) -> strategies.Summarization:
     """Return the rule of a LangGraph summarization node: past a limit, all but the latest messages become a running summary.
 
-    The figures are those of the Eco2 project's node, which follows langmem's. Unlike there, recent messages are kept in whole
-    groups, the system prompt stays, an earlier summary is updated and not summarized again, and a failed summary loses nothing.
-    It does not know the window and has no last resort: a request stays as long as its latest messages are.
+    The default figures are those of a node in an open-source project (Eco2), which follows langmem's `summarize_messages`. The
+    preset differs in four points: recent messages are kept in whole groups, the system prompt stays, an earlier summary is
+    updated instead of summarized again, and a failed summary loses nothing. It does not know the window and has no last resort:
+    if the latest messages alone exceed the window, so does the request.
 
     Args:
         summarizer: Writes the summary; by default a digest made without a model.

@@ -24,8 +24,8 @@ Outcome: TypeAlias = Literal["unchanged", "compacted", "degraded", "over_target"
 
 ``unchanged``: no edit was made. ``compacted``: edits were made, and nothing failed. ``degraded``: a part failed, such as a
 summarizer, and the fallback that its strategy configures was used. ``over_target``: the budget is exceeded, or a strategy that
-ran missed its target. A miss is forgiven if the target holds at the end of the run, or if a later strategy reached its own
-target and the trigger of the first one no longer fires (or is ``always``)."""
+ran missed its target. A missed target does not count if it holds at the end of the run, or if a later strategy
+reached its own target and the trigger of the strategy that missed no longer fires (or is ``always``)."""
 
 
 @attrs.frozen(kw_only=True)

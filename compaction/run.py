@@ -209,6 +209,11 @@ async def compact(
         hard: Whether to raise an error instead of returning the outcome ``over_target``.
         on_step: Called after each strategy that ran, with its `Step`.
 
+    Returns:
+        The compacted list as ``messages``, the outcome, the sizes, the edits and the failures.
+
+    Cost: O(messages) to read, plus the counting of their tokens and the cost of the strategy.
+
     Raises:
         InputError: If ``messages`` is not a list of messages in a known format.
         BudgetUnsatisfiable: If ``hard`` is true, and the outcome would be ``over_target``.

@@ -104,7 +104,7 @@ class BatchRun:
             raise
 
     def _outcome(self) -> BatchOutcome:
-        """Return the outcome if the run ended now; it goes on while this is ``"finished"``."""
+        """Return how the run would end now: ``"finished"``, unless something stops it before its work is done."""
         if self.batch.max_errors is not None and self._counts.bad > self.batch.max_errors:
             return "too many errors"
         return "interrupted" if self._interrupted or self.stop() else "finished"

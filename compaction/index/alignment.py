@@ -1,4 +1,4 @@
-"""Alignment: find the known messages in a host's list, by identity, then by content, and always in order.
+"""Alignment: find the known messages in a host's list: by identity, then by content, then by the host's id; always in order.
 
 A message that occurs once among the known ones and once in the list is the same message. A message that occurs several times
 is recognized only between two recognized neighbours, and only if it occurs there as often as before. A message that is not

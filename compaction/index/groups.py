@@ -32,7 +32,7 @@ class GroupKind(enum.Enum):
     """An assistant message with tool calls, the results that answer them, and the reasoning directly around it."""
 
     SUMMARY = "summary"
-    """What a strategy wrote in place of other groups: a summary, or a collapsed tool call; belongs to no turn."""
+    """A message that a strategy wrote in place of other groups: a summary, or one line for a tool call; belongs to no turn."""
 
     def __repr__(self) -> str:
         return f"GroupKind.{self.name}"

@@ -28,7 +28,8 @@ class Clip(CompactionStrategy):
 
     Args:
         tokens: The tokens to which a group is cut, > 0; a group of calls with large arguments may keep more.
-        slack: A group is cut if it has more than ``slack * tokens`` tokens, > 0: a small saving is not worth the gap.
+        slack: A factor, > 0. Only a group of more than ``slack * tokens`` tokens is cut; a smaller saving is not worth the
+            missing text.
         trigger: When to run.
         target: When to stop; asked before each group.
         keep: Groups that stay as they are.

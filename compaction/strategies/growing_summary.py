@@ -53,30 +53,32 @@ def _next_sources(index: MessageIndex, kept: Sequence[MessageGroup], after: int)
 class GrowingSummary(CompactionStrategy):
     """Cuts the view to its newest groups, and keeps the important facts of the others in a summary that grows at its end.
 
-    The newest groups stay, whole, as many as fit into ``tokens`` beside the system messages, the last user message and the
-    summary. Each part is chosen from the whole conversation, including what left in earlier rounds.
+    The system messages, the last user message and the summary stay, and as many of the newest groups as also fit into
+    ``tokens``. The summary consists of *parts*: each run appends one. Its content is chosen from the whole conversation,
+    including messages that earlier runs removed.
 
-    A summary of full size would not leave enough room beside large system messages and a large last user message, so that
-    every turn would cut again. If these leave less than 0.65 of ``tokens``, the sizes of the summary shrink in proportion to
-    what they leave: to 0.35 at the lowest, or to 0.75 where the first part would have fewer than 400 tokens otherwise.
+    If the system messages and the last user message are large, a summary of full size would leave so little room that every
+    turn would cut again. Therefore, if less than 0.65 of ``tokens`` remains beside them, all sizes of the summary shrink in
+    proportion: down to 0.35 of their values, or 0.75 if the first part would otherwise have fewer than 400 tokens.
 
-    Cost: O(groups), and one request to the summarizer, which for the default is O(characters of the conversation) and at most
-    O(``tokens`` squared) for what is left beside the summary.
+    Cost: O(groups), and one request to the summarizer. The default summarizer takes O(characters of the conversation), and at
+    most O(``tokens`` squared) to compare the summary with the messages that stay.
 
     Args:
         summarizer: Writes each part; by default a list of exact facts, without a model. If it fails, that list is written
             instead.
         tokens: Tokens the view is cut to, > 0.
-        initial_tokens: Tokens the first part may have, and the summary when it is rewritten, > 0.
-        added_tokens: Tokens each later part may have, > 0.
-        max_tokens: Tokens of all parts together, past which they are rewritten as one, > 0.
+        initial_tokens: Most tokens of the first part, and of the single part that replaces all parts in a rewrite, > 0.
+        added_tokens: Most tokens of each later part, > 0.
+        max_tokens: Most tokens of all parts together, > 0. If they would have more, they are rewritten as one part.
         keep_tokens: Tokens of the newest groups that stay in any case, >= 0.
-        slack: Share of ``tokens`` that may stay unused, above 0 and at most 1. Where a part made without a model leaves more,
-            more of the newest groups stay; and the part takes what whole groups leave.
-        trigger: When to run. Set it well above ``tokens``, or every turn cuts again.
-        target: When to stop; asked before each cut.
-        keep: More groups that stay.
-        text: The words around a part.
+        slack: Share of ``tokens`` that may stay unused, above 0 and at most 1 (`Clip.slack` is a different number). If a part
+            written without a model is so short that more would stay unused, it is written again for fewer groups, so that more
+            of the newest groups stay. Below 1, the part may also use the room that is too small for one more group.
+        trigger: When to run. Set it well above ``tokens``; otherwise every turn cuts again.
+        target: When to stop; evaluated before each cut.
+        keep: Other groups that stay.
+        text: The text around a part.
 
     Raises:
         ConfigurationError: If a figure is out of range.

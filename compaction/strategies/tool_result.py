@@ -26,7 +26,8 @@ class ToolResult(CompactionStrategy):
         trigger: When to run.
         target: When to stop; evaluated before each group.
         keep: The groups that do not change; by default the last 2, as in Agent Framework's documentation.
-        at_least: Tokens that a run must free, or it changes nothing: every change breaks the prompt cache, so batch them.
+        at_least: Tokens, >= 0. A run that would free fewer changes nothing, because every change breaks the provider's prompt
+            cache.
 
     Raises:
         ConfigurationError: If ``at_least`` is below 0.

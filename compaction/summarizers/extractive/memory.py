@@ -310,7 +310,8 @@ def memory_of(
     Args:
         messages: The messages, oldest first.
         redact: Removes from every text what must not be shown; such a memory is not kept.
-        after: Messages before them. To join the two would copy the whole conversation.
+        after: The messages that precede ``messages`` (these come after them). They are a separate argument because joining the
+            two lists would copy the whole conversation.
     """
     ids = array("Q", [*map(id, after), *map(id, messages)])
     key = ids[0] if ids else 0

@@ -58,21 +58,21 @@ _PASTED_CHARS: Final = 1_500  # a longer message is a task with its material
 
 
 class Kind(float, enum.Enum):
-    """The kind of a statement; the value is its weight, by which statements are chosen where there is little room."""
+    """The kind of a statement; the value is its weight: where there is little room, heavier statements are chosen first."""
 
-    RULE = 5.0
-    DUTY = 4.8
+    RULE = 5.0  # a lasting order to the assistant
+    DUTY = 4.8  # a quoted order, or an obligation that may be somebody else's
     PREFERENCE = 4.2
     DECISION = 4.1
     TASK = 4.0
-    VALUE = 3.9
-    FACT = 3.0
-    TALK = 1.6
+    VALUE = 3.9  # states a value, such as a date or a number
+    FACT = 3.0  # any other plain statement; not a fact of `facts`
+    TALK = 1.6  # small talk that sounds like a rule
     REQUEST = 1.2
-    ANSWER = 0.9
+    ANSWER = 0.9  # something that the assistant says it did
     QUESTION = 0.6
-    SUPPOSED = 0.5
-    REMARK = 0.2
+    SUPPOSED = 0.5  # only assumed
+    REMARK = 0.2  # only acknowledges
 
 
 @attrs.frozen

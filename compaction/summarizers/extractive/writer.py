@@ -45,16 +45,16 @@ _PLACE_OF_HELD: Final = -1e6
 
 @attrs.frozen(kw_only=True)
 class Shares:
-    """The shares of the room that kinds of lines have before anything else has more.
+    """The share of the page's tokens that each kind of line may fill at first; room that is left over is distributed later.
 
     Args:
-        request: Of the user's first message.
-        rules: Of rules.
-        said: Of rules and other statements.
-        held: Of lines of an earlier summary that somebody else wrote.
-        failed: Of failed calls, and of rows of results that the user asked for.
-        calls: Of other calls, and of files.
-        facts: That lines leave to facts.
+        request: The share of the user's first message.
+        rules: The share of rules.
+        said: The share of rules and other statements together.
+        held: The share of lines of an earlier summary that another summarizer wrote.
+        failed: The share of failed calls, and of rows of results that the user asked for.
+        calls: The share of other calls, and of files.
+        facts: The share that is reserved for facts when left-over room is distributed.
     """
 
     request: float = 0.12
