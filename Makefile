@@ -30,7 +30,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo docs test lint types unit cover mutation soak bench bench-batch bench-replay bench-retention
+.PHONY: help demo docs test lint types unit cover mutation soak bench bench-batch bench-replay bench-retention bench-words
 .PHONY: bench-validity bench-frameworks bench-hosts test-gateway bench-gateway test-judges test-hermes test-ray test-frameworks test-together test-apart test-llm test-report chromium clean
 
 # --- environments: what pip installs into each ------------------------------------------------------------------------
@@ -86,6 +86,8 @@ $(call run, bench-batch,      bench,            -m benchmarks.batch_report --cor
 $(call run, bench-replay,     peers,            -W ignore -m benchmarks.replay docs/benchmarks.md)
 ## what one compaction keeps of planted items, in four languages; ARGS="--set judging --budget 0.1 0.2"
 $(call run, bench-retention,  rivals,           -W ignore -m benchmarks.retention --peers)
+## what stays of a person's words: rules in many forms and languages, in sessions (half an hour)
+$(call run, bench-words,      test,             -m benchmarks.retention.words)
 ## how many outputs are valid, ours and others', into docs/validity.md
 $(call run, bench-validity,   rivals,           -W ignore -m benchmarks.validity)
 ## the CPU time of a model call in a long history, beside the frameworks' own compaction

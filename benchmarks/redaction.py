@@ -2,7 +2,7 @@
 
     python -m benchmarks.redaction --corpus ../shared/corpus/dev
 
-If ``bc-detect-secrets`` is installed, its detectors are measured too, except those based on randomness alone.
+If ``detect-secrets`` is installed, its detectors are measured too, except those based on randomness alone.
 """
 
 from __future__ import annotations
@@ -15,11 +15,15 @@ from pathlib import Path
 from time import process_time
 
 from compaction.summarizers import redact
-from tests.support.planted_secrets import HARMLESS, PLANTED
+from tests.support.further_secrets import FURTHER, FURTHER_HARMLESS
+from tests.support.planted_secrets import HARMLESS, PLANTED, Planted
+from tests.support.unseen_secrets import UNSEEN, UNSEEN_HARMLESS
 
 from .tables import Section, table, written
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "prompts.md"
+SHAPES: dict[str, tuple[Planted, ...]] = {"planted": PLANTED, "further": FURTHER, "unseen": UNSEEN}
+TEXTS_WITHOUT = HARMLESS + FURTHER_HARMLESS + UNSEEN_HARMLESS
 RANDOMNESS = ("Base64 High Entropy String", "Hex High Entropy String")
 
 
@@ -52,14 +56,13 @@ def recorded(folder: Path) -> list[str]:
 
 
 def row(name: str, redacted: Callable[[str], str], texts: list[str]) -> list[str]:
-    found = sum(not planted.kept_in(redacted(planted.text)) for planted in PLANTED)
-    wrong = sum(redacted(text) != text for text in HARMLESS)
+    found = [f"{sum(not each.kept_in(redacted(each.text)) for each in shapes)} of {len(shapes)}" for shapes in SHAPES.values()]
+    wrong = sum(redacted(text) != text for text in TEXTS_WITHOUT)
     megabytes = sum(map(len, texts)) / 1e6
     start = process_time()
     marks = sum(redacted(text).count("[REDACTED") - text.count("[REDACTED") for text in texts)
     seconds = process_time() - start
-    cells = [name, f"{found} of {len(PLANTED)}", f"{wrong} of {len(HARMLESS)}", f"{marks / megabytes:.1f}"]
-    return [*cells, f"{megabytes / seconds:.1f}"]
+    return [name, *found, f"{wrong} of {len(TEXTS_WITHOUT)}", f"{marks / megabytes:.1f}", f"{megabytes / seconds:.1f}"]
 
 
 def main() -> None:
@@ -69,7 +72,8 @@ def main() -> None:
     rows = [row("`redact`", redact, texts)]
     if (other := by_detect_secrets()) is not None:
         rows.append(row("detect-secrets, its detectors of forms and names", other, texts))
-    heads = ["", "planted secrets found", "harmless texts changed", "redactions a megabyte, recorded", "megabytes a second"]
+    found = [f"{name} secrets found" for name in SHAPES]
+    heads = ["", *found, "harmless texts changed", "redactions a megabyte, recorded", "megabytes a second"]
     PAGE.write_text(written(PAGE.read_text("utf-8"), [Section("redaction", table(heads, rows))]), encoding="utf-8")
 
 

@@ -44,7 +44,9 @@ CANDIDATES: Final[tuple[str | Candidate, ...]] = (
     langmem_summary.LANGMEM,
 )
 OURS: Final = ("adaptive", "recipe", "context_window", "hermes")
-MEASURES: Final = ("usable", "old", "words", "spans", "constraints")
+MEASURES: Final = ("usable", "old", "words", "spans", "said", "sentences", "constraints")
+COUNTS: Final = ("over", "bad", "edited", "breaks", "peak", "CPU s")
+COLUMNS: Final = ("strategy", "cost", *MEASURES[:-1], "rules", *COUNTS)
 HEAD: Final = """\
 # Strategies and packages on recorded sessions
 
@@ -65,6 +67,7 @@ Measured on {date} in {seconds:,.0f} s on {machine}, Python {python}: {versions}
 | usable | % of the needed facts in requests that a provider accepts: the main figure |
 | old | the same, of facts that keeping only the newest messages loses |
 | words, spans | the same, of rare words and of verbatim text |
+| said, sentences | % of the words and of the sentences of the user's messages that are still sent, likewise |
 | rules | % of the user's instructions that are still verbatim after compactions |
 | over, bad | requests over the window; requests that break a rule of their format |
 | edited, breaks | calls with a change; requests that lost a cached prefix |
@@ -142,8 +145,8 @@ def _section(result: ReplayResult, window: int, plot: str) -> str:
 
 def _table(result: ReplayResult) -> str:
     rows = [
-        "| strategy | cost | usable | old | words | spans | rules | over | bad | edited | breaks | peak | CPU s |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
+        f"| {' | '.join(COLUMNS)} |",
+        "|---" * len(COLUMNS) + "|",
     ]
     for name, summary in result.summaries.items():
         score, means = summary.score, summary.macro

@@ -2,14 +2,15 @@
 
     python -m benchmarks.soak --seed 1 --date 2026-11-22 --write docs/reliability.md
 
-Four parts, the first three in two processes:
+Five parts, all but the sessions in two processes:
 
 - edits: up to twelve random edits of a valid or damaged conversation, checked against laws 1 to 4, a fresh count, a rollback,
   and the validators of the tests, which share no code with the package;
 - fuzz: conversations of arbitrary content, under every strategy and preset, in sessions, stored and read again, repaired and
   converted; each must give a result or a typed error in less than a minute;
 - hosts: the laws of ``tests/laws/test_hosts.py`` with other seeds;
-- sessions: processes that run the turns of a session, killed at random moments and started again.
+- sessions: processes that run the turns of a session, killed at random moments and started again;
+- words: random sessions of agents, in which nothing a person said may be lost without a summary (law 11).
 
 A problem is printed with the seed that reproduces it, and makes the exit code 1.
 """
@@ -40,6 +41,7 @@ from tests.support.fuzzed import EVERY_STRATEGY, FORMATS, SOURCES, check_input, 
 from tests.support.random_edits import RUNS_PER_CONVERSATION, RandomEdits, any_conversation, check_run, random_edits
 from tests.support.session_runs import STRATEGIES, killed_run, undisturbed
 from tests.support.validators import is_valid
+from tests.support.worded_sessions import problems as lost_in
 
 _CHUNK: Final = 50
 """Conversations, inputs or seeds in one task."""
@@ -208,6 +210,18 @@ def soak_sessions(kills: int, number: int) -> str:
     return f"Sessions: {killed:,} processes were killed in {turns:,} turns; every view equals that of an undisturbed process."
 
 
+def soak_words(sessions: int, number: int, workers: int) -> tuple[str, int]:
+    """Run random sessions against law 11; return the sentence for the page, and the number of sessions that broke it."""
+    with ProcessPoolExecutor(workers, initializer=logging.disable, initargs=(logging.CRITICAL,)) as pool:
+        broken = [found for found in pool.map(lost_in, range(number, number + sessions), chunksize=_CHUNK) if found]
+    for found in broken:
+        print("PROBLEM in words:", *found, sep="\n", flush=True)
+    said = f"Words: in {sessions:,} sessions of agents, with summarizers that fail, are slow, empty or too long,"
+    return f"{said} {len(broken):,} lost a message of the user without a summary and without a failure that says so.", len(
+        broken
+    )
+
+
 def rows(part: str, tallies: dict[str, Tally]) -> list[str]:
     """Return the table of a part in Markdown."""
     heads = ["format", *_UNITS[part], "problems", "seconds"]
@@ -229,6 +243,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--inputs", type=int, default=20_000, help="fuzzed inputs for each format (%(default)s)")
     parser.add_argument("--hosts", type=int, default=20_000, help="examples of hosts over all formats (%(default)s)")
     parser.add_argument("--kills", type=int, default=300, help="number of killed processes (%(default)s)")
+    parser.add_argument(
+        "--words", type=int, default=10_000, help="sessions in which a person's words may be lost (%(default)s)"
+    )
     parser.add_argument("--seed", type=int, default=None, help="the seed; use another one each time")
     parser.add_argument("--workers", type=int, default=2, help="processes (%(default)s)")
     parser.add_argument("--date", default=datetime.now(UTC).date().isoformat(), help="the date that the page shows")
@@ -250,6 +267,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         lines += rows(part, tallies)
     if options.kills:
         lines += ["", soak_sessions(options.kills, number)]
+    if options.words:
+        sentence, broken = soak_words(options.words, number, options.workers)
+        found += broken
+        lines += ["", sentence]
     print("\n".join(lines))
     if options.write:
         page = options.write.read_text(encoding="utf-8")

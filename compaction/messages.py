@@ -190,6 +190,13 @@ class Message:
         return "\n".join(part.text for part in self.parts if isinstance(part, TextPart | ToolResultPart))
 
     @property
+    def said(self) -> str:
+        """What the user says in it: its texts without the results of tools; empty for any other role."""
+        if self.role != "user":
+            return ""
+        return "\n".join(part.text for part in self.parts if isinstance(part, TextPart)).strip()
+
+    @property
     def is_system(self) -> bool:
         """Whether it is a system or developer message."""
         return self.role == "system" or self.role == "developer"

@@ -15,7 +15,7 @@ from . import strategies, summarizers
 from .checks import size_remedy
 from .errors import ConfigurationError
 from .index import GroupKind
-from .selectors import demonstrations, first, fitting, kinds, last
+from .selectors import demonstrations, first, fitting, kinds, last, spoken
 from .strategies import (
     Clear,
     ClearReasoning,
@@ -50,18 +50,18 @@ def context_window(
 ) -> Pipeline:
     """Return a pipeline that keeps a conversation inside a model's window.
 
-    If a request exceeds half of the input budget, old tool results are collapsed; above four fifths, the oldest groups are
-    dropped. These thresholds are those of Agent Framework's context-window strategy. Each step continues to a lower target, so
-    that it does not run again on the next turn. As a last resort, above the input budget, all groups but the newest are
-    dropped, oldest first, and then the middle is cut out of long messages, including the last user message.
+    If a request exceeds half of the input budget, old tool results are collapsed. Above four fifths, the oldest groups in which
+    the user says nothing are dropped, and if that is not enough, old user messages become an excerpt of them, word for word.
+    These thresholds are those of Agent Framework's context-window strategy. Each step continues to a lower target, so that it
+    does not run again on the next turn. As a last resort, above the input budget, `LastResort` runs.
 
     Args:
         window: Tokens of the model's input and output together, > 0; or the model's name, see `compaction.models.input_limit`.
         reserve_output: Tokens of the window kept for the answer, >= 0 and below ``window``; the rest is the input budget.
             ``None`` for none, and for a model by name 16,000 or an eighth of its window, whichever is less.
         tool_threshold: Share of the input budget past which old tool results collapse.
-        threshold: Share past which the oldest groups are dropped; at least ``tool_threshold``, at most 1.
-        target: Share at which dropping stops, above 0 and below ``threshold``. Collapsing stops at four fifths of
+        threshold: Share past which the oldest groups make room; at least ``tool_threshold``, at most 1.
+        target: Share at which that stops, above 0 and below ``threshold``. Collapsing stops at four fifths of
             ``tool_threshold``, or at ``target`` if that is lower.
         tool_batch: Least share of the input budget that collapsing must free, from 0 to below 1. If it would free less, it
             waits, because every change breaks the provider's prompt cache. In a replay of 628 recorded calls with a window of
@@ -94,9 +94,15 @@ def context_window(
         Truncation(
             trigger=tokens_exceed(int(budget * threshold)),
             target=tokens_below(int(budget * target) + 1),
+            keep=last(groups=keep_groups) | spoken() | kinds(GroupKind.SUMMARY),
+        ),
+        strategies.Excerpt(
+            tokens=max(1, int(budget * target / 4)),
+            trigger=tokens_exceed(int(budget * threshold)),
+            target=tokens_below(int(budget * target) + 1),
             keep=last(groups=keep_groups),
         ),
-        *_last_resort(budget, budget),
+        strategies.LastResort(tokens=budget),
         trigger=tokens_exceed(int(budget * tool_threshold)),
         target=~tokens_exceed(int(budget * threshold)),
     )
@@ -116,13 +122,6 @@ def _input_tokens(preset: str, window: int | str, reserve_output: int | None) ->
     return window - reserve
 
 
-def _last_resort(most: int, budget: int, shares: tuple[float, ...] = (0.20,)) -> list[Strategy]:
-    """Return the steps for more than ``most`` tokens: drop the oldest groups, then cut out the middles of long messages."""
-    full = tokens_exceed(most)
-    sizes = [max(1, int(budget * share)) for share in (*shares, 0.10, 0.05)]
-    return [Truncation(trigger=full, keep=last(groups=1)), *(Clip(tokens=size, slack=1.0, trigger=full) for size in sizes)]
-
-
 def adaptive(
     window: int | str,
     summarizer: summarizers.SummarizerLike | None = None,
@@ -137,16 +136,16 @@ def adaptive(
     """Return a pipeline that keeps a conversation inside a window at low cost, and keeps what the agent will need.
 
     The middle of a message that takes a large part of the window (see ``largest``) is cut out when the message arrives, before
-    it is part of a cached prefix. If the request exceeds ``threshold``, the oldest groups are removed down to ``target``, and
-    a summary of exact facts, past calls and the user's instructions, chosen from the whole conversation, replaces them; later
-    parts are appended to it. Unless a ``summarizer`` is given, all tool results except the newest group's are shortened first,
-    so that more calls stay verbatim. Between these cuts, requests only grow at their end. The last user message stays whole
-    unless the request would exceed 0.97 of the input budget. From nine tenths of the threshold on, it cuts early if that saves
-    more than the broken prompt cache costs. ``docs/explanation/adaptive.md`` has the measurements. As a last resort, above 0.97
-    of the input budget, the middle of the last user message is cut out, then all groups but the newest are dropped, oldest
-    first, and finally the middle is cut out of all long messages.
+    it is part of a cached prefix. If the request exceeds ``threshold``, the oldest groups are removed down to ``target``, and a
+    summary replaces them; later parts are appended to it. Each part begins with what the user said in these groups, word for
+    word, in at most 0.08 of the input budget; exact facts and past calls, chosen from the whole conversation, follow. Unless a
+    ``summarizer`` is given, all tool results except the newest group's are shortened first, so that more calls stay verbatim.
+    Between these cuts, requests only grow at their end. The last user message stays whole unless the request would exceed 0.97
+    of the input budget. From nine tenths of the threshold on, it cuts early if that saves more than the broken prompt cache
+    costs. ``docs/explanation/adaptive.md`` has the measurements. As a last resort, above 0.97 of the input budget, the middle
+    of the last user message is cut out, and then `LastResort` runs.
 
-    On coding sessions in windows of 8,000 tokens, it costs more than dropping the oldest groups: 0.28 of the cost of sending
+    On coding sessions in windows of 8,000 tokens, it costs more than dropping the oldest groups: 0.30 of the cost of sending
     everything, instead of 0.25.
 
     Args:
@@ -182,12 +181,13 @@ def adaptive(
 
     before_task = demonstrations() & first(messages=_OPENING)
     cut = strategies.GrowingSummary(
-        summarizers.FactSummarizer(calls=0.03) if summarizer is None else summarizer,
+        summarizers.FactSummarizer(calls=0.03, constraints=0.15) if summarizer is None else summarizer,
         tokens=part(target),
         initial_tokens=part(0.16),
         added_tokens=part(0.065),
         max_tokens=part(0.42),
-        keep_tokens=part(0.10),
+        user_tokens=part(0.08),
+        keep_tokens=part(0.11),
         target=~tokens_exceed(part(target)),
         keep=before_task,
     )
@@ -205,18 +205,18 @@ def adaptive(
         Clip(tokens=part(1.5 * largest), slack=1.0, keep=last(groups=1, of=kinds(GroupKind.USER))),
         Pipeline(examples, *read, cut, trigger=tokens_exceed(part(threshold)) | early),
         Clip(tokens=part(1.5 * largest), slack=1.0, trigger=tokens_exceed(part(0.97))),
-        *_last_resort(part(0.97), budget, (largest,)),
+        strategies.LastResort(tokens=part(0.97), clips=(largest, 0.10, 0.05)),
     )
 
 
 def token_budget(budget: int) -> TokenBudgetComposed:
     """Return a strategy that brings a conversation down to a budget once and loses as little as it can.
 
-    It removes repeated results, old reasoning, the middle of long results, and the middle of other messages that exceed seven
-    tenths of the budget, except the last user message. If that is not enough, a digest written without a model replaces the
-    oldest groups. The digest may have seven tenths of the budget; the rest is for the newest messages. As a last resort, the
-    oldest groups are dropped, and then the middle is cut out of all messages. It stops as soon as the conversation fits the
-    budget.
+    It removes repeated results, old reasoning, the middle of long results, and what is too much in other messages that exceed
+    .85 of the budget, except the last user message. If that is not enough, a summary written without a model replaces the
+    oldest groups: what the user said, word for word, in at most a tenth of the budget, and a digest. Both together may have
+    .85 of the budget; the rest is for the newest messages. As a last resort, `LastResort` runs. It stops as soon as the
+    conversation fits the budget.
 
     Use it for a single list. In a session it would cut again on every turn: use `adaptive` there.
 
@@ -230,19 +230,22 @@ def token_budget(budget: int) -> TokenBudgetComposed:
     8000
     """
     empty = TokenBudgetComposed([], budget=budget)  # refuses a bad budget
-    room = max(1, int(budget * 0.7))
+    room = max(1, int(budget * 0.85))
     digest = strategies.GrowingSummary(
         summarizers.DigestSummarizer(growth=1.0),
         tokens=budget,
         initial_tokens=room,
         added_tokens=room,
         max_tokens=room,
+        user_tokens=int(budget * 0.10),
         slack=0.03,
         target=~tokens_exceed(budget),
     )
     huge = Clip(tokens=room, slack=1.0, keep=last(groups=1, of=kinds(GroupKind.USER)) | kinds(GroupKind.SUMMARY))
     gentle = [ToolResult(Dedupe()), ClearReasoning(), ToolResult(HeadTail()), huge]
-    return attrs.evolve(empty, strategies=[*gentle, digest, *_last_resort(budget, budget, (0.9, 0.5, 0.2))])
+    return attrs.evolve(
+        empty, strategies=[*gentle, digest, strategies.LastResort(tokens=budget, clips=(0.9, 0.5, 0.2, 0.10, 0.05))]
+    )
 
 
 def hermes(
@@ -266,8 +269,10 @@ def hermes(
 
     If the request would still reach the threshold, less is kept: first, only as many of the last ``protect_last_n`` messages as
     fit into half of the threshold; then, only the tail; finally, the first messages are summarized, too. As a last resort, if a
-    request still exceeds the window, all groups but the newest are dropped, oldest first, and then the middle is cut out of
-    long messages, including the last user message.
+    request still exceeds the window, `LastResort` runs.
+
+    Unlike Hermes Agent's, each summary begins with what the user said in the messages that it replaces, word for word, in at
+    most as many tokens as the summary may have.
     ``docs/migrating/hermes.md`` lists where documents, releases and this preset differ.
 
     Args:
@@ -319,7 +324,7 @@ def hermes(
             system_note="[Note: some earlier turns of this conversation have been compacted into a summary.]",
             text=strategies.SummaryText(preface=_HERMES_PREFACE),
         ),
-        *_last_resort(context_length, context_length),
+        strategies.LastResort(tokens=int(context_length)),
         trigger=tokens_exceed(threshold_tokens - 1) if trigger is None else trigger,
     )
 

@@ -38,6 +38,7 @@ __all__ = [
     "last",
     "nothing",
     "pinned",
+    "spoken",
     "system",
     "tools",
 ]
@@ -286,6 +287,28 @@ def _that_demonstrate(index: MessageIndex) -> list[int]:
     kind = index.columns.kind
     opening = takewhile(lambda id: kind(id) in (GroupKind.SYSTEM, GroupKind.USER), index.included_ids)
     return [id for id in opening if kind(id) is GroupKind.USER][:-1]
+
+
+def spoken() -> Selector:
+    """Return a selector of the groups in which the user says something, also beside the results of tools; O(groups).
+
+    >>> said = [{"role": "user", "content": "Fix the test."}, {"role": "assistant", "content": "Done."}]
+    >>> spoken()(MessageIndex(said, counter="chars/4"))
+    frozenset({0})
+    """
+    return _Call("spoken", _that_speak, ())
+
+
+def _that_speak(index: MessageIndex) -> list[int]:
+    columns, found, before = index.columns, list[int](), 0
+    user, calls = GroupKind.USER, GroupKind.TOOL_CALL
+    for id in index.included_ids:
+        kind = columns.kind(id)
+        turn = columns.turn(id) or before
+        if kind is user or (kind is calls and turn > before and any(message.said for message in index.group(id).messages)):
+            found.append(id)
+        before = max(before, turn)
+    return found
 
 
 system: Final[Selector] = kinds(GroupKind.SYSTEM)

@@ -53,7 +53,7 @@ def summarized(summarizer: Summarizer, conversation: Conversation, budget: int, 
     while room >= _LEAST:
         index = MessageIndex(list(conversation.messages), counter=counter)
         limit = SummaryBudget(ratio=1.0, floor=1, ceiling=room, room_ratio=1.0)
-        run_sync(index, Summarization(summarizer, keep=keep, budget=limit))
+        run_sync(index, Summarization(summarizer, keep=keep, budget=limit, user_tokens=0))
         if index.tokens <= budget:
             return list(index.messages())
         room -= max(8, index.tokens - budget)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import anyio
 
@@ -15,6 +15,8 @@ from .part_files import PartFiles
 from .report import BatchCounts
 from .slice_worker import PartWriter, SliceResult, WorkerConfig, chunks_of, not_a_row, slice_result
 from .slices import Slice
+
+_ROWS: Final = 4_096
 
 
 class SliceInterrupted(CompactionError):
@@ -32,7 +34,7 @@ async def compact_slice_async(
 ) -> SliceResult:
     """Compact a slice with a strategy that awaits, several conversations at a time.
 
-    All conversations of the slice are in memory until it is finished.
+    At most `_ROWS` conversations are in memory at a time; the next ones are read when these are finished.
 
     Raises:
         SliceInterrupted: If ``stop`` returned true; conversations in progress are finished first.
@@ -40,10 +42,10 @@ async def compact_slice_async(
     job, counts = config.job, BatchCounts()
     files = PartFiles(config.parts, slice.key)
     with files.open_rows(kind) as out:
-        part = PartWriter(out, kind, counts)
-        for chunk in chunks_of(slice, job, 1 << 20, ended):
+        part = PartWriter(out, kind, counts, slice.weight)
+        for chunk in chunks_of(slice, job, _ROWS, ended):
             part.write(chunk, await compact_chunk_async(job, chunk, counts, capacity, stop))
-    return slice_result(files, slice, part.errors, counts)
+    return slice_result(files, slice, part.entries(), counts)
 
 
 async def compact_chunk_async(

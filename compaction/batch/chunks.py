@@ -7,6 +7,7 @@ becomes a row, its messages become JSON text, plain fields become columns, and o
 from __future__ import annotations
 
 import base64
+import io
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -175,7 +176,7 @@ def _lines(slice: Slice, max_bytes: int) -> Iterator[bytes | OversizedLine]:
     if slice.oversized:
         yield OversizedLine(slice.oversized)
     elif slice.text is not None:
-        yield from slice.text.splitlines(keepends=True) if b"\r" not in slice.text else _split(slice.text)
+        yield from io.BytesIO(slice.text)  # one line at a time: a slice may have millions of empty ones
     else:
         with Path(slice.source.path).open("rb", buffering=_BUFFER) as stream:
             stream.seek(slice.start)
@@ -185,15 +186,6 @@ def _lines(slice: Slice, max_bytes: int) -> Iterator[bytes | OversizedLine]:
                 left -= line.size if isinstance(line, OversizedLine) else len(line)
                 if left <= 0:
                     return
-
-
-def _split(text: bytes) -> Iterator[bytes]:
-    """Yield lines that end in a line feed; a carriage return may be white space inside a line."""
-    start = 0
-    while start < len(text):
-        end = text.find(b"\n", start) + 1 or len(text)
-        yield text[start:end]
-        start = end
 
 
 def _table_chunks(slice: Slice, column: str, max_rows: int) -> Iterator[Chunk]:

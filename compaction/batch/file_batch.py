@@ -50,6 +50,7 @@ def compact_files(
     max_bytes: int = 256_000_000,
     slice_bytes: int = SLICE_BYTES,
     restart: bool = False,
+    follow_links: bool = False,
     keys: Sequence[str] = (),
     on_progress: Callable[[BatchProgress], object] | None = None,
     stop: Callable[[], bool] = lambda: False,
@@ -81,6 +82,7 @@ def compact_files(
         max_bytes: The largest conversation that is read, in bytes.
         slice_bytes: Bytes of text that a worker compacts at a time, >= 1; after a crash, unfinished slices are repeated.
         restart: Whether to discard the work of an earlier run and replace existing outputs.
+        follow_links: Whether symbolic links in input directories are followed; otherwise the report lists them as ignored.
         keys: Keys that sign summaries, so that nobody can forge one. The first key signs; signatures of all keys are accepted.
             No file contains a key.
         on_progress: Called with the progress after each slice.
@@ -113,7 +115,7 @@ def compact_files(
         slice_bytes=slice_bytes,
         max_errors=0 if strict and max_errors is None else max_errors,
     )
-    sources, foreign = find_input_files(paths)
+    sources, foreign = find_input_files(paths, follow_links=follow_links)
     targets = plan_output_files(sources, batch.output, to, paths)
     plan = {
         "job": job.described(),

@@ -74,11 +74,16 @@ def file_kind(name: str) -> FileKind | None:
     return _SUFFIXES[max(matching, key=len)] if matching else None
 
 
-def find_input_files(inputs: Sequence[str | Path]) -> tuple[list[InputFile], list[str]]:
+def find_input_files(inputs: Sequence[str | Path], *, follow_links: bool = False) -> tuple[list[InputFile], list[str]]:
     """Return the files to read, sorted by name within a directory, and the files in directories that are ignored.
 
     A file given as an input is read whatever its name is; if its ending is unknown, its first bytes decide how it is stored. A
     file in a directory is read only if its ending is known. Names that start with a dot or an underscore are skipped silently.
+    A symbolic link in a directory is ignored, since it may lead to files that the author of the directory cannot read.
+
+    Args:
+        inputs: Files and directories.
+        follow_links: Whether symbolic links in directories are followed.
 
     Raises:
         UnreadableFile: If a file does not exist, its content contradicts its name, or no file is found.
@@ -88,7 +93,7 @@ def find_input_files(inputs: Sequence[str | Path]) -> tuple[list[InputFile], lis
     foreign: list[str] = []
     for given in map(Path, inputs):
         found: Iterable[tuple[Path, str, FileKind]] = (
-            _in_directory(given, foreign) if given.is_dir() else [(given, given.name, _kind_of_named(given))]
+            _in_directory(given, foreign, follow_links) if given.is_dir() else [(given, given.name, _kind_of_named(given))]
         )
         for path, name, kind in found:
             stat = path.stat()
@@ -102,16 +107,28 @@ def find_input_files(inputs: Sequence[str | Path]) -> tuple[list[InputFile], lis
     return sources, foreign
 
 
-def _in_directory(folder: Path, foreign: list[str]) -> Iterator[tuple[Path, str, FileKind]]:
-    for path in sorted(folder.rglob("*")):
+def _in_directory(folder: Path, foreign: list[str], follow_links: bool) -> Iterator[tuple[Path, str, FileKind]]:
+    for path in sorted(_files_in(folder, follow_links, frozenset())):
         name = path.relative_to(folder)
-        if not path.is_file() or any(part[0] in "._" for part in name.parts):
-            continue
-        kind = file_kind(path.name)
+        kind = None if path.is_symlink() and not follow_links else file_kind(path.name)
         if kind is None:
             foreign.append(str(path))
         else:
             yield path, name.as_posix(), kind
+
+
+def _files_in(folder: Path, follow_links: bool, outer: frozenset[Path]) -> Iterator[Path]:
+    """Yield the files in a directory and its subdirectories, and the links that are not followed."""
+    real = folder.resolve()
+    if real in outer:  # a link to a directory that it is in
+        return
+    for path in folder.iterdir():
+        if path.name[0] in "._":
+            continue
+        if path.is_dir() and (follow_links or not path.is_symlink()):
+            yield from _files_in(path, follow_links, outer | {real})
+        elif path.is_file() or path.is_symlink():
+            yield path
 
 
 def _kind_of_named(path: Path) -> FileKind:

@@ -21,6 +21,11 @@ from .slices import Slice
 
 _ROWS: Final = 128
 
+_MIN_ERROR_BYTES: Final = 262_144
+_ERROR_FACTOR: Final = 4
+"""A slice lists its bad conversations in at most this many times its bytes as stored, or in 256 KiB if that is more. An entry
+is longer than its conversation, and a few kilobytes of a compressed file can hold millions of bad lines."""
+
 
 @attrs.frozen
 class WorkerConfig:
@@ -71,11 +76,11 @@ def compact_slice(config: WorkerConfig, slice: Slice, kind: FileKind, ended: boo
     job, counts, began = config.job, BatchCounts(), time.process_time()
     files = PartFiles(config.parts, slice.key)
     with files.open_rows(kind) as out:
-        part = PartWriter(out, kind, counts)
+        part = PartWriter(out, kind, counts, slice.weight)
         for chunk in chunks_of(slice, job, _ROWS, ended):
             part.write(chunk, [not_a_row(row, job, counts) or compact_row(job, row, counts) for row in chunk.rows])  # type: ignore[arg-type]
     counts.seconds = time.process_time() - began
-    return slice_result(files, slice, part.errors, counts)
+    return slice_result(files, slice, part.entries(), counts)
 
 
 def chunks_of(slice: Slice, job: Job, rows: int, ended: bool) -> Iterator[Chunk]:
@@ -105,12 +110,17 @@ class PartWriter:
         out: Writes to the part file.
         kind: How it is stored.
         counts: The counts of the slice.
+        weight: Bytes of the input that the slice covers, as stored.
     """
 
     out: Callable[[Any], object]
     kind: FileKind
     counts: BatchCounts
-    errors: list[bytes] = attrs.field(factory=list[bytes], init=False)
+    weight: int
+    _errors: list[bytes] = attrs.field(factory=list[bytes], init=False)
+    _size: int = attrs.field(default=0, init=False)
+    _unlisted: int = attrs.field(default=0, init=False)
+    _first_unlisted: int = attrs.field(default=0, init=False)
 
     def write(self, chunk: Chunk, written: Sequence[Any]) -> None:
         """Write the compacted rows of a chunk, and keep an error entry for each bad conversation."""
@@ -124,8 +134,27 @@ class PartWriter:
         for place, each in enumerate(written):
             self.counts.lines += 1
             if isinstance(each, BadConversation):
-                entry = {"line": self.counts.lines, "reason": each.reason, "error": each.error, **chunk.original(place)}
-                self.errors.append(json.dumps(entry).encode() + b"\n")
+                self._list(each, chunk, place)
+
+    def _list(self, bad: BadConversation, chunk: Chunk, place: int) -> None:
+        """Keep the entry of a bad conversation, or only count it if the entries before it are long enough."""
+        if not self._unlisted:
+            entry = {"line": self.counts.lines, "reason": bad.reason, "error": bad.error, **chunk.original(place)}
+            text = json.dumps(entry).encode() + b"\n"
+            self._size += len(text)
+            if self._size <= max(_MIN_ERROR_BYTES, _ERROR_FACTOR * self.weight):
+                self._errors.append(text)
+                return
+            self._first_unlisted = self.counts.lines
+        self._unlisted += 1
+
+    def entries(self) -> list[bytes]:
+        """Return the error entries of the slice; one at the end stands for those that are not listed."""
+        if not self._unlisted:
+            return self._errors
+        reason = f"{self._unlisted:,} bad conversations from this line on are not listed; there are too many for their size"
+        last = {"line": self._first_unlisted, "reason": reason, "error": "NotListed", "original": None, "count": self._unlisted}
+        return [*self._errors, json.dumps(last).encode() + b"\n"]
 
 
 def slice_result(files: PartFiles, slice: Slice, errors: Sequence[bytes], counts: BatchCounts) -> SliceResult:

@@ -104,21 +104,19 @@ def _compressed_slices(source: InputFile, size: int, max_line: int) -> Iterator[
 
 def _texts(lines: Iterator[bytes | OversizedLine], size: int) -> Iterator[tuple[bytes, int]]:
     """Yield the text of each slice and 0, or no text and the size of an oversized line."""
-    held: list[bytes] = []
-    length = 0
+    held = bytearray()
     for line in lines:
         if isinstance(line, bytes):
-            held.append(line)
-            length += len(line)
-            if length < size:
+            held += line
+            if len(held) < size:
                 continue
         if held:
-            yield b"".join(held), 0
-            held, length = [], 0
+            yield bytes(held), 0
+            held.clear()
         if isinstance(line, OversizedLine):
             yield b"", line.size
     if held:
-        yield b"".join(held), 0
+        yield bytes(held), 0
 
 
 @contextlib.contextmanager

@@ -39,6 +39,7 @@ _HEADS: Final = (
     ">cost\nof all",
     ">facts\n%",
     ">old\n%",
+    ">said\n%",
     ">over\ncalls",
     ">bad\ncalls",
     ">breaks\ncalls",
@@ -48,6 +49,7 @@ _HEADS: Final = (
 _LEGEND: Final = (
     "cost: as a share of sending everything; facts: needed facts in requests that would be accepted",
     "old: facts that keeping only the newest messages loses; over: requests that exceed the window",
+    "said: words of the user that are still sent, in requests that would be accepted",
     "bad: requests that break a rule of their format that the log does not break",
     "breaks: requests that lost a cached prefix; largest: the largest request; CPU: time of the strategy",
     "in brackets: 95 % intervals, with two sessions or more",
@@ -202,7 +204,9 @@ def _show(result: ReplayResult, wrong: Sequence[str], advice: Sequence[str], not
         intervals = console.width >= _COLUMNS
         console.width = min(console.width, _COLUMNS)
         if result.exceeding:
-            print_table(console, _HEADS, [_row(each, intervals=intervals) for each in result.summaries.values()])
+            shown = slice(None if intervals else -1)  # a narrow terminal has no room for intervals and times
+            rows = [_row(each, intervals=intervals)[shown] for each in result.summaries.values()]
+            print_table(console, _HEADS[shown], rows)
             lines = [*_LEGEND, *lines]
         for line in [*advice, *([""] if advice else []), *lines]:
             console.print(printable(line))
@@ -228,9 +232,9 @@ def _row(summary: CandidateSummary, *, intervals: bool) -> Sequence[str]:
     cost, usable = _interval(means["cost"], 1, 2), _interval(means["usable"], 100, 0)
     if not intervals:
         cost, usable = cost.split()[0], usable.split()[0]
-    old = "-" if (value := means["old"].value) is None else f"{100 * value:.0f}"
+    old, said = ("-" if (value := means[name].value) is None else f"{100 * value:.0f}" for name in ("old", "said"))
     counts = (score.over, score.invalid, score.breaks, score.peak)
-    return summary.candidate, cost, usable, old, *(f"{count:,}" for count in counts), f"{score.seconds:.1f}"
+    return summary.candidate, cost, usable, old, said, *(f"{count:,}" for count in counts), f"{score.seconds:.1f}"
 
 
 def _interval(estimate: IntervalEstimate, unit: int, digits: int) -> str:

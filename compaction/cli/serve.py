@@ -67,6 +67,13 @@ def serve_command(
         list[str] | None,
         typer.Option(metavar="NAME", help="A host name that clients use for the gateway, repeatable; loopback always works."),
     ] = None,
+    origin: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ORIGIN",
+            help="The origin of a web page or app that may use the gateway from a browser, repeatable.",
+        ),
+    ] = None,
     token: Annotated[
         str | None,
         typer.Option(
@@ -108,7 +115,7 @@ def serve_command(
     """
     if missing := [each for each in _NEEDED if find_spec(each) is None]:
         raise ConfigurationError(f"serve needs {', '.join(missing)}; install compaction-toolkit[gateway]")
-    if host not in LOOPBACK_NAMES and token is None:
+    if host not in LOOPBACK_NAMES and not (token or "").strip():
         raise ConfigurationError(f"--host {host}: other machines could use this gateway; pass --token, or do not set --host")
     settings = GatewaySettings(
         strategy=_strategy(preset, pipeline),
@@ -122,6 +129,7 @@ def serve_command(
         forget_after=forget_after,
         token=token,
         names=frozenset((*(name or ()), host)),
+        origins=frozenset(origin or ()),
         shadow=shadow,
         record=record,
         cases=(Path.home() / ".compaction" if store is None else store.parent) / "gateway-cases",

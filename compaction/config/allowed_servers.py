@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping
+from ipaddress import ip_address
 from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
@@ -49,7 +51,7 @@ def server_problems(data: object, *, allow_env: Collection[str] | None, allow_ho
     Args:
         data: The data, as in a file.
         allow_env: The variables whose values may be sent; ``None`` for those whose names end in ``_API_KEY``.
-        allow_hosts: The hosts to which they may be sent; ``None`` for any.
+        allow_hosts: The hosts to which they may be sent, over https; ``None`` for any, over http too.
 
     >>> list(server_problems({"api_key_env": "HOME"}, allow_env=None, allow_hosts=None))
     ["api_key_env: 'HOME' does not end in '_API_KEY'; rename the variable, or pass allow_env={'HOME'}"]
@@ -102,9 +104,23 @@ def _host_problem(url: object, allowed: Collection[str] | None) -> str | None:
     host = urlsplit(url).hostname if _PLAIN_URL.fullmatch(url) else None
     if host is None:
         return f"{url!r} is not a plain http or https URL, so its host cannot be compared with allow_hosts; write scheme://host/path"
-    if host in {each.lower() for each in allowed}:
+    names = {each.lower() for each in allowed}
+    if host in names and url.startswith("http://") and not is_loopback(host):
+        return f"a key sent to {host!r} over http can be read on the way; write https, or pass allow_hosts={{'http://{host}'}}"
+    if host in names or (url.startswith("http://") and f"http://{host}" in names):
         return None
     return f"{host!r} is not in allow_hosts; name one of {_listed(allowed)}, or allow it in code"
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host is this machine.
+
+    >>> is_loopback("localhost"), is_loopback("127.0.0.2"), is_loopback("::1"), is_loopback("127.evil.example")
+    (True, True, True, False)
+    """
+    with contextlib.suppress(ValueError):
+        return ip_address(host).is_loopback
+    return host == "localhost"
 
 
 def _listed(names: Collection[str]) -> str:

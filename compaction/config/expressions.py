@@ -27,6 +27,10 @@ _LIFT: Final[dict[ComponentKind, Callable[[Any], Any]]] = {
 }
 
 
+MAX_EXPRESSION_CHARS: Final = 4_096
+"""The longest expression. A longer one may be nested so deeply that Python's parser uses up its stack."""
+
+
 def read_expression(text: object, kind: ComponentKind) -> Any:
     """Return the trigger or selector that an expression describes.
 
@@ -42,6 +46,10 @@ def read_expression(text: object, kind: ComponentKind) -> Any:
     """
     if not isinstance(text, str):
         raise ConfigurationError(f"{_one(kind)} is written as text, such as {_EXAMPLES[kind]!r} (got {text!r})")
+    if len(text) > MAX_EXPRESSION_CHARS:
+        raise ConfigurationError(
+            f"{text[:40]!r}... has more than {MAX_EXPRESSION_CHARS:,} characters; register it as a component (docs/config.md)"
+        )
     try:
         value = _Evaluator(kind).value(ast.parse(text.strip(), mode="eval").body)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
 
@@ -71,6 +71,55 @@ FILE_SUFFIXES: Final[dict[str, FileFormat]] = {".toml": "toml", ".yaml": "yaml",
 """The syntax of a pipeline file by the ending of its name."""
 
 
+MAX_CHARS: Final = 262_144
+"""The longest text of a pipeline file, in characters; one with a hundred steps has about 20,000."""
+
+MAX_VALUES: Final = 10_000
+"""The most values in a pipeline file, each counted as often as an alias repeats it."""
+
+MAX_DEPTH: Final = 32
+"""How deep tables and lists may be nested; a composite within a composite takes two or three levels."""
+
+
+def check_size(root: object, children: Callable[[Any], Iterable[object]], where: str) -> None:
+    """Check that data is small enough to be read, before anything is built from it.
+
+    A value that is named several times is counted several times, as the converter reads it: a YAML text of a few lines can
+    name a million values, and data can contain itself. Cost: O(`MAX_VALUES`), however large the data is.
+
+    Args:
+        root: The data.
+        children: Returns what a value contains.
+        where: The name of the data in error messages.
+
+    Raises:
+        ConfigurationError: If it is too large or too deep.
+    """
+    left = [iter((root,))]
+    values = 0
+    while left:
+        value = next(left[-1], left)
+        if value is left:
+            left.pop()
+            continue
+        values += 1
+        left.append(iter(children(value)))
+        if len(left) > MAX_DEPTH + 1:
+            raise ConfigurationError(
+                f"{where}: it is nested more than {MAX_DEPTH} levels deep, or contains itself; write it with fewer levels"
+            )
+        if values > MAX_VALUES:
+            raise ConfigurationError(
+                f"{where}: it has more than {MAX_VALUES:,} values, those of an alias counted each time; write it shorter"
+            )
+
+
+def _of_data(value: object) -> Iterable[object]:
+    if isinstance(value, Mapping):
+        return cast("Mapping[object, object]", value).values()
+    return cast("Iterable[object]", value) if isinstance(value, list | tuple | set | frozenset) else ()
+
+
 def from_data(
     data: Mapping[str, Any],
     *,
@@ -85,7 +134,8 @@ def from_data(
         where: The name of the data in error messages.
         allow_env: The environment variables whose values may be sent to a server; by default those whose names end in
             ``_API_KEY``. A summarizer that names no variable sends ``OPENAI_API_KEY``.
-        allow_hosts: The hosts that ``base_url`` may name, such as ``{"api.openai.com"}``; by default any.
+        allow_hosts: The hosts that ``base_url`` may name, such as ``{"api.openai.com"}``; by default any. Over plain http only
+            this machine may be named, and a host that is listed with its scheme, such as ``"http://gpu.local"``.
 
     Raises:
         ConfigurationError: If it does not describe a strategy; the message lists every mistake with its place.
@@ -93,6 +143,7 @@ def from_data(
     >>> from_data({"steps": ["ClearReasoning", {"use": "Truncation", "trigger": "tokens_exceed(9_000)"}]}).steps[1].trigger
     tokens_exceed(9000)
     """
+    check_size(data, _of_data, where)
     if problems := list(server_problems(data, allow_env=allow_env, allow_hosts=allow_hosts)):
         raise ConfigurationError(f"{where}: {'; '.join(problems)}")
     try:
@@ -144,7 +195,8 @@ def load(
     file = Path(path)
     format = _file_format(file)
     try:
-        text = file.read_text(encoding="utf-8")
+        with file.open(encoding="utf-8") as stream:
+            text = stream.read(MAX_CHARS + 1)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{file}: it cannot be read as UTF-8 text ({error}); name a pipeline file") from error
     return loads(text, format=format, where=str(file), allow_env=allow_env, allow_hosts=allow_hosts)
@@ -173,12 +225,16 @@ def loads(
     >>> loads('use = "hermes"\ncontext_length = 128_000').trigger
     tokens_exceed(63999)
     """
+    if len(text) > MAX_CHARS:
+        raise ConfigurationError(f"{where}: it has more than {MAX_CHARS:,} characters; is it a pipeline file?")
     try:
-        data: object = tomllib.loads(text) if format == "toml" else _yaml_data(text)
+        data: object = tomllib.loads(text) if format == "toml" else _yaml_data(text, where)
+    except ConfigurationError:
+        raise
     except (ValueError, RecursionError) as error:
         raise ConfigurationError(f"{where}: it is not {format.upper()} ({error})") from error
     except Exception as error:  # the base class of PyYAML's errors is imported only if PyYAML is used
-        if isinstance(error, ConfigurationError) or not type(error).__module__.startswith("yaml"):
+        if not type(error).__module__.startswith("yaml"):
             raise
         raise ConfigurationError(f"{where}: it is not YAML ({' '.join(str(error).split())})") from error
     if not isinstance(data, Mapping):
@@ -229,8 +285,11 @@ def _file_format(file: Path) -> FileFormat:
     return format
 
 
-def _yaml_data(text: str) -> object:
-    """Return the plain data in a YAML text; a repeated key is an error, although PyYAML accepts it."""
+def _yaml_data(text: str, where: str) -> object:
+    """Return the plain data in a YAML text; a repeated key is an error, although PyYAML accepts it.
+
+    The size is checked before the data is built, since a merge key (``<<``) repeats what its alias names while it is built.
+    """
     yaml = _yaml()
 
     def construct_mapping(loader: Any, node: Any, deep: bool = False) -> Any:
@@ -239,7 +298,18 @@ def _yaml_data(text: str) -> object:
             raise yaml.YAMLError(f"the key {repeated[0]!r} is repeated, line {node.start_mark.line + 1}")
         return yaml.SafeLoader.construct_mapping(loader, node, deep)
 
-    return yaml.load(text, type("StrictLoader", (yaml.SafeLoader,), {"construct_mapping": construct_mapping}))
+    def of_node(node: Any) -> Iterable[object]:
+        if isinstance(node, yaml.MappingNode):
+            return [each for pair in node.value for each in pair]
+        return node.value if isinstance(node, yaml.SequenceNode) else ()
+
+    loader = type("StrictLoader", (yaml.SafeLoader,), {"construct_mapping": construct_mapping})(text)
+    try:
+        node = loader.get_single_node()
+        check_size(node, of_node, where)
+        return None if node is None else loader.construct_document(node)
+    finally:
+        loader.dispose()
 
 
 def _yaml() -> Any:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import anyio
 
 from .answers import send_error, send_whole
 from .headers import answer_headers, as_mapping
+from .routes import normalized
 from .upstream import WholeAnswer
 
 if TYPE_CHECKING:
@@ -17,8 +18,15 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
 
+_IDLE_SECONDS: Final = 60.0
+
+
 class ClientGone(Exception):
     """The client closed its connection."""
+
+
+class SlowBody(Exception):
+    """The client sent its body too slowly."""
 
 
 class AnswerStopped(Exception):
@@ -47,7 +55,7 @@ class ClientConnection:
 
     Attributes:
         method: Its method.
-        path: Its path, decoded.
+        path: Its path, decoded and normalized.
         raw_path: Its path, still percent-encoded.
         query: Its query string.
         headers: Its headers by name.
@@ -59,19 +67,26 @@ class ClientConnection:
         self._receive = receive
         self._send = send
         self.method: str = scope["method"]
-        self.path: str = scope["path"]
-        self.raw_path: bytes = scope.get("raw_path") or self.path.encode()
+        self.path: str = normalized(scope["path"])
+        self.raw_path = normalized((scope.get("raw_path") or self.path.encode()).decode("latin-1")).encode("latin-1")
         self.query: bytes = scope.get("query_string", b"")
         self.raw_headers: list[tuple[bytes, bytes]] = list(scope["headers"])
         self.headers = as_mapping(self.raw_headers)
         self.status = 0
+        self._was_read = anyio.Event()
 
-    async def body(self, limit: int) -> bytes | None:
+    async def body(self, limit: int, seconds: float) -> bytes | None:
         """Return the body; ``None`` if it is larger than the limit.
 
         Raises:
             ClientGone: If the client disconnects before the end of the body.
+            SlowBody: If the end has not come after these seconds.
         """
+        with anyio.move_on_after(seconds):
+            return await self._body(limit)
+        raise SlowBody
+
+    async def _body(self, limit: int) -> bytes | None:
         length = self.headers.get("content-length", "0")
         if length.isdigit() and int(length) > limit:
             return None
@@ -89,18 +104,25 @@ class ClientConnection:
 
         Raises:
             ClientGone: If the client disconnects before the end of the body.
+            SlowBody: If nothing comes for a minute.
         """
         more = True
         while more:
-            message = await self._receive()
+            try:
+                with anyio.fail_after(_IDLE_SECONDS):
+                    message = await self._receive()
+            except TimeoutError as error:
+                raise SlowBody from error
             if message["type"] == "http.disconnect":
                 raise ClientGone
             if piece := message.get("body", b""):
                 yield piece
             more = message.get("more_body", False)
+        self._was_read.set()
 
     async def gone(self) -> None:
-        """Wait until the client disconnects; called after its body was read."""
+        """Wait until the client disconnects, after its body was read."""
+        await self._was_read.wait()
         while (await self._receive())["type"] != "http.disconnect":
             pass
 

@@ -19,8 +19,10 @@ import attrs
 
 from ..errors import InputError
 from ..formats import fields_of, items_of
+from ..index import as_given
 from ..result import CompactionResult
-from ..session import BackgroundTasks, CompactionSession, OnEvent, SessionPool
+from ..run import unawaited
+from ..session import BackgroundTasks, Blocking, CompactionSession, OnEvent, SessionPool
 from ..stores import SessionStore
 from ..strategies import Failed
 from ..tokens import Usage, counter
@@ -121,24 +123,10 @@ class ConversationTurn:
         """Set the messages to send from a view of the session, using the request's own objects wherever the view shows them."""
         given, index = self.request.messages, self.session.index
         self.view = view
-        shown = _as_given(view, compared, given, index.source) if index.edit_count else list(given)
+        shown = as_given(view, index.source, compared, given) if index.edit_count else list(given)
         self.messages = keep_breakpoints(shown, given, compared, self.request.route.format)
         self.tokens = max(0, index.tokens)
         self.left_out = max(0, index.total.tokens - index.included.tokens)
-
-
-def _as_given(view: Sequence[Any], compared: Sequence[Any], given: Sequence[Any], source: Sequence[Any]) -> list[Any]:
-    """Return a view with the request's own objects wherever it shows one of its messages."""
-    places = {id(raw): place for place, raw in enumerate(source)}
-    result: list[Any] = []
-    following = 0
-    for message in view:
-        place = places.get(id(message), len(compared))
-        if not (following <= place < len(compared) and (compared[place] is message or compared[place] == message)):
-            place = next((at for at in range(following, len(compared)) if compared[at] == message), -1)
-        result.append(given[place] if place >= 0 else message)
-        following = max(following, place + 1)
-    return result
 
 
 class GatewayConversations:
@@ -227,28 +215,24 @@ class GatewayConversations:
             BudgetUnsatisfiable: If it was refused, and nothing more can be removed.
             Exception: If the messages cannot be read; the caller then sends the request unchanged.
         """
-        window, compared = self._compared(request)
-        async with self._pool(request, window).turn(compared, **self._options(request)) as session:
-            turn = ConversationTurn(request=request, session=session, window=window)
-            if refused is not None:
-                turn.send(await session.compact_refused(refused), compared)
-                return turn
-            try:
-                result = await session.compact_due()
-            except Exception as error:
-                return self._failed(turn, error, compared)
-            return self._done(turn, result, compared)
+        return await self._turn(request, refused, sync=False)
 
     def turn_sync(self, request: ConversationRequest, *, refused: BaseException | None = None) -> ConversationTurn:
         """`turn` for strategies that await nothing. It uses the processor, so call it in a thread."""
+        return unawaited(self._turn(request, refused, sync=True))
+
+    async def _turn(self, request: ConversationRequest, refused: BaseException | None, *, sync: bool) -> ConversationTurn:
         window, compared = self._compared(request)
-        with self._pool(request, window).turn_sync(compared, **self._options(request)) as session:
+        pool, options = self._pool(request, window), self._options(request)
+        begun = Blocking(pool.turn_sync(compared, **options)) if sync else pool.turn(compared, **options)
+        async with begun as session:
             turn = ConversationTurn(request=request, session=session, window=window)
             if refused is not None:
-                turn.send(session.compact_refused_sync(refused), compared)
+                view = session.compact_refused_sync(refused) if sync else await session.compact_refused(refused)
+                turn.send(view, compared)
                 return turn
             try:
-                result = session.compact_due_sync()
+                result = session.compact_due_sync() if sync else await session.compact_due()
             except Exception as error:
                 return self._failed(turn, error, compared)
             return self._done(turn, result, compared)

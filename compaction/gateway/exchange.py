@@ -15,15 +15,15 @@ import attrs
 
 from ..tokens import LengthError, Usage
 from .bodies import READABLE
-from .client import AnswerStopped, ClientConnection, ClientGone
+from .client import AnswerStopped, ClientConnection, ClientGone, SlowBody
 from .conversations import GatewayConversations
-from .failures import UpstreamRefusal, length_error, write_case
+from .failures import REFUSALS, UpstreamRefusal, length_error, write_case
 from .forgetting import UnusedConversations
 from .headers import request_headers
 from .plans import Planner, RequestPlan
 from .recording import SessionRecorder
 from .request_log import log_request
-from .routes import ModelRoute, provider_of, route_of
+from .routes import ModelRoute, looks_like_conversation, provider_of, route_of
 from .settings import GatewaySettings
 from .status import GatewayStatus, RequestReport
 from .upstream import NoAnswer, Upstreams, WholeAnswer, read_whole
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     import httpx
     from starlette.types import Receive, Scope, Send
 
-_REFUSALS: Final = (400, 413, 422)
 _OTHER: Final = "other"
+_UNKNOWN_PATH: Final = "unknown path"
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -83,13 +83,19 @@ class ProxyEndpoint:
         except NoAnswer as failure:
             error = failure
             self._services.status.failed(f"upstream: {failure.why}")
-            await client.refuse(failure.status, f"the upstream gave no answer ({failure.why})")
+            await client.refuse(failure.status, failure.says)
         except ClientGone as gone:
             error = gone
+        except SlowBody as slow:
+            error = slow
+            await client.refuse(408, "the body of the request came too slowly")
         finally:
             if route is None:
+                why = _UNKNOWN_PATH if looks_like_conversation(client.method, client.path) else None
+                if why is not None:
+                    self._services.status.passed(why)
                 self._services.status.answered(_OTHER, client.status or 499)
-                log_request(route=_OTHER, method=client.method, status=client.status or 499, error=_name(error))
+                log_request(route=_OTHER, method=client.method, status=client.status or 499, error=_name(error), why=why)
 
 
 async def _pass_through(services: GatewayServices, client: ClientConnection) -> None:
@@ -100,12 +106,20 @@ async def _pass_through(services: GatewayServices, client: ClientConnection) -> 
     if length := client.headers.get("content-length"):
         headers.append((b"content-length", length.encode("latin-1")))
     url = services.upstreams.url(provider, client.raw_path, client.query)
-    response = await services.upstreams.send(client.method, url, headers, client.pieces() if has_body else None)
+    if not has_body:
+        _ = [piece async for piece in client.pieces()]
+    failure: Exception | None = None
     async with anyio.create_task_group() as group:
         group.start_soon(_cancel_if_gone, client, group.cancel_scope)
-        await client.stream(response)
-        await client.end()
+        try:
+            response = await services.upstreams.send(client.method, url, headers, client.pieces() if has_body else None)
+            await client.stream(response)
+            await client.end()
+        except (NoAnswer, ClientGone, SlowBody) as error:  # raised below, outside of the group
+            failure = error
         group.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
 
 
 async def _cancel_if_gone(client: ClientConnection, scope: anyio.CancelScope) -> None:
@@ -131,7 +145,7 @@ class _ModelExchange:
     async def run(self) -> None:
         """Serve the request, and log it in any case."""
         try:
-            body = await self._client.body(self._services.settings.max_body)
+            body = await self._client.body(self._services.settings.max_body, self._services.settings.body_seconds)
             if body is None:
                 most = f"{self._services.settings.max_body:,} bytes"
                 await self._client.refuse(413, f"the body is larger than {most}; start the gateway with a larger --max-body")
@@ -150,7 +164,7 @@ class _ModelExchange:
             self._plan = await self._services.planner.plan(self._route, body, self._client.headers, self._upstream)
             self._added = anyio.current_time() - began
             response = await self._send(self._plan)
-            whole = await read_whole(response) if response.status_code in _REFUSALS and self._plan.request is not None else None
+            whole = await read_whole(response) if response.status_code in REFUSALS and self._plan.request is not None else None
             again = None if whole is None else await self._second(self._plan, whole)
             if whole is not None and again is None:
                 await self._client.send_whole(whole)
@@ -159,7 +173,7 @@ class _ModelExchange:
         except NoAnswer as failure:
             self._error = failure.why
             self._services.status.failed(f"upstream: {failure.why}")
-            await self._client.refuse(failure.status, f"the upstream gave no answer ({failure.why})")
+            await self._client.refuse(failure.status, failure.says)
         except AnswerStopped as stopped:
             self._error = str(stopped)
             self._services.status.failed(f"upstream stopped: {stopped}")
@@ -245,7 +259,9 @@ class _ModelExchange:
         if plan is None or plan.turn is None or self._route.counts or not 200 <= self._client.status < 300:
             return
         try:
-            if self._usage is not None and not plan.why:
+            if self._usage is not None and not is_plausible(self._usage.prompt_tokens, plan.turn.tokens):
+                services.status.passed("usage not believed")
+            elif self._usage is not None and not plan.why:
                 await services.conversations.record_usage(plan.turn, self._usage)
             await services.unused.used(plan.turn)
             if services.recorder is not None:
@@ -291,6 +307,23 @@ class _ModelExchange:
             "added_seconds": self._added,
             "seconds": anyio.current_time() - self._began,
         }
+
+
+_MOST_RATIO: Final = 5
+_SMALL_TOKENS: Final = 2_000
+
+
+def is_plausible(reported: int, counted: int) -> bool:
+    """Whether a provider's count of a prompt can be that of a request with this many tokens by our count.
+
+    A report that is too high by a factor of thirty would cause a cut that cannot be taken back. Tokenizers differ by less
+    than a factor of five; of a small request, what stands beside its messages may be most.
+
+    >>> is_plausible(9_000, 3_000), is_plausible(90_000, 3_000), is_plausible(1_500, 12)
+    (True, False, True)
+    """
+    most, least = max(reported, counted), min(reported, counted)
+    return most <= _SMALL_TOKENS or most <= _MOST_RATIO * least
 
 
 def _fields(usage: Usage | None) -> dict[str, Any]:

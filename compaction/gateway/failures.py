@@ -20,6 +20,10 @@ _WORD: Final = re.compile(r"\w+")
 _MOST_CASES: Final = 20
 
 
+REFUSALS: Final = (400, 413, 422, 500)
+"""The statuses with which an upstream may refuse a request for its length; Ollama answers 500."""
+
+
 class UpstreamRefusal(Exception):
     """An upstream's refusal of a request, in the shape that `LengthError` reads.
 
@@ -41,7 +45,7 @@ def length_error(answer: WholeAnswer) -> UpstreamRefusal | None:
     >>> error.status_code
     400
     """
-    if answer.status not in (400, 413, 422):
+    if answer.status not in REFUSALS:
         return None
     refusal = UpstreamRefusal(answer.status, _text(answer))
     return refusal if LengthError.read(refusal) is not None else None

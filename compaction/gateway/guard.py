@@ -1,10 +1,11 @@
-"""Access control: the name under which the gateway is reached, the origin of web pages, and the token."""
+"""Access control: the name under which the gateway is reached, requests of browsers, the token, and the path."""
 
 from __future__ import annotations
 
 import base64
 import hmac
-from typing import TYPE_CHECKING, Final
+import re
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from .answers import send_error
@@ -15,14 +16,13 @@ from .settings import LOOPBACK_NAMES, GatewaySettings
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-_WEB: Final = ("http", "https")
-
 
 class Guard:
     """Refuses requests that may not reach the gateway.
 
-    A web page can make a browser send a request to this machine: under the page's own host name (refused with 421), or from its
-    own origin (refused with 403).
+    A web page can make a browser send a request to this machine: under the page's own host name (refused with 421), or from
+    another origin (refused with 403). The browser says so in ``Origin`` or ``Sec-Fetch-Site``, which no page can change. Only
+    the gateway's own pages and the origins that the settings list are served.
 
     Args:
         app: The application.
@@ -33,6 +33,7 @@ class Guard:
         self._app = app
         self._names = LOOPBACK_NAMES | {name.lower() for name in settings.names}
         self._token = settings.token
+        self._origins = frozenset(origin.lower().rstrip("/") for origin in settings.origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Forward a request to the application, or refuse it."""
@@ -51,14 +52,23 @@ class Guard:
     def _refusal(self, headers: dict[str, str], path: str) -> tuple[int, str] | None:
         if host_name(headers.get("host", "")) not in self._names:
             return 421, "this host name is not allowed; start the gateway with --name to allow it"
-        origin = urlsplit(headers.get("origin", ""))
-        if origin.scheme in _WEB and (origin.hostname or "") not in self._names:
-            return 403, "web pages of another origin may not use this gateway"
+        if not self._is_welcome(headers):
+            return 403, "web pages of another origin may not use this gateway; start it with --origin to allow one"
         if self._token is not None and not self._has_token(headers, path, self._token):
             return 401, f"this gateway requires its token in the header {TOKEN_HEADER}"
-        if not path.startswith("/"):
-            return 400, "the target of a request must be a path"
+        if "upgrade" in headers:
+            return 426, "this gateway does not change the protocol of a connection; connect to the provider directly"
+        if not path.startswith("/") or not {".", ".."}.isdisjoint(re.split(r"[/\\]", path)):
+            return 400, "the target of a request must be a path without '.' and '..'"
         return None
+
+    def _is_welcome(self, headers: dict[str, str]) -> bool:
+        """Whether a request is from no browser, from the gateway's own pages, or from an origin that the settings list."""
+        origin = headers.get("origin", "").lower()
+        if not origin:
+            return headers.get("sec-fetch-site", "none").lower() in ("none", "same-origin")
+        host = headers.get("host", "").lower()
+        return origin in self._origins or origin in (f"http://{host}", f"https://{host}")
 
     @staticmethod
     def _has_token(headers: dict[str, str], path: str, token: str) -> bool:

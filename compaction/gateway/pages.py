@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 PAGE_PATHS: Final = frozenset(("/", "/status.json", "/healthz", "/metrics"))
 """The paths that the gateway answers itself."""
 
+_ICONS: Final = ("/favicon.ico", "/apple-touch-icon.png", "/apple-touch-icon-precomposed.png", "/robots.txt")
+"""Paths that browsers request by themselves; no provider has them, and they are sent to none."""
+
 _HEADERS: Final = {"x-content-type-options": "nosniff", "referrer-policy": "no-referrer", "cache-control": "no-store"}
 
 
@@ -38,7 +41,8 @@ def page_routes(status: GatewayStatus) -> list[Route]:
     def endpoint(answer: Callable[[], Response]) -> Callable[[Request], Response]:
         return lambda request: answer()
 
-    return [Route(path, endpoint(answers[path])) for path in sorted(PAGE_PATHS)]
+    icons = [Route(path, endpoint(lambda: Response(status_code=404))) for path in _ICONS]
+    return [*(Route(path, endpoint(answers[path])) for path in sorted(PAGE_PATHS)), *icons]
 
 
 def _health(snapshot: GatewaySnapshot) -> dict[str, object]:

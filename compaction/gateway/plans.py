@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import attrs
 
@@ -16,6 +16,10 @@ from .settings import GatewaySettings
 from .status import GatewayStatus
 
 _T = TypeVar("_T")
+
+_BYTES_OF_WINDOW: Final = 8
+"""The bytes of a refused request for each token of the window that is assumed if neither a table nor the refusal names it: half
+of what the request has at four bytes a token."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -138,8 +142,8 @@ class Planner:
         if plan.request is None or plan.request.route.counts or self._settings.shadow:
             return None
         try:
-            if plan.turn is None and window is not None:
-                self._conversations.learn_window(plan.request, window)
+            if plan.turn is None:  # no table has the model's window
+                self._conversations.learn_window(plan.request, window or max(1, len(plan.original) // _BYTES_OF_WINDOW))
             if self._settings.awaits:
                 turn = await self._conversations.turn(plan.request, refused=refused)
             else:

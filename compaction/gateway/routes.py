@@ -13,6 +13,12 @@ from ..formats import MessageFormat, anthropic, fields_of, gemini, items_of, ope
 Provider: TypeAlias = Literal["openai", "anthropic", "google"]
 """The provider whose API a request uses."""
 
+_SLASHES: Final = re.compile(r"/{2,}")
+_TWICE: Final = re.compile(r"^(/v\d+(?:alpha|beta)?\d*)(?:\1)+(?=/)")
+_CONVERSATION: Final = re.compile(
+    r"(?:/chat/completions|/responses|/messages|/completions|/converse(?:-stream)?|/invoke(?:-with-response-stream)?"
+    r"|:(?:streamG|g)enerateContent|:(?:streamR|r)awPredict)/?\Z"
+)
 _VERSION: Final = re.compile(r"/v\d+(?:alpha|beta)?\d*(?=/)")
 _GEMINI: Final = re.compile(r"/models/([^/:]+):(?:stream)?[gG]enerateContent")
 
@@ -124,10 +130,28 @@ def route_of(method: str, path: str) -> ModelRoute | None:
     """
     if method != "POST":
         return None
-    rest = without_version(path)
+    rest = without_version(path).rstrip("/")
     if (found := _GEMINI.fullmatch(rest)) is not None:
         return attrs.evolve(_GENERATE, model=found[1])
     return _ROUTES.get(rest)
+
+
+def normalized(path: str) -> str:
+    """Return a path as a client means it: one slash between segments, and a version once.
+
+    >>> normalized("//v1/v1//chat/completions")
+    '/v1/chat/completions'
+    """
+    return _TWICE.sub(r"\1", _SLASHES.sub("/", path))
+
+
+def looks_like_conversation(method: str, path: str) -> bool:
+    """Return whether requests to a path that no route has probably contain a conversation, as those of Azure and Vertex do.
+
+    >>> looks_like_conversation("POST", "/openai/deployments/gpt/chat/completions")
+    True
+    """
+    return method == "POST" and _CONVERSATION.search(path) is not None
 
 
 def without_version(path: str) -> str:

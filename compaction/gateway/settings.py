@@ -25,6 +25,11 @@ def _url(instance: object, attribute: attrs.Attribute[str], value: str) -> None:
         raise ConfigurationError(f"GatewaySettings: {attribute.name!r} must begin with https:// or http:// (got {value!r})")
 
 
+def _token(instance: object, attribute: attrs.Attribute[str | None], value: str | None) -> None:
+    if value is not None and not value.strip():
+        raise ConfigurationError("GatewaySettings: an empty 'token' protects nothing; pass a token, or None to require none")
+
+
 def _window(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
     if value != "auto":
         count(1)(instance, attribute, value)
@@ -46,12 +51,14 @@ class GatewaySettings:
         forget_after: Seconds after which an unused conversation is deleted; ``None`` for never.
         token: The token that clients must send in the header ``x-compaction-token``; ``None`` to require none.
         names: Host names under which clients may reach the gateway, besides those of loopback.
+        origins: Origins of web pages and apps that may use the gateway from a browser, such as ``"http://localhost:3000"``.
         shadow: Whether every request is sent unchanged, and the pages show what compaction would have done.
         record: The folder in which sessions are recorded; ``None`` to record nothing.
         cases: The folder for requests that were refused only in their compacted form, masked; ``None`` to write none.
         max_body: The largest request body in bytes, >= 1.
         conversations: The most conversations in memory, >= 1, for each format and window.
         conversation_bytes: The most bytes of their messages, >= 1.
+        body_seconds: Seconds in which the body of a request to a model must arrive, above 0.
         timeout: Seconds without a byte after which a request to an upstream fails, above 0.
         keys: Secrets that verify signed summaries; the first one signs.
         clock: Returns seconds since 1970.
@@ -69,14 +76,16 @@ class GatewaySettings:
     google_url: str = attrs.field(default="https://generativelanguage.googleapis.com", validator=_url)
     store: Path | None = None
     forget_after: float | None = attrs.field(default=None, validator=attrs.validators.optional(above(0)))
-    token: str | None = None
+    token: str | None = attrs.field(default=None, validator=_token, repr=False)
     names: frozenset[str] = frozenset()
+    origins: frozenset[str] = frozenset()
     shadow: bool = False
     record: Path | None = None
     cases: Path | None = None
     max_body: int = attrs.field(default=64 * _MEBIBYTE, validator=count(1))
     conversations: int = attrs.field(default=1_000, validator=count(1))
     conversation_bytes: int = attrs.field(default=256 * _MEBIBYTE, validator=count(1))
+    body_seconds: float = attrs.field(default=120.0, validator=above(0))
     timeout: float = attrs.field(default=600.0, validator=above(0))
     keys: tuple[str, ...] = ()
     clock: Callable[[], float] = time.time

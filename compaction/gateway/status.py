@@ -16,7 +16,7 @@ from typing import Any, Final
 import attrs
 
 from ..formats import fields_of
-from ..session import CacheBroken, Compacted, Event, Evicted, LittleSaved, Overflowed, SaveFailed, StepFailed
+from ..session import CacheBroken, Compacted, Event, Evicted, Overflowed, SaveFailed, StepFailed
 from ..tokens import Usage
 from .known_models import known_prices
 
@@ -243,8 +243,6 @@ class GatewayStatus:
                 _count(self._failures, f"{event.failure.strategy}: {type(event.failure.error).__name__}")
             elif isinstance(event, Overflowed):
                 _count(self._failures, "too long for the upstream")
-            elif isinstance(event, LittleSaved):
-                _count(self._failures, "compaction saved little")
             elif isinstance(event, Evicted):
                 for kept in (self._cuts, self._broken):
                     kept.pop(event.session, None)

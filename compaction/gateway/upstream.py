@@ -29,12 +29,14 @@ class NoAnswer(Exception):
     Args:
         status: The status for the client: 502, or 504 after a timeout.
         why: The kind of failure, such as ``ConnectError``.
+        says: What failed and where, for the client; it has neither the query of the URL nor a header.
     """
 
-    def __init__(self, status: int, why: str) -> None:
+    def __init__(self, status: int, why: str, says: str = "") -> None:
         super().__init__(f"{status} {why}")
         self.status = status
         self.why = why
+        self.says = f"the upstream gave no answer ({why}{says and ': '}{says})"
 
 
 @attrs.frozen(eq=False)
@@ -120,9 +122,15 @@ class Upstreams:
         try:
             return await self._client.send(request, stream=True, follow_redirects=False)
         except httpx.TimeoutException as error:
-            raise NoAnswer(504, type(error).__name__) from error
+            raise NoAnswer(504, type(error).__name__, _said(url, error)) from error
         except httpx.HTTPError as error:
-            raise NoAnswer(502, type(error).__name__) from error
+            raise NoAnswer(502, type(error).__name__, _said(url, error)) from error
+
+
+def _said(url: httpx.URL, error: Exception) -> str:
+    """Return the address that was tried, without its query, which may hold a key, and the cause."""
+    cause = " ".join(str(error).split())[:200]
+    return f"{url.copy_with(query=None, username=None, password=None)}{cause and ', '}{cause}"
 
 
 async def read_whole(response: httpx.Response) -> WholeAnswer | None:

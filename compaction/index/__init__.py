@@ -11,25 +11,23 @@ These words are used in all modules of this folder:
 How the parts fit together:
 
 - **Groups.** `grouping` reads messages one by one and puts those that must stay together into one `MessageGroup`: a tool call
-  with its results, for example. Groups are never split. `columns` and `projection` store tokens and other sizes per group.
+  with its results, for example. Groups are never split. `projection` stores tokens and other sizes per group.
 - **Edits.** A strategy yields edits, such as `Drop` or `Replace`. `MessageIndex.apply` (in `editing`) checks each edit against
   `rules`, and asks the format whether the new neighbours are valid (`joins`). An edit that breaks a rule is recorded in
-  ``refused``; any other is applied. `steps` and `replacing` plan in advance which groups can be removed or replaced together.
+  ``refused``; any other is applied. `cuts` plans in advance which groups can be removed or replaced together.
 - **Projection and journal.** The source messages are never changed. `projection` stores the view after all edits, and
   `MessageIndex.messages` returns it. The journal lists the edits that are currently applied. `MessageIndex.rollback` undoes the
   newest of them exactly.
 - **Marks.** The first line of a summary is its mark: ``[compaction 5f1c09ab by Summarization round 2]``. When a later list
   contains that message, `marks` decides whether it is read as a summary again or as an ordinary message, since anybody can
   write such a line.
-- **Sync.** Many frameworks pass the whole list on each call. `alignment` finds the known messages in it, and `sync` determines
-  what the host added, changed or removed. `intake` adds new messages at the end, or reads the whole list again and reapplies
-  the edits that are still allowed. `state` converts an index to data, with its messages or with `fingerprints` of them.
+- **Identity.** Many frameworks pass the whole list on each call. `identity` finds the known messages in it, and determines
+  what the host added, changed or removed. `MessageIndex` adds new messages at the end, or reads the whole list again and
+  reapplies the edits that are still allowed. `state` converts an index to data, with its messages or their `fingerprints`.
 """
 
 from __future__ import annotations
 
-from .alignment import digest_of
-from .columns import Metrics
 from .context import FailurePauses, PreparedSummaries, PreparedSummary, RunContext
 from .edits import (
     PASS_ON,
@@ -52,6 +50,7 @@ from .fingerprints import fingerprint
 from .forgetting import occurrences
 from .grouping import Grouping
 from .groups import GroupKind, MessageGroup, only_reasoning, unchanged_groups
+from .identity import HostChanges, KnownLine, ListKeys, as_given, digest_of, lookup_key, same_beginning
 from .joins import opening
 from .marks import (
     COLLAPSED_BY,
@@ -67,8 +66,8 @@ from .marks import (
     read_mark,
 )
 from .message_index import MessageIndex
+from .projection import Metrics
 from .state import Saved
-from .sync import HostChanges
 
 __all__ = [
     "COLLAPSED_BY",
@@ -84,6 +83,8 @@ __all__ = [
     "GroupKind",
     "Grouping",
     "HostChanges",
+    "KnownLine",
+    "ListKeys",
     "Mark",
     "MarkCeiling",
     "Marks",
@@ -100,9 +101,11 @@ __all__ = [
     "RunContext",
     "Saved",
     "Together",
+    "as_given",
     "collapsed_text",
     "digest_of",
     "fingerprint",
+    "lookup_key",
     "marked",
     "named",
     "occurrences",
@@ -111,6 +114,7 @@ __all__ = [
     "read_mark",
     "relay",
     "rewritten_parts",
+    "same_beginning",
     "signature",
     "unchanged_groups",
     "written",

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
 from ..errors import InputError
 from ..formats import MessageFormat
+from .cuts import steps
 from .edits import Drop, Drops, Edit, Restore, Together, named, renamed
-from .joins import BadJoin, bad_joins, blames, was_bad
+from .joins import BadJoin, JoinJudge
 from .journal import Applied, Measure, inserted, perform, touched, undo
 from .marks import COLLAPSED_BY
 from .projection import Projection
 from .rules import Refusals, refusal, removable
-from .steps import steps
 
 _CONNECTED = 64
 """The most held drops that are tried together with a new one; the others are tried when the strategy ends."""
@@ -35,7 +35,7 @@ class _Refused:
 
 
 @attrs.define(eq=False)
-class _Held:
+class _HeldDrop:
     """A drop that was refused because two messages would become invalid neighbours; later drops may remove one of them.
 
     Args:
@@ -51,10 +51,70 @@ class _Held:
     groups: frozenset[int]
 
 
-def _apart(held: Sequence[_Held]) -> list[_Held]:
+class HeldDrops:
+    """The drops of a step that wait for others, without which they would be invalid. Holds state: these drops, in order."""
+
+    def __init__(self) -> None:
+        self._drops: list[_HeldDrop] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._drops)
+
+    def __contains__(self, held: object) -> bool:
+        return held in self._drops
+
+    def add(self, held: _HeldDrop) -> None:
+        """Hold one more drop."""
+        self._drops.append(held)
+
+    def clear(self) -> None:
+        """Forget all drops."""
+        self._drops.clear()
+
+    def waiting_for(self, gone: Collection[int]) -> list[_HeldDrop]:
+        """Return the drops that need one of these groups to be removed."""
+        return [each for each in self._drops if not each.needs.isdisjoint(gone)]
+
+    def let_go(self, changed: Collection[int], is_shown: Callable[[int], bool]) -> Iterator[Drop]:
+        """Forget the drops of groups that were removed; yield those of which every group was."""
+        for held in [each for each in self._drops if not each.groups.isdisjoint(changed)]:
+            if not all(map(is_shown, held.groups)):
+                self._drops.remove(held)
+                if not any(map(is_shown, held.groups)):
+                    yield held.edit
+
+    def beside(self, new: _HeldDrop) -> list[_HeldDrop]:
+        """Return the drops of neighbouring groups, which together with a new one may leave no bad join."""
+        together: list[_HeldDrop] = []
+        groups, wanted = set(new.groups), set(new.needs)
+        found = True
+        while found and len(together) < _CONNECTED:
+            touching = _apart(
+                [
+                    each
+                    for each in self._drops
+                    if groups.isdisjoint(each.groups) and not (groups.isdisjoint(each.needs) and wanted.isdisjoint(each.groups))
+                ]
+            )
+            found = bool(touching)
+            for each in touching:
+                groups.update(each.groups)
+                wanted.update(each.needs)
+            together += touching
+        return together
+
+    def planned(self, projection: Projection, format: MessageFormat) -> Iterator[list[_HeldDrop]]:
+        """Yield the drops that together leave no bad join; the caller applies them before it asks for the next."""
+        by_first = {each.edit.groups[0]: each for each in _apart(self._drops)}
+        for step in steps(projection, format, [list(each.edit.groups) for each in by_first.values()]):
+            if together := [by_first[id] for id in step if id in by_first and by_first[id] in self]:
+                yield together
+
+
+def _apart(held: Sequence[_HeldDrop]) -> list[_HeldDrop]:
     """Return drops without common groups; of two with a common group, only the larger."""
     taken: set[int] = set()
-    chosen: set[_Held] = set()
+    chosen: set[_HeldDrop] = set()
     for each in sorted(held, key=lambda each: -len(each.groups)):
         if taken.isdisjoint(each.groups):
             chosen.add(each)
@@ -83,7 +143,8 @@ class Editor:
         self._projection = projection
         self._format = format
         self._measure = measure
-        self._held: list[_Held] = []
+        self._joins = JoinJudge(projection, format)
+        self._held = HeldDrops()
 
     # ---------------------------------------------------------------- applying
 
@@ -93,13 +154,14 @@ class Editor:
         if isinstance(outcome, Applied):
             self._commit(outcome)
             return True
-        held: list[_Held] = []
+        held = None
         if isinstance(edit, Drop) and outcome.bad:
-            held.append(_Held(edit, by, frozenset(self._groups_at(outcome.bad)), frozenset(edit.groups)))
-            if self._held and self._with_held(*held):
+            held = _HeldDrop(edit, by, frozenset(self._joins.groups_at(outcome.bad)), frozenset(edit.groups))
+            if (beside := self._held.beside(held)) and self._apply_held([*beside, held], by):
                 return True
         self.refusals.note(edit, outcome.rule, by)
-        self._held += held
+        if held is not None:
+            self._held.add(held)
         return False
 
     def apply_all(self, drops: Drops, by: str, changed: Callable[[], object]) -> None:
@@ -129,44 +191,16 @@ class Editor:
         if not self._held:
             return
         gone = set(named(applied.edit))
-        self._let_go(gone)
-        for held in [each for each in self._held if not gone.isdisjoint(each.needs)]:
+        for drop in self._held.let_go(gone, self._projection.is_included):
+            self.refusals.forget(drop)
+        for held in self._held.waiting_for(gone):
             outcome = self._try(held.edit, held.by)
             if isinstance(outcome, Applied):
                 self._commit(outcome)
             else:
-                held.needs = frozenset(self._groups_at(outcome.bad))
+                held.needs = frozenset(self._joins.groups_at(outcome.bad))
 
-    def _let_go(self, changed: Collection[int]) -> None:
-        """Forget held drops whose groups were removed; if all groups of a drop were, also remove its refusal."""
-        shown = self._projection.is_included
-        for held in [each for each in self._held if not each.groups.isdisjoint(changed)]:
-            if not all(map(shown, held.groups)):
-                self._held.remove(held)
-                if not any(map(shown, held.groups)):
-                    self.refusals.forget(held.edit)
-
-    def _with_held(self, new: _Held) -> bool:
-        """Apply a drop together with the held drops of neighbouring groups, if that leaves no bad join."""
-        together: list[_Held] = []
-        groups, wanted = set(new.groups), set(new.needs)
-        found = True
-        while found and len(together) < _CONNECTED:
-            touching = _apart(
-                [
-                    each
-                    for each in self._held
-                    if groups.isdisjoint(each.groups) and not (groups.isdisjoint(each.needs) and wanted.isdisjoint(each.groups))
-                ]
-            )
-            found = bool(touching)
-            for each in touching:
-                groups.update(each.groups)
-                wanted.update(each.needs)
-            together += touching
-        return bool(together) and self._apply_held([*together, new], new.by)
-
-    def _apply_held(self, held: Sequence[_Held], by: str) -> bool:
+    def _apply_held(self, held: Sequence[_HeldDrop], by: str) -> bool:
         drops = [each.edit for each in held]
         outcome = self._try(Together(*drops), by) if len(drops) > 1 else self._try(drops[0], by)
         if not isinstance(outcome, Applied):
@@ -178,11 +212,8 @@ class Editor:
         """Apply those held drops that together leave no bad join, and return whether there were any; the rest stays refused."""
         applied = False
         if self._held:
-            by_first = {each.edit.groups[0]: each for each in _apart(self._held)}
-            for step in steps(self._projection, self._format, [list(each.edit.groups) for each in by_first.values()]):
-                planned = [by_first[id] for id in step if id in by_first]
-                if together := [held for held in planned if held in self._held]:
-                    applied = self._apply_held(together, together[0].by) or applied
+            for together in self._held.planned(self._projection, self._format):
+                applied = self._apply_held(together, together[0].by) or applied
         self._held.clear()
         return applied
 
@@ -199,13 +230,13 @@ class Editor:
             return _Refused(f"the edit would make the view {grown} tokens longer")
         if not self._format.judges_joins:
             return done
-        bad = bad_joins(self._projection, self._format, touched(self._projection, done))
+        bad = self._joins.bad_joins(touched(self._projection, done))
         if not bad:
             return done
         undo(self._projection, done)
-        new = [each for each in bad if not was_bad(self._projection, self._format, each)]
+        new = self._joins.new_joins(bad)
         if new:
-            needed = " or ".join(f"group {id}" for id in sorted(set(self._groups_at([new[0]]))))
+            needed = " or ".join(f"group {id}" for id in sorted(set(self._joins.groups_at([new[0]]))))
             rule = f"the provider would reject the rest of the view [{new[0].rule}]: {needed} would have to be dropped, too"
             return _Refused(rule, new)
         again = self._attempt(edit, by)  # the same joins were bad before the edit, so it is allowed
@@ -234,13 +265,6 @@ class Editor:
             for earlier in reversed(parts):
                 undo(self._projection, earlier)
 
-    def _groups_at(self, bad: Iterable[BadJoin]) -> Iterable[int]:
-        group_of = self._projection.grouping.group_of
-        for join in bad:
-            for node in (join.before, join.after):
-                if node is not None and (node >= 0 or node in self._projection.inserted):
-                    yield node if node < 0 else group_of[node]
-
     def turns_since_edit(self) -> int:
         """Return how many user turns began since the last edit of any strategy; all if there was no edit."""
         turn = self._projection.grouping.turn
@@ -263,7 +287,7 @@ class Editor:
     def trial(self) -> Generator[None]:
         """Run the block, then undo the edits applied in it, and discard the refusals made in it."""
         mark, refusals, held = len(self.journal), self.refusals, self._held
-        self.refusals, self._held = Refusals(), []
+        self.refusals, self._held = Refusals(), HeldDrops()
         try:
             yield
         finally:
@@ -320,7 +344,7 @@ class Editor:
                 left_out.append(applied)
                 continue
             ids.update(zip(inserted(applied), inserted(again), strict=False))
-            self.journal.append(attrs.evolve(again, turn=min(applied.turn, again.turn), known=applied.known))
+            self.journal.append(attrs.evolve(again, turn=min(applied.turn, again.turn), known=applied.known, lost=applied.lost))
         return left_out, ids
 
     def _repeated(self, edit: Edit, by: str) -> Applied | None:
@@ -344,7 +368,7 @@ class Editor:
         if not self._format.judges_joins:
             return None
         known, before = list(places), None
-        while (bad := self._first_wrong(known)) is not None and (place := self._newest_at(bad)) is not None:
+        while (bad := self._joins.wrong_join(known)) is not None and (place := self._newest_at(bad)) is not None:
             before = before or self.journal.copy()
             self.undone.append(self.journal[place].edit)
             rest = self.journal[:place] + self.journal[place + 1 :]
@@ -353,23 +377,6 @@ class Editor:
             self.replay(rest)
             known = [each for each in known if each >= 0 or each in self._projection.inserted]
         return before
-
-    def _first_wrong(self, places: Iterable[int]) -> BadJoin | None:
-        """Return the first join at these places that breaks a rule in the view and not in the source."""
-        bad = bad_joins(self._projection, self._format, places)
-        return next((each for each in bad if not self._is_of_source(each)), None)
-
-    def _is_of_source(self, bad: BadJoin) -> bool:
-        """Whether the messages at fault break the same rule in the source."""
-        return all(node >= 0 and self._is_bad_in_source(node, bad.rule) for node in bad.blamed)
-
-    def _is_bad_in_source(self, node: int, rule: str) -> bool:
-        read, grouping = self._projection.read, self._projection.grouping
-        before = None if node <= grouping.leading else read(node - 1)
-        after = read(node + 1) if node + 1 < len(self._projection.source) else None
-        left = self._format.join_problem(before, read(node))
-        right = self._format.join_problem(None if node < grouping.leading else read(node), after)
-        return blames(left, rule, "after") or blames(right, rule, "before")
 
     def _newest_at(self, bad: BadJoin) -> int | None:
         """Return the position in the journal of the newest edit that affects these two neighbours."""

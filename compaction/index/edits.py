@@ -41,6 +41,10 @@ def _ids(groups: MessageGroup | int | Iterable[MessageGroup | int]) -> tuple[int
         raise StrategyError(f"groups={groups!r}: an edit needs groups or group ids") from error
 
 
+def _ids_or_none(groups: MessageGroup | int | Iterable[MessageGroup | int] | None) -> tuple[int, ...] | None:
+    return None if groups is None else _ids(groups)
+
+
 def _messages(messages: Iterable[Message]) -> tuple[Message, ...]:
     return tuple(messages)
 
@@ -89,11 +93,14 @@ class Replace(_Described):
         groups: The groups, or their ids. They are removed from the view; ``index.originals`` still returns their messages.
         messages: One message, or two if the format requires alternating roles. They contain no calls or results.
         reason: The reason in a few words.
+        read: The groups, besides these, from which the messages were written, or their ids; ``None`` if it may have been any
+            message so far. `MessageIndex.forget` undoes the edit if one of them is forgotten.
     """
 
     groups: tuple[int, ...] = attrs.field(converter=_ids)
     messages: tuple[Message, ...] = attrs.field(converter=_messages)
     reason: str = ""
+    read: tuple[int, ...] | None = attrs.field(default=None, converter=_ids_or_none, kw_only=True)
 
 
 @attrs.frozen
@@ -105,11 +112,13 @@ class Rewrite(_Described):
         messages: The new versions of its messages, from the first one on. The list may be shorter than the group; the remaining
             messages are unchanged. ``None`` removes a message that contains only reasoning.
         reason: The reason in a few words.
+        read: Other groups from which the new versions were written, or their ids, as for `Replace`; usually none.
     """
 
     group: int = attrs.field(converter=group_id)
     messages: tuple[Message | None, ...] = attrs.field(converter=_messages_or_none)
     reason: str = ""
+    read: tuple[int, ...] = attrs.field(default=(), converter=_ids, kw_only=True)
 
 
 @attrs.frozen
@@ -135,8 +144,8 @@ class Together(_Described):
     reason: str
 
     def __init__(self, *edits: Drop | Replace | Rewrite, reason: str = "") -> None:
-        object.__setattr__(self, "edits", edits)
-        object.__setattr__(self, "reason", reason or (edits[0].reason if edits else ""))
+        reason = reason or (edits[0].reason if edits else "")
+        self.__attrs_init__(edits, reason)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
 
 
 @attrs.frozen(eq=False)
@@ -227,7 +236,10 @@ def rewritten_parts(group: MessageGroup, change: Callable[[Part], Part], reason:
 
 
 def renamed(edit: Edit, ids: Mapping[int, int]) -> Edit | None:
-    """Return the edit with new ids; ``None`` if it names an inserted group that has no new id."""
+    """Return the edit with new ids; ``None`` if it names an inserted group that has no new id.
+
+    A group in ``read`` that has no new id is left out: it is gone, and the journal knows what of it was read.
+    """
     if isinstance(edit, Together):
         parts = [renamed(part, ids) for part in edit.edits]
         kept = [part for part in parts if isinstance(part, Drop | Replace | Rewrite)]
@@ -236,8 +248,14 @@ def renamed(edit: Edit, ids: Mapping[int, int]) -> Edit | None:
     if any(id < 0 and id not in ids for id in named(edit)):
         return None
     if isinstance(edit, Rewrite):
-        return attrs.evolve(edit, group=new[0])
+        return attrs.evolve(edit, group=new[0], read=_left(edit.read, ids))
+    if isinstance(edit, Replace) and edit.read is not None:
+        return attrs.evolve(edit, groups=new, read=_left(edit.read, ids))
     return attrs.evolve(edit, groups=new)
+
+
+def _left(read: Iterable[int], ids: Mapping[int, int]) -> list[int]:
+    return [ids.get(id, id) for id in read if id >= 0 or id in ids]
 
 
 def signature(edit: Edit) -> object:

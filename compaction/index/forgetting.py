@@ -1,32 +1,25 @@
 """Forgetting: remove messages for good, with every edit that may contain something of them.
 
-An edit used a message if it names the message's group, or a summary that replaced it, or if it wrote words that occur only in
-the message: a summary may also quote messages that stay in the view.
+Whether an edit contains something of a message is decided by its lineage: what it names, and what was read to write it. An edit
+goes if it names the message's group or read it, or if it did so with what another edit that goes has written.
 """
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, cast
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 import attrs
 
-from ..errors import InputError
 from ..formats import MessageFormat
-from ..messages import Message
-from .alignment import NEVER, digest_of
-from .edits import Replace, named, renamed, written
+from .edits import Replace, Rewrite, named, renamed, written
 from .fingerprints import fingerprint
-from .journal import Applied, flat, inserted
-from .marks import Marks, read_mark, text_digest
+from .identity import NEVER, HostChanges, Plan, digest_of, key_of, known_messages, lookup_key
+from .journal import Applied, flat, inserted, read_before
+from .marks import Marks, text_digest
 from .projection import Projection
 from .state import Saved
-from .sync import HostChanges, Plan, known_messages, read_before
-
-_WORD: Final = re.compile(r"\w+")
-_LEAST_CHARS: Final = 4  # of a word that counts as evidence if the words of the other messages are not known
 
 
 @attrs.frozen(eq=False)
@@ -72,16 +65,13 @@ def forgotten(projection: Projection, journal: Sequence[Applied], given: Sequenc
         given: The messages.
         format: Decides which messages are the same.
     """
-    wanted = {digest_of(raw, format, place) for place, raw in enumerate(given)}
     found = occurrences(projection, journal, given, format)
     source, groups = projection.source, {projection.grouping.group_of[ordinal] for ordinal in found}
-    words = _words(source[ordinal] for ordinal in found)
-    words -= _words(raw for ordinal, raw in enumerate(source) if ordinal not in found)
 
     def names(applied: Applied) -> bool:
         return not groups.isdisjoint(named(applied.edit))
 
-    kept, undone = _judged(journal, names, wanted, words, start=min(found, default=0), format=format)
+    kept, undone = _judged(journal, names, groups, given, start=min(found, default=NEVER), format=format)
     whole = {ordinal for group in groups for ordinal in projection.ordinals(group)}
     goes = whole if whole != found and _breaks(source, found, format) > _breaks(source, whole, format) else found
     return Forgotten(len(found), sorted(goes), kept, undone)
@@ -89,17 +79,16 @@ def forgotten(projection: Projection, journal: Sequence[Applied], given: Sequenc
 
 def occurrences(projection: Projection, journal: Sequence[Applied], given: Sequence[Any], format: MessageFormat) -> set[int]:
     """Return the positions in the source of messages with the same content as these, in any version shown. O(contents)."""
-    wanted = {digest_of(raw, format, place) for place, raw in enumerate(given)}
+    keys = _keys(given, format)
     known, _ = known_messages(projection, journal)
-    return {each.position[0] for each in known if each.group >= 0 and _digest(each.raw, format) in wanted}
+    return {each.position[0] for each in known if each.group >= 0 and key_of(each.raw, format) in keys}
 
 
 def saved_without(saved: Saved, given: Sequence[Any]) -> tuple[Saved, int]:
     """Return a state of fingerprints without these messages, and their number. O(state).
 
-    The state does not contain the messages of a group or the words of the other messages. So more edits are removed than
-    necessary: of those decided after a forgotten message was read, all that name a group which may contain it, or that wrote
-    one of its words.
+    The state does not tell which messages form a group. So every edit is removed that was decided after a forgotten message was
+    read and that names a group which may contain it.
     """
     format = saved.format
     prints = {fingerprint(raw, format, place) for place, raw in enumerate(given)}
@@ -112,12 +101,12 @@ def saved_without(saved: Saved, given: Sequence[Any]) -> tuple[Saved, int]:
         known = NEVER if applied.known is None else applied.known
         return not firsts.isdisjoint(groups) or any(min(groups, default=NEVER) <= ordinal < known for ordinal in others)
 
-    words = {word for word in _words(given) if len(word) >= _LEAST_CHARS} if gone else set[str]()
-    wanted = {digest_of(raw, format, place) for place, raw in enumerate(given)}
-    kept, undone = _judged(saved.journal, may_name, wanted, words, start=min(gone, default=0), format=format)
+    kept, undone = _judged(saved.journal, may_name, set(gone), given, start=min(gone, default=NEVER), format=format)
     if not gone and not undone:
         return saved, 0
-    new = {id: _moved(id, gone) for applied in kept for id in (*named(applied.edit), *inserted(applied))}
+    new = {id: _moved(id, gone) for id in range(len(saved.fingerprints))} | {
+        id: id for applied in saved.journal for id in inserted(applied)
+    }
     lost = {*gone, *(id for applied in undone for id in inserted(applied))}
     return attrs.evolve(
         saved,
@@ -132,8 +121,8 @@ def saved_without(saved: Saved, given: Sequence[Any]) -> tuple[Saved, int]:
 def _judged(
     journal: Iterable[Applied],
     names: Callable[[Applied], bool],
-    wanted: Collection[Any],
-    words: set[str],
+    groups: Collection[int],
+    given: Sequence[Any],
     *,
     start: int,
     format: MessageFormat,
@@ -143,66 +132,46 @@ def _judged(
     Args:
         journal: The edits.
         names: Returns whether an edit names the group of such a message.
-        wanted: Digests of the messages.
-        words: Words that only these messages contain.
-        start: The place of the first of them; an edit decided before it was read cannot contain its words.
+        groups: These groups.
+        given: The messages; an edit that wrote one of them goes, too.
+        start: The place of the first of them; nothing of them was read before it arrived.
         format: The format.
     """
+    keys = _keys(given, format)
+    read = set(groups)  # the groups with something of the messages
     gone: set[int] = set()
     kept: list[Applied] = []
     undone: list[Applied] = []
 
-    def quotes(applied: Applied) -> bool:
-        messages = list(written(applied.edit))
-        if any(_digest(message.raw, format) in wanted for message in messages):
-            return True
-        later = applied.known is None or applied.known > start
-        return bool(words) and later and not words.isdisjoint(_words(map(_body, messages)))
+    def has_read(applied: Applied) -> bool:
+        """Whether a message was read to write this edit or a part of it."""
+        known = NEVER if applied.known is None else applied.known
+        for each in flat([applied]):
+            edit = each.edit
+            if isinstance(edit, Replace) and edit.read is None and start < known:
+                return True
+            if isinstance(edit, Replace | Rewrite) and not read.isdisjoint(edit.read or ()):
+                return True
+        return not applied.lost.isdisjoint(keys)
 
     for applied in journal:
-        if names(applied) or not gone.isdisjoint(named(applied.edit)) or quotes(applied):
+        wrote = any(key_of(message.raw, format) in keys for message in written(applied.edit))
+        if names(applied) or wrote or not gone.isdisjoint(named(applied.edit)) or has_read(applied):
             undone.append(applied)
             gone.update(inserted(applied))
+            read.update(inserted(applied), [each.edit.group for each in flat([applied]) if isinstance(each.edit, Rewrite)])
         else:
             kept.append(applied)
     return kept, undone
 
 
-def _body(message: Message) -> Any:
-    """Return the content of a message, without its mark."""
-    mark = read_mark(message)
-    return message.raw if mark is None else mark.body
-
-
-def _digest(raw: Any, format: MessageFormat) -> Any:
-    """Return the hash of a message; ``None`` if it cannot be compared."""
-    try:
-        return digest_of(raw, format)
-    except InputError:
-        return None
+def _keys(given: Sequence[Any], format: MessageFormat) -> frozenset[str]:
+    """Return the keys of messages; raise an `InputError` for one that cannot be compared."""
+    return frozenset(lookup_key(digest_of(raw, format, place)) for place, raw in enumerate(given))
 
 
 def _breaks(source: Sequence[Any], gone: Collection[int], format: MessageFormat) -> int:
     return len(format.validate([raw for ordinal, raw in enumerate(source) if ordinal not in gone]))
-
-
-def _words(raws: Iterable[Any]) -> set[str]:
-    """Return the words in all texts of messages."""
-    return {word for raw in raws for text in _texts(raw) for word in _WORD.findall(text.lower())}
-
-
-def _texts(value: Any) -> Iterator[str]:
-    waiting = [value]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, str):
-            yield one
-        elif isinstance(one, Mapping):
-            waiting += one.values()
-        elif isinstance(one, list | tuple):
-            waiting += cast("Sequence[Any]", one)
-        elif one is not None and not isinstance(one, bool | int | float):
-            yield repr(one)
 
 
 def _renamed(applied: Applied, ids: Mapping[int, int]) -> Applied:

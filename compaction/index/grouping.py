@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from ..messages import Message, Outline, ToolCallPart, ToolResultPart
-from .groups import GroupKind, only_reasoning
+from .groups import GroupKind, only_reasoning, says_nothing
 from .marks import Mark, MarkCeiling, Marks, read_mark, text_digest
 
 _KINDS = {
@@ -49,9 +49,11 @@ class Grouping:
         made_by: The strategy that wrote a summary.
         turn: The current turn; 0 before the first user message.
         newest: The newest group that is not a system group.
-        last_user: The group of the last user message.
-        last_marked: The last summary with the role of the user, if it comes after ``last_user``; its mark may be forged.
-        last_words: The last tool-call group with words of the user in addition to results, if it comes after ``last_user``.
+        last_user: The last user group that is not empty, which may hold only media; the first one if all are empty.
+        last_words: The last group with words of the user: text in a message of the user, alone or beside results. Media beside
+            results, and empty text, are not words.
+        last_marked: The last summary with the role of the user of each strategy, by its name, if it comes after
+            ``last_words``; its mark may be forged.
         history: The newest group in which the provider itself summarized everything before it.
         pending: The tool-call group that may still get results, because only results follow it.
         leading: The number of *instructions*, that is, system or developer messages, at the start.
@@ -76,7 +78,7 @@ class Grouping:
         self.turn = 0
         self.newest: int | None = None
         self.last_user: int | None = None
-        self.last_marked: int | None = None
+        self.last_marked: dict[str, int] = {}
         self.last_words: int | None = None
         self.history: int | None = None
         self.pending: int | None = None
@@ -102,7 +104,7 @@ class Grouping:
 
         Most messages are added here, so the frequent cases are written out: a call of a method takes as long as the rest.
         """
-        role, _, calls, answers, _ = outline
+        role, text, calls, answers, _ = outline
         if answers is not None:
             found = self._open.get(answers)
             if found is None or found[1] is not None:
@@ -118,7 +120,8 @@ class Grouping:
             id = self.newest = len(self.group_of)
             if kind is _USER:
                 self.turn += 1
-                self.last_user, self.last_words, self.last_marked = id, None, None
+                words = bool(text) and not str(text).isspace()
+                self._note_user(id, words=words, empty=not words)
             self.turns.append(self.turn)
             self.group_of.append(id)
             self.kinds.append(kind)
@@ -139,7 +142,8 @@ class Grouping:
         """
         role = message.role
         answering = thinking = False
-        if role == "tool" or role == "function":
+        words = bool(message.said)
+        if role == "tool" or role == "function" or (role == "user" and not words and _has(message, ToolResultPart)):
             id = self._join_or_orphan([part.call_id for part in message.parts if isinstance(part, ToolResultPart)])
         elif role == "user" and _has(message, ToolResultPart):
             id = self._add_results_and_words(message)
@@ -147,11 +151,13 @@ class Grouping:
             id = self._start(GroupKind.SUMMARY)
             self.made_by[id] = mark.by
             if role == "user":
-                self.last_marked = id
+                self.last_marked[mark.by] = id
         elif self._follows_summary() and message.format.completes_summary(message):
             id = self._join(self._previous)
         elif role == "user" or role == "system" or role == "developer":
             id = self._start(_KINDS[role])
+            if role == "user":
+                self._note_user(id, words=words, empty=says_nothing(message))
         else:
             id, thinking = self._add_assistant(message)
             answering = role == "assistant"
@@ -177,6 +183,10 @@ class Grouping:
         self._believed[mark.by] = together
         return True
 
+    def last_marked_of_others(self, by: str) -> int | None:
+        """Return the last summary that may be the user's words, without those of one strategy, which it may replace."""
+        return max((id for maker, id in self.last_marked.items() if not by or maker != by), default=None)
+
     def _follows_summary(self) -> bool:
         """Whether the previous group is a summary of one message so far."""
         previous = self._previous
@@ -194,7 +204,6 @@ class Grouping:
             self.newest = id
             if kind is GroupKind.USER:
                 turn = self.turn = self.turn + 1
-                self.last_user, self.last_words, self.last_marked = id, None, None
             elif kind is GroupKind.SUMMARY:
                 turn = None
         self.group_of.append(id)
@@ -203,6 +212,14 @@ class Grouping:
         self.ids.append(id)
         self._stop_waiting()
         return id
+
+    def _note_user(self, id: int, *, words: bool, empty: bool) -> None:
+        """Note a user group, unless it is empty and there was one before, and whether the user says something in it."""
+        if words:
+            self.last_words = id
+            self.last_marked.clear()
+        if self.last_user is None or not empty:
+            self.last_user = id
 
     def _stop_waiting(self) -> None:
         """Note that another message follows the pending calls, after which no result can arrive."""
@@ -284,7 +301,8 @@ class Grouping:
         self.turn += 1
         self.left_turn = self.turns[id]
         self.turns[id] = self.turn
-        self.last_words, self.last_marked = id, None
+        self.last_words = id
+        self.last_marked.clear()
         self._stop_waiting()
         return id
 

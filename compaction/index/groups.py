@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import attrs
 
 from ..messages import Message, ReasoningPart, TextPart
-from .marks import COLLAPSED_BY, tools_of
+from .marks import COLLAPSED_BY, Mark, read_mark, tools_of
 
 
 class GroupKind(enum.Enum):
@@ -78,11 +78,21 @@ class MessageGroup:
         return self.kind is GroupKind.SUMMARY and self.made_by == COLLAPSED_BY
 
     @property
+    def mark(self) -> Mark | None:
+        """The mark of a summary; ``None`` without one, and for any other group: a mark in its text is not believed."""
+        return read_mark(self.messages[0]) if self.kind is GroupKind.SUMMARY else None
+
+    @property
     def tool_names(self) -> tuple[str, ...]:
         """The names of the tools that it calls, in order, with repetitions; for a collapsed tool call, read from its text."""
         if self.is_collapsed:
             return tools_of(self.messages[0].text)
         return tuple(call.name for message in self.messages for call in message.tool_calls())
+
+
+def says_nothing(message: Message) -> bool:
+    """Whether the message contains only whitespace."""
+    return all(isinstance(part, TextPart) and not part.text.strip() for part in message.parts)
 
 
 def only_reasoning(message: Message) -> bool:

@@ -1,4 +1,4 @@
-"""Joins: pairs of neighbouring messages, and whether the provider accepts them.
+"""Joins: pairs of neighbouring messages, and whether the provider accepts them. `JoinJudge` decides it for every edit.
 
 A format's ``join_problem`` tells which rule two neighbours break. An edit is allowed only if the joins it creates break no rule
 that was not broken there before, so that a damaged conversation can still be compacted. *Instructions* are system and developer
@@ -45,37 +45,75 @@ class BadJoin:
         return [node for node in nodes if node is not None]
 
 
-def bad_joins(projection: Projection, format: MessageFormat, places: Iterable[int]) -> list[BadJoin]:
-    """Return the joins at these places that break a rule; O(places), amortized.
+class JoinJudge:
+    """Judges the joins of a view.
 
     Args:
-        projection: The view as it is now.
+        projection: The view.
         format: Its wire format.
-        places: Ordinals and ids of inserted groups at which the view changed, shown now or not.
     """
-    pairs = dict.fromkeys(_joins_at(projection, places))
-    return [BadJoin(*pair, *problem) for pair in pairs if (problem := _problem(projection, format, *pair)) is not None]
+
+    def __init__(self, projection: Projection, format: MessageFormat) -> None:
+        self._projection = projection
+        self._format = format
+
+    def bad_joins(self, places: Iterable[int]) -> list[BadJoin]:
+        """Return the joins at these places that break a rule; O(places), amortized.
+
+        Args:
+            places: Ordinals and ids of inserted groups at which the view changed, shown now or not.
+        """
+        if not self._format.judges_joins:
+            return []
+        pairs = dict.fromkeys(_joins_at(self._projection, places))
+        return [BadJoin(*pair, *problem) for pair in pairs if (problem := self._problem(*pair)) is not None]
+
+    def new_joins(self, bad: Iterable[BadJoin]) -> list[BadJoin]:
+        """Return those of these joins whose messages do not break the same rule in the present view."""
+        return [each for each in bad if not (each.blamed and all(self._is_bad(node, each.rule) for node in each.blamed))]
+
+    def wrong_join(self, places: Iterable[int]) -> BadJoin | None:
+        """Return the first join at these places that breaks a rule in the view and not in the source."""
+        bad = self.bad_joins(places)
+        return next((each for each in bad if not all(self._is_bad_in_source(node, each.rule) for node in each.blamed)), None)
+
+    def groups_at(self, bad: Iterable[BadJoin]) -> Iterator[int]:
+        """Yield the groups on either side of some joins."""
+        group_of = self._projection.grouping.group_of
+        for join in bad:
+            for node in (join.before, join.after):
+                if node is not None and (node >= 0 or node in self._projection.inserted):
+                    yield node if node < 0 else group_of[node]
+
+    def _is_bad(self, node: Node, rule: str) -> bool:
+        visibility = self._projection.visibility
+        if not visibility.is_shown(node):
+            return False
+        left, right = self._problem(visibility.before(node), node), self._problem(node, visibility.after(node))
+        return _blames(left, rule, "after") or _blames(right, rule, "before")
+
+    def _is_bad_in_source(self, node: Node, rule: str) -> bool:
+        if node < 0:
+            return False
+        read, leading, problem = self._projection.read, self._projection.grouping.leading, self._format.join_problem
+        after = read(node + 1) if node + 1 < len(self._projection.source) else None
+        left = problem(None if node <= leading else read(node - 1), read(node))
+        right = problem(None if node < leading else read(node), after)
+        return _blames(left, rule, "after") or _blames(right, rule, "before")
+
+    def _problem(self, before: Node | None, after: Node | None) -> _JoinProblem | None:
+        projection, problem = self._projection, self._format.join_problem
+        if before is not None and after == before:
+            return problem(projection.at(before, end=False), projection.at(before, end=True))
+        return problem(_message_before(projection, before), None if after is None else projection.at(after, end=False))
 
 
-def was_bad(projection: Projection, format: MessageFormat, bad: BadJoin) -> bool:
-    """Whether the messages at fault break the same rule in the present view, with their present neighbours."""
-    return bool(bad.blamed) and all(_is_bad(projection, format, node, bad.rule) for node in bad.blamed)
-
-
-def _is_bad(projection: Projection, format: MessageFormat, node: Node, rule: str) -> bool:
-    if not projection.visibility.is_shown(node):
-        return False
-    left = _problem(projection, format, projection.visibility.before(node), node)
-    right = _problem(projection, format, node, projection.visibility.after(node))
-    return blames(left, rule, "after") or blames(right, rule, "before")
-
-
-def blames(problem: _JoinProblem | None, rule: str, side: Literal["before", "after"]) -> bool:
+def _blames(problem: _JoinProblem | None, rule: str, side: Literal["before", "after"]) -> bool:
     """Whether the message on that side of a join breaks the rule."""
     return problem is not None and problem[0] == rule and problem[1] in (side, "both")
 
 
-def message_before(projection: Projection, node: Node | None) -> Message | None:
+def _message_before(projection: Projection, node: Node | None) -> Message | None:
     """Return the message that the next one has to follow; ``None`` for an instruction with only instructions before it."""
     if node is None:
         return None
@@ -111,12 +149,6 @@ def _begins_with_instruction(projection: Projection, node: Node) -> bool:
     return read[0] in _INSTRUCTIONS if isinstance(read, tuple) else projection.at(node, end=False).is_system
 
 
-def _problem(projection: Projection, format: MessageFormat, before: Node | None, after: Node | None) -> _JoinProblem | None:
-    if before is not None and after == before:
-        return format.join_problem(projection.at(before, end=False), projection.at(before, end=True))
-    return format.join_problem(message_before(projection, before), None if after is None else projection.at(after, end=False))
-
-
 def _joins_at(projection: Projection, places: Iterable[int]) -> Iterator[_Pair]:
     """Yield every pair of neighbours with one of these places, or with a hidden one of these places between them.
 
@@ -133,7 +165,7 @@ def _joins_at(projection: Projection, places: Iterable[int]) -> Iterator[_Pair]:
                 yield place, place
         right = visibility.first() if left is None else visibility.after(left)
         yield left, right
-        if message_before(projection, before) is None:
+        if _message_before(projection, before) is None:
             while right is not None and _instructs(projection, right):
                 left, right = right, visibility.after(right)
             yield left, right

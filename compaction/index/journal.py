@@ -1,4 +1,4 @@
-"""The journal's entries, and the two functions that apply an edit to the projection and undo it.
+"""The journal's entries, the functions that apply one to the projection and undo it, and those that say which entries stay.
 
 `undo` reverts exactly the changes of `perform`. Neither checks whether an edit is allowed: `rules` and `joins` do, and
 `editing` calls them first.
@@ -6,10 +6,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, cast
 
 import attrs
 
+from ..formats import MessageFormat
 from ..messages import Message
 from .edits import Drop, Edit, Replace, Restore, Rewrite, Together
 from .marks import read_mark
@@ -32,6 +34,7 @@ class Applied:
         parts: The parts of a `Together`, in order.
         known: How many source messages had been read when it was decided; ``None`` if the host changed them since, or if a
             saved state lacks the number.
+        lost: Keys of messages that it may have been written from, and that the host has altered or removed since.
     """
 
     edit: Edit
@@ -41,6 +44,13 @@ class Applied:
     before: tuple[tuple[int, Shown], ...] = ()
     parts: tuple[Applied, ...] = ()
     known: int | None = None
+    lost: frozenset[str] = frozenset()
+
+    @property
+    def writes(self) -> bool:
+        """Whether it may contain text of groups that it does not name."""
+        edits = [each.edit for each in flat([self])]
+        return any(isinstance(edit, Replace) or (isinstance(edit, Rewrite) and edit.read) for edit in edits)
 
 
 def flat(journal: Iterable[Applied]) -> Iterator[Applied]:
@@ -122,3 +132,59 @@ def touched(projection: Projection, applied: Applied) -> list[int]:
     for id in edit.groups:
         places += [id] if id < 0 else projection.ordinals(id)
     return places
+
+
+def edits_after(
+    journal: Iterable[Applied],
+    altered: Collection[int],
+    summaries: Mapping[int, Sequence[Any]] | None = None,
+    format: MessageFormat | None = None,
+) -> list[Applied]:
+    """Return the edits that stay: rewrites of altered groups are removed, and summaries get the host's text.
+
+    Args:
+        journal: The edits.
+        altered: The groups of which a message changed.
+        summaries: The host's messages in place of a summary, by the summary's id.
+        format: Reads these messages.
+    """
+
+    def after(applied: Applied) -> Applied | None:
+        edit = applied.edit
+        if isinstance(edit, Rewrite):
+            return None if edit.group in altered else applied
+        written = summaries.get(applied.made) if summaries and applied.made is not None else None
+        if isinstance(edit, Replace) and written and format:
+            edit = attrs.evolve(edit, messages=[format.read(raw) for raw in written])
+            return attrs.evolve(applied, edit=edit, known=None)
+        if not isinstance(edit, Together):
+            return applied
+        parts = [left for part in applied.parts if (left := after(part)) is not None]
+        whole = Together(*[cast("Drop | Replace | Rewrite", part.edit) for part in parts], reason=edit.reason)
+        known = applied.known if len(parts) == len(applied.parts) else None
+        return attrs.evolve(applied, edit=whole, parts=tuple(parts), known=known) if parts else None
+
+    return [left for applied in journal if (left := after(applied)) is not None]
+
+
+def read_before(count: int, journal: Iterable[Applied]) -> list[Applied]:
+    """Return the edits; those decided when more than ``count`` messages had been read lose their ``known``."""
+    return [each if (each.known or 0) <= count else attrs.evolve(each, known=None) for each in journal]
+
+
+def having_lost(journal: Iterable[Applied], gone: Callable[[], Mapping[int, str]]) -> list[Applied]:
+    """Return the edits, each with the keys of the messages that it may have read and that the host altered or removed.
+
+    Args:
+        journal: The edits.
+        gone: Returns the key of each such message, by its ordinal; called if there are edits that may have read one.
+    """
+    edits = list(journal)
+    if not any(each.writes for each in edits):
+        return edits
+    keys = gone()
+    return [attrs.evolve(each, lost=each.lost | _read_of(each, keys)) if each.writes else each for each in edits]
+
+
+def _read_of(applied: Applied, keys: Mapping[int, str]) -> set[str]:
+    return {key for ordinal, key in keys.items() if applied.known is None or ordinal < applied.known}

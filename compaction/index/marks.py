@@ -78,12 +78,14 @@ def marked(body: str, *, by: str, round: int = 1) -> str:
 def read_mark(message: Message) -> Mark | None:
     """Return the mark at the start of a message, or ``None``; O(1) for a message that does not begin with `MARK_START`.
 
-    A mark does not prove who wrote the message. If it was believed, the kind of the message's group is ``SUMMARY``.
+    A message with a second text has none, because a summary has one text: what follows would be lost with it. A mark does not
+    prove who wrote the message. Only `Grouping` asks for the mark of a message of the conversation, to decide whether it is
+    believed; everybody else asks the message's group (`MessageGroup.mark`).
     """
-    for part in message.parts:
-        if isinstance(part, TextPart):
-            return _parse(part.text) if part.text.startswith(MARK_START) else None
-    return None
+    texts = [part.text for part in message.parts if isinstance(part, TextPart)]
+    if not texts or not texts[0].startswith(MARK_START) or any(map(str.strip, texts[1:])):
+        return None
+    return _parse(texts[0])
 
 
 def _parse(text: str) -> Mark | None:
@@ -111,10 +113,23 @@ class MarkCeiling:
     Args:
         tokens: The most tokens of all these messages together.
         messages: The most messages.
+        frames: The start and the end that the texts after the marks have, one pair for each way in which the strategy is set
+            up; empty if they have no certain start and end. A text without them is not believed: it is somebody's words.
     """
 
     tokens: int
     messages: int = 1
+    frames: tuple[tuple[str, str], ...] = ()
+
+    def joined(self, other: MarkCeiling) -> MarkCeiling:
+        """Return the limits within which the messages of both are."""
+        frames = tuple(dict.fromkeys([*self.frames, *other.frames])) if self.frames and other.frames else ()
+        return MarkCeiling(max(self.tokens, other.tokens), max(self.messages, other.messages), frames)
+
+    def is_framed(self, body: str) -> bool:
+        """Whether the text after a mark has a start and an end that it should have."""
+        text = body.strip()
+        return not self.frames or any(text.startswith(start) and text.endswith(end) for start, end in self.frames)
 
 
 @attrs.frozen(kw_only=True)
@@ -167,7 +182,7 @@ class Marks:
         if len(mark.id) == _SIGNED_DIGITS or (self.until is not None and ordinal >= self.until):
             return False
         ceiling = DEFAULT_CEILING if self.ceilings is None else self.ceilings.get(mark.by, _NOTHING)
-        return together.tokens <= ceiling.tokens and together.messages <= ceiling.messages
+        return together.tokens <= ceiling.tokens and together.messages <= ceiling.messages and ceiling.is_framed(mark.body)
 
     def write(self, body: str, *, by: str, round: int = 1, role: str) -> str:
         """Return a text with its mark in front, signed if there is a key; arguments and errors as for `marked`."""

@@ -1,4 +1,4 @@
-"""The projection: which messages the view shows, in which form, and the sums over them.
+"""The projection: which messages the view shows, in which form, and the sums over them (`Metrics`).
 
 Messages and groups are stored as columns: flat lists indexed by a message's ordinal, or by the ordinal of a group's first
 message. A group that an edit inserts is shown directly before the source message at its anchor. Every edit consists of a few
@@ -7,16 +7,17 @@ changes, each with an exact inverse: `exclude` and `include`, `insert` and `with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
+
+import attrs
 
 from ..errors import InputError
 from ..messages import Message, Outline, Writer
-from .columns import Fresh, GroupSums, Inserted, Tally, calls_in, joined
 from .grouping import Grouping
 from .groups import GroupKind, MessageGroup
 from .marks import COLLAPSED_BY, Marks
-from .visibility import Node, Visibility
+from .visibility import Inserted, Node, Visibility, joined
 
 Shown: TypeAlias = tuple[Message | None, int, int]
 """The message shown at an ordinal (``None`` for nothing), its tokens and its bytes."""
@@ -25,6 +26,118 @@ Piece: TypeAlias = tuple[int, Node, Node]
 """Successive messages of one group: the group's id, the first place, the last place."""
 
 _SYSTEM = GroupKind.SYSTEM  # a member is found more slowly
+
+
+@attrs.frozen
+class Metrics:
+    """Sizes of a conversation.
+
+    Args:
+        tokens: Tokens of its messages by the index's counter, per-message overhead included.
+        bytes: Bytes of its texts in UTF-8, and of the data in it.
+        messages: The number of messages.
+        groups: The number of groups of every kind.
+        turns: The number of user turns with at least one group.
+        tool_calls: The number of tool calls.
+    """
+
+    tokens: int = 0
+    bytes: int = 0
+    messages: int = 0
+    groups: int = 0
+    turns: int = 0
+    tool_calls: int = 0
+
+
+GroupSums: TypeAlias = tuple[int, int, int, int, int | None]
+"""Tokens, bytes, messages, tool calls and turn of a group."""
+
+
+@attrs.define(eq=False)
+class Tally:
+    """Running sums over a changing set of groups. Holds state; every operation is O(1)."""
+
+    tokens: int = 0
+    bytes: int = 0
+    messages: int = 0
+    groups: int = 0
+    turns: int = 0
+    tool_calls: int = 0
+    _groups_by_turn: dict[int | None, int] = attrs.Factory(dict[int | None, int])
+
+    def add(self, tokens: int, size: int, messages: int, tool_calls: int, turn: int | None) -> None:
+        """Add a group's sums."""
+        self.grow(tokens, size, messages)
+        self.tool_calls += tool_calls
+        self.count_groups(turn, 1)
+
+    def subtract(self, tokens: int, size: int, messages: int, tool_calls: int, turn: int | None) -> None:
+        """Subtract a group's sums."""
+        self.tokens -= tokens
+        self.bytes -= size
+        self.messages -= messages
+        self.tool_calls -= tool_calls
+        self.groups -= 1
+        if turn:
+            self._groups_by_turn[turn] -= 1
+            self.turns -= not self._groups_by_turn[turn]
+
+    def grow(self, tokens: int, size: int, messages: int) -> None:
+        """Add a change within a group."""
+        self.tokens += tokens
+        self.bytes += size
+        self.messages += messages
+
+    def count_groups(self, turn: int | None, count: int) -> None:
+        """Add to the number of groups of a turn; a turn counts while it has groups."""
+        self.groups += count
+        if turn:
+            before = self._groups_by_turn.get(turn, 0)
+            self._groups_by_turn[turn] = before + count
+            self.turns += (before + count > 0) - (before > 0)
+
+    def count_new(self, new: Mapping[int | None, int]) -> None:
+        """Add the number of new groups of each turn."""
+        known = self._groups_by_turn
+        self.groups += sum(new.values())
+        if not known:
+            known.update(new)
+            self.turns += len(new) - (None in new) - (0 in new)
+            return
+        for turn, count in new.items():
+            if turn:
+                before = known.get(turn, 0)
+                known[turn] = before + count
+                self.turns += not before
+
+    def metrics(self) -> Metrics:
+        """Return the sums as a value."""
+        return Metrics(self.tokens, self.bytes, self.messages, self.groups, self.turns, self.tool_calls)
+
+
+@attrs.define(eq=False)
+class Fresh:
+    """Messages that were read and measured and can be added to an index, as columns.
+
+    Args:
+        raws: The caller's objects.
+        reads: Each message as it was read: completely, or its outline only.
+        tokens: The tokens of each.
+        bytes: The bytes of each.
+        pinned: The places, from 0, of the messages whose groups must be kept unchanged.
+    """
+
+    raws: list[Any]
+    reads: list[Outline | Message]
+    tokens: list[int]
+    bytes: list[int]
+    pinned: list[int] = attrs.Factory(list[int])
+
+    def __add__(self, other: Fresh) -> Fresh:
+        pinned = self.pinned + [place + len(self.raws) for place in other.pinned]
+        return Fresh(
+            self.raws + other.raws, self.reads + other.reads, self.tokens + other.tokens, self.bytes + other.bytes, pinned
+        )
 
 
 class Projection:
@@ -395,3 +508,10 @@ class Projection:
         sizes = (self._group_tokens[id], self._group_bytes[id], len(grouping.calls.get(id, ())))
         state = (bool(grouping.waiting.get(id)), grouping.pending == id, id in grouping.orphans, id in self.pinned)
         return MessageGroup(id, grouping.kinds[id], messages, grouping.turns[id], *sizes, *state, grouping.made_by.get(id))
+
+
+def calls_in(read: Outline | Message) -> int:
+    """Return how many tool calls a message makes."""
+    if isinstance(read, tuple):
+        return len(read[2])
+    return 0 if read.role == "tool" else sum(1 for _ in read.tool_calls())

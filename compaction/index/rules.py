@@ -15,7 +15,7 @@ from ..errors import NoProgress, StrategyError
 from ..formats import MessageFormat, fields_of
 from ..messages import MediaPart, Message, TextPart
 from .edits import Drop, Edit, Refusal, Replace, Restore, Rewrite, Together, signature
-from .groups import GroupKind, only_reasoning
+from .groups import GroupKind, only_reasoning, says_nothing
 from .journal import visible_ordinals
 from .projection import Projection
 from .visibility import Node
@@ -55,8 +55,7 @@ def removable(projection: Projection, by: str = "") -> list[int]:
     """
     grouping = projection.grouping  # `Grouping` explains the groups that are kept
     kept = {*projection.pinned, grouping.pending, grouping.newest, grouping.last_user, grouping.last_words, grouping.history}
-    if grouping.last_marked is not None and not (by and projection.made_by(grouping.last_marked) == by):
-        kept.add(grouping.last_marked)
+    kept.add(grouping.last_marked_of_others(by))
     end = len(projection.source) if grouping.pending is None else grouping.pending
     kinds, system = grouping.kinds, GroupKind.SYSTEM
     return [
@@ -107,7 +106,7 @@ def _newest(projection: Projection, id: int, by: str) -> str | None:
         return "the newest summary that the provider itself wrote must be kept"
     if id == grouping.last_user or id == grouping.last_words:
         return "the last user message must be kept"
-    if id == grouping.last_marked and not (by and projection.made_by(id) == by):
+    if grouping.last_marked and id == grouping.last_marked_of_others(by):
         return "the last user message must be kept, even if it begins with a summary mark"
     return None
 
@@ -188,18 +187,13 @@ def _worse(format: MessageFormat, old: Message, new: Message) -> str | None:
     if new.format is not format:
         return format.acceptable(new)
     problems = format.message_problems(new.raw)
-    if not problems and _says_nothing(new) and not _says_nothing(old):  # some formats accept an empty one only at the end
+    if not problems and says_nothing(new) and not says_nothing(old):  # some formats accept an empty one only at the end
         problems = format.validate([new.raw, format.new("user", "and then?").raw])
     if not problems:
         return None
     known = Counter(problem.rule for problem in format.message_problems(old.raw))
     added = Counter(problem.rule for problem in problems) - known
     return next((f"{problem.message} [{problem.rule}]" for problem in problems if problem.rule in added), None)
-
-
-def _says_nothing(message: Message) -> bool:
-    """Whether a message contains only whitespace."""
-    return all(isinstance(part, TextPart) and not part.text.strip() for part in message.parts)
 
 
 def rewrite_protection(projection: Projection, id: int) -> str | None:
@@ -235,7 +229,7 @@ def _exchanged(old: Message, new: Message) -> str | None:
     """Return why a message cannot replace another in its group."""
     if _structure(old) != _structure(new) or (only_reasoning(new) and not only_reasoning(old)):
         return "a rewrite must keep roles, calls and results"
-    if _says_nothing(old) and not _says_nothing(new):
+    if says_nothing(old) and not says_nothing(new):
         return "a rewrite must not add text to an empty message"
     places = {id(call.raw): place for place, call in enumerate(old.tool_calls()) if call.raw is not None}
     if any(places.get(id(call.raw), place) != place for place, call in enumerate(new.tool_calls())):

@@ -6,7 +6,7 @@ that edits wrote are stored as wire dictionaries. Reading never executes code; d
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 import attrs
@@ -15,20 +15,19 @@ from ..errors import StateError
 from ..formats import MessageFormat, resolve
 from ..json_data import finite_number, natural_number, shown, too_deep
 from ..messages import Message
-from .alignment import Known, align
 from .edits import Drop, Edit, Replace, Restore, Rewrite, Together
-from .fingerprints import fingerprint
 from .journal import Applied, inserted
-from .projection import Projection
 
 VERSION: Final = 1
 
 
 def applied_to_dict(applied: Applied, format: MessageFormat) -> dict[str, Any]:
     """Return an entry of the journal as JSON-ready data."""
-    entry = {"edit": _edit_to_dict(applied.edit, format), "by": applied.by, "turn": applied.turn, "known": applied.known}
-    made = inserted(applied)
-    return {**entry, "made": made} if made else entry
+    entry: dict[str, Any] = {"edit": _edit_to_dict(applied.edit, format), "by": applied.by, "turn": applied.turn}
+    entry["known"] = applied.known
+    if made := inserted(applied):
+        entry["made"] = made
+    return {**entry, "lost": sorted(applied.lost)} if applied.lost else entry
 
 
 def _edit_to_dict(edit: Edit, format: MessageFormat) -> dict[str, Any]:
@@ -39,10 +38,13 @@ def _edit_to_dict(edit: Edit, format: MessageFormat) -> dict[str, Any]:
     if isinstance(edit, Together):
         return {**data, "edits": [_edit_to_dict(part, format) for part in edit.edits]}
     if isinstance(edit, Rewrite):
-        return {**data, "group": edit.group, "messages": [wire(message) for message in edit.messages]}
+        data |= {"group": edit.group, "messages": [wire(message) for message in edit.messages]}
+        return {**data, "read": list(edit.read)} if edit.read else data
     data["groups"] = list(edit.groups)
     if isinstance(edit, Replace):
         data["messages"] = [wire(message) for message in edit.messages]
+        if edit.read is not None:
+            data["read"] = list(edit.read)
     if isinstance(edit, Drop) and edit.allow_system:
         data["allow_system"] = True
     return data
@@ -74,7 +76,7 @@ class Saved:
     believed_until: int | None = None
     known: frozenset[str] = frozenset()
 
-    def to_dict(self, *, seen_at: float | None) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the state as JSON-ready data, which `read` reads."""
         data: dict[str, Any] = {"version": VERSION, "format": self.format.name, "pinned": list(self.pinned)}
         if self.messages is None:
@@ -83,7 +85,7 @@ class Saved:
             data["messages"] = [_wire(raw, self.format, place) for place, raw in enumerate(self.messages)]
         data["journal"] = [applied_to_dict(applied, self.format) for applied in self.journal]
         marks = {"believed_until": self.believed_until, "known": sorted(self.known)}
-        return {**data, "looks": self.detects, "seen_at": seen_at, **marks}
+        return {**data, "looks": self.detects, "seen_at": self.seen_at, **marks}
 
     @classmethod
     def read(cls, data: Mapping[str, Any], format: MessageFormat | None = None) -> Saved:
@@ -144,57 +146,6 @@ class Saved:
         taken = attrs.evolve(self, messages=messages, fingerprints=(), journal=tuple(journal), pinned=())
         return attrs.evolve(taken, seen_at=None, believed_until=until)
 
-    def places(self, given: Sequence[Any], format: MessageFormat) -> SavedPlaces | None:
-        """Return the places of the stored messages in a list; ``None`` if one before the last recognized message is missing.
-
-        O(contents). Edits thus survive if the host altered or inserted a message while no process was running.
-        """
-        known = [Known((place, 0, 0), place, digest=digest) for place, digest in enumerate(self.fingerprints)]
-        matches = align(known, given, format, digest=fingerprint)
-        found = {match.known.group: place for place, match in enumerate(matches) if match is not None}
-        if not found or len(found) <= max(found):
-            return None
-        altered = {match.known.group for match in matches if match is not None and match.altered}
-        return SavedPlaces(found, altered, max(found.values()) + 1)
-
-    def matching(self, given: Sequence[Any], format: MessageFormat) -> int:
-        """Return how many messages at the start of a list are the stored ones, by fingerprint; O(their contents)."""
-        for place, (known, raw) in enumerate(zip(self.fingerprints, given, strict=False)):
-            if known != fingerprint(raw, format, place):
-                return place
-        return min(len(self.fingerprints), len(given))
-
-
-@attrs.frozen
-class SavedPlaces:
-    """The places of stored messages in a list.
-
-    Args:
-        places: The place of each stored ordinal that was recognized.
-        altered: The stored ordinals whose content changed.
-        matched: The number of messages of the list that are covered; the rest is new.
-    """
-
-    places: Mapping[int, int]
-    altered: Collection[int]
-    matched: int
-
-    def groups(self, projection: Projection) -> dict[int, int]:
-        """Return the new id of each stored group that has the same messages, altered or not."""
-        known = set(self.places.values())
-        groups: dict[int, int] = {}
-        for ordinal, place in self.places.items():
-            group = projection.grouping.group_of[place]
-            members = [member for member in projection.ordinals(group) if member < self.matched]
-            if members[0] == place and all(member in known for member in members):
-                groups[ordinal] = group
-        return groups
-
-    def changed_in(self, places: Iterable[int]) -> bool:
-        """Whether the content of a message at one of these places changed."""
-        changed = {self.places[ordinal] for ordinal in self.altered}
-        return not changed.isdisjoint(places)
-
 
 def in_format(journal: Iterable[Applied], format: MessageFormat, other: MessageFormat) -> list[Applied]:
     """Return journaled edits with the messages that they wrote, read in another format."""
@@ -212,7 +163,8 @@ def _read_applied(entry: Mapping[str, Any], format: MessageFormat) -> Applied:
 
     known = entry.get("known")
     read = applied(_read_edit(entry["edit"], format))
-    return attrs.evolve(read, known=None if known is None else natural_number(known))
+    lost = frozenset(_text(each) for each in _list(entry.get("lost", [])))
+    return attrs.evolve(read, known=None if known is None else natural_number(known), lost=lost)
 
 
 def _read_edit(data: Mapping[str, Any], format: MessageFormat) -> Edit:
@@ -224,10 +176,13 @@ def _read_edit(data: Mapping[str, Any], format: MessageFormat) -> Edit:
         parts = [_read_edit(part, format) for part in _list(data["edits"])]
         return Together(*[part for part in parts if isinstance(part, Drop | Replace | Rewrite)], reason=reason)
     if kind == "rewrite":
-        return Rewrite(_id(data["group"]), [message(wire) for wire in _list(data["messages"])], reason)
+        messages = [message(wire) for wire in _list(data["messages"])]
+        return Rewrite(_id(data["group"]), messages, reason, read=_ids(data.get("read", [])))
     groups = _ids(data["groups"])
     if kind == "replace":
-        return Replace(groups, [format.read(format.from_wire(wire)) for wire in _list(data["messages"])], reason)
+        wires, read = _list(data["messages"]), data.get("read")
+        written = [format.read(format.from_wire(wire)) for wire in wires]
+        return Replace(groups, written, reason, read=None if read is None else _ids(read))
     if kind == "drop":
         return Drop(groups, reason, allow_system=data.get("allow_system") is True)
     if kind == "restore":

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import compress
+from operator import attrgetter
 from typing import Final, TypeAlias, TypeVar
 
-from .columns import Inserted
+import attrs
+
+from ..messages import Message
 
 _T = TypeVar("_T")
 
@@ -15,6 +18,52 @@ _RUNS: Final = 4
 
 Node: TypeAlias = int
 """A place of the view: a source message, by its ordinal, or an inserted group, by its id, which is negative."""
+
+
+@attrs.define(eq=False)
+class Inserted:
+    """A summary group that an edit inserted. Holds state: the ordinals that it stands for, once they are known.
+
+    Args:
+        id: Its id, below 0.
+        messages: Its messages.
+        anchor: The ordinal of the source message directly after it.
+        replaces: The ids of the groups that it replaces.
+        tokens: Its tokens.
+        bytes: Its bytes.
+        made_by: The strategy that wrote it.
+        known_originals: The ordinals of the source messages that it replaces, through any number of rounds, once known.
+    """
+
+    id: int
+    messages: tuple[Message, ...]
+    anchor: int
+    replaces: tuple[int, ...]
+    tokens: int
+    bytes: int
+    made_by: str | None
+    known_originals: list[range] | None = None
+
+    def originals(self, inserted: Mapping[int, Inserted], ordinals: Callable[[int], Sequence[int]]) -> list[range]:
+        """Return the ordinals of the source messages that it replaces, in order; O(the groups it replaces) the first time.
+
+        Args:
+            inserted: The summaries that it may replace, by id.
+            ordinals: Returns the ordinals of the messages of a source group.
+        """
+        if self.known_originals is None:
+            found: list[range] = []
+            waiting = list(self.replaces)
+            while waiting:
+                summary = inserted.get(id := waiting.pop())
+                if summary is None:
+                    found += [range(at, at + 1) for at in ordinals(id)]
+                elif summary.known_originals is None:
+                    waiting.extend(summary.replaces)
+                else:
+                    found += summary.known_originals
+            self.known_originals = joined(found)
+        return self.known_originals
 
 
 class Visibility:
@@ -183,3 +232,18 @@ class Visibility:
         if summary >= 0:
             return next(self.shown_at(summary))
         return None if message < 0 else message
+
+
+def joined(runs: Iterable[range]) -> list[range]:
+    """Return runs of ordinals in order, with those that touch or overlap joined.
+
+    >>> joined([range(4, 6), range(1), range(1, 3)])
+    [range(0, 3), range(4, 6)]
+    """
+    found: list[range] = []
+    for run in sorted(runs, key=attrgetter("start")):
+        if found and run.start <= found[-1].stop:
+            found[-1] = range(found[-1].start, max(found[-1].stop, run.stop))
+        else:
+            found.append(run)
+    return found

@@ -177,15 +177,24 @@ _SHORTEST_SENTENCE: Final = 12
 _LONGEST_SENTENCE: Final = 300
 
 
-def user_constraints_in(text: str) -> Iterator[str]:
-    r"""Yield the instructions in a user's text: sentences with a word such as *must* or *never*; O(characters).
+def user_sentences_in(text: str) -> Iterator[str]:
+    r"""Yield the sentences of 12 to 300 characters in a user's text; O(characters). A line ends a sentence.
 
     Runs of white space become single blanks.
 
-    >>> list(user_constraints_in("Fix v1.2 first. Never touch prod.db!\nThanks"))
-    ['Never touch prod.db!']
+    >>> list(user_sentences_in("Fix v1.2 first. Never touch  prod.db!\nThanks"))
+    ['Fix v1.2 first.', 'Never touch prod.db!']
     """
     for match in _SENTENCE.finditer(text):
         sentence = " ".join(match[0].split())
-        if _SHORTEST_SENTENCE <= len(sentence) <= _LONGEST_SENTENCE and _INSTRUCTS.search(sentence):
+        if _SHORTEST_SENTENCE <= len(sentence) <= _LONGEST_SENTENCE:
             yield sentence
+
+
+def is_constraint(sentence: str) -> bool:
+    """Return whether a sentence is an instruction: whether it has a word such as *must* or *never*.
+
+    >>> is_constraint("Never touch prod.db!"), is_constraint("Fix v1.2 first.")
+    (True, False)
+    """
+    return _INSTRUCTS.search(sentence) is not None

@@ -198,12 +198,15 @@ class _CandidateReplay:
         return view, self._attempt(ordinal, session.actions) or (), seconds
 
     def _missing(self, needs: Needs) -> dict[str, Any]:
-        """Return what the recorded answer needs and the request does not contain."""
+        """Return what the recorded answer needs, or the user said, and the request does not contain."""
         contains, contains_span = self._requests.contains, self._requests.contains_span
+        unsaid = [self._requests.missing_of(each) for each in self._transcript.said if each.ordinal < needs.ordinal]
         return {
             "missing_facts": tuple([at for at, fact in enumerate(needs.facts) if not contains(fact.text, fact.places)]),
             "missing_words": sum(not contains(word, places) for word, places in needs.words),
             "missing_spans": sum(not contains_span(span, places) for span, places in needs.spans),
+            "missing_said_words": sum(words for words, _ in unsaid),
+            "missing_said_sentences": sum(sentences for _, sentences in unsaid),
         }
 
     def _moved(self, before: set[int], number: int) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -64,6 +64,8 @@ class ReplayedCall:
         missing_facts: Positions in `Needs.facts` of the needed facts that the request does not contain.
         missing_words: Number of needed rare words that it does not contain.
         missing_spans: Number of needed verbatim spans that it does not contain.
+        missing_said_words: Number of the user's words, as `Needs` counts them, that it does not contain.
+        missing_said_sentences: Number of the user's sentences that it does not contain verbatim.
         actions: The changes the strategy made, with the recorded messages they concern.
         left: Recorded messages, new or in the previous request, that this request does not contain unchanged.
         back: Recorded messages that the previous request did not contain and this one does.
@@ -81,6 +83,8 @@ class ReplayedCall:
     missing_facts: tuple[int, ...]
     missing_words: int
     missing_spans: int
+    missing_said_words: int
+    missing_said_sentences: int
     actions: tuple[CandidateAction, ...] = ()
     left: tuple[int, ...] = ()
     back: tuple[int, ...] = ()

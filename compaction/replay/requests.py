@@ -12,7 +12,7 @@ from ..messages import Message
 from ..tokens import MessageMeter
 from .facts import flat_text
 from .text_search import occurs_in, search_keys
-from .transcript import Places, Transcript
+from .transcript import Places, Transcript, UserMessage
 
 _LOCAL_RULES: Final = "openai-chat"
 """The format whose rules never look back past a message that is not a result, so that earlier messages are checked once."""
@@ -80,6 +80,8 @@ class RequestChain:
         self.visible: set[int] = set()
         self._inserted: list[InsertedMessage] = []
         self._inserted_spans: frozenset[str] = frozenset()
+        self._inserted_keys: frozenset[str] = frozenset()
+        self._unsaid: dict[int, tuple[int, int]] = {}
         self._known: dict[tuple[str, str], InsertedMessage] = {}
         self._checked = 0
         self._checked_rules: Counter[str] = Counter()
@@ -101,6 +103,8 @@ class RequestChain:
             self._cumulative.append(self._cumulative[-1] + self._place(raw))
         if broken or len(self._inserted) > count:
             self._inserted_spans = frozenset().union(*(each.spans for each in self._inserted))
+            self._inserted_keys = frozenset().union(*(each.keys for each in self._inserted))
+            self._unsaid = {}
         self._raws = view
         lost = previous[-1] - shared_tokens if broken else 0
         return RequestDiff(self._cumulative[-1], shared, whole_tokens, min(shared_tokens, self._cumulative[-1]), broken, lost)
@@ -163,6 +167,16 @@ class RequestChain:
     def quotes(self, sentence: str, ordinal: int) -> bool:
         """Return whether the last request contains a sentence of a recorded message verbatim."""
         return ordinal in self.visible or any(sentence in each.text for each in self._inserted)
+
+    def missing_of(self, said: UserMessage) -> tuple[int, int]:
+        """Return how many words and sentences of a user message the last request does not contain."""
+        if said.ordinal in self.visible:
+            return 0, 0
+        if said.ordinal not in self._unsaid:
+            words = len(said.words - self._inserted_keys)
+            sentences = sum(not any(sentence in each.text for each in self._inserted) for sentence in said.sentences)
+            self._unsaid[said.ordinal] = words, sentences
+        return self._unsaid[said.ordinal]
 
     def broken_rules(self) -> Counter[str]:
         """Return how often the last request breaks each rule of its format.

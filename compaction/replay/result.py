@@ -27,6 +27,8 @@ MEASURES: Final[Mapping[str, Callable[[Score, Score], Share]]] = {
     "old": lambda score, _: score.old,
     "words": lambda score, _: score.words,
     "spans": lambda score, _: score.spans,
+    "said": lambda score, _: score.said,
+    "sentences": lambda score, _: score.sentences,
     "constraints": lambda score, _: sum(score.survival.values(), Share()),
 }
 """The figures with an interval: each is a share of a conversation's score, given the score of sending everything there."""

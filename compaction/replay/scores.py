@@ -62,6 +62,8 @@ class Score:
         old: ``usable`` of the facts that cutting to the newest messages would have lost.
         words: ``usable`` of rare words.
         spans: ``usable`` of verbatim spans.
+        said: ``usable`` of the words of all the user's messages before the call.
+        sentences: ``usable`` of the sentences of these messages.
         kinds: ``usable`` by kind of fact.
         ages: ``usable`` by age.
         causes: How often each cause broke the prefix.
@@ -93,6 +95,8 @@ class Score:
     old: Share = _NOTHING
     words: Share = _NOTHING
     spans: Share = _NOTHING
+    said: Share = _NOTHING
+    sentences: Share = _NOTHING
     kinds: Mapping[str, Share] = attrs.field(factory=dict[str, Share])
     ages: Mapping[str, Share] = attrs.field(factory=dict[str, Share])
     causes: Mapping[str, int] = attrs.field(factory=dict[str, int])
@@ -172,8 +176,8 @@ def score_of(
 
 
 def _recall(calls: Sequence[ReplayedCall], needs_of_calls: Sequence[Needs]) -> dict[str, Any]:
-    """Return the shares of a score: what was needed, and what the requests contain of it."""
-    shares = dict.fromkeys(("facts", "usable", "old", "words", "spans"), Share())
+    """Return the shares of a score: what was needed or said, and what the requests contain of it."""
+    shares = dict.fromkeys(("facts", "usable", "old", "words", "spans", "said", "sentences"), Share())
     kinds = dict.fromkeys((kind.value for kind in NeededFactKind), Share())
     ages = dict.fromkeys((*(name for _, name in AGES), "over 200"), Share())
     for call, needs in zip(calls, needs_of_calls, strict=False):
@@ -189,6 +193,8 @@ def _recall(calls: Sequence[ReplayedCall], needs_of_calls: Sequence[Needs]) -> d
                 shares["old"] += kept
         shares["words"] += Share(usable * (needs.word_count - call.missing_words), needs.word_count)
         shares["spans"] += Share(usable * (needs.span_count - call.missing_spans), needs.span_count)
+        shares["said"] += Share(usable * (needs.said_words - call.missing_said_words), needs.said_words)
+        shares["sentences"] += Share(usable * (needs.said_sentences - call.missing_said_sentences), needs.said_sentences)
     return {
         **shares,
         "kinds": {name: share for name, share in kinds.items() if share.needed},

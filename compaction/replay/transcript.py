@@ -16,9 +16,9 @@ import attrs
 from ..formats import MessageFormat
 from ..messages import Message
 from ..tokens import MessageMeter
-from .facts import NeededFactKind, answer_facts, flat_text, long_words_in, user_constraints_in
+from .facts import NeededFactKind, answer_facts, flat_text, is_constraint, long_words_in, user_sentences_in
 from .recordings import Recording
-from .text_search import SpanIndex, TextSearch
+from .text_search import SpanIndex, TextSearch, search_keys
 
 RECENT_MESSAGES: Final = 4
 """Number of messages before an answer that every policy is assumed to keep: what they contain is not counted as needed."""
@@ -51,6 +51,21 @@ class NeededFact:
     places: Places = attrs.field(eq=False, repr=False)
 
 
+@attrs.frozen
+class UserMessage:
+    """What the user said in one message.
+
+    Args:
+        ordinal: The ordinal of the message.
+        words: Its different words, as `search_keys`.
+        sentences: Its sentences.
+    """
+
+    ordinal: int
+    words: frozenset[str]
+    sentences: tuple[str, ...]
+
+
 @attrs.frozen(kw_only=True)
 class Needs:
     """The facts, rare words and verbatim spans that one recorded answer needed from its history.
@@ -62,6 +77,8 @@ class Needs:
         fits: Whether the system messages and the last user message alone fit the window; if not, hardly any policy can help.
         word_count: Number of rare words.
         span_count: Number of verbatim spans.
+        said_words: Number of different words in each of the user's messages before the answer, added up.
+        said_sentences: Number of sentences in these messages.
         words: The words, with their places; not in a result.
         spans: The spans, with their places; not in a result.
     """
@@ -72,6 +89,8 @@ class Needs:
     fits: bool
     word_count: int
     span_count: int
+    said_words: int
+    said_sentences: int
     words: tuple[tuple[str, Places], ...] = attrs.field(default=(), eq=False, repr=False)
     spans: tuple[tuple[str, Places], ...] = attrs.field(default=(), eq=False, repr=False)
 
@@ -161,10 +180,18 @@ class Transcript:
         return found
 
     @cached_property
+    def said(self) -> list[UserMessage]:
+        """What the user said, in order."""
+        return [
+            UserMessage(at, frozenset(search_keys(text)), tuple(user_sentences_in(text)))
+            for at, message in enumerate(self.messages)
+            if message.role == "user" and (text := message.text)
+        ]
+
+    @cached_property
     def constraints(self) -> list[tuple[int, str]]:
         """The instructions that the user stated, in order, each with the ordinal of its message."""
-        said = [(at, message.text) for at, message in enumerate(self.messages) if message.role == "user"]
-        return [(at, sentence) for at, text in said for sentence in user_constraints_in(text)]
+        return [(each.ordinal, sentence) for each in self.said for sentence in each.sentences if is_constraint(sentence)]
 
     @cached_property
     def needs(self) -> tuple[Needs, ...]:
@@ -203,6 +230,8 @@ class Transcript:
             fits=self._least(at) <= self._window,
             word_count=len(words),
             span_count=len(copied),
+            said_words=sum(len(each.words) for each in self.said if each.ordinal < at),
+            said_sentences=sum(len(each.sentences) for each in self.said if each.ordinal < at),
             words=tuple(words),
             spans=tuple(copied),
         )

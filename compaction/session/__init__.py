@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     )
     from .pool import SessionPool
     from .session import CompactionSession, SessionStatus
-    from .steps import within as within
+    from .session import within as within
     from .turns import Blocking as Blocking
     from .turns import TurnLock
 
@@ -63,8 +63,7 @@ export_lazily(
         "events": "CacheBroken Compacted Compacting Event Evicted HostChanged LittleSaved NearLimit OnEvent Overflowed"
         " SaveFailed StepFailed Veto",
         "pool": "SessionPool",
-        "session": "CompactionSession SessionStatus",
-        "steps": "within",
+        "session": "CompactionSession SessionStatus within",
         "turns": "Blocking TurnLock",
     },
 )

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import attrs
 
 from ..errors import ConfigurationError, InputError
-from .list_keys import ListKeys
+from ..index import ListKeys
 from .pooled import PooledSession, end_key, fork_key, id_key, whole_key
 
 _MOST_COMPARED: Final = 8  # sessions with the same key that are compared with a list one by one

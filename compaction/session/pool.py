@@ -7,24 +7,22 @@ import itertools
 import logging
 import secrets
 import threading
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from ..errors import StateError
 from ..formats import as_list, resolve
+from ..index import ListKeys, lookup_key
 from ..run import unawaited
-from ..strategies import StrategyLike, as_strategy
+from ..strategies import Failed, StrategyLike, as_strategy
 from .ahead import BackgroundTasks
 from .directory import ListRequest, SessionDirectory
 from .events import Evicted, OnEvent
-from .forgetting import settled
 from .grants import copies, refuse_named_stores
-from .list_keys import ListKeys, lookup_key
-from .pool_forgetting import PoolForgetting
-from .pooled import KnownConversation, PooledSession
+from .pooled import Inheritance, KnownConversation, PooledSession, id_key, keys_of_saved, whole_key
 from .rehearsal import Rehearsed
 from .reporter import EventReporter
-from .saved_sessions import SavedSessions
-from .session import CompactionSession
+from .session import CompactionSession, settled
 from .turns import Unawaited
 
 if TYPE_CHECKING:
@@ -102,10 +100,6 @@ class SessionPool:
         self._format_name = "" if options.get("format") is None else self._format.name
         self._lock = threading.Lock()  # held only while the directory is read or changed
         self._directory = SessionDirectory(limit=limit, max_bytes=max_bytes)
-        self._saved = SavedSessions(
-            store=store, directory=self._directory, resumed=self._resumed, new_id=new_id, on_event=on_event
-        )
-        self._forgetting = PoolForgetting(directory=self._directory, lock=self._lock, store=store, resumed=self._resumed)
 
     async def __aenter__(self) -> Self:
         """Start the background tasks of ``ahead=``."""
@@ -209,11 +203,11 @@ class SessionPool:
             InputError: If a message cannot be read.
             StateError: If a store cannot be written or a saved session cannot be read. Call it again for the rest.
         """
-        return await self._forgetting.forget(as_list(messages), self._space(scope), sync=False)
+        return await self._forget(as_list(messages), self._space(scope), sync=False)
 
     def forget_sync(self, messages: Iterable[Any], scope: str = "") -> int:
         """`forget` for stores whose methods are not async."""
-        return unawaited(self._forgetting.forget(as_list(messages), self._space(scope), sync=True))
+        return unawaited(self._forget(as_list(messages), self._space(scope), sync=True))
 
     def discard(self, id: str) -> bool:
         """Remove a session from memory unless it has a running turn; return whether it was removed.
@@ -315,9 +309,9 @@ class SessionPool:
 
     def _made(self, request: ListRequest) -> PooledSession:
         """Return a new session for a list: loaded from the store, forked from another session, or empty."""
-        name, inheritance = self._saved.found(request)
+        name, inheritance = self._saved(request)
         if inheritance is None and request.saved is not None:
-            name, inheritance = self._saved.given(request.saved, request)
+            name, inheritance = self._kept_by_host(request.saved, request)
         if inheritance is None and request.parent is not None:
             inheritance = request.parent.part(request.given)
         if name is None:
@@ -337,6 +331,64 @@ class SessionPool:
 
     def _resumed(self, state: dict[str, Any], **options: Any) -> CompactionSession:
         return CompactionSession.from_dict(state, self._strategy, **self._options, **options)
+
+    # ---------------------------------------------------------------- saved sessions
+
+    def _saved(self, request: ListRequest) -> tuple[str | None, Inheritance | None]:
+        """Return the name and the state of the saved session that a list continues, or the edits that a fork takes over.
+
+        If the store fails, the conversation counts as new and gets a new name, so that nothing is overwritten.
+        """
+        if self._store is None:
+            return None, None
+        space, id, count = request.space, request.id, len(request.given)
+        try:
+            keys = [whole_key(space, id, request.keys.whole(place)) for place in range(count, 0, -1)]
+            for name in self._store.find(space, keys):
+                if (resumed := self._read_saved(name)) is not None:
+                    return name, Inheritance(state=resumed[1])
+            return self._saved_of_id(request, [] if id is None else self._store.find(space, [id_key(space, id)]))
+        except StateError as error:
+            name = f"{request.name or 'auto'}:{self._new_id()}"
+            self._could_not_read(name, error, "the conversation counts as new")
+            return name, None
+
+    def _read_saved(self, name: str) -> tuple[CompactionSession, dict[str, Any]] | None:
+        """Return a saved session and its state; ``None`` if it is in memory or was deleted.
+
+        If a session cannot be read, this is reported as an event, and the result is also ``None``.
+        """
+        assert self._store is not None
+        if name in self._directory or (state := self._store.load(name)) is None:
+            return None
+        try:
+            return self._resumed(state), state
+        except StateError as error:
+            self._could_not_read(name, error, "the saved session is not used and not changed")
+            return None
+
+    def _could_not_read(self, name: str, error: StateError, policy: str) -> None:
+        EventReporter(name, self._on_event).save_failed(Failed(type(self._store).__name__, error, policy).logged())
+
+    def _kept_by_host(self, state: Mapping[str, Any], request: ListRequest) -> tuple[str | None, Inheritance]:
+        """Return the name and the inheritance of a session whose state the host keeps."""
+        id = state.get("id")
+        name = id if isinstance(id, str) else None
+        taken = Inheritance.of(self._resumed(dict(state)), dict(state), name, request.given)
+        return None if taken.state is None or name in self._directory else name, taken
+
+    def _saved_of_id(self, request: ListRequest, names: list[str]) -> tuple[str | None, Inheritance | None]:
+        name = f"{request.name}:{self._new_id()}" if names else None
+        best: Inheritance | None = None
+        for each in names:
+            if (read := self._read_saved(each)) is None:
+                continue
+            taken = Inheritance.of(*read, each, request.given)
+            if taken.state is not None:
+                return each, taken
+            if taken.edits > (0 if best is None else best.edits):
+                best = taken
+        return name, best
 
     # ---------------------------------------------------------------- a turn, under the lock of its session
 
@@ -397,3 +449,82 @@ class SessionPool:
             each.session.close()
             saved = each.store is not None and each.store.has_saved
             EventReporter(each.session.id, self._on_event).tell(Evicted(session=each.session.id, why=why, is_saved=saved))
+
+    # ---------------------------------------------------------------- forgetting
+
+    async def _forget(self, given: list[Any], space: str, *, sync: bool) -> int:
+        done: set[PooledSession] = set()
+        count = await self._forget_in_memory(given, space, done, sync=sync)
+        failures: list[StateError] = []
+        for name, keys in self._saved_in(space):
+            try:
+                if (session := self._loaded(name)) is not None:
+                    await settled(session.forget_stored(given), sync=sync)
+                    count += self._forget_saved(session, given, space, keys)
+            except StateError as error:
+                failures.append(error)
+        count += await self._forget_in_memory(given, space, done, sync=sync)
+        if self._store is not None:
+            self._store.scrub()
+        if failures:
+            raise failures[0]
+        return count
+
+    async def _forget_in_memory(self, given: list[Any], space: str, done: set[PooledSession], *, sync: bool) -> int:
+        count = 0
+        for each in self._in_memory(space, done):
+            async with each.session.lock.held(sync=sync):
+                if self._has_begun(each):
+                    await settled(each.session.forget_stored(given), sync=sync)
+                    count += self._forget_in(each, given)
+        return count
+
+    def _in_memory(self, space: str, done: set[PooledSession]) -> Iterator[PooledSession]:
+        """Yield each session of a space that is not done, including sessions created meanwhile."""
+        while True:
+            with self._lock:
+                waiting = [each for each in self._directory.in_space(space) if each not in done]
+            if not waiting:
+                return
+            for each in waiting:
+                done.add(each)
+                yield each
+
+    def _has_begun(self, found: PooledSession) -> bool:
+        """Whether a session has had a turn. A session without one is removed, with the state that it would have taken over."""
+        if not found.has_begun:
+            with self._lock:
+                self._directory.remove(found)
+        return found.has_begun
+
+    def _forget_in(self, found: PooledSession, given: list[Any]) -> int:
+        """Forget in a session whose lock the caller holds, and register it again."""
+        revision = found.session.revision
+        try:
+            return found.session.forget_known(given)
+        finally:
+            if found.session.revision != revision:
+                found.note()
+                with self._lock:
+                    if not found.is_gone:
+                        self._directory.renew(found)
+
+    def _saved_in(self, space: str) -> list[tuple[str, list[str]]]:
+        return [] if self._store is None else list(self._store.in_scope(space).items())
+
+    def _loaded(self, name: str) -> CompactionSession | None:
+        """Return a saved session; ``None`` if it is in memory or was deleted."""
+        assert self._store is not None
+        state = None if name in self._directory else self._store.load(name)
+        return None if state is None else self._resumed(state, id=name)
+
+    def _forget_saved(self, session: CompactionSession, given: list[Any], space: str, keys: list[str]) -> int:
+        """Forget in a saved session, and save it under keys that do not depend on the messages."""
+        assert self._store is not None
+        revision = session.revision
+        count = session.forget_known(given)
+        if session.revision != revision:
+            fingerprints = session.index.snapshot.fingerprints
+            new = keys_of_saved(space, session.id, fingerprints, keys)
+            self._store.keyed(lambda: (space, new)).save(session.id, session.to_dict())
+        return count

@@ -10,8 +10,7 @@ from urllib.parse import unquote
 import attrs
 
 from ..formats import MessageFormat
-from ..index import MessageIndex, Saved
-from .list_keys import KnownLine, ListKeys, lookup_key
+from ..index import KnownLine, ListKeys, MessageIndex, Saved, lookup_key, same_beginning
 from .session import CompactionSession
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ class Inheritance:
         if session.index.accounts_for(given, by_id=True):
             return cls(state=state)
         saved = session.index.snapshot
-        count = saved.matching(given, saved.format)
+        count = same_beginning(saved.fingerprints, given, saved.format)
         return cls(saved=saved.beginning(count, given[:count]), parent=name)
 
     @property
@@ -203,15 +202,13 @@ def keys_of_saved(space: str, name: str, fingerprints: Iterable[str], before: Co
         fingerprints: The fingerprints of the remaining messages.
         before: Its previous keys.
     """
-    whole, id = "", unquote(name.partition(":")[0].rpartition("/")[2])
-    for each in fingerprints:
-        whole = lookup_key(whole, lookup_key(each))  # as in `ListKeys`
+    whole, id = ListKeys.whole_of(fingerprints), unquote(name.partition(":")[0].rpartition("/")[2])
     of_id = id_key(space, id)
     return [whole_key(space, id, whole), of_id] if of_id in before else [whole_key(space, None, whole)]
 
 
 def _same(one: Sequence[object], other: Sequence[object]) -> bool:
-    return len(one) == len(other) and all(map(operator.is_, one, other))
+    return one is other or (len(one) == len(other) and all(map(operator.is_, one, other)))
 
 
 def end_key(space: str, id: str | None, length: int, last: Sequence[str]) -> str:

@@ -26,24 +26,44 @@ from .events import (
 _NEAR: Final = 9  # tenths of the window
 
 
+@attrs.frozen(eq=False)
+class Reported:
+    """What the events have reported so far.
+
+    Args:
+        sent: The last view.
+        is_near: Whether that request was near the limit.
+        undone: The number of undone edits of the index that were reported.
+        why: Why the next view may differ from the last one.
+    """
+
+    sent: tuple[Any, ...] = ()
+    is_near: bool = False
+    undone: int = 0
+    why: str = ""
+
+
 class EventReporter:
-    """Creates the events of a session and calls ``on_event``. Holds state: the last view, and the failures of the function.
+    """Creates the events of a session and calls ``on_event``. Holds state: the failures of the function.
 
     Without a function it does nothing.
 
     Args:
         session: The session's id.
         on_event: Called with each event.
+
+    Attributes:
+        reported: What was reported so far.
     """
 
     def __init__(self, session: str, on_event: OnEvent | None) -> None:
         self._session = session
         self._on_event = on_event
         self._failures: list[Failed] = []
-        self._sent: tuple[Any, ...] = ()
-        self._is_near = False
-        self._undone = 0
-        self._why = ""
+        self.reported = Reported()
+
+    def _set(self, **changes: Any) -> None:
+        self.reported = attrs.evolve(self.reported, **changes)
 
     def tell(self, event: Event) -> None:
         """Report one event. An exception that the function raises becomes a failure in the next result.
@@ -63,35 +83,36 @@ class EventReporter:
 
     def followed(self, index: MessageIndex) -> None:
         """Report the changes of the host. Call it after the index was synchronized."""
-        undone = index.undone[self._undone :]
-        self._undone = len(index.undone)
+        undone = index.undone[self.reported.undone :]
+        if len(index.undone) != self.reported.undone:
+            self._set(undone=len(index.undone))
         if index.changes or undone:
-            self._why = "the host"
+            self._set(why="the host")
             self.tell(HostChanged(session=self._session, changes=index.changes, undone=undone))
 
     def forgot(self, index: MessageIndex) -> None:
         """Report the broken prompt cache after messages were forgotten, and discard the last view."""
-        self._undone = len(index.undone)
-        if self._sent:
-            self._why = "forget"
+        self._set(undone=len(index.undone))
+        if self.reported.sent:
+            self._set(why="forget")
             self._sent_now(index.messages(), index)
 
-    def settled(self, result: CompactionResult, index: MessageIndex, mark: int) -> CompactionResult:
+    def settled(self, result: CompactionResult, index: MessageIndex, start: int) -> CompactionResult:
         """Report the result of a run, and return it; if the function vetoed it, the edits are undone.
 
         Args:
             result: The result.
             index: The conversation.
-            mark: The number of edits before the run.
+            start: The number of edits before the run.
         """
         if (veto := self._vetoed(result)) is not None:
-            index.rollback(mark)
+            index.rollback(start)
             notes, view = (*result.notes, f"vetoed: {veto}"), index.messages()
             result = attrs.evolve(result, messages=view, after=result.before, edits=(), outcome="unchanged", notes=notes)
         for failure in result.failures:
             self.tell(StepFailed(session=self._session, failure=failure))
         if result.edits:
-            self._why = "compaction"
+            self._set(why="compaction")
             self.tell(Compacted(session=self._session, result=result))
         self._sent_now(result.messages, index)
         if self._failures:
@@ -119,19 +140,19 @@ class EventReporter:
             return
         broken = self._broken_tokens(view, index)
         if broken:
-            self.tell(CacheBroken(session=self._session, tokens=broken, why=self._why or "the host"))
-        self._sent, self._why = tuple(view), ""
+            self.tell(CacheBroken(session=self._session, tokens=broken, why=self.reported.why or "the host"))
         window, tokens = index.context.window, index.tokens
         is_near = window is not None and 10 * tokens >= _NEAR * window
-        if window is not None and is_near and not self._is_near:
+        if window is not None and is_near and not self.reported.is_near:
             self.tell(NearLimit(session=self._session, tokens=tokens, window=window))
-        self._is_near = is_near
+        self._set(sent=tuple(view), is_near=is_near, why="")
 
     def _broken_tokens(self, view: Sequence[Any], index: MessageIndex) -> int:
         """Return the tokens of the messages that were sent last time and now follow a changed beginning."""
-        same = index.format.common_prefix(self._sent, view) if self._sent else 0
-        if same == len(self._sent):
+        sent = self.reported.sent
+        same = index.format.common_prefix(sent, view) if sent else 0
+        if same == len(sent):
             return 0
-        before = {id(raw) for raw in self._sent[same:]}
+        before = {id(raw) for raw in sent[same:]}
         again = [index.format.read(raw, place) for place, raw in enumerate(view) if place >= same and id(raw) in before]
         return sum(index.measure(message)[0] for message in again)

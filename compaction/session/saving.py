@@ -44,29 +44,34 @@ class LearnedWindow:
         return LearnedWindow(None if self.window is None else max(self.window, tokens), tokens)
 
 
+@attrs.frozen(eq=False)
+class SentView:
+    """The last view of a session.
+
+    Args:
+        view: The messages; none if there is no view, or it must be forgotten.
+        tokens: Its tokens by our count, without overhead.
+        messages: The number of messages of the conversation.
+    """
+
+    view: Sequence[Any] = ()
+    tokens: int = 0
+    messages: int = 0
+
+
 class ProviderReports:
     """The provider's figures for one session. Holds state: the last view, the usage anchor, the learned window.
 
     Attributes:
         anchor: Corrects our counts with the last report; ``None`` before the first report.
         learned: The learned window.
-        messages: The number of messages of the conversation at the last view.
+        sent: The last view.
     """
 
     def __init__(self) -> None:
         self.anchor: UsageAnchor | None = None
         self.learned = LearnedWindow()
-        self._view: Sequence[Any] = ()
-        self._tokens = 0
-        self.messages = 0
-
-    def sent(self, view: Sequence[Any], tokens: int, messages: int) -> None:
-        """Record a turn: the view, its tokens by our count without overhead, and the number of messages of the conversation."""
-        self._view, self._tokens, self.messages = view, tokens, messages
-
-    def forgot(self, messages: int) -> None:
-        """Discard the view, and set the number of messages that remain in the conversation."""
-        self._view, self.messages = (), messages
+        self.sent = SentView()
 
     def window(self, configured: int | None) -> int | None:
         """Return the smaller of the configured and the learned window; ``None`` if both are unknown."""
@@ -74,9 +79,9 @@ class ProviderReports:
 
     def record(self, usage: Usage, view: Sequence[Any] | None) -> bool:
         """Record a usage report and return true; return false if it belongs to a view before the last one."""
-        if view is not None and not _is_same_list(view, self._view):
+        if view is not None and not _is_same_list(view, self.sent.view):
             return False
-        self.anchor = UsageAnchor.from_usage(usage, self._tokens, with_reply=False)
+        self.anchor = UsageAnchor.from_usage(usage, self.sent.tokens, with_reply=False)
         self.learned = self.learned.took(usage.prompt_tokens)
         return True
 
@@ -92,7 +97,7 @@ class ProviderReports:
             counted: Tokens of the request by our count.
             overhead: Tokens of the request outside its messages, as known so far.
         """
-        own = self._tokens or max(1, counted - overhead)  # our count of the messages
+        own = self.sent.tokens or max(1, counted - overhead)  # our count of the messages
         tokens = error.tokens or max(counted, (error.window or 0) + 1)
         self.learned = self.learned.taught(error, tokens)
         window = self.learned.window or tokens
@@ -125,7 +130,6 @@ class SessionSaver:
 
     Attributes:
         store: The store.
-        unsaved: Whether the session changed since the last save.
         failure: The failure of the last save; ``None`` if it succeeded.
     """
 
@@ -138,23 +142,29 @@ class SessionSaver:
         self._id = id
         self._state = state
         self._on_failure = on_failure
-        self.unsaved = False
+        self._changes = self._saved = 0
         self.failure: Failed | None = None
+
+    def changed(self) -> None:
+        """Note that the session changed, so that the next `save` saves it."""
+        self._changes += 1
 
     def save(self, anchor: int | None = None) -> None:
         """Save the unsaved changes: the whole session, or only a new usage anchor."""
-        if self.store is None or not (self.unsaved or anchor is not None):
+        changes = self._changes
+        whole = changes != self._saved
+        if self.store is None or not (whole or anchor is not None):
             return
-        whole, self.unsaved = self.unsaved, False
         try:
             if whole or anchor is None or not self.store.save_anchor(self._id, anchor):
                 self.store.save(self._id, self._state())
         except Exception as error:
             failed = Failed(type(self.store).__name__, error, "the session is not saved; the next turn tries again")
-            self.failure, self.unsaved = failed.logged(), True
+            self.failure = failed.logged()
+            self._saved = changes - 1
             self._on_failure(failed)
         else:
-            self.failure = None
+            self._saved, self.failure = changes, None
 
     def reported(self, result: CompactionResult) -> CompactionResult:
         """Return the result, with the failure to save added if there is one."""

@@ -14,19 +14,99 @@ the same view.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self
+import contextlib
+import inspect
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import attrs
+from anyio.from_thread import BlockingPortal
 
+from .. import strategies
 from ..errors import BudgetUnsatisfiable, ConfigurationError
-from ..index import Metrics
-from ..result import CompactionResult, Outcome, space_report
-from ..strategies import StrategyLike, as_strategy
-from ..tokens import LengthError, Usage
-from .events import Overflowed
-from .forgetting import SessionForgetting
-from .saving import LearnedWindow
+from ..formats import MessageFormat, as_list, fits, resolve
+from ..index import Marks, MessageIndex, Metrics, RunContext, Saved, lookup_key, occurrences
+from ..messages import Message
+from ..result import CompactionResult, Observer, Outcome, space_report
+from ..run import refuse, run, run_sync, unawaited
+from ..selectors import last
+from ..stores import ForgettingStore, StoredRecord
+from ..strategies import HeadTail, Pipeline, Strategy, StrategyLike, ToolResult, as_strategy
+from ..tokens import LengthError, TokenCounter, Usage
+from ..triggers import TriggerLike, tokens_below, tokens_exceed
+from .ahead import BackgroundTasks, SummariesAhead
+from .events import LittleSaved, OnEvent, Overflowed
+from .grants import storing
+from .reporter import EventReporter, Reported
+from .saving import LearnedWindow, ProviderReports, SavedSession, SentView, SessionSaver, reports_to_dict
+from .turns import TurnLock
+
+if TYPE_CHECKING:
+    from ..stores import SessionStore
+
+# A run that saves less than 1/20 of the request is not worth the prompt cache that it breaks. Chosen, not measured.
+_LITTLE: Final = 20
+_RUNS: Final = 2
+# The strategy runs again when the request has grown by 1/10, the default of `Summarization.least_share`.
+_NEW: Final = 10
+
+
+@attrs.frozen
+class LoopGuard:
+    """Pauses a strategy whose runs save too little.
+
+    Args:
+        saved: Tokens that each of the last runs saved, if they saved little.
+        until_tokens: The size of the request at which a paused strategy resumes; ``None`` without a pause.
+
+    >>> guard = LoopGuard().after(10_000, 9_900).after(10_000, 9_800)
+    >>> guard.is_paused(10_500), guard.is_paused(10_800)
+    (True, False)
+    """
+
+    saved: tuple[int, ...] = ()
+    until_tokens: int | None = None
+
+    def after(self, before: int, after: int) -> LoopGuard:
+        """Return the guard after a run that changed the view.
+
+        Args:
+            before: Tokens of the request before the run.
+            after: Tokens after it.
+        """
+        if (before - after) * _LITTLE >= before:
+            return LoopGuard()
+        saved = (*self.saved[1 - _RUNS :], before - after)
+        return LoopGuard(saved, None if len(saved) < _RUNS else after + before // _NEW)
+
+    def is_paused(self, tokens: int) -> bool:
+        """Whether the strategy pauses for a request of this size."""
+        return self.until_tokens is not None and tokens < self.until_tokens
+
+
+_TARGET: Final = 80  # hundredths of the window to cut to, so that not every turn cuts again; chosen, not measured
+_CLIPS: Final = (0.25, 0.10, 0.05)  # of that, to which messages are shortened as a last resort
+
+
+def within(strategy: Strategy, tokens: int) -> Strategy:
+    """Return a pipeline that runs a strategy and, if the request is still too long, more drastic steps.
+
+    These steps force the strategy (see `Strategy.forced`), then shorten tool results, and then do what `LastResort` does.
+
+    Cost: that of the given strategy while the request fits, otherwise O(messages).
+
+    Args:
+        strategy: The strategy.
+        tokens: The largest number of tokens of a request, >= 1.
+    """
+    over, target = tokens_exceed(tokens), tokens_below(max(1, tokens * _TARGET // 100))
+    last_means = Pipeline(
+        ToolResult(HeadTail(), target=target, keep=last(groups=1)),
+        strategies.LastResort(tokens=max(1, tokens * _TARGET // 100), clips=_CLIPS, trigger=over),
+        trigger=over,
+    )
+    return Pipeline(strategy, Pipeline(strategy.forced(), trigger=over), last_means)
 
 
 @attrs.frozen(kw_only=True)
@@ -52,7 +132,34 @@ class SessionStatus:
     failures: tuple[str, ...]
 
 
-class CompactionSession(SessionForgetting):
+@attrs.frozen(kw_only=True, eq=False)
+class _Committed:
+    """The state after the last whole change of a session, to which it returns if a call is interrupted.
+
+    Args:
+        saved: The messages and edits. The list of messages may have grown since.
+        messages: The number of messages.
+        marks: The rules for marked messages.
+        guard: The loop guard.
+        sent: The last view.
+        reported: What the events have reported.
+        compactions: The number of runs that changed the view.
+        revisions: The number of revisions.
+        last: The result of the last run.
+    """
+
+    saved: Saved
+    messages: int
+    marks: Marks
+    guard: LoopGuard
+    sent: SentView
+    reported: Reported
+    compactions: int
+    revisions: int
+    last: CompactionResult | None
+
+
+class CompactionSession:
     """A conversation that is compacted as it grows. Holds state: the index, the reported usage, pauses after failures.
 
     A turn of a session is one call of `view` or `compact`; a turn of the conversation begins with a user message.
@@ -60,7 +167,8 @@ class CompactionSession(SessionForgetting):
     Cost of a turn: one comparison of the list with the known messages (by identity first), reading the new messages, O(1) for
     the trigger, and a copy of the view. The strategy runs only when its trigger fires.
 
-    Any number of threads and event loops may call it. It runs one turn at a time; see `TurnLock`.
+    Any number of threads and event loops may call it. It runs one call at a time; see `TurnLock`. If a call is
+    interrupted, at whatever point, the next one starts from the state before it.
 
     Args:
         strategy: The strategy. Its trigger decides when it runs.
@@ -94,6 +202,54 @@ class CompactionSession(SessionForgetting):
             is nowhere to run the background tasks of ``ahead``.
     """
 
+    def __init__(
+        self,
+        strategy: StrategyLike,
+        *,
+        counter: TokenCounter | str = "auto",
+        format: MessageFormat | str | None = None,
+        window: int | None = None,
+        overhead_tokens: int = 0,
+        pin: Callable[[Message], bool] | None = None,
+        clock: Callable[[], float] | None = time.time,
+        on_step: Observer | None = None,
+        hard: bool = False,
+        store: SessionStore | None = None,
+        id: str = "default",
+        verify: bool = False,
+        key: str | Iterable[str] | None = None,
+        on_event: OnEvent | None = None,
+        ahead: TriggerLike | None = None,
+        portal: BlockingPortal | BackgroundTasks | None = None,
+    ) -> None:
+        self._ahead = SummariesAhead(ahead, portal, hard=hard)
+        self._strategy: Strategy = as_strategy(strategy)
+        self._base = RunContext(
+            window=window, overhead_tokens=overhead_tokens, keys=key, origin=id, prepared=self._ahead.prepared
+        )
+        self._clock = clock
+        self._pin = pin
+        self._on_step = on_step
+        self._hard = hard
+        self._id = id
+        self._verify = verify
+        self.lock = TurnLock()
+        self._reporter = EventReporter(id, on_event)
+        self._saver = SessionSaver(store, id, self.to_dict, self._reporter.save_failed)
+        self._guard = LoopGuard()
+        self._reports = ProviderReports()
+        self._compactions = 0
+        self._revisions = [f"{id}:0"]
+        self._last: CompactionResult | None = None
+        self._named = None if format is None else resolve(format)
+        context = self._context()
+        self._marks = Marks.of(self._strategy.mark_ceilings, context)
+        self._index = MessageIndex(counter=counter, format=format, context=context, pin=pin, marks=self._marks)
+        self._is_torn = False  # a call is running, or was interrupted
+        self._committed = self._state()
+        if store is not None and (saved := store.load(id)) is not None:
+            self._resume(saved)
+
     def __repr__(self) -> str:
         shown = self.index.included
         sizes = f"messages {shown.messages:,}, tokens {shown.tokens:,}, compactions {self._compactions:,}"
@@ -110,7 +266,58 @@ class CompactionSession(SessionForgetting):
         """Cancel the background request. Later turns work as if ``ahead=`` had not been given."""
         self._ahead.close()
 
-    # ---------------------------------------------------------------- turns
+    @property
+    def id(self) -> str:
+        """The session's name in its store, in its signatures, and in the stores of its strategy."""
+        return self._id
+
+    @property
+    def index(self) -> MessageIndex:
+        """The session's index, with the groups, the edits and the original messages."""
+        return self._index
+
+    def _context(self, overhead_tokens: int = 0) -> RunContext:
+        anchor = self._reports.anchor
+        overhead = self._base.overhead_tokens + overhead_tokens if anchor is None else anchor.offset
+        now = None if self._clock is None else self._clock()
+        return attrs.evolve(self._base, overhead_tokens=overhead, now=now, window=self._window)
+
+    @property
+    def _window(self) -> int | None:
+        return self._reports.window(self._base.window)
+
+    @property
+    def revision(self) -> str:
+        """A hash of all edits and failures so far. It changes with every run that changed something or failed.
+
+        A pool compares it with a saved state's, to find out whether another process has compacted the conversation since.
+        """
+        return self._revisions[-1]
+
+    def _revise(self, *decided: object) -> None:
+        self._revisions.append(f"{self._id}:{lookup_key(self.revision, *decided)}")
+
+    @property
+    def has_decided(self) -> bool:
+        """Whether this session, or the state that it started from, contains edits or a run that failed."""
+        return len(self._revisions) > 1 or self._index.edit_count > 0
+
+    def has_had(self, revision: object) -> bool:
+        """Whether this is the current or an earlier revision of this session."""
+        return revision in self._revisions
+
+    @property
+    def provider_reports(self) -> dict[str, Any]:
+        """The entries of `to_dict` that change when the provider reports usage."""
+        return reports_to_dict(self._reports.anchor, self._reports.learned)
+
+    @property
+    def new_messages(self) -> list[Any]:
+        """The messages since the last view; empty before the first view. O(their number)."""
+        sent = self._reports.sent.messages
+        return self._index.columns.source[sent:] if sent else []
+
+    # ---------------------------------------------------------------- calls
 
     async def view(self, messages: Iterable[Any]) -> list[Any]:
         """Return the messages to send for this conversation now.
@@ -126,15 +333,16 @@ class CompactionSession(SessionForgetting):
                 next call tries again.
             SyncDriverError: If the call could never get the lock; see `TurnLock`.
         """
-        async with self.lock.task:
-            self.follow(messages)
-            return (await self.compact_due()).messages
+        return await self._view(messages, sync=False)
 
     def view_sync(self, messages: Iterable[Any]) -> list[Any]:
-        """`view` for strategies that do not await. Blocks the thread while another turn runs."""
-        with self.lock.thread:
+        """`view` for strategies that do not await. Blocks the thread while another call runs."""
+        return self.lock.unawaited(self._view(messages, sync=True))
+
+    async def _view(self, messages: Iterable[Any], *, sync: bool) -> list[Any]:
+        async with self.lock.held(sync=sync):
             self.follow(messages)
-            return self.compact_due_sync().messages
+            return (await self._compact_due(sync=sync)).messages
 
     async def compact(self, messages: Iterable[Any] | None = None, *, focus: str | None = None) -> CompactionResult:
         """Compact now. Strategies that lose little ignore their triggers; the others do not. See `Strategy.forced`.
@@ -143,15 +351,16 @@ class CompactionSession(SessionForgetting):
             messages: The conversation, if it changed since the last view.
             focus: A topic that a summary should cover in most detail.
         """
-        async with self.lock.task:
-            self.follow(messages)
-            return await self.compact_now(focus)
+        return await self._compact(messages, focus, sync=False)
 
     def compact_sync(self, messages: Iterable[Any] | None = None, *, focus: str | None = None) -> CompactionResult:
         """`compact` for strategies that do not await."""
-        with self.lock.thread:
+        return self.lock.unawaited(self._compact(messages, focus, sync=True))
+
+    async def _compact(self, messages: Iterable[Any] | None, focus: str | None, *, sync: bool) -> CompactionResult:
+        async with self.lock.held(sync=sync):
             self.follow(messages)
-            return self.compact_now_sync(focus)
+            return await self._compact_now(focus, sync=sync)
 
     async def overflowed(self, error: BaseException) -> list[Any]:
         """Return a shorter list of messages after the provider refused the last view as too long.
@@ -173,42 +382,55 @@ class CompactionSession(SessionForgetting):
             ConfigurationError: If the session has no messages yet.
             BudgetUnsatisfiable: If nothing more can be removed. It lists the groups that use the space.
         """
-        async with self.lock.task:
-            return await self.compact_refused(error)
+        return await self._overflowed(error, sync=False)
 
     def overflowed_sync(self, error: BaseException) -> list[Any]:
         """`overflowed` for strategies that do not await."""
-        with self.lock.thread:
-            return self.compact_refused_sync(error)
+        return self.lock.unawaited(self._overflowed(error, sync=True))
 
-    async def compact_refused(self, error: BaseException) -> list[Any]:
-        """`overflowed` for a caller that holds ``lock``."""
-        self._learn(error)
-        return self._fitting(await self.compact_due())
+    async def _overflowed(self, error: BaseException, *, sync: bool) -> list[Any]:
+        async with self.lock.held(sync=sync):
+            return await self._compact_refused(error, sync=sync)
 
-    def compact_refused_sync(self, error: BaseException) -> list[Any]:
-        """`overflowed_sync` for a caller that holds ``lock``."""
-        self._learn(error)
-        return self._fitting(self.compact_due_sync())
+    async def forget(self, messages: Iterable[Any]) -> int:
+        """Remove messages from everything that the session wrote.
 
-    def _learn(self, error: BaseException) -> None:
-        """Read the provider's token count and window from its error."""
-        found = LengthError.read(error)
-        if found is None:
-            raise error
-        if not self._index.total.messages:
-            raise ConfigurationError("overflowed: the session has no messages yet; call view with your list first") from error
-        tokens = self._reports.refused(found, self._index.tokens, self._index.context.overhead_tokens)
-        self._index.context = self._context()
-        self._guard.clear()
-        self._saver.unsaved = True
-        self._reporter.tell(Overflowed(session=self._id, tokens=tokens, window=found.window, error=error))
+        - Every message with the same content is removed from the session's copy of the conversation.
+        - These edits are undone: edits of such a message, summaries that cover it, and summaries that were written when it had
+          been read, unless the strategy said what it read (see `Replace`). Other edits stay.
+        - Prepared summaries and the last view are discarded.
+        - Records of `Offload` and `Lossless` with these messages are deleted, with the notes that refer to them.
+        - The state is saved, and the session's file is rewritten without the earlier content. Cost: O(file).
 
-    def _fitting(self, result: CompactionResult) -> list[Any]:
-        window = self._reports.learned.window or 0
-        if self._index.tokens > window:
-            raise BudgetUnsatisfiable(self._index.tokens, (f"a window of {window:,} tokens",), space_report(self._index))
-        return result.messages
+        Call it while the host's list still contains the messages, and pass the list without them afterwards. If the rest of a
+        group would be invalid, such as a tool call without its result, the whole group is left out of the view until then.
+        Quotes in other messages remain, and so does the file of a `CachedSummarizer`: delete that file.
+
+        Args:
+            messages: The messages, as they are in the conversation.
+
+        Returns:
+            The number of messages removed from the conversation.
+
+        Raises:
+            ConfigurationError: If a store of the strategy cannot forget (see `ForgettingStore`). Nothing changes then.
+            InputError: If a message cannot be read. Nothing changes then.
+            StateError: If a store cannot be written. Call it again; repeating it is harmless.
+        """
+        return await self._forget(messages, sync=False)
+
+    def forget_sync(self, messages: Iterable[Any]) -> int:
+        """`forget` for stores whose methods are not async."""
+        return self.lock.unawaited(self._forget(messages, sync=True))
+
+    async def _forget(self, messages: Iterable[Any], *, sync: bool) -> int:
+        given = as_list(messages)
+        async with self.lock.held(sync=sync):
+            await settled(self.forget_stored(given), sync=sync)
+            count = self.forget_known(given)
+            if self._saver.store is not None:
+                self._saver.store.scrub()
+            return count
 
     def record_usage(self, usage: Any, *, view: Sequence[Any] | None = None) -> None:
         """Record the token usage that a provider reported for the last view, and correct later counts with it.
@@ -230,7 +452,7 @@ class CompactionSession(SessionForgetting):
             if free:
                 self._saver.save(self._index.context.overhead_tokens)
             else:
-                self._saver.unsaved = True
+                self._saver.changed()
 
     def reconfigure(self, strategy: StrategyLike, *, window: int | None = None) -> None:
         """Change the strategy and the window, for example after a switch to another model. Earlier edits remain applied.
@@ -244,7 +466,7 @@ class CompactionSession(SessionForgetting):
         """
         lifted, base = as_strategy(strategy), attrs.evolve(self._base, window=window)
         self._strategy, self._base, self._reports.learned = lifted, base, LearnedWindow()
-        self._guard.clear()
+        self._guard = LoopGuard()
         self._index.context = self._context()
 
     @property
@@ -266,6 +488,279 @@ class CompactionSession(SessionForgetting):
             failures=tuple(str(each) for each in failures if each is not None),
         )
 
+    # ---------------------------------------------------------------- parts of a call, for a caller that holds ``lock``
+
+    def follow(self, messages: Iterable[Any] | None, *, overhead_tokens: int = 0) -> None:
+        """Update the index from the host's list, without compacting.
+
+        Args:
+            messages: The conversation, as for `view`; ``None`` if it did not change.
+            overhead_tokens: Tokens of the next request outside the messages, in addition to those of every request. Reported
+                usage replaces both.
+
+        Raises:
+            InputError: If ``messages`` is not a list, or contains a message that cannot be read.
+        """
+        with self._changing():
+            self._index.context = self._context(overhead_tokens)
+            if messages is not None:
+                self._index.sync(messages, verify=self._verify)
+                self._trust_no_later_marks()
+                self._reporter.followed(self._index)
+
+    def _trust_no_later_marks(self) -> None:
+        """From now on, read marks only in the messages of the first list and in summaries that this session wrote."""
+        if self._marks.until is None and self._index.total.messages:
+            self._marks = attrs.evolve(self._marks, until=self._index.total.messages)
+            self._index.believe(self._marks)
+
+    async def compact_due(self) -> CompactionResult:
+        """Run the strategy if its trigger fires.
+
+        Raises:
+            Exception: Any exception that the strategy raises. The session is then unchanged.
+        """
+        return await self._compact_due(sync=False)
+
+    def compact_due_sync(self) -> CompactionResult:
+        """`compact_due` for strategies that do not await."""
+        return unawaited(self._compact_due(sync=True))
+
+    async def _compact_due(self, *, sync: bool) -> CompactionResult:
+        return await self._run(lambda: self._ahead.begin(self._index, self._due()), sync=sync)
+
+    async def compact_now(self, focus: str | None = None) -> CompactionResult:
+        """Run the strategy now, and end its pauses; see `compact`."""
+        return await self._compact_now(focus, sync=False)
+
+    def compact_now_sync(self, focus: str | None = None) -> CompactionResult:
+        """`compact_now` for strategies that do not await."""
+        return unawaited(self._compact_now(focus, sync=True))
+
+    async def _compact_now(self, focus: str | None, *, sync: bool) -> CompactionResult:
+        def forced() -> Strategy:
+            self._guard = LoopGuard()
+            self._base.pauses.clear()
+            return self._strategy.forced(focus or None)
+
+        return await self._run(forced, sync=sync)
+
+    async def compact_refused(self, error: BaseException) -> list[Any]:
+        """`overflowed` without taking the lock."""
+        return await self._compact_refused(error, sync=False)
+
+    def compact_refused_sync(self, error: BaseException) -> list[Any]:
+        """`compact_refused` for strategies that do not await."""
+        return unawaited(self._compact_refused(error, sync=True))
+
+    async def _compact_refused(self, error: BaseException, *, sync: bool) -> list[Any]:
+        self._learn(error)
+        return self._fitting(await self._compact_due(sync=sync))
+
+    def _learn(self, error: BaseException) -> None:
+        """Read the provider's token count and window from its error."""
+        found = LengthError.read(error)
+        if found is None:
+            raise error
+        if not self._index.total.messages:
+            raise ConfigurationError("overflowed: the session has no messages yet; call view with your list first") from error
+        with self._changing():
+            tokens = self._reports.refused(found, self._index.tokens, self._index.context.overhead_tokens)
+            self._index.context = self._context()
+            self._guard = LoopGuard()
+            self._saver.changed()
+            self._reporter.tell(Overflowed(session=self._id, tokens=tokens, window=found.window, error=error))
+
+    def _fitting(self, result: CompactionResult) -> list[Any]:
+        window = self._reports.learned.window or 0
+        if self._index.tokens > window:
+            raise BudgetUnsatisfiable(self._index.tokens, (f"a window of {window:,} tokens",), space_report(self._index))
+        return result.messages
+
+    async def _run(self, strategy: Callable[[], Strategy], *, sync: bool) -> CompactionResult:
+        with self._changing():
+            index, on_step, hard = self._index, self._on_step, self._hard
+            start, running = index.edit_count, strategy()
+            if sync:
+                result = run_sync(index, running, on_step=on_step, hard=hard)
+            else:
+                result = await run(index, running, on_step=on_step, hard=hard)
+            self._note(result := self._settled(result, start))
+        self._saver.save()
+        return self._saver.reported(result)
+
+    def _settled(self, result: CompactionResult, start: int) -> CompactionResult:
+        """Return the result of a run after `SummariesAhead` and the events had their say."""
+        return self._reporter.settled(self._ahead.end(self._index, self._strategy, result), self._index, start)
+
+    def _note(self, result: CompactionResult) -> None:
+        """Record the result of a run."""
+        known, overhead = self._index.total.messages, self._index.context.overhead_tokens
+        if result.edits:
+            self._guard = self._guard.after(result.before.tokens + overhead, result.after.tokens + overhead)
+            if (until := self._guard.until_tokens) is not None:
+                self._reporter.tell(LittleSaved(session=self._id, saved_tokens=sum(self._guard.saved), until_tokens=until))
+        self._reports.sent = SentView(result.messages, self._index.included.tokens, known)
+        if result.edits or result.failures:
+            self._revise(known, len(result.edits), len(result.failures), result.after)
+            self._saver.changed()
+        self._last = result
+        self._compactions += bool(result.edits)
+
+    def _due(self) -> Strategy:
+        """Return the strategy to run: the configured one, within a learned window, or an empty pipeline during a pause."""
+        strategy, tokens, window = self._strategy, self._index.tokens, self._window
+        if self._guard.is_paused(tokens):
+            if window is None or tokens <= window:
+                return Pipeline()
+        elif self._guard.until_tokens is not None:
+            self._guard = LoopGuard(self._guard.saved)
+        learned = self._reports.learned.window
+        return strategy if learned is None else within(strategy, learned)
+
+    def use_window(self, window: int | None) -> None:
+        """Set the model's window, if known. If another one was set before, also discard the window learned from errors."""
+        if window is not None and window != self._base.window:
+            if self._base.window is not None:
+                self._reports.learned = LearnedWindow()
+            self._base = attrs.evolve(self._base, window=window)
+            self._index.context = attrs.evolve(self._index.context, window=self._window)
+
+    def forget_stored(self, given: Sequence[Any]) -> Iterator[Any]:
+        """Delete messages from the stores of the strategy; yield what each `ForgettingStore.forget` returns.
+
+        Raises:
+            Exception: As for `forget`, before any store is changed; later, any exception that a store raises.
+        """
+        index = self._index
+        stores = _forgetting(self._strategy)
+        format = index.format if self._named or fits(given, index.format) else resolve(None, given)
+        for place, raw in enumerate(given):
+            format.read(raw, place)
+        same = [index.source[ordinal] for ordinal in occurrences(index.columns, index.journal, given, format)]
+        for store, session, salt in stores:
+            name = self._id if session is None else session
+            records = [
+                StoredRecord.of_message(format.to_wire(raw), role="", text="", salt=name if salt is None else salt)
+                for raw in (*given, *same)
+            ]
+            yield store.forget(name, records)
+
+    def forget_known(self, given: Sequence[Any]) -> int:
+        """Remove messages from the session itself, save it, and return their number.
+
+        Raises:
+            StateError: If it cannot be saved. The session in memory has then forgotten the messages.
+        """
+        with self._changing():
+            count = self._forget_known(self._index, given)
+        self._saver.save()
+        if self._saver.failure is not None:
+            raise self._saver.failure.error
+        return count
+
+    def _forget_known(self, index: MessageIndex, given: Sequence[Any]) -> int:
+        source, edits = index.source, len(index.snapshot.journal)
+        count = index.forget(given)
+        if count or len(index.snapshot.journal) != edits:
+            self._ahead.drop()
+            self._guard = LoopGuard()
+            self._last = None
+            self._revise("forgot", len(source), count)
+            self._marks = index.marks or self._marks
+            left = set(map(id, index.source))
+            self._reports.sent = SentView(messages=sum(id(raw) in left for raw in source[: self._reports.sent.messages]))
+            self._reporter.forgot(index)
+            self._saver.changed()
+        return count
+
+    # ---------------------------------------------------------------- calls that are interrupted
+
+    @contextlib.contextmanager
+    def _changing(self) -> Generator[None]:
+        """Run a block that changes the session: whole, or, if it is interrupted, not at all.
+
+        An ``Exception`` is raised only where nothing has changed, or after the changes were undone. Anything else, such as a
+        ``KeyboardInterrupt``, may have left the index half changed. The next block then starts from the state after the last
+        whole one; what the host added since is in the list that it passes.
+        """
+        if self._is_torn:
+            self._return_to(self._committed)
+        self._is_torn = True
+        try:
+            yield
+        except (MemoryError, RecursionError):
+            raise
+        except Exception:
+            self._is_torn = False
+            raise
+        self._committed = self._state()
+        self._is_torn = False
+
+    def _state(self) -> _Committed:
+        """Return the state as it is now; O(edits) after a change, otherwise O(1)."""
+        return _Committed(
+            saved=self._index.snapshot,
+            messages=len(self._index.columns.source),
+            marks=self._marks,
+            guard=self._guard,
+            sent=self._reports.sent,
+            reported=self._reporter.reported,
+            compactions=self._compactions,
+            revisions=len(self._revisions),
+            last=self._last,
+        )
+
+    def _return_to(self, point: _Committed) -> None:
+        self._marks, self._guard, self._last, self._compactions = point.marks, point.guard, point.last, point.compactions
+        self._reports.sent, self._reporter.reported = point.sent, attrs.evolve(point.reported, undone=0)
+        del self._revisions[point.revisions :]
+        self._ahead.drop()
+        self._index = self._index_at(point)
+        self._committed = self._state()
+
+    def _index_at(self, point: _Committed) -> MessageIndex:
+        """Return a new index of the messages and edits of that state. O(messages)."""
+        messages = point.saved.messages
+        saved = attrs.evolve(point.saved, messages=None if messages is None else messages[: point.messages])
+        return self._index_of(saved, point.marks)
+
+    def _index_of(self, saved: Saved, marks: Marks) -> MessageIndex:
+        context, counter = self._context(), self._index.counter
+        return MessageIndex.from_saved(saved, counter=counter, context=context, pin=self._pin, marks=marks)
+
+    # ---------------------------------------------------------------- storing
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the session as JSON-ready data, with edits and fingerprints but without the messages."""
+        point, is_torn = self._committed, self._is_torn
+        return SavedSession(
+            index=(self._index_at(point) if is_torn else self._index).to_dict(messages=False),
+            anchor=self._reports.anchor,
+            learned=self._reports.learned,
+            compactions=point.compactions if is_torn else self._compactions,
+            pauses=self._base.pauses,
+        ).to_dict()
+
+    def _resume(self, data: Mapping[str, Any]) -> None:
+        saved = SavedSession.read(data)
+        self._reports.anchor, self._reports.learned, self._compactions = saved.anchor, saved.learned, saved.compactions
+        self._base = attrs.evolve(self._base, pauses=saved.pauses)
+        if isinstance(revision := data.get("revision"), str):
+            self._revisions = [revision]
+        self.begin_with(Saved.read(saved.index, self._named))
+
+    def save_to(self, store: SessionStore) -> None:
+        """Use a store for later saves, without loading from it."""
+        self._saver.store = store
+
+    def begin_with(self, saved: Saved) -> None:
+        """Start from saved messages and edits. Raises `StateError` if they do not match. Call it before the first turn."""
+        self._index = self._index_of(saved, self._marks)
+        if self._index.marks is not None:
+            self._marks = self._index.marks
+        self._committed = self._state()
+
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], strategy: StrategyLike, **options: Any) -> CompactionSession:
         """Restore a session from data that `to_dict` returned.
@@ -281,3 +776,29 @@ class CompactionSession(SessionForgetting):
         session = cls(strategy, **options)
         session._resume(data)
         return session
+
+
+async def settled(answers: Iterable[Any], *, sync: bool) -> None:
+    """Await the answers of stores that are awaitable.
+
+    Raises:
+        SyncDriverError: If an answer is awaitable and ``sync`` is true.
+    """
+    for answer in answers:
+        if inspect.isawaitable(answer):
+            if sync:
+                refuse(answer, "the store is async; await the method without _sync instead")
+            await answer
+
+
+def _forgetting(strategy: Strategy) -> list[tuple[ForgettingStore, str | None, str | None]]:
+    """Return the stores of a strategy, each with its configured session and salt."""
+    found: list[tuple[ForgettingStore, str | None, str | None]] = []
+    for each in storing(strategy):
+        if not isinstance(each.store, ForgettingStore):
+            kind = type(each.store).__name__
+            raise ConfigurationError(
+                f"forget: {kind} has no method forget(session, records), so the messages would stay in it; add that method"
+            )
+        found.append((each.store, each.session, each.salt))
+    return found

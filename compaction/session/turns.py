@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import threading
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any, TypeVar, cast
 
 import anyio
@@ -68,7 +68,11 @@ class TurnLock:
                 admitted.wait()
             yield
         finally:
-            self._leave(turn)
+            try:
+                self._leave(turn)
+            except BaseException:  # interrupted: once more
+                self._leave(turn)
+                raise
 
     def held(self, *, sync: bool) -> contextlib.AbstractAsyncContextManager[None]:
         """Hold the lock in a task, or in a thread if ``sync`` is true."""
@@ -85,7 +89,26 @@ class TurnLock:
         try:
             yield free
         finally:
-            self._leave(turn)
+            try:
+                self._leave(turn)
+            except BaseException:  # interrupted: once more
+                self._leave(turn)
+                raise
+
+    def unawaited(self, call: Coroutine[Any, Any, _T]) -> _T:
+        """Return the result of a call that holds the lock in this thread, without an event loop; see `run.unawaited`.
+
+        If the call is interrupted while it takes or releases the lock, the lock is released here.
+        """
+        before = self._holder
+        try:
+            return unawaited(call)
+        except BaseException:
+            mine = [each for each in (self._holder, *self._waiting) if each is not None and each is not before]
+            for turn in mine:
+                if turn.task is None and turn.thread == threading.get_ident():
+                    self._leave(turn)
+            raise
 
     def _enter(self, turn: _Turn) -> bool:
         """Give the lock to a turn or put the turn into the queue; return whether it has the lock.
@@ -107,7 +130,7 @@ class TurnLock:
             return False
 
     def _leave(self, turn: _Turn) -> None:
-        """Give the lock to the next turn, or leave the queue."""
+        """Give the lock to the next turn, or leave the queue. Does nothing if the turn has left."""
         with self._guard:
             if turn in self._waiting:
                 self._waiting.remove(turn)
@@ -144,7 +167,11 @@ class _AwaitedTurn(contextlib.AbstractAsyncContextManager[None]):
             raise
 
     async def __aexit__(self, *exception: object) -> None:
-        self._leave(self._turn)
+        try:
+            self._leave(self._turn)
+        except BaseException:  # interrupted: once more
+            self._leave(self._turn)
+            raise
 
 
 class Blocking(contextlib.AbstractAsyncContextManager[_T]):

@@ -12,6 +12,8 @@
 `GrowingSummary`         replaces the oldest groups with a summary that only grows at its end
 `SlidingWindow`          drops old turns
 `Truncation`             drops the oldest groups until a target holds
+`Excerpt`                replaces old user messages with an excerpt of them, word for word
+`LastResort`             brings a request below a limit, whatever that takes; what the user said goes last
 `Pipeline`               runs strategies one after the other; ``a >> b``
 `TokenBudgetComposed`    runs strategies until a request fits a budget, then drops the oldest groups
 ======================== ===============================================================================
@@ -40,7 +42,9 @@ if TYPE_CHECKING:
     )
     from .base import Report as Report
     from .clip import Clip
+    from .excerpt import Excerpt
     from .growing_summary import GrowingSummary
+    from .last_resort import LastResort
     from .media import ClearMedia
     from .offload import Lossless, Offload, OnStoreFailure
     from .offload_styles import OffloadStyle, StubGroups, StubResults
@@ -66,10 +70,12 @@ __all__ = [
     "Collapse",
     "CompactionStrategy",
     "Dedupe",
+    "Excerpt",
     "Failed",
     "FunctionStrategy",
     "GrowingSummary",
     "HeadTail",
+    "LastResort",
     "Lossless",
     "Offload",
     "OffloadStyle",
@@ -100,7 +106,9 @@ export_lazily(
         "base": "CompactionStrategy Failed FunctionStrategy Pipeline Report StepBegan StepEnded Steps Strategy StrategyLike"
         " as_strategy",
         "clip": "Clip",
+        "excerpt": "Excerpt",
         "growing_summary": "GrowingSummary",
+        "last_resort": "LastResort",
         "media": "ClearMedia",
         "offload": "Lossless Offload OnStoreFailure",
         "offload_styles": "OffloadStyle StubGroups StubResults",

@@ -117,8 +117,7 @@ class Strategy(abc.ABC):
         ceilings: dict[str, MarkCeiling] = {}
         for child in self.children:
             for name, one in child.mark_ceilings.items():
-                other = ceilings.get(name, one)
-                ceilings[name] = MarkCeiling(max(one.tokens, other.tokens), max(one.messages, other.messages))
+                ceilings[name] = one.joined(ceilings.get(name, one))
         return ceilings
 
     def cannot_run(self, bounds: Bounds) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
 import attrs
 
+from .. import summarizers
 from ..checks import above, count
 from ..index import GroupKind, MessageGroup, MessageIndex, Rewrite
 from ..messages import Message, Part, TextPart, ToolResultPart
@@ -19,7 +20,9 @@ _MIN_CHARS: Final = 120
 
 @attrs.frozen
 class Clip(CompactionStrategy):
-    """Cuts the middle out of texts and tool results in groups of too many tokens; calls, reasoning and media stay.
+    """Cuts texts and tool results in groups of too many tokens; calls, reasoning and media stay.
+
+    The middle of a text is cut out. In a message of the user, lines that look pasted go first, and then those in the middle.
 
     A cut before a group is first sent does not break the prompt cache; a later one breaks it for everything after the group. So
     run this strategy on every turn, without a trigger.
@@ -40,7 +43,7 @@ class Clip(CompactionStrategy):
     >>> from compaction import compact_sync
     >>> said = [{"role": "user", "content": "abc" * 999}]
     >>> compact_sync(said, Clip(tokens=60), counter="chars/4").messages[0]["content"].count("abc")
-    63
+    67
     """
 
     tokens: int = attrs.field(kw_only=True, validator=count(1))
@@ -84,8 +87,9 @@ def _level(sizes: Sequence[int], total: int) -> float:
 def _cut(index: MessageIndex, message: Message, tokens: int, most: float) -> Message:
     """Return the message with its texts cut until it has at most so many tokens, or until they cannot be cut further."""
     share = most / tokens
+    count = index.counter.count_text if message.said else None
     while True:
-        cut = message.with_parts(partial(_cut_part, share=share))
+        cut = message.with_parts(partial(_cut_part, share=share, count=count))
         if index.measure(cut)[0] <= most or all(_length(part) * share <= _MIN_CHARS for part in message.parts):
             return cut if index.measure(cut)[0] < tokens else message
         share *= 0.9
@@ -95,8 +99,12 @@ def _length(part: Part) -> int:
     return len(part.text) if isinstance(part, TextPart | ToolResultPart) else 0
 
 
-def _cut_part(part: Part, share: float) -> Part:
+def _cut_part(part: Part, share: float, count: Callable[[str], int] | None) -> Part:
+    """Return a part with about this share of its text; of the user's words, lines that look pasted are left out first."""
     if not isinstance(part, TextPart | ToolResultPart):
         return part
-    cut = cut_middle(part.text, max(_MIN_CHARS, int(len(part.text) * share)))
+    cut = ""
+    if count is not None and isinstance(part, TextPart) and len(part.text) > _MIN_CHARS:
+        cut = summarizers.shortened(part.text, int(count(part.text) * share), count)
+    cut = cut or cut_middle(part.text, max(_MIN_CHARS, int(len(part.text) * share)))
     return part if cut is part.text else attrs.evolve(part, text=cut)

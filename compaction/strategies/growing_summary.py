@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import attrs
 
@@ -17,10 +17,22 @@ from ..checks import count, share
 from ..errors import ConfigurationError, SummaryFailed, SyncDriverError
 from ..index import Drop, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Replace
 from ..messages import Message
-from ..summarizers import Summarizer, SummaryRequest, as_summarizer
+from ..summarizers import Summarizer, SummaryRequest, as_summarizer, split_excerpt
 from .base import CompactionStrategy, Failed, Steps
 from .prepared import prepared_answer
-from .summary_text import SummaryText, answered_text, checked_summary, next_round, own_words, replaced_by
+from .summary_text import (
+    SummaryText,
+    answered_text,
+    beside_excerpt,
+    checked_summary,
+    earlier_summary,
+    is_spoken,
+    next_round,
+    own_words,
+    replaced_by,
+    room_beside,
+    with_excerpt,
+)
 
 _MOST_PARTS: Final = 100  # that are known again in a list; a preset had at most 7 on recorded conversations
 _ROOMY: Final = 0.65
@@ -28,10 +40,29 @@ _MIN_SCALE: Final = 0.35
 _SMALL_PART: Final = 400  # tokens below which the first part shrinks to three quarters only
 _TRIES: Final = 3
 _OVERHEAD: Final = 8
+_Part: TypeAlias = tuple[Message, ...] | None
+_A_QUARTER: Final = attrs.Factory(lambda growing: growing.tokens // 4, takes_self=True)
+_ADDED_WORDS: Final = 0.10  # of the user's words that a part may always add
+_MOST_WORDS: Final = 2.0  # of them, in all parts together
+_LARGEST_PART: Final = 0.6  # of the tokens that it replaces; the rest is for the newest groups
+_ANY_PART: Final = 160  # tokens of a part that need not be that much shorter than what it replaces
+_LEAST_FACTS: Final = 16  # tokens below which a list of facts says nothing
+_SILENT: Final = "the oldest make room; the user said nothing in them"
+_WORDS_ONLY: Final = "only the user's own words were kept"
 
 
 def _facts() -> Summarizer:
     return summarizers.FactSummarizer()
+
+
+def _frame_of(index: MessageIndex, text: SummaryText) -> int:
+    return -room_beside(index, [], text)
+
+
+def _largest_part(index: MessageIndex, replaced: set[int]) -> int:
+    """Return how many tokens a part may have that replaces these groups."""
+    tokens = sum(map(index.columns.tokens, replaced))
+    return max(int(_LARGEST_PART * tokens), min(tokens, _ANY_PART))
 
 
 def _is_extractive(summarizer: Summarizer) -> bool:
@@ -57,6 +88,10 @@ class GrowingSummary(CompactionStrategy):
     ``tokens``. The summary consists of *parts*: each run appends one. Its content is chosen from the whole conversation,
     including messages that earlier runs removed.
 
+    Each part begins with what the user said in the messages that it replaces, word for word, as far as it fits into
+    ``user_tokens``; the task comes first, then the newest messages. If a part cannot be written, or would not be shorter than
+    what it replaces, these words stand alone. If even they do not fit, the user's messages stay in the view.
+
     If the system messages and the last user message are large, a summary of full size would leave so little room that every
     turn would cut again. Therefore, if less than 0.65 of ``tokens`` remains beside them, all sizes of the summary shrink in
     proportion: down to 0.35 of their values, or 0.75 if the first part would otherwise have fewer than 400 tokens.
@@ -71,6 +106,9 @@ class GrowingSummary(CompactionStrategy):
         initial_tokens: Most tokens of the first part, and of the single part that replaces all parts in a rewrite, > 0.
         added_tokens: Most tokens of each later part, > 0.
         max_tokens: Most tokens of all parts together, > 0. If they would have more, they are rewritten as one part.
+        user_tokens: Most tokens of the user's own words in a rewritten summary, beside the answer of the summarizer, >= 0;
+            by default a quarter of ``tokens``. A part may always add a tenth of them; when the parts have twice as many, they
+            are rewritten as one.
         keep_tokens: Tokens of the newest groups that stay in any case, >= 0.
         slack: Share of ``tokens`` that may stay unused, above 0 and at most 1 (`Clip.slack` is a different number). If a part
             written without a model is so short that more would stay unused, it is written again for fewer groups, so that more
@@ -97,29 +135,28 @@ class GrowingSummary(CompactionStrategy):
     initial_tokens: int = attrs.field(kw_only=True, validator=count(1))
     added_tokens: int = attrs.field(kw_only=True, validator=count(1))
     max_tokens: int = attrs.field(kw_only=True, validator=count(1))
+    user_tokens: int = attrs.field(default=_A_QUARTER, kw_only=True, validator=count())
     keep_tokens: int = attrs.field(default=0, kw_only=True, validator=count())
     slack: float = attrs.field(default=1.0, kw_only=True, validator=share)
     text: SummaryText = attrs.field(factory=SummaryText, kw_only=True)
 
     @property
     def mark_ceilings(self) -> Mapping[str, MarkCeiling]:
-        return {self.name: MarkCeiling(2 * max(self.initial_tokens, self.max_tokens), messages=_MOST_PARTS)}
-
-    def candidates(self, index: MessageIndex) -> list[MessageGroup]:
-        """Return the groups that may be removed and are not in ``keep``, oldest first; O(groups).
-
-        A message of the user that is marked as a summary stays while it is the last one, also where a part follows it.
-        """
-        newest = (group for group in reversed(index.included_groups) if group.made_by != self.name)
-        last_user = next((group for group in newest if any(message.role == "user" for message in group.messages)), None)
-        kept = last_user.id if last_user is not None and last_user.id >= 0 else None
-        return [group for group in super().candidates(index) if group.id != kept]
+        most = 2 * (max(self.initial_tokens, self.max_tokens) + self.user_tokens)
+        return {self.name: MarkCeiling(most, messages=_MOST_PARTS, frames=(self.text.frame,))}
 
     def edits(self, index: MessageIndex) -> Steps:
         while not self.target(index):
             request = self._request(index)
             if request is None:
                 return
+            new = {group.id for group in request.groups}
+            gone = {group.id for group in replaced_by(index, request)}
+            if not self._holds_words(index, new, gone, self.user_tokens):
+                silent = [group for group in request.groups if not is_spoken(group)]
+                if not silent or not (yield Drop(silent, _SILENT)):
+                    return
+                continue
             ready = self._prepared(index, request)
             if not (yield from self._answered(index, request, None) if ready is None else self._answered(index, *ready)):
                 return
@@ -138,42 +175,76 @@ class GrowingSummary(CompactionStrategy):
         free = self.candidates(index)
         mine = [group for group in free if group.kind is GroupKind.SUMMARY and group.made_by == self.name]
         others = [group for group in free if group.kind is not GroupKind.SUMMARY or group.is_collapsed]
-        written = sum(group.tokens for group in mine)
+        written, quoted = sum(group.tokens for group in mine), self._quoted(index, mine)
         room = self.tokens - index.tokens + written + sum(group.tokens for group in others)
         least = max(_MIN_SCALE, min(0.75, _SMALL_PART / self.initial_tokens))
         scale = min(1.0, max(least, self._lasting_room(index, free) / (_ROOMY * self.tokens)))
-        rewrite = not mine or written + scale * self.added_tokens > scale * self.max_tokens
-        budget = int(scale * (self.initial_tokens if rewrite else self.added_tokens))
+        too_long = written - quoted + scale * self.added_tokens > scale * self.max_tokens
+        rewrite = not mine or too_long or quoted > _MOST_WORDS * self.user_tokens
+        facts = int(scale * (self.initial_tokens if rewrite else self.added_tokens))
+        words = self.user_tokens if rewrite else max(self.user_tokens - quoted, int(_ADDED_WORDS * self.user_tokens))
         room -= 0 if rewrite else written
-        going = self._going(index, others, max(int(scale * self.keep_tokens), room - (budget if part is None else part)))
-        leaving = going | {group.id for group in mine} if rewrite else going
-        replaced = {group.id for group in index.replaceable([group for group in index.included_groups if group.id in leaving])}
-        new = going & replaced
+        planned = facts + min(words, sum(group.tokens for group in others if is_spoken(group))) if part is None else part
+        newest = int(scale * self.keep_tokens)
+        parts = mine if rewrite else []
+        new, gone = self._leaving(index, others, parts, max(newest, room - planned))
+        if part is None and self.slack == 1:  # a shorter part leaves more groups
+            planned = min(planned, _largest_part(index, gone))
+            new, gone = self._leaving(index, others, parts, max(newest, room - planned))
+            planned = min(planned, _largest_part(index, gone))
+        if part is None and not self._holds_words(index, new, gone, words):  # the words shall stand whole: more must leave
+            wanted = sum(group.tokens for group in others if group.id in new and is_spoken(group))
+            stay = sum(group.tokens for group in others) - 2 * (wanted + _frame_of(index, self.text) + 1)
+            new, gone = self._leaving(index, others, parts, max(0, stay))
+            planned = max(planned, _largest_part(index, gone))
         if not new:
             return None
-        kept = tuple([group for group in index.included_groups if group.id not in replaced])
-        words = index.counter.count_text(self.text.render("", originals="", by=self.name))
-        if self.slack < 1:
-            budget = room - sum(group.tokens for group in others if group.id not in new) - _OVERHEAD
-        return SummaryRequest(
+        kept = tuple([group for group in index.included_groups if group.id not in gone])
+        unused = room - sum(group.tokens for group in others if group.id not in new) - _OVERHEAD
+        request = SummaryRequest(
             summarizer=self.summarizer,
             groups=tuple([group for group in others if group.id in new]),
-            previous="\n".join(filter(None, [self.text.read(group.messages[0]) for group in mine if group.id in replaced]))
-            or None,
+            previous=earlier_summary(self.text, [group for group in mine if group.id in gone]),
             originals=own_words(index, mine),
             sources=own_words(index, [group for group in others if group.id in new]) + _next_sources(index, kept, max(new)),
             kept=kept,
-            budget=max(1, budget - words),
+            budget=max(1, unused if self.slack < 1 else facts),
             counter=index.counter,
         )
+        return with_excerpt(index, request, self.text, words, most=unused if self.slack < 1 else planned)
+
+    def _holds_words(self, index: MessageIndex, new: set[int], gone: set[int], words: int) -> bool:
+        """Return whether a part that replaces these groups has room for what the user says in the new ones."""
+        replaced = [group for group in index.included_groups if group.id in gone]
+        said = sum(group.tokens for group in replaced if group.id in new and is_spoken(group))
+        return min(words, said) <= max(0, room_beside(index, replaced, self.text) // 2)
+
+    def _leaving(
+        self, index: MessageIndex, others: Sequence[MessageGroup], parts: Sequence[MessageGroup], room: int
+    ) -> tuple[set[int], set[int]]:
+        """Return the oldest groups, so many that the rest fit the room, and all groups that one part then replaces."""
+        going = self._going(index, others, room)
+        leaving = going | {group.id for group in parts}
+        replaced = index.replaceable([group for group in index.included_groups if group.id in leaving])
+        gone = {group.id for group in replaced}
+        return going & gone, gone
+
+    def _quoted(self, index: MessageIndex, parts: Sequence[MessageGroup]) -> int:
+        """Return the tokens of the user's own words in the parts."""
+        read = [self.text.read(group.messages[0]) or "" for group in parts]
+        return sum(index.counter.count_text(entry) for each in read for entry in split_excerpt(each)[0])
 
     def _lasting_room(self, index: MessageIndex, free: Sequence[MessageGroup]) -> int:
         """Return the tokens beside the messages that always stay; a tool call that waits for the next turn is not one."""
         ids = {group.id for group in free}
-        return self.tokens - sum(
-            group.tokens
-            for group in index.included_groups
-            if group.id not in ids and group.kind in (GroupKind.SYSTEM, GroupKind.USER)
+        return (
+            self.tokens
+            - index.context.overhead_tokens
+            - sum(
+                group.tokens
+                for group in index.included_groups
+                if group.id not in ids and group.kind in (GroupKind.SYSTEM, GroupKind.USER)
+            )
         )
 
     def _going(self, index: MessageIndex, free: Sequence[MessageGroup], room: int) -> set[int]:
@@ -201,25 +272,47 @@ class GrowingSummary(CompactionStrategy):
         """Return the part that was written before it was due, with the request it answers."""
         if _is_extractive(self.summarizer) or self.is_paused(index):
             return None
-        return prepared_answer(self, index, request, self.candidates(index))
+        ready = prepared_answer(self, index, request, self.candidates(index))
+        if ready is None:
+            return None
+        return with_excerpt(index, ready[0], self.text, self.user_tokens), ready[1]
 
     def _answered(self, index: MessageIndex, request: SummaryRequest, answer: object) -> Generator[Any, Any, bool]:
-        """Replace the groups with the part, or drop them if it saves nothing; return whether either was applied.
+        """Replace the groups with the part; return whether any edit was applied.
+
+        Without a part, the user's words alone replace the groups. Where they save nothing, only groups in which the user says
+        nothing are dropped.
+        """
+        request, part = yield from self._written(index, request, answer)
+        replaced = replaced_by(index, request)
+        if part is not None and (yield Replace(replaced, part, "the oldest make room; a summary grows")):
+            return True
+        words = self._checked(index, request.said, replaced) if request.said else None
+        if words is not None and (yield Replace(replaced, words, "the oldest make room; the user's words stay")):
+            return True
+        silent = [group for group in request.groups if not is_spoken(group)]
+        return bool(silent and (yield Drop(silent, _SILENT)))
+
+    def _written(
+        self, index: MessageIndex, request: SummaryRequest, answer: object
+    ) -> Generator[Any, Any, tuple[SummaryRequest, _Part]]:
+        """Return the part, and the request that it answers; ``None`` if it failed, or would not be shorter.
 
         The summarizer is asked for the part unless there is an answer already.
         """
-        replaced = replaced_by(index, request)
-        part: tuple[Message, ...] | None = None
+        part: _Part = None
         own = _is_extractive(self.summarizer)
+        if own and request.said and request.budget < _LEAST_FACTS:
+            return request, None
         if own or not self.is_paused(index):
             try:
-                part = self._part(index, request, replaced, (yield request) if answer is None else answer)
+                part = self._part(index, request, (yield request) if answer is None else answer)
                 for _ in range(_TRIES if own else 0):
-                    fuller = self._fuller(index, replaced, part)
+                    fuller = self._fuller(index, request, part)
                     if fuller is None or len(fuller.groups) >= len(request.groups):
                         break
-                    request, replaced = fuller, replaced_by(index, fuller)
-                    part = self._part(index, request, replaced, (yield request))
+                    request = fuller
+                    part = self._part(index, request, (yield request))
                 index.context.pauses.record_success(self.pauses_as)
                 for failure in request.failures:
                     yield Failed(self.name, failure, "the next summarizer was asked")
@@ -228,34 +321,28 @@ class GrowingSummary(CompactionStrategy):
             except Exception as error:
                 if not own:
                     index.context.pauses.record_failure(self.pauses_as, index.context.now)
-                yield Failed(self.name, error, "the groups were dropped" if own else "facts were listed without a model")
-        if part is None and not own:
-            part = self._listed(index, request, replaced)
-        if part is not None and (yield Replace(replaced, part, "the oldest make room; a summary grows")):
-            return True
-        return bool((yield Drop(request.groups, "the oldest make room")))
+                yield Failed(self.name, error, _WORDS_ONLY if own else "facts were listed without a model")
+        return request, self._listed(index, request) if part is None and not own else part
 
-    def _fuller(
-        self, index: MessageIndex, replaced: Sequence[MessageGroup], part: tuple[Message, ...] | None
-    ) -> SummaryRequest | None:
+    def _fuller(self, index: MessageIndex, request: SummaryRequest, part: _Part) -> SummaryRequest | None:
         """Return a request that leaves more groups, if a part takes so little that too much room stays unused."""
         if part is None:
             return None
         tokens = sum(index.measure(message)[0] for message in part)
-        unused = self.tokens - index.tokens + sum(group.tokens for group in replaced) - tokens
+        replaced = sum(group.tokens for group in replaced_by(index, request))
+        unused = self.tokens - index.tokens + replaced - tokens
         return self._request(index, tokens + _OVERHEAD) if unused > self.slack * self.tokens else None
 
-    def _listed(
-        self, index: MessageIndex, request: SummaryRequest, replaced: Sequence[MessageGroup]
-    ) -> tuple[Message, ...] | None:
+    def _listed(self, index: MessageIndex, request: SummaryRequest) -> _Part:
         try:
-            return self._part(index, request, replaced, summarizers.FactSummarizer().summarize(request))
+            return self._part(index, request, summarizers.FactSummarizer().summarize(request))
         except SummaryFailed:
             return None
 
-    def _part(
-        self, index: MessageIndex, request: SummaryRequest, replaced: Sequence[MessageGroup], answer: object
-    ) -> tuple[Message, ...] | None:
+    def _part(self, index: MessageIndex, request: SummaryRequest, answer: object) -> _Part:
         """Return the answer as messages that can replace the groups; the errors are those of the functions it calls."""
-        body = self.text.body(answered_text(answer), originals="")
+        return self._checked(index, beside_excerpt(request, answered_text(answer)), replaced_by(index, request))
+
+    def _checked(self, index: MessageIndex, text: str, replaced: Sequence[MessageGroup]) -> _Part:
+        body = self.text.body(text, originals="")
         return checked_summary(index, self, body, replaced, round=next_round(index.included_groups, self.name))

@@ -16,7 +16,7 @@ import attrs
 
 from ..checks import count
 from ..errors import StateError
-from ..index import Edit, GroupKind, Mark, MessageGroup, MessageIndex, Replace, Rewrite, marked, read_mark
+from ..index import Edit, GroupKind, Mark, MessageGroup, MessageIndex, Replace, Rewrite, marked
 from ..messages import Message, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ..stores import TOOLS, StoredRecord
 from .summary_text import next_round
@@ -228,12 +228,12 @@ class StubGroups:
             sources = group.messages if _is_mine(group) else index.read_originals(group)
             records += records_of(index, group, sources, **about)
         link = StoredRecord.of_summary([each.id for each in records], tokens=sum(group.tokens for group in fresh), **about)
-        marks = [mark for group in stubs if (mark := read_mark(group.messages[0])) is not None]
+        marks = [group.mark for group in stubs if group.mark is not None]
         body = _group_stub(link.id, marks, sum(len(group.messages) for group in fresh))
         messages = index.summary(body, replaced, by=OFFLOADED_BY, round=next_round(stubs, OFFLOADED_BY))
         if sum(index.measure(message)[0] for message in messages) >= sum(group.tokens for group in replaced):
             return None
-        replace = Replace([group.id for group in replaced], messages, "old messages, stored")
+        replace = Replace([group.id for group in replaced], messages, "old messages, stored", read=())
         return [*records, link, placeholder_of(index, messages[0], link.id, **about)], [replace]
 
 

@@ -30,6 +30,7 @@ from typing import Any, Final, Literal, TypeAlias
 import attrs
 
 from .. import summarizers
+from ..checks import count
 from ..errors import ConfigurationError, SummaryFailed, SyncDriverError
 from ..index import DEFAULT_CEILING, Drop, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Replace, Rewrite, Together
 from ..messages import Message
@@ -46,7 +47,17 @@ from ..summarizers import (
 from ..triggers import always, never
 from .base import CompactionStrategy, Failed, Steps
 from .prepared import prepared_answer
-from .summary_text import SummaryText, answered_text, checked_summary, next_round, own_words, replaced_by
+from .summary_text import (
+    SummaryText,
+    answered_text,
+    beside_excerpt,
+    checked_summary,
+    earlier_summary,
+    next_round,
+    own_words,
+    replaced_by,
+    with_excerpt,
+)
 
 OnFailure: TypeAlias = Literal["keep", "digest", "drop", "raise"]
 """The reaction to a failed summary: ``keep`` the groups in the view, write a ``digest`` of them without a model, ``drop`` them
@@ -75,6 +86,8 @@ class Summarization(CompactionStrategy):
         budget: The length of the summary. It may depend on the room for it: the `Trigger.token_limit` of ``trigger`` minus the
             tokens that are kept, but at least half of that limit. If the trigger has no token limit, for example because only
             the pipeline around this strategy has a trigger, the room is unlimited.
+        user_tokens: Most tokens of what the user said in the replaced messages, which stands word for word before the answer of
+            the summarizer, >= 0: the task, then the newest messages. ``None`` for as many as the answer may have.
         on_failure: The reaction if there is no usable summary.
         least_share: A summary is requested only if the new groups have at least this share of the view's tokens. With 0, a
             conversation whose kept groups alone exceed the trigger is summarized on every turn. After a summary that saved
@@ -98,6 +111,7 @@ class Summarization(CompactionStrategy):
     summarizer: Summarizer = attrs.field(factory=_default_summarizer, converter=as_summarizer)
     keep: Selector = attrs.field(default=last(groups=4), converter=as_selector, kw_only=True)
     budget: SummaryBudget = attrs.field(factory=SummaryBudget, kw_only=True)
+    user_tokens: int | None = attrs.field(default=None, kw_only=True, validator=attrs.validators.optional(count()))
     on_failure: OnFailure = attrs.field(
         default="keep", validator=attrs.validators.in_(("keep", "digest", "drop", "raise")), kw_only=True
     )
@@ -111,7 +125,9 @@ class Summarization(CompactionStrategy):
     @property
     def mark_ceilings(self) -> Mapping[str, MarkCeiling]:
         ceiling = self.budget.ceiling
-        return {self.name: MarkCeiling(DEFAULT_CEILING.tokens if ceiling is None else 2 * ceiling + _FRAME_TOKENS)}
+        most = DEFAULT_CEILING.tokens if ceiling is None else 2 * ceiling + _FRAME_TOKENS
+        most += most if self.user_tokens is None else 2 * self.user_tokens
+        return {self.name: MarkCeiling(most, frames=(self.text.frame,))}
 
     def when_forced(self, focus: str | None) -> Mapping[str, Any] | None:
         return {"trigger": always, "target": never, "least_share": 0.0, "focus": focus or self.focus}
@@ -126,7 +142,7 @@ class Summarization(CompactionStrategy):
             if ready is None:
                 answer = yield request
             else:
-                request, answer = ready
+                request, answer = self._with_excerpt(index, ready[0]), ready[1]
             summary = self._summary(index, request, answer)
         except (ConfigurationError, SyncDriverError):
             raise
@@ -153,14 +169,15 @@ class Summarization(CompactionStrategy):
         if not fresh or tokens < self.least_share * index.included.tokens:
             return None
         gone = {group.id for group in (*mine, *fresh)}
-        previous = "\n\n".join(filter(None, [self.text.read(group.messages[0]) for group in mine])) or None
+        previous = earlier_summary(self.text, mine)
         originals = own_words(index, mine)  # the source messages that the earlier summary replaced
         content, enough = tokens, math.inf if self.budget.ceiling is None else self.budget.ceiling / self.budget.ratio + 1
         for each in originals:
             if content > enough:
                 break  # more of them would not give it a larger budget
             content += index.measure(each)[0]
-        return SummaryRequest(
+        room = self._room(index, sum(group.tokens for group in (*mine, *fresh)))
+        request = SummaryRequest(
             summarizer=self.summarizer,
             groups=fresh,
             previous=previous,
@@ -170,13 +187,22 @@ class Summarization(CompactionStrategy):
             budget=self.budget.tokens(
                 content,
                 update_of=0 if previous is None else index.counter.count_text(previous),
-                room=self._room(index, sum(group.tokens for group in (*mine, *fresh))),
+                room=room,
             ),
             counter=index.counter,
             focus=self.focus,
             template=self.template,
             language=self.language,
         )
+        return self._with_excerpt(index, request, room)
+
+    def _with_excerpt(self, index: MessageIndex, request: SummaryRequest, room: int | None = None) -> SummaryRequest:
+        """Return the request with the user's words; with a room, both together have at most their share of it."""
+        words = request.budget if self.user_tokens is None else self.user_tokens
+        if room is None:
+            return with_excerpt(index, request, self.text, words)
+        most = int(room * self.budget.room_ratio)
+        return with_excerpt(index, request, self.text, min(words, most // 2), most=most + _FRAME_TOKENS)
 
     def _saved_nothing(self, index: MessageIndex, request: SummaryRequest) -> bool:
         """Return whether the last summary saved nothing, and this request covers about the same number of tokens."""
@@ -204,7 +230,7 @@ class Summarization(CompactionStrategy):
             Exception: If the request was sent in the background and failed; the answer is then its exception.
         """
         text, replaced = answered_text(answer), replaced_by(index, request)
-        body = self.text.body(text, originals=_shown(index.places(replaced)))
+        body = self.text.body(beside_excerpt(request, text), originals=_shown(index.places(replaced)))
         return checked_summary(index, self, body, replaced, round=next_round(replaced, self.name))
 
     def _put(self, index: MessageIndex, request: SummaryRequest, summary: tuple[Message, ...]) -> Steps:

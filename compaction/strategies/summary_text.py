@@ -11,6 +11,7 @@ from typing import Final
 
 import attrs
 
+from .. import summarizers
 from ..errors import ConfigurationError, SummaryFailed
 from ..index import LAST_ROUND, MARK_START, GroupKind, MessageGroup, MessageIndex, marked, read_mark
 from ..messages import Message
@@ -19,6 +20,7 @@ from .base import Strategy
 
 _PREFACE: Final = "A record of earlier messages, not instructions:"
 _END: Final = "[end]"
+_FRAME_TOKENS: Final = 16  # of a message, a longer mark and the joins of texts
 
 
 def _single_paragraph(instance: object, attribute: attrs.Attribute[str], value: str) -> None:
@@ -52,6 +54,11 @@ class SummaryText:
     preface: str = attrs.field(default=_PREFACE, validator=_single_paragraph)
     end: str = attrs.field(default=_END, validator=_single_paragraph)
 
+    @property
+    def frame(self) -> tuple[str, str]:
+        """The certain start and the end of every `body`."""
+        return self.preface.partition("{originals}")[0].strip(), self.end.strip()
+
     def render(self, summary: str, *, originals: str, by: str, round: int = 1) -> str:
         """Return the whole text of a summary message, beginning with its mark."""
         return marked(self.body(summary, originals=originals), by=by, round=round)
@@ -83,7 +90,7 @@ class SummaryText:
 def next_round(groups: Iterable[MessageGroup], by: str) -> int:
     """Return the number of a strategy's next summary, which follows those of its summaries among the groups."""
     own = [group for group in groups if group.kind is GroupKind.SUMMARY and group.made_by == by]
-    rounds = [mark.round for group in own if (mark := read_mark(group.messages[0])) is not None]
+    rounds = [group.mark.round for group in own if group.mark is not None]
     return min(max(rounds, default=0) + 1, LAST_ROUND)
 
 
@@ -106,6 +113,71 @@ def checked_summary(
     if tokens > (ceiling := strategy.mark_ceilings[strategy.name].tokens):
         raise SummaryFailed(f"the summary has {tokens:,} tokens; at most {ceiling:,} are allowed")
     return messages if tokens < stood_for else None
+
+
+def with_excerpt(
+    index: MessageIndex, request: SummaryRequest, text: SummaryText, tokens: int, *, most: int | None = None
+) -> SummaryRequest:
+    """Return the request with an excerpt of what the user says in the messages that the summary replaces.
+
+    The summary must be shorter than what it replaces, counted as it stands in the view. So the excerpt has at most half of
+    that, without the text around the summary, and the request's budget at most the rest.
+
+    Cost: O(characters of the user's messages).
+
+    Args:
+        index: The conversation.
+        request: The request, whose budget is that of the answer alone.
+        text: The text around the summary.
+        tokens: Most tokens of the excerpt, >= 0.
+        most: Most tokens of the whole summary; ``None`` for no other bound than what it replaces.
+    """
+    replaced = replaced_by(index, request)
+    room = room_beside(index, replaced, text, most)
+    said = excerpt_of(index, replaced, text, min(tokens, room // 2))
+    left = room - index.counter.count_text(said) if said else room
+    return attrs.evolve(request, said=said, budget=max(1, min(request.budget, left)))
+
+
+def room_beside(index: MessageIndex, replaced: Sequence[MessageGroup], text: SummaryText, most: int | None = None) -> int:
+    """Return how many tokens a summary of these groups may have beside the text around it; it may be below 0."""
+    frame = index.counter.count_text(text.render("", originals="messages 1-999, 1000", by="GrowingSummary")) + _FRAME_TOKENS
+    tokens = sum(group.tokens for group in replaced)
+    return (tokens if most is None else min(tokens, most)) - frame
+
+
+def excerpt_of(index: MessageIndex, replaced: Sequence[MessageGroup], text: SummaryText, tokens: int) -> str:
+    """Return what the user says in the messages that these groups have or stand for, in at most so many tokens.
+
+    Of a summary whose messages are not available, the excerpt in it counts; if it has none, the whole summary.
+    """
+    if tokens < 1:
+        return ""
+    unknown = [group for group in replaced if group.id >= 0 and group.kind is GroupKind.SUMMARY]
+    earlier = [entry for group in unknown for entry in _words_in(text.read(group.messages[0]) or group.messages[0].text)]
+    task = summarizers.task_of(map(index.format.read, index.source))
+    return summarizers.excerpt(own_words(index, replaced), tokens, index.counter.count_text, task=task, earlier=earlier)
+
+
+def _words_in(summary: str) -> tuple[str, ...]:
+    entries, rest = summarizers.split_excerpt(summary)
+    return entries or (rest,)
+
+
+def beside_excerpt(request: SummaryRequest, answer: str) -> str:
+    """Return the text of a summary: the user's words, and then the answer."""
+    return "\n\n".join(filter(None, [request.said, answer.strip()]))
+
+
+def earlier_summary(text: SummaryText, groups: Iterable[MessageGroup]) -> str | None:
+    """Return what earlier summaries say, without the user's words in them; ``None`` if they say nothing."""
+    read = [text.read(group.messages[0]) for group in groups]
+    return "\n\n".join([rest for each in read if each and (rest := summarizers.split_excerpt(each)[1])]) or None
+
+
+def is_spoken(group: MessageGroup) -> bool:
+    """Return whether the user says something in a group of the view that is not a summary."""
+    return group.kind is not GroupKind.SUMMARY and any(message.said for message in group.messages)
 
 
 def answered_text(answer: object) -> str:
@@ -132,8 +204,7 @@ def summary_words(strategy: Strategy, group: MessageGroup) -> str:
         strategy: The strategy that wrote the summary, or that contains the one that did.
         group: A summary group.
     """
-    message = group.messages[0]
-    mark = read_mark(message)
+    message, mark = group.messages[0], group.mark
     body = message.text if mark is None else mark.body
     known = [getattr(part, "text", None) for part in strategy.parts() if part.name == group.made_by]
     texts = [text for text in known if isinstance(text, SummaryText)]

@@ -157,7 +157,7 @@ class Collapse:
             messages = index.format.placeholder(marked(self.describe(group), by=COLLAPSED_BY))
             if sum(index.measure(message)[0] for message in messages) >= group.tokens:
                 return None
-            return Replace(group, messages, "an old tool call")
+            return Replace(group, messages, "an old tool call", read=())
 
         return collapsed
 

@@ -42,12 +42,12 @@ class Truncation(CompactionStrategy):
     drop_system: bool = attrs.field(default=False, kw_only=True)
 
     def edits(self, index: MessageIndex) -> Steps:
-        yield from self.dropped(index, self._steps(index), _REASON)
+        yield from self.dropped(index, self.in_order(index), _REASON)
         if self.drop_system and (yield from self.drop_system_groups(index)):  # the answer to a system message may go now
-            yield from self.dropped(index, self._steps(index), _REASON)
+            yield from self.dropped(index, self.in_order(index), _REASON)
 
-    def _steps(self, index: MessageIndex) -> Iterator[Sequence[int]]:
-        """Yield the groups to drop: the conversation, then summaries, then the groups that can only be dropped with them."""
+    def in_order(self, index: MessageIndex) -> Iterator[Sequence[int]]:
+        """Yield the groups to drop, by id: the conversation, then summaries, then groups that can only be dropped with them."""
         groups = self.free(index)
         all_it_can = self.target == never  # then no target justifies a beginning that the format does not prefer
         collapsed = index.columns.is_collapsed

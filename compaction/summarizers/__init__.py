@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from .base import usable_text as usable_text
     from .cached import CachedSummarizer
     from .extractive import DigestSummarizer, FactSummarizer
+    from .extractive import excerpt as excerpt
+    from .extractive import shortened as shortened
+    from .extractive import split_excerpt as split_excerpt
+    from .extractive import task_of as task_of
     from .first_of import FirstOf
     from .model import OpenAISummarizer
     from .model import SummarizerLike as SummarizerLike
@@ -44,7 +48,7 @@ export_lazily(
     {
         "base": "Summarizer SummaryBudget SummaryRequest answer_in_time usable_text",
         "cached": "CachedSummarizer",
-        "extractive": "DigestSummarizer FactSummarizer",
+        "extractive": "DigestSummarizer FactSummarizer excerpt shortened split_excerpt task_of",
         "first_of": "FirstOf",
         "model": "OpenAISummarizer SummarizerLike as_summarizer",
         "redaction": "redact",

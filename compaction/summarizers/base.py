@@ -98,7 +98,9 @@ class SummaryRequest(Request):
         sources: The messages of ``groups`` before other strategies shortened them, then those of the groups in ``kept`` that
             were shortened; empty for the messages in ``groups``.
         kept: The groups that stay in the view together with the summary.
-        budget: Tokens the summary may have.
+        said: What the user said in the replaced messages, word for word, see `compaction.summarizers.words`. The strategy puts
+            it before the answer, so the answer need not repeat it.
+        budget: Tokens the answer may have, without ``said``.
         counter: The token counter.
         focus: A topic to give most room to, in the user's words; ``None`` for no preference.
         template: The prompts and the sections to fill.
@@ -117,6 +119,7 @@ class SummaryRequest(Request):
     originals: tuple[Message, ...] = attrs.field(default=(), eq=False, repr=False)
     sources: tuple[Message, ...] = attrs.field(default=(), eq=False, repr=False)
     kept: tuple[MessageGroup, ...] = attrs.field(default=(), eq=False, repr=False)
+    said: str = attrs.field(default="", eq=False, repr=False)
     focus: str | None = None
     template: SummaryTemplate = attrs.field(factory=default_template)
     language: str | None = None

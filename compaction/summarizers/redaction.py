@@ -1,106 +1,36 @@
-"""Redaction of secrets in what is sent to a summarizer and in what it returns.
+r"""Redaction of secrets in texts that outlive a conversation: prompts and summaries, digests, stores, records and logs.
 
-A summary outlives the conversation: it is sent again with every request, stored, and shown to other models, so secrets must
-not get into it. `redact` recognizes a secret by its form, by the name it is assigned to, or by the head of its column. It is a
-safety net, not a guarantee: a secret described in other words is not found.
+A summary is sent again with every request, stored, and shown to other models, so secrets must not get into it. `redact`
+recognizes a secret by its form, by its checksum, by the name that it belongs to, or by the head of its column. The forms and
+the names are the table ``secrets.toml``. It is a safety net, not a guarantee: a secret described in other words is not found.
+
+Over-redaction damages a summary. So randomness alone never counts as a secret, and the weaker the sign that a value belongs to
+a name, the more it must look like a secret. ``\n`` written as two characters, as in the JSON of a tool call, ends a word like
+the character itself. Every expression is linear: repeats are bounded, or cannot start again within what they match.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Iterator
-from typing import Final
+import tomllib
+from collections.abc import Callable, Generator, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final, TypeAlias
 
-from .secret_shapes import (
-    AUTHORIZATION,
-    COMMANDS,
-    COOKIE,
-    NAME_ALONE,
-    NAMED,
-    SECRET_DATA,
-    SECRET_ENTRY,
-    SENTENCES,
-    URL_PASSWORD,
-    URL_SIGNATURE,
-)
-from .secret_tokens import KEY_LINES, PRIVATE_KEY, TOKEN, TOKEN_PARTS
-from .secret_values import is_strong, named_kind, secret_kind
+_TABLE: Final[dict[str, dict[str, Any]]] = tomllib.loads(Path(__file__).with_name("secrets.toml").read_text("utf-8"))
 
-_RULE: Final = re.compile(r"^[ \t]{0,8}[|+]?[ \t]{0,2}:?-{2}[-|+: \t]{0,4096}$", re.MULTILINE)
-_HEAD_CHARS: Final = 4_096
-_NAME_CHARS: Final = 64
-
-
-def _without_secret_columns(text: str, mark: str) -> str:
-    r"""Return the text with a mark in place of each word that looks like a secret under a head such as ``password``.
-
-    A table has a head, a line of dashes, and rows; ``|`` stands between the cells. Cost: linear in the text.
-
-    >>> print(_without_secret_columns("| user | password |\n|---|---|\n| dan | hunter22 |", "[REDACTED]"))
-    | user | password |
-    |---|---|
-    | dan | [REDACTED] |
-    """
-    if "|" not in text or "--" not in text:
-        return text
-    pieces: list[str] = []
-    done = 0
-    for start, end in _secret_cells(text):
-        if start >= done:
-            pieces += [text[done:start], mark]
-            done = end
-    return "".join([*pieces, text[done:]]) if pieces else text
-
-
-def _secret_cells(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where each such word starts and ends."""
-    read = 0
-    for rule in _RULE.finditer(text):
-        if rule.start() < read:
-            continue
-        end_of_head = rule.start() - 1
-        head = text[text.rfind("\n", max(0, end_of_head - _HEAD_CHARS), max(0, end_of_head)) + 1 : max(0, end_of_head)]
-        columns = {number for number, cell in enumerate(head.split("|")) if "|" in head and _is_for_secrets(cell)}
-        if columns:
-            read = yield from _cells_under(text, rule.end() + 1, columns)
-
-
-def _is_for_secrets(head: str) -> bool:
-    """Return whether a head names secrets."""
-    found = NAME_ALONE.fullmatch(head) if len(head) <= _NAME_CHARS else None
-    return found is not None and secret_kind(found, head[: found.start("name")]) is not None
-
-
-def _cells_under(text: str, start: int, columns: set[int]) -> Generator[tuple[int, int], None, int]:
-    """Yield the words that look like a secret in these columns of the rows from ``start``; return where the rows end."""
-    while start < len(text):
-        end = text.find("\n", start)
-        row = text[start : end if end >= 0 else len(text)]
-        if "|" not in row:
-            break
-        place = start
-        for number, cell in enumerate(row.split("|")):
-            word = cell.strip(" \t`*")
-            if number in columns and is_strong(word) and " " not in word:
-                begins = place + cell.index(word)
-                yield begins, begins + len(word)
-            place += len(cell) + 1
-        start += len(row) + 1
-    return start
-
-
-_KEY_CHARS: Final = 20_000
-_LONG_CHARS: Final = 256
-_QUOTES: Final = ("double", "single", "ticked", "bare")
+_Span: TypeAlias = tuple[int, int, str]
+"""Where a secret starts and ends, and its kind."""
 
 
 def redact(text: str) -> str:
     """Return the text with every recognized secret replaced by ``[REDACTED:kind]``.
 
-    It finds private keys, the tokens of well-known services, JSON web tokens, credentials in headers, cookies, passwords in
-    URLs, connection strings, commands and SQL, and values that belong to a name such as ``password``, ``api_key`` or ``token``:
-    assigned, in a tag, in a table, in a sentence, unless they look like code. Identifiers, checksums, commit ids, UUIDs and
-    paths stay, and so does what is already redacted.
+    It finds private keys, the tokens of well-known services, JSON web tokens, hashes of passwords, credentials in headers,
+    cookies, passwords in URLs, connection strings, commands and SQL, numbers of cards and bank accounts, recovery codes and
+    word lists of wallets. It also finds values that belong to a name such as ``password``, ``api_key`` or ``Kennwort``:
+    assigned, in a tag, in a table, a CSV file or a list, or in a sentence, unless they look like code. Identifiers, checksums,
+    commit ids, UUIDs and paths stay, and so does what is already redacted.
 
     Cost: linear in the text; the figures are in ``docs/prompts.md``.
 
@@ -109,69 +39,105 @@ def redact(text: str) -> str:
     >>> redact("git show 9116169cf0d2 # token = tokens[0]")
     'git show 9116169cf0d2 # token = tokens[0]'
     """
-    text = _without_private_keys(text)
-    if any(part in text for part in TOKEN_PARTS):
-        text = TOKEN.sub(_kind, text)
+    text = _without_tokens(_without_private_keys(text))
     lowered = text.lower()
     for words, shape, replacement in _PLACES:
         if any(word in lowered for word in words):
             text = shape.sub(replacement, text)
-    if any(name in lowered for name in _NAME_PARTS):
-        text = _without_named(_without_secret_columns(text, _mark("column")))
-    return text
+    text = _spliced(text, _numbers(text))
+    return _spliced(text, _beside_names(text))
 
 
 def _mark(kind: str) -> str:
     return f"[REDACTED:{kind.replace('_', '-')}]"
 
 
-def _kind(found: re.Match[str]) -> str:
-    return _mark(found.lastgroup or "token")
-
-
-def _without_named(text: str) -> str:
-    """Return the text without the secrets that stand beside a name for them; a value may be a name that has one itself."""
+def _spliced(text: str, spans: Iterable[_Span]) -> str:
+    """Return the text with a mark in place of each span; of spans that overlap, the first to start stays."""
     pieces: list[str] = []
-    done, judged = 0, 0
-    for found in NAMED.finditer(text):
-        group = next(group for group in _QUOTES if found[group])
-        start, end = found.span(group)
-        if start < done or found.start() < judged:
-            continue
-        kind = named_kind(found, group)
-        if kind is not None:
-            end = start + len(found[group].rstrip(".?:*")) if group == "bare" else end
-            pieces += [text[done:start], _mark("secret" if kind == "weak" else kind)]
+    done = 0
+    for start, end, kind in sorted(spans):
+        if start >= done:
+            pieces += [text[done:start], _mark(kind)]
             done = end
-        elif end - start > _LONG_CHARS:  # names in it are not judged: they would all have the same end
-            judged = end
     return "".join([*pieces, text[done:]]) if pieces else text
 
 
-def _argument(found: re.Match[str]) -> str:
-    """Return a command without its password; a port, an option and a redacted one are none."""
-    value = found["value"]
-    if value.isdecimal() or value[0] in "-[{*" or value == "password":
-        return found[0]
-    return _with_value(found, _mark("password"))
+def _any_of(words: Iterable[str]) -> str:
+    """Return an expression for the words, letter by letter, so that it fails early; a space in a word is any blank."""
+    tails: dict[str, set[str]] = {}
+    for word in words:
+        tails.setdefault(word[0], set()).add(word[1:])
+    branches = ["[ _-]" if first == " " else re.escape(first) for first in tails]
+    for number, rest in enumerate(tails.values()):
+        longer = rest - {""}
+        branches[number] += (_any_of(sorted(longer)) + "?" * (len(longer) < len(rest))) if longer else ""
+    return f"(?:{'|'.join(branches)})"
 
 
-def _strong_word(found: re.Match[str]) -> str:
-    """Return a sentence without its password, if that looks like one."""
-    return _with_value(found, _mark("password")) if is_strong(found["value"].rstrip(".!?:,")) else found[0]
+# Tokens that are recognizable by themselves.
+
+_LONG_WORD: Final = re.compile(r"[A-Za-z0-9_.~+/=:%$@{}-]{15,}")
+_WORD_START: Final = r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt]))"
+
+TOKENS: Final[dict[str, tuple[tuple[str, ...], re.Pattern[str], str]]] = {
+    name: (
+        tuple(row["starts"]),
+        re.compile(f"{_WORD_START}{_any_of(row['starts'])}(?:{row['rest']})"),
+        _mark(row.get("kind", name)),
+    )
+    for name, row in _TABLE["tokens"].items()
+}
+"""How the tokens of each kind start, the whole token, and what replaces it."""
+
+INNER_TOKENS: Final[dict[str, tuple[tuple[str, ...], re.Pattern[str], str]]] = {
+    name: (tuple(row["holds"]), re.compile(_WORD_START + row["shape"]), _mark(row.get("kind", name)))
+    for name, row in _TABLE["inner_tokens"].items()
+}
+"""Tokens that no beginning gives away: words of which a text with one contains at least one, and the whole token."""
 
 
-def _with_value(found: re.Match[str], mark: str) -> str:
-    start, end = found.span("value")
-    return found.string[found.start() : start] + mark + found.string[end : found.end()]
+def _without_tokens(text: str) -> str:
+    long_words = " ".join(_LONG_WORD.findall(text))  # short words hold no token, and are most of a text
+    if not long_words:
+        return text
+    for starts, shape, mark in TOKENS.values():
+        for start in starts:
+            if start in long_words:
+                text = _without_started(text, start, shape, mark)
+    for holds, shape, mark in INNER_TOKENS.values():
+        if any(word in text for word in holds):
+            text = shape.sub(mark, text)
+    return text
 
 
-def _credential(found: re.Match[str]) -> str:
-    return (found["basic"] or found["head"]) + _mark("credential")
+def _without_started(text: str, start: str, shape: re.Pattern[str], mark: str) -> str:
+    """Return the text without the tokens that begin with ``start``; looking for it is quicker than for the shape."""
+    pieces: list[str] = []
+    done, place = 0, text.find(start)
+    while place >= 0:
+        found = shape.match(text, place)
+        if found is not None:
+            pieces += [text[done:place], mark]
+            done = found.end()
+        place = text.find(start, max(done, place + 1))
+    return "".join([*pieces, text[done:]]) if pieces else text
 
 
-def _secret_data(found: re.Match[str]) -> str:
-    return SECRET_ENTRY.sub(rf"\1{_mark('secret')}", found[0])
+PRIVATE_KEY: Final = re.compile(
+    r"-----BEGIN (?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?-----|---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----"
+    r"|Private-Lines: [0-9]{1,4}(?=\s)"
+)
+"""The first line of a private key."""
+
+_BREAK: Final = r"(?:\s|\\{1,3}[nrt]){1,8}"
+KEY_LINES: Final = re.compile(
+    rf"(?:{_BREAK}(?:Proc-Type|DEK-Info): [\w,-]{{1,80}})*(?:{_BREAK}[A-Za-z0-9+/=]{{16,128}})*"
+    rf"(?:{_BREAK}(?:[A-Za-z0-9+/]{{1,64}}={{1,2}}|[A-Za-z0-9+/]{{1,64}}\Z))?"
+)
+"""The lines of a private key that has no end."""
+
+_KEY_CHARS: Final = 20_000
 
 
 def _without_private_keys(text: str) -> str:
@@ -198,17 +164,645 @@ def _key_end(text: str, start: int, end: int) -> int:
     return start if lines is None else lines.end()
 
 
-_NAME_PARTS: Final = (
-    "pass", "pw", "psk", "secret", "key", "token", "credential", "sess", "connect.sid", "auth",
-    "contraseña", "senha", "dockerconfigjson", "비밀번호", "암호", "密码", "密碼", "口令", "パスワード",
-)  # fmt: skip
+# Numbers with a checksum, and codes under a label.
+
+CARD: Final = re.compile(
+    r"[2-6](?<![0-9A-Za-z_.+#-][2-6])(?<![0-9][ -][2-6])[0-9]{3}"
+    r"(?:([ -])[0-9]{4}\1[0-9]{4}\1[0-9]{4}|([ -])[0-9]{6}\2[0-9]{4,5}|[0-9]{9,15})(?![0-9A-Za-z_-]|\.[0-9])"
+)
+"""A number with the form of a payment card's."""
+
+_ISSUER: Final = re.compile(r"4|5[0-8]|6|2[2-7]|3[04-9]")
+_CARD_LABEL: Final = re.compile(_any_of(_TABLE["labels"]["card"]))
+_LABEL_CHARS: Final = 48
+IBAN: Final = re.compile(r"[A-Z](?<![A-Za-z0-9][A-Z])[A-Z][0-9]{2}(?:[ ]?[A-Z0-9]){11,30}")
+"""A number with the form of an international bank account's, perhaps with the words after it."""
+
+_IBAN_CHARS: Final = {word[:2]: int(word[2:]) for word in _TABLE["iban"]["chars"].split()}
+CARD_CODE: Final = re.compile(
+    r"""c(?<![\w-]c)(?:vv2?|vc2?|sc)["'`]?(?:[ \t]?[:=]| is|)[ \t]{0,4}["'`]?(?P<value>[0-9]{3,4})(?![\w.-])"""
+)
+"""The security code of a card, in small letters."""
+
+PIN: Final = re.compile(
+    r"""(?:p(?<![\w-]p)in(?:[ -]?code)?|暗証番号|핀 ?번호)["'`]?(?:[ \t]?[:=：]|[ ](?:is|ist|es|est)|は|은|는)"""
+    r"""[ \t]{0,4}["'`]?(?P<value>[0-9]{4,8})(?![.:/-]?[0-9a-z])"""
+)
+"""A personal identification number, in small letters."""
+
+BITLOCKER: Final = re.compile(r"(?P<value>[0-9](?<![\w-][0-9])[0-9]{5}(?:-[0-9]{6}){7})(?![\w-])")
+"""The recovery key of a disk."""
+
+WALLET_KEY: Final = re.compile(r"(?P<value>[0-9a-f](?<![0-9a-wyz][0-9a-f])x?[0-9a-f]{62,64})(?![0-9a-z])")
+"""64 hexadecimal digits, perhaps after ``0x``, in small letters: a key of an Ethereum account, or a hash."""
+
+_WALLET_KEY_LABEL: Final = re.compile(
+    r"""(?:wallet\(|from_?key\(|toaccount\(|\baccounts\\?["']?\s?[:=]\s?\[|(?:^|\n)[ \t]{0,4}\([0-9]{1,2}\)"""
+    r"""|\bprivate keys?\b[^\n]{0,24})\s{0,4}\\?["']?\Z"""
+)
+
+
+def _numbers(text: str) -> Iterator[_Span]:
+    """Yield the numbers of cards and accounts, one-time codes, and the keys and word lists of wallets."""
+    yield from ((*found.span(), "card_number") for found in CARD.finditer(text) if _is_card(found))
+    for found in IBAN.finditer(text):
+        if (end := _iban_end(found)) is not None:
+            yield found.start(), end, "iban"
+    lowered = _small(text)
+    for shape, kind in ((CARD_CODE, "card_code"), (PIN, "pin"), (BITLOCKER, "recovery_key")):
+        yield from ((*found.span("value"), kind) for found in shape.finditer(lowered))
+    for found in WALLET_KEY.finditer(lowered):
+        if _WALLET_KEY_LABEL.search(lowered, max(0, found.start() - _LABEL_CHARS), found.start()):
+            yield *found.span("value"), "wallet_key"
+    for labels, label, secrets_from in _LABELLED:
+        if any(word in lowered for word in labels):
+            for found in label.finditer(lowered):
+                yield from secrets_from(text, found.end())
+
+
+def _is_card(found: re.Match[str]) -> bool:
+    """Return whether the checksum is a card's; a number without groups must be said to be one."""
+    digits = [int(character) for character in found[0] if character.isdigit()]
+    doubled = (sum(divmod(2 * digit, 10)) for digit in digits[-2::-2])
+    if (sum(digits[-1::-2]) + sum(doubled)) % 10 or _ISSUER.match(found[0]) is None or len(set(digits)) == 1:
+        return False
+    before = found.string[max(0, found.start() - _LABEL_CHARS) : found.start()].lower()
+    return not found[0].isdigit() or _CARD_LABEL.search(before) is not None
+
+
+def _iban_end(found: re.Match[str]) -> int | None:
+    """Return where an account number ends; ``None`` if its country or its checksum is wrong."""
+    needed = _IBAN_CHARS.get(found[0][:2], 0)
+    chars = ""
+    for place, character in enumerate(found[0], found.start() + 1):
+        chars += character.strip()
+        if len(chars) == needed:
+            number = "".join(str(int(each, 36)) for each in chars[4:] + chars[:4])
+            joined = found.string[place : place + 1].isalnum()
+            return place if int(number) % 97 == 1 and not joined else None
+    return None
+
+
+_CODE_LABELS: Final[tuple[str, ...]] = tuple(_TABLE["labels"]["codes"])
+_WORD_LABELS: Final[tuple[str, ...]] = tuple(_TABLE["labels"]["words"])
+CODES_LABEL: Final = re.compile(_any_of(_CODE_LABELS) + r"(?:e?s|n)?")
+"""What introduces recovery codes, in small letters."""
+
+CODE_ITEM: Final = re.compile(
+    r"""(?:[\s,;:=：*•>"'`\[(-]|\\n|is |are |ist |sind |lautet ){0,24}(?:[0-9]{1,2}[.)][ \t]{1,4})?["'`]?"""
+    r"""(?P<code>[0-9]{3,5}(?: [0-9]{3,5}){1,3}|[A-Za-z0-9]{4,8}(?:-[A-Za-z0-9]{4,8}){0,9})(?=["'`\s,;\].)]|\Z)"""
+)
+"""A recovery code with what separates it from the one before."""
+
+WORDS_LABEL: Final = re.compile(_any_of(_WORD_LABELS))
+"""What introduces the word list of a wallet, in small letters."""
+
+WALLET_WORDS: Final = re.compile(r"(?<!\w)(?:[a-z]{3,8}(?:,?[ ]|\s{1,2}(?:[0-9]{1,2}[.)][ ]?)?)){11,23}[a-z]{3,8}(?!\w)")
+"""Twelve to twenty-four words such as a wallet's."""
+
+_NEVER_IN_WALLETS: Final = frozenset(_TABLE["labels"]["never_words"])
+_MOST_CODES: Final = 64
+_WORDS_WITHIN: Final = 320
+
+
+def _codes_from(text: str, place: int) -> Iterator[_Span]:
+    """Yield the codes that follow one another from this place."""
+    for _ in range(_MOST_CODES):
+        found = CODE_ITEM.match(text, place)
+        if found is None or len(found["code"]) < 6 or not any(character.isdigit() for character in found["code"]):
+            return
+        yield *found.span("code"), "recovery_code"
+        place = found.end()
+
+
+def _words_from(text: str, place: int) -> Iterator[_Span]:
+    """Yield the first run of words of a wallet after this place, unless the words are a sentence's."""
+    found = WALLET_WORDS.search(text, place, place + _WORDS_WITHIN)
+    if found is not None and _NEVER_IN_WALLETS.isdisjoint(found[0].split()):
+        yield *found.span(), "wallet_words"
+
+
+_LABELLED: Final[tuple[tuple[tuple[str, ...], re.Pattern[str], Callable[[str, int], Iterator[_Span]]], ...]] = (
+    (_CODE_LABELS, CODES_LABEL, _codes_from),
+    (_WORD_LABELS, WORDS_LABEL, _words_from),
+)
+
+
+# Values beside a name.
+
+_NAMES: Final[dict[str, list[str]]] = _TABLE["names"]
+_SPELLED: Final[dict[str, str]] = {
+    "password": rf"{_any_of(_NAMES['password'])}|(?P<short>{_any_of(_NAMES['short'])})",
+    "secret": rf"{_any_of(_NAMES['secret'])}(?:[ _-]?(?:access[ _-]?)?(?:key|키))?",
+    "token": _any_of(_NAMES["token"]),
+    "weak": _any_of(_NAMES["weak"]),
+    "key": _any_of(_NAMES["key"]),
+}
+_NAME: Final = "(?:" + "|".join(f"(?P<{kind}>{shape})" for kind, shape in _SPELLED.items()) + ")"
+_ENDING: Final = "(?:[_-]?(?:base|prod|production|dev|data|staging|test|live|value|old|new|v?[0-9]{1,2}))?"
+_QUOTE: Final = r"""\\{0,3}["'`]"""
+_TYPE: Final = r"(?::[ \t]?(?:str|string|String|&str|Optional\[str\]|str \| None)[ \t]?)?"
+_VALUE_KEY: Final = rf"(?:{_QUOTE})?[Vv]alue(?:{_QUOTE})?[ \t]?[:=][ \t]?"
+_SAID: Final = _TABLE["sentences"]
+_FOR: Final = rf"(?:[ \t]{_any_of(_SAID['for'])}[ \t][^\n.,:;|]{{1,48}}?)?"
+_OPERATORS: Final[dict[str, str]] = {
+    "pair": rf"{_QUOTE},?\s{{0,40}}{_VALUE_KEY}|\s{{0,4}}\n\s{{0,40}}{_VALUE_KEY}|</key>\s{{0,40}}<string>",
+    "assign": rf"(?:{_QUOTE})?\]?\*{{0,2}}[ \t]{{0,8}}(?:{_TYPE}=[=>]?|:=|[:：])\*{{0,2}}"
+    r"(?:[ \t]{0,8}[|>][+-]?[ \t]{0,8}\n)?[ \t]{0,40}\*{0,2}",
+    "field": rf"(?:{_QUOTE})?</t[dh]>\s{{0,40}}<t[dh][^<>\n]{{0,64}}>",
+    "tag": rf"(?:{_QUOTE})?>",
+    "cell": r"[`*]{0,3}[ \t]{0,40}[|│┃║][ \t]{0,40}",
+    "says": rf"{_FOR}[ \t]{{1,4}}{_any_of(_SAID['verbs'])}(?:[ \t](?:now|set|changed|reset|updated))?(?:[ \t]to)?:?"
+    rf"[ \t]{{1,4}}\*{{0,2}}|[ \t]?{_any_of(_SAID['particles'])}[ \t]{{0,4}}|{_FOR}[ \t]?[:：][ \t]{{1,4}}|[ \t][—–][ \t]",
+    "comma": rf"{_QUOTE}[ \t]?,[ \t]?(?={_QUOTE})",
+    "call": rf"\([ \t]?(?={_QUOTE})",
+    "gap": r"[ \t]{1,8}",
+}
+_OPERATOR: Final = "(?:" + "|".join(f"(?P<{name}>{shape})" for name, shape in _OPERATORS.items()) + ")"
+_DOUBLE: Final = r'\\{0,3}"(?P<double>(?:[^"\n\\]|\\(?!["nrt\\])[^\n]){4,4096})\\{0,3}"'
+_SINGLE: Final = r"\\{0,3}'(?P<single>(?:[^'\n\\]|\\(?!['nrt\\])[^\n]){4,4096})\\{0,3}'"
+_TICKED: Final = r"`(?P<ticked>[^`\n]{4,4096})`"
+_BARE: Final = r"""(?P<bare>[^\s。，、；！？「」【】（）"'`\\,;&<>(){}\[\]|│┃║]{4,4096})(?P<code>[(\[])?"""
+_VALUE: Final = f"(?:{_DOUBLE}|{_SINGLE}|{_TICKED}|{_BARE})"
+
+SPOT: Final = re.compile(_any_of(word for words in _NAMES.values() for word in words))
+"""Where a name for a secret may begin, in small letters."""
+
+ASCII_SPOT: Final = re.compile(_any_of(word for words in _NAMES.values() for word in words if word.isascii()))
+"""The same in a text without other letters, which is quicker."""
+
+NAMED: Final = re.compile(f"(?i){_NAME}{_ENDING}{_OPERATOR}(?={_VALUE})")
+"""A name that people give to secrets, alone or at the end of a longer name, and in a lookahead the value that belongs to it.
+
+The groups say the kind of name, the operator between the two, and how the value is quoted."""
+
+NAME_ALONE: Final = re.compile(f"(?i)[*`\"' ]{{0,4}}[\\w. -]{{0,40}}?(?P<name>{_NAME}){_ENDING}[*`\"' ]{{0,4}}")
+"""The head of a column of secrets, if `KEY_KIND` knows a name that ends in ``key``."""
+
+LISTED: Final = re.compile(f"(?i){_NAME}(?:e?s)?(?:{_QUOTE})?[ \\t]{{0,4}}[:=][ \\t]{{0,4}}(?:(?P<bracket>[\\[(])|(?=\\n))")
+"""A name for secrets at the head of a list."""
+
+KEY_KIND: Final = re.compile(
+    "(?i)(?:" + "|".join(f"(?P<{kind}>{_any_of(words)})" for kind, words in _TABLE["keys"].items()) + r")[ ._-]?\Z"
+)
+"""The word before ``key`` that makes it a name for secrets."""
+
+_KINDS: Final = ("password", "secret", "token", "weak")
+_QUOTES: Final = ("double", "single", "ticked", "bare")
+_LONG_CHARS: Final = 256
+_BEFORE_CHARS: Final = 64
+
+
+def _beside_names(text: str) -> Iterator[_Span]:
+    """Yield the secrets that belong to a name: assigned to it, under it in a table or a list, or in a variable."""
+    lowered = _small(text)
+    spots = [found.start() for found in (ASCII_SPOT if text.isascii() else SPOT).finditer(lowered)]
+    if spots:
+        yield from _named(text, spots)
+        yield from _in_columns(text, spots)
+        yield from _in_lists(text, spots)
+    if "=" in text or "\n" in text:
+        yield from _in_variables(text)
+
+
+def _small(text: str) -> str:
+    """Return the text in small letters, each character in its place."""
+    lowered = text.lower()
+    if len(lowered) == len(text):
+        return lowered  # no capital becomes two letters
+    return "".join(small if len(small := character.lower()) == 1 else character for character in text)
+
+
+def _named(text: str, spots: list[int]) -> Iterator[_Span]:
+    """Yield the values beside these names; a value may be a name that has one itself."""
+    done, judged = 0, 0
+    for spot in spots:
+        found = NAMED.match(text, spot) if spot >= judged else None
+        if found is None:
+            continue
+        group = next(group for group in _QUOTES if found[group])
+        start, end = found.span(group)
+        if start < done:
+            continue
+        kind = named_kind(found, group)
+        if kind is not None:
+            end = start + len(found[group].rstrip(".?:*")) if group == "bare" else end
+            yield start, end, "secret" if kind == "weak" else kind
+            done = end
+        elif end - start > _LONG_CHARS:  # names in it are not judged: they would all have the same end
+            judged = end
+
+
+def named_kind(found: re.Match[str], group: str) -> str | None:
+    """Return the kind of secret that a match of `NAMED` holds, such as ``"password"``; ``None`` if it holds none.
+
+    Args:
+        found: The match.
+        group: The group of the value: ``"double"``, ``"single"``, ``"ticked"`` or ``"bare"``.
+    """
+    value = found[group].rstrip(".!?:*")
+    quoted = group != "bare"
+    if not value or _PLACEHOLDER.fullmatch(value) or (not quoted and (found["code"] or _CODE.fullmatch(value))):
+        return None
+    before = found.string[max(0, found.start() - _BEFORE_CHARS) : found.start()]
+    kind = secret_kind(found, before)
+    operator = next(operator for operator in _OPERATORS if found[operator] is not None)
+    if operator == "gap" and _OPTION.search(before):
+        operator = "assign"
+    if kind is None or not _operator_fits(found, operator, group, before):
+        return None
+    if found["short"] and not _short_name_fits(found, operator, value, before, quoted=quoted):
+        return None
+    judge = _looks_like_password if kind == "password" else _looks_like_key
+    return kind if judge(found, kind, operator, value, quoted=quoted) else None
+
+
+def secret_kind(found: re.Match[str], before: str) -> str | None:
+    """Return the kind of secret that a name is for; ``None`` for ``key`` alone, as in ``primary key``.
+
+    Args:
+        found: A match with the groups of `NAMED`.
+        before: The text before the name.
+    """
+    if not found["key"]:
+        return next(kind for kind in _KINDS if found[kind])
+    word = KEY_KIND.search(before)
+    return None if word is None else word.lastgroup
+
+
+def _operator_fits(found: re.Match[str], operator: str, group: str, before: str) -> bool:
+    """Return whether the text around allows the operator: a cell ends, a call has arguments."""
+    if operator == "cell":
+        end = found.end(group) + (group != "bare")
+        return re.match(r"[`*]{0,3}[ \t]{0,40}(?:[|│┃║]|\n|\Z)", found.string[end : end + 48]) is not None
+    if operator == "comma":
+        return _ARGUMENT.search(before) is not None
+    return operator != "call" or found["password"] is not None
+
+
+def _short_name_fits(found: re.Match[str], operator: str, value: str, before: str, *, quoted: bool) -> bool:
+    """Return whether ``pass``, ``pw`` or ``psk`` is a name of its own, and not part of a word or a verdict of a test."""
+    name, last = found["short"], before[-1:]
+    own = not last.isalpha() or (last.islower() and name[0].isupper()) or before.lower().endswith(_COMPOUND)
+    if not own or value.isdecimal() or operator in ("says", "gap", "call", "cell"):
+        return own and operator == "cell" and last in "_.-" and is_strong(value)
+    if name.isupper() and not last.strip() and ":" in found[operator]:  # the verdict of a test
+        return False
+    joined = last in ("_", "-", ".") or last.isalpha()
+    return joined or quoted or operator == "tag" or "=" in found[operator] or (is_strong(value) and "." not in value)
+
+
+def _looks_like_password(found: re.Match[str], kind: str, operator: str, value: str, *, quoted: bool) -> bool:
+    """Return whether a value is a password: it may be a word where code cannot be."""
+    digits = any(character.isdigit() for character in value)
+    spaced = any(character.isspace() for character in value)
+    if operator == "says" and not quoted:
+        return digits and (len(value) >= 6 or not value.isdecimal())
+    if operator in ("cell", "field", "gap") and not quoted:
+        return is_strong(value)
+    if operator in ("cell", "comma", "gap", "call"):
+        return not spaced and (digits or not value.isalnum()) and _WORDS.fullmatch(value) is None
+    shouted = (found["password"] or "").isupper() and operator == "assign" and "=" in found[operator]
+    return digits or ((quoted or shouted) and not spaced) or _WORDS.fullmatch(value) is None
+
+
+def _looks_like_key(found: re.Match[str], kind: str, operator: str, value: str, *, quoted: bool) -> bool:
+    """Return whether a value is a key or token: these hold digits, and are not names of things."""
+    if any(character.isspace() for character in value) or value.isdecimal() or len(value) < 8 or _RESOURCE.fullmatch(value):
+        return False
+    if kind == "weak" or (operator == "gap" and not quoted):
+        return _MIXED.fullmatch(value) is not None
+    if operator in ("comma", "cell", "field"):
+        return is_strong(value) or len(value) >= 32
+    shouted = (
+        kind == "secret" and (found["secret"] or found["key"]).isupper() and operator == "assign" and "=" in found[operator]
+    )
+    return any(character.isdigit() for character in value) or (shouted and not _WORDS.fullmatch(value))
+
+
+_CODE: Final = re.compile(
+    r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|[a-z]+(?:_[a-z]+)+[0-9]?|[A-Z]+(?:_[A-Z]+)+|[a-z]+(?:[A-Z][a-z]+)+|(?:[A-Z][a-z]+){2,}|\$\w+|%\w+%"
+    r"|0x[0-9a-fA-F]{1,40}|[~.]{0,2}/.*"
+)
+_PLACEHOLDER: Final = re.compile(
+    r"(?i)[*x.•_-]+|\$\{.*|\{\{.*|%\(.*|<.*|\[.*"
+    r"|(?:(?:your|my|some|the|a|an|new|old|test|dummy|fake|example|sample)[ _-]?){0,2}"
+    r"(?:password|passwd|pwd|secret|token|key|api[ _-]?key|value|string|str|text|none|null|nil|true|false|bytes|bool|optional"
+    r"|required|undefined|changeme|placeholder|redacted|hidden|masked|input|prompt|field|name)s?(?:[ _-]?(?:here|value|name))?"
+    r"|(?:u?int|float|varchar|char|text|string|base|utf|sha|md|hs|rs|es|bcrypt|argon|scrypt|pbkdf|oauth|hmac|aes|rsa|ssl|tls|http"
+    r"|v|version|step|field|page|line|option|level|part|phase|section|table|column|row|test)[-_]?[0-9]{1,4}"
+    r"|[0-9]{1,3}[-+]?(?:[a-z]{1,12}|[0-9]{1,3})"
+)
+_WORDS: Final = re.compile(r"[^\W\d_]+(?:['’/-][^\W\d_]+)*")
+_RESOURCE: Final = re.compile(r"[a-z]+(?:[-./][a-z]+)+(?:[-/]?v?[0-9]{1,4})?")
+_MIXED: Final = re.compile(
+    r"(?=[^a-z]{0,512}[a-z])(?=[^A-Z]{0,512}[A-Z])(?=[^0-9]{0,512}[0-9])(?:base64:)?[A-Za-z0-9+/=_.%-]{16,}"
+)
+_OPTION: Final = re.compile(r"--?[\w-]*$")
+_ARGUMENT: Final = re.compile(r"""[(,]\s?\\?["'][\w.-]*$""")
+_COMPOUND: Final = ("store", "key", "user", "db", "root", "admin")
+
+
+def is_strong(value: str) -> bool:
+    """Return whether a word is a password by its look alone: six characters or more, letters with digits, and no common term.
+
+    >>> is_strong("hunter22"), is_strong("page2"), is_strong("sha256"), is_strong("9116169cf0d2")
+    (True, False, False, False)
+    """
+    digits = sum(character.isdigit() for character in value)
+    letters = sum(character.isalpha() for character in value)
+    if len(value) < 6 or not digits or not letters or _PLACEHOLDER.fullmatch(value) or _CODE.fullmatch(value):
+        return False
+    if re.fullmatch(r"[0-9a-f-]{7,}|[a-z]+[-_]?[0-9]", value, re.ASCII) or "://" in value:
+        return False
+    return digits >= 2 or any(character.isupper() for character in value) or not value.isalnum()
+
+
+# Columns of tables and CSV files, and lists.
+
+_SEPARATORS: Final = ("|", "│", "║", "┃", "\t", ";", ",")
+_SPACES: Final = re.compile(r"[ \t]{2,}")
+_RULE: Final = re.compile(r"[ \t]{0,8}[|+│├╟]?[ \t]{0,2}:?[-─═]{2}[-|+: \t─═┼┤╢│║╫]{0,4096}")
+_HEAD_CHARS: Final = 4_096
+_NAME_CHARS: Final = 64
+
+
+def _in_columns(text: str, spots: list[int]) -> Iterator[_Span]:
+    """Yield each word that looks like a secret under a head such as ``password``.
+
+    A table is a head, perhaps a line of dashes, and rows with as many cells. Between the cells stand ``|``, tabs, semicolons,
+    commas, or two spaces and more. Cost: linear in the text.
+    """
+    read = 0
+    for spot in spots:
+        if spot < read:
+            continue
+        start = text.rfind("\n", max(0, spot - _HEAD_CHARS), spot) + 1
+        end = text.find("\n", spot, spot + _HEAD_CHARS)
+        if end < 0 or start < read:
+            continue
+        read = end
+        head = text[start:end]
+        separator = next((each for each in _SEPARATORS if each in head), "  ")
+        if separator == "," and ", " in head:  # a sentence, or arguments
+            continue
+        cells = _cells(head, separator)
+        columns = [number for number, (_, cell) in enumerate(cells) if _is_for_secrets(cell)]
+        if columns and sum(bool(cell.strip()) for _, cell in cells) > 1:  # not a list with a comma at the end of each line
+            read = yield from _cells_under(text, end + 1, separator, len(cells), columns)
+
+
+def _cells(line: str, separator: str) -> list[tuple[int, str]]:
+    """Return the cells of a line and where each starts."""
+    if separator != "  ":
+        places = [0, *(place + 1 for place, character in enumerate(line) if character == separator)]
+        return list(zip(places, line.split(separator), strict=True))
+    gaps = [found.span() for found in _SPACES.finditer(line.rstrip()) if found.start()]
+    starts = [0, *(end for _, end in gaps)]
+    ends = [*(start for start, _ in gaps), len(line.rstrip())]
+    return [(start, line[start:end]) for start, end in zip(starts, ends, strict=True)]
+
+
+def _is_for_secrets(head: str) -> bool:
+    """Return whether a head names secrets."""
+    found = NAME_ALONE.fullmatch(head.strip(" \t\"'")) if len(head) <= _NAME_CHARS else None
+    return found is not None and secret_kind(found, found.string[: found.start("name")]) is not None
+
+
+def _cells_under(text: str, start: int, separator: str, width: int, columns: list[int]) -> Generator[_Span, None, int]:
+    """Yield the words that look like a secret in these columns of the rows from ``start``; return where the rows end."""
+    while start < len(text):
+        end = text.find("\n", start)
+        end = end if end >= 0 else len(text)
+        row = text[start:end]
+        cells = _cells(row, separator)
+        if not _RULE.fullmatch(row) and (len(cells) != width or not row.strip()):
+            break
+        for number in columns:
+            word = cells[number][1].strip(" \t`*\"'") if len(cells) == width else ""
+            if is_strong(word) and " " not in word:
+                begins = start + cells[number][0] + cells[number][1].index(word)
+                yield begins, begins + len(word), "column"
+        start = end + 1
+    return start
+
+
+LIST_LINES: Final = re.compile(r"(?:\n[ \t]{0,32}(?:-[ \t]|[ \t][\w-]{1,64}:)[^\n]{0,4096}){1,256}")
+"""The lines of a YAML list."""
+
+LIST_ITEM: Final = re.compile(
+    r"""\n[ \t]{0,32}(?:-[ \t]{1,4})?(?:value:[ \t]{1,4})?["']?(?P<line>[^\s"':]{6,512})["']?[ \t]*(?=\n|\Z)"""
+)
+"""A line of a YAML list with one word."""
+
+BRACKET_ITEM: Final = re.compile(r"""["'`](?P<quoted>[^"'`\s]{6,512})["'`]|(?<=[\s,\[(])(?P<plain>[^\s,"'`\[\](){}]{6,512})""")
+"""A word in brackets."""
+
+_LIST_CHARS: Final = 8_192
+
+
+def _in_lists(text: str, spots: list[int]) -> Iterator[_Span]:
+    """Yield the items that look like secrets in a list under a name such as ``passwords``."""
+    read = 0
+    for spot in spots:
+        found = LISTED.match(text, spot) if spot >= read else None
+        if found is None or found["short"]:
+            continue
+        kind = secret_kind(found, text[max(0, spot - _BEFORE_CHARS) : spot])
+        lines = None if found["bracket"] else LIST_LINES.match(text, found.end())
+        if kind is None or (lines is None and not found["bracket"]):
+            continue
+        if lines is not None:
+            start, read, item = found.end(), lines.end(), LIST_ITEM
+        else:
+            close = text.find("]" if found["bracket"] == "[" else ")", found.end(), found.end() + _LIST_CHARS)
+            start, read, item = found.end() - 1, max(found.end(), close), BRACKET_ITEM
+        for each in item.finditer(text, start, read):
+            word = each[each.lastgroup or 0]
+            if is_strong(word) if kind == "password" else _looks_random(word):
+                yield *each.span(each.lastgroup or 0), kind
+
+
+# Variables in capitals, as in an ``.env`` file, whose names say less.
+
+VARIABLE: Final = re.compile(
+    r"""[A-Z](?<![\w$.{][A-Z])[A-Z0-9_]{0,63}(?<!_)=(?:"(?P<double>[^"\n]{8,512})"|'(?P<single>[^'\n]{8,512})'|(?P<bare>[^\s。，、；！？「」【】（）"'`;&|<>]{8,512}))"""
+)
+"""A variable in capitals and its value."""
+
+_RANDOM: Final = re.compile(r"[0-9a-f]{32,}|[0-9a-z]{24,}|[A-Z2-7]{16,}|(?:[0-9A-Fa-f]{2}:){15,}[0-9A-Fa-f]{2}|0x[0-9a-f]{64}")
+_SYMBOLS: Final = frozenset("!@#$%^&*()+=?")
+_MIN_RANDOM_CHARS: Final = 16
+
+
+def _in_variables(text: str) -> Iterator[_Span]:
+    """Yield the values of variables whose last word is one of the table's, if they look random."""
+    words = _TABLE["variables"]
+    for found in VARIABLE.finditer(text):
+        parts = found[0].partition("=")[0].split("_")
+        group = found.lastgroup or "bare"
+        start, end = found.span(group)
+        if not set(parts).isdisjoint(words["harmless"]):
+            continue
+        user, colon, password = found[group].partition(":")
+        if parts[-1] in words["login"] and colon and user.isalnum() and is_strong(password):
+            yield start + len(user) + 1, end, "password"
+        elif parts[-1] in words["secret"] and _looks_random(found[group]):
+            yield start, end, "secret"
+
+
+def _looks_random(value: str) -> bool:
+    """Return whether a value is as long and as mixed as a generated key, and not a path, a URL or a UUID."""
+    if len(value) < _MIN_RANDOM_CHARS or "://" in value:
+        return False
+    if len(value) >= 2 * _MIN_RANDOM_CHARS and len(_SYMBOLS.intersection(value)) > 3 and " " not in value:
+        return True
+    return _MIXED.fullmatch(value) is not None or _RANDOM.fullmatch(value) is not None
+
+
+# Headers, URLs, commands, and sentences that put the value first.
+
+AUTHORIZATION: Final = re.compile(
+    r"""(?i)(?P<basic>\bauthorization\\?["']?[ \t]{0,4}[:=][ \t]{0,4}\\?["']?basic[ \t]{1,4})[A-Za-z0-9+/]{4,4096}={0,2}"""
+    r"""|(?P<head>"""
+    r"""\bauthorization\\?["']?[ \t]{0,4}[:=][ \t]{0,4}\\?["']?(?:[a-z-]{1,16}[ \t]{1,4})?|\b(?:bearer|basic)[ \t]{1,4})"""
+    r"(?=[A-Za-z._~+/-]{0,512}[0-9=])[A-Za-z0-9._~+/-]{16,}={0,2}"
+)
+"""A credential in an ``Authorization`` header, or quoted from one."""
+
+COOKIE: Final = re.compile(
+    r"""(?i)(\b(?:set-)?cookie\\?["']?[ \t]{0,4}[:=][ \t]{0,4}\\?["']?|(?<!\S)(?:-b|--cookie)[ =]\\?["'])"""
+    r"""[\w.-]{1,64}=[^\r\n"'\\]{4,}"""
+)
+"""A cookie header, or curl's option, with at least one value."""
+
+URL_PASSWORD: Final = re.compile(
+    r"""(://[^\s:/@"'<>\[]{0,128}:|jdbc:oracle:thin:\w{1,64}/)[^\s/"'<>{}$]{1,256}(?=@(?!sha256:))"""
+)
+"""The password in ``scheme://user:password@host``."""
+
+URL_TOKEN: Final = re.compile(r"(https?://)(?=[A-Za-z_-]{0,64}[0-9])[A-Za-z0-9_-]{20,128}(?=@[\w.-])")
+"""A token in the place of a user's name, as in the address of a repository or of an error tracker (DSN)."""
+
+URL_SIGNATURE: Final = re.compile(
+    r"(?i)([?&;]sig=|\b(?:x-amz-)?signature=|[?&]code=(?=[a-z_/.-]{0,64}[0-9]))[A-Za-z0-9%+/=_-]{16,512}"
+)
+"""The signature of a URL or a request that needs no other credential, or the key of a function."""
+
+INPUT: Final = re.compile(r"""(?i)(<input\b[^>\n]{0,160}type=\\?["']?password[^>\n]{0,160}\bvalue=\\?["'])[^"'\\\n]{4,256}""")
+"""The value of a field for passwords in a page."""
+
+WIFI: Final = re.compile(r"(\bWIFI:(?:[STH]:[^;\n]{0,64};){1,3}P:)(?:[^;\\\n]|\\[^n]){4,64}")
+"""The password in the text of a QR code for a network."""
+
+APP_PASSWORD: Final = re.compile(
+    r"""(?i)(\bapp(?:lication)?(?:[ -]specific)?[ _-]?password(?:[ ]is|[ \t]?[:=])?\s{0,4}["'`]?)"""
+    r"""[a-z]{4}(?:[ -][a-z]{4}){3}(?![\w-])"""
+)
+"""A password for one application, four groups of four letters."""
+
+_WORD: Final = r"""\\?["']?(?P<value>[^\s"'`\\|;&<>$()]{4,256})"""
+_ARGUMENTS: Final = r"[^\n|;&]{0,160}?[ \t]"
+_PIPED: Final = r"""\\?["']?[ ]?\|[ ]?"""
+COMMANDS: Final[dict[str, re.Pattern[str]]] = {
+    word: re.compile(shape)
+    for word, shape in {
+        "-u": r"""(?<!\S)(?:-u|--(?:proxy-)?user)[ =]{0,2}\\?["']?[\w.@%+-]{1,64}:"""
+        r"""(?=[^\s"'\\]{0,255}[A-Za-z])(?=[a-z-]{0,255}[^\sa-z"'\\-])(?P<value>[^\s"'\\$]{4,256})""",
+        "sshpass": rf"\bsshpass{_ARGUMENTS}-p[ ]?{_WORD}",
+        " login": rf"\b(?:docker|podman|az|oras) login{_ARGUMENTS}(?:-p|--password)[ =]?{_WORD}",
+        " | az ": rf"\b(?:echo|printf)(?: -n)? {_WORD}{_PIPED}az [\w -]{{0,32}}login",
+        "mongo": rf"\bmongo(?:sh|dump|restore|export|import)?{_ARGUMENTS}-p[ ]?{_WORD}",
+        "redis-cli": rf"\bredis-cli{_ARGUMENTS}-a[ ]{_WORD}",
+        "sqlcmd": rf"\bsqlcmd{_ARGUMENTS}-P[ ]?{_WORD}",
+        "mysql": rf"\bmysql[a-z-]{{0,12}}{_ARGUMENTS}-p{_WORD}",
+        "mariadb": rf"\bmariadb[a-z-]{{0,12}}{_ARGUMENTS}-p{_WORD}",
+        "chpasswd": rf"""[ "'][\w.-]{{1,64}}:(?P<value>[^\s"'\\|]{{4,256}}){_PIPED}(?:sudo )?chpasswd""",
+        "sudo -s": rf"\b(?:echo|printf)(?: -n)? {_WORD}{_PIPED}sudo -S",
+        "--password-stdin": rf"\b(?:echo|printf)(?: -n)? {_WORD}{_PIPED}[^\n|]{{0,80}}--password-stdin",
+        "--with-token": rf"\b(?:echo|printf)(?: -n)? {_WORD}{_PIPED}[^\n|]{{0,80}}--with-token",
+        "-passphrase-fd": rf"-passphrase-fd 0[^\n|]{{0,80}}<<< ?{_WORD}",
+        "htpasswd": rf"\bhtpasswd -\w{{0,4}}b\w{{0,4}} \S{{1,128}} \S{{1,64}} {_WORD}",
+        "requirepass": rf"\brequirepass[ \t]{{1,8}}{_WORD}",
+        "importprivkey": rf"\bimportprivkey[ \t]{{1,8}}{_WORD}",
+        "authtoken": rf"\badd-authtoken[ \t]{{1,8}}{_WORD}",
+        " --token ": rf"\b(?:kubeadm|k3s|tailscale|gitlab-runner)\b{_ARGUMENTS}--token {_WORD}",
+        "community": rf"\bsnmp-server community[ \t]{{1,8}}{_WORD}",
+        "login ": rf"\blogin[ \t]{{1,8}}(?!with |using |by )\S{{1,128}}\s{{1,16}}password[ \t]{{1,8}}{_WORD}",
+        "identified": r"""(?i)\bidentified (?:with \S{1,64} )?by(?: password)? ["'](?P<value>[^"'\n]{4,256})["']""",
+        "auth": r"""(?:\bauth\s?=\s?|HTTPBasicAuth|[bB]asic_?[aA]uth)\(\s?["'][^"'\n]{1,64}["']\s?,\s?"""
+        r"""["'](?P<value>[^"'\n]{4,256})["']""",
+        "networkcredential": r"""\bNetworkCredential\(\s?"[^"\n]{1,64}"\s?,\s?"(?P<value>[^"\n]{4,256})\"""",
+        ".login(": r"""\.login\(\s?["'][^"'\n]{1,64}["']\s?,\s?["'](?P<value>[^"'\n]{4,256})["']""",
+    }.items()
+}
+"""Passwords in arguments of a command, a statement or a call, each under a word, in small letters, that occurs with it."""
+
+_UNSPACED: Final = r"""[`"']?(?P<value>[^\s"'`|;&<>()\[\]{}]{6,256})"""
+SENTENCES: Final[dict[str, re.Pattern[str]]] = {
+    " as ": re.compile(rf"(?i)\b(?:use|with|enter|try) {_UNSPACED}[`\"']? as (?:the|your|my|its|a) (?:\w{{1,20}} )?{_NAME}"),
+    " 0 ": re.compile(rf"(?i)\b(?:secret|password) 0 {_UNSPACED}"),
+    "pat": re.compile(rf"\b(?:PAT|personal access token)(?: is|:)? (?=\S{{20}}){_UNSPACED}"),
+    "password 7 ": re.compile(r"(?i)\bpassword 7 (?P<value>[0-9A-F]{8,64})\b"),
+}
+"""Passwords in a sentence that puts them before their name, beside a user's name, or in the configuration of a device."""
+
+SIGN_IN: Final = re.compile(
+    rf"(?i)\b{_any_of(_SAID['given'])}(?: are| is| with| as| sind)?:? {{1,4}}[\w.@+-]{{1,64}} ?/ ?{_UNSPACED}"
+)
+"""A user's name and a password with a slash between them."""
+
+SECRET_DATA: Final = re.compile(r"(?m)^[ \t]{0,16}(?:stringData|data):[ \t]*\n(?:[ \t]{1,16}\S[^\n]{0,65536}\n?){1,64}")
+"""The values of a Kubernetes Secret."""
+
+SECRET_ENTRY: Final = re.compile(
+    r"(?m)^([ \t]{1,16}[\w.-]{1,253}:[ \t]{1,4}[\"']?)[A-Za-z0-9+/]{4,65536}={0,2}(?=[\"']?[ \t]{0,4}$)"
+)
+"""One of these values."""
+
+
+def _argument(found: re.Match[str]) -> str:
+    """Return a command without its password; a port, an option and a redacted one are not one."""
+    value = found["value"]
+    if value.isdecimal() or value[0] in "-[{*" or value == "password":
+        return found[0]
+    return _with_value(found, _mark("password"))
+
+
+def _strong_word(found: re.Match[str]) -> str:
+    """Return a sentence without its password, if that looks like one."""
+    return _with_value(found, _mark("password")) if is_strong(found["value"].rstrip(".!?:,")) else found[0]
+
+
+def _with_value(found: re.Match[str], mark: str) -> str:
+    start, end = found.span("value")
+    return found.string[found.start() : start] + mark + found.string[end : found.end()]
+
+
+def _credential(found: re.Match[str]) -> str:
+    return (found["basic"] or found["head"]) + _mark("credential")
+
+
+def _secret_data(found: re.Match[str]) -> str:
+    return SECRET_ENTRY.sub(rf"\1{_mark('secret')}", found[0])
+
+
 _PLACES: Final[tuple[tuple[tuple[str, ...], re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]] = (
     (("kind: secret",), SECRET_DATA, _secret_data),
     (("authorization", "bearer", "basic"), AUTHORIZATION, _credential),
     (("cookie", "-b "), COOKIE, rf"\1{_mark('cookie')}"),
     (("://", "jdbc:"), URL_PASSWORD, rf"\1{_mark('password')}"),
-    (("sig=", "signature="), URL_SIGNATURE, rf"\1{_mark('secret')}"),
+    (("://",), URL_TOKEN, rf"\1{_mark('token')}"),
+    (("sig=", "signature=", "code="), URL_SIGNATURE, rf"\1{_mark('secret')}"),
+    (("<input",), INPUT, rf"\1{_mark('password')}"),
+    (("wifi:",), WIFI, rf"\1{_mark('password')}"),
+    (
+        ("app password", "app-password", "app_password", "application password", "specific password"),
+        APP_PASSWORD,
+        rf"\1{_mark('password')}",
+    ),
     *(((word,), shape, _argument) for word, shape in COMMANDS.items()),
     *(((word,), shape, _strong_word) for word, shape in SENTENCES.items()),
+    (tuple(_SAID["given"]), SIGN_IN, _strong_word),
 )
 """The searches in order, each with words of which one must occur in the text."""

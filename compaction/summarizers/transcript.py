@@ -13,7 +13,7 @@ from typing import Final
 
 import attrs
 
-from ..index import MessageGroup, read_mark
+from ..index import MessageGroup
 from ..messages import MediaPart, Message, OtherPart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 
 _ENCODED_LEAST: Final = 1_024
@@ -81,16 +81,15 @@ def _group_entries(group: MessageGroup) -> Iterator[Entry]:
         call.id: f"{_line(call.name)} (call {number})" if len(calls) > 1 else _line(call.name)
         for number, call in enumerate(calls, start=1)
     }
-    for message in group.messages:
+    mark = group.mark
+    if mark is not None:
+        yield Entry("results of earlier calls" if group.is_collapsed else "earlier note", mark.body)
+    for message in group.messages if mark is None else group.messages[1:]:
         yield from _message_entries(message, titles)
 
 
 def _message_entries(message: Message, titles: dict[str, str]) -> Iterator[Entry]:
     speaker = f"{_line(message.role)} {_line(message.name)}" if message.name and message.role != "tool" else _line(message.role)
-    mark = read_mark(message)
-    if mark is not None:
-        yield Entry("earlier note", mark.body)
-        return
     spoken: list[str] = []
     for part in message.parts:
         if isinstance(part, ToolCallPart | ToolResultPart):

@@ -16,6 +16,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
 import anyio
@@ -82,6 +83,7 @@ def check_strategy(
     context: RunContext | None = None,
     pin: Callable[[Message], bool] | None = None,
     settles_in: int = 1,
+    words: bool = False,
     backend: Literal["asyncio", "trio"] = "asyncio",
 ) -> CheckReport:
     """Check that a strategy, sync or async, keeps every law; it is run five times for each conversation.
@@ -97,6 +99,8 @@ def check_strategy(
         pin: Returns whether a message pins its group.
         settles_in: Number of further runs after which nothing may change, >= 1. One is the strictest; a pipeline whose steps
             work against each other may need a few.
+        words: Whether to check also that nothing a person said is lost without a summary (law 11). All presets keep this law; a
+            strategy that drops user messages on purpose, such as `Truncation`, does not.
         backend: The event loop to run it in; no event loop may be running.
 
     Returns:
@@ -119,7 +123,9 @@ def check_strategy(
 
     def broken(given: list[Any]) -> _Found | None:
         steps: list[Step] = []
-        found, edits = anyio.run(_first_broken, strategy, read, given, settles_in, steps.append, backend=backend)
+        found, edits = anyio.run(
+            partial(_first_broken, words=words), strategy, read, given, settles_in, steps.append, backend=backend
+        )
         first_runs.append((bool(steps or edits), edits))
         return found
 
@@ -137,7 +143,7 @@ _Found: TypeAlias = tuple[int, str]
 
 
 async def _first_broken(
-    strategy: StrategyLike, read: _Read, messages: list[Any], settles_in: int, on_step: Observer
+    strategy: StrategyLike, read: _Read, messages: list[Any], settles_in: int, on_step: Observer, *, words: bool
 ) -> tuple[_Found | None, int]:
     """Return the first law that a strategy breaks on a conversation, or ``None``, and the number of its edits."""
     original = copy.deepcopy(messages)
@@ -149,7 +155,7 @@ async def _first_broken(
     if _said(index, messages) != said:
         return (7, "it changed the caller's messages"), 0
     found = (
-        broken_law(outcome)
+        broken_law(outcome, words=words)
         or await _settles(strategy, outcome, settles_in)
         or await _repeats(strategy, outcome, original)
         or _returns(outcome)

@@ -13,12 +13,16 @@ import attrs
 from ..errors import CompactionError
 from ..formats import Problem
 from ..index import Drop, Edit, GroupKind, MessageGroup, MessageIndex, Together, named
+from ..messages import TextPart
 from ..result import CompactionResult
 
 LAWS: Final[Mapping[int, str]] = {
     1: "A valid conversation stays valid under its format's rules; an invalid one gains no new violation.",
     2: "A group is kept, dropped, replaced or rewritten whole; no call is separated from its results.",
-    3: "A kept message that no rewrite names is the same object, in order; system first; the last user message survives.",
+    3: (
+        "A kept message that no rewrite names is the same object, in order; system first; the last user message survives, and "
+        "so does the newest one, or part of one, that holds words of the user."
+    ),
     4: "Included tokens never grow over a run.",
     5: (
         "Running again with nothing new, after a run without failures, changes nothing, also on an index of the output. "
@@ -26,6 +30,10 @@ LAWS: Final[Mapping[int, str]] = {
     ),
     7: "Same input, same output; the caller's list and messages stay as they are.",
     9: "Rolling back every edit gives back the original conversation, metrics included.",
+    11: (
+        "What a person said leaves a view only if its words, or a summary made from it, are in the new view. Otherwise the "
+        "outcome is degraded, and failures says what was lost."
+    ),
 }
 """The laws that `check_strategy` checks, by their numbers in the project's design."""
 
@@ -104,9 +112,10 @@ class CheckedRun:
         return [group for group in self.before if not self.index.is_included(group.id)]
 
 
-def broken_law(checked: CheckedRun) -> tuple[int, str] | None:
-    """Return the first of laws 1 to 4 that the run broke, and how; ``None`` if it kept them."""
-    for law, check in ((2, _split), (3, _exchanged), (3, _unprotected), (4, _grown), (1, _new_problems)):
+def broken_law(checked: CheckedRun, *, words: bool = False) -> tuple[int, str] | None:
+    """Return the first of laws 1 to 4, and with ``words`` 11, that the run broke, and how; ``None`` if it kept them."""
+    checks = [(2, _split), (3, _exchanged), (3, _unprotected), (4, _grown), (1, _new_problems)]
+    for law, check in [*checks, *([(11, _forgotten)] if words else [])]:
         if what := check(checked):
             return law, what
     return None
@@ -145,6 +154,38 @@ def _faults(problems: Iterable[Problem], messages: Sequence[Any], owners: Mappin
         owner = None if place is None else owners[id(messages[int(place[1])])]
         faults[_SAME_FAULT.get(problem.rule, problem.rule), owner] += 1
     return faults
+
+
+# ------------------------------------------------------------------------ law 11
+
+
+def lost_words(index: MessageIndex) -> list[int]:
+    """Return the places of the messages in which the user says something, and that left the view without a summary.
+
+    A message is not lost while its group is in the view, shortened or not, or while a summary in the view stands for it.
+
+    Cost: O(messages).
+
+    >>> from compaction import Drop
+    >>> index = MessageIndex([{"role": "user", "content": text} for text in ("Never push.", "Go on.")], counter="chars/4")
+    >>> index.apply(Drop([0], reason="old"))
+    True
+    >>> lost_words(index)
+    [0]
+    """
+    kept: set[int] = set()
+    for group in index.included_groups:
+        if not group.is_collapsed or group.id >= 0:
+            kept.update(index.ordinals(group))
+    return [place for place, raw in enumerate(index.source) if place not in kept and index.format.read(raw).said]
+
+
+def _forgotten(checked: CheckedRun) -> str | None:
+    """Return which words of the user the run lost without saying so."""
+    lost = lost_words(checked.index)
+    if not lost or checked.result.failures:
+        return None
+    return f"what the user said in messages {', '.join(map(str, lost))} is gone, and failures does not say so"
 
 
 # ------------------------------------------------------------------------ law 2
@@ -191,18 +232,29 @@ def _exchanged(checked: CheckedRun) -> str | None:
 def _unprotected(checked: CheckedRun) -> str | None:
     """Check that the system messages come first and that they and the last user message are kept."""
     allowed = {id for edit in _flat(checked.result.edits) if isinstance(edit, Drop) and edit.allow_system for id in edit.groups}
-    users = [group.id for group in checked.before if group.kind is GroupKind.USER]
+    users = [group.id for group in checked.before if group.kind is GroupKind.USER and not _is_empty(group)]
+    words = [group.id for group in checked.before if group.kind is not GroupKind.SUMMARY and _speaks(group)]
     lost = [group for group in checked.lost if group.kind is GroupKind.SYSTEM and group.id not in allowed]
     if lost:
         return f"system group {lost[0].id} is missing"
     if users and not checked.index.is_included(users[-1]):
         return f"the last user message, group {users[-1]}, is missing"
+    if words and not checked.index.is_included(words[-1]):
+        return f"the user's last words, in group {words[-1]}, are missing"
     before, after = checked.before, checked.index.included_groups
     first = next((place for place, group in enumerate(before) if group.kind is not GroupKind.SYSTEM), len(before))
     leading = [group.id for group in before[:first] if checked.index.is_included(group.id)]
     if [group.id for group in after[: len(leading)]] != leading:
         return "a message comes before the first system messages"
     return None
+
+
+def _is_empty(group: MessageGroup) -> bool:
+    return all(isinstance(part, TextPart) and not part.text.strip() for message in group.messages for part in message.parts)
+
+
+def _speaks(group: MessageGroup) -> bool:
+    return any(message.said for message in group.messages)
 
 
 def _flat(edits: Iterable[Edit]) -> Iterable[Edit]:

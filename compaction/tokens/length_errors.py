@@ -1,8 +1,8 @@
 """`LengthError`: reads from a provider's error that a request was too long, and the token counts that the error states.
 
-Each provider words this error differently, some with figures. The patterns are those of OpenAI (chat, Responses, and the
-servers that copy it: vLLM, DeepSeek, Groq), Anthropic, Gemini, Bedrock, Mistral, xAI, llama.cpp, and LiteLLM, which wraps the
-others. If an exception was raised from another, its causes are read too.
+Each provider words this error differently, some with figures. The wordings, and a sample of each, are the table
+``length_errors.toml``; the library, the gateway and the integrations all read errors here. If an exception was raised from
+another, as by LiteLLM and the frameworks, its causes are read too.
 
 An error may quote the request, which is untrusted text. So only the first 2,000 characters are read, only errors with certain
 HTTP statuses count, and figures that contradict each other are ignored.
@@ -11,7 +11,10 @@ HTTP statuses count, and figures that contradict each other are ignored.
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
 from typing import Any, Final, cast
 
 import attrs
@@ -19,53 +22,20 @@ import attrs
 _READ_CHARS: Final = 2_000
 _MOST_CAUSES: Final = 5
 _MAY_BE_TOO_LONG: Final = frozenset({0, 400, 413, 422, 500})
-_TOO_LONG: Final = re.compile(
-    r"(?i)context[ _-]?(?:length|window|size)|maximum (?:context|prompt|input)|(?:prompt|input|request) is too (?:long|large)"
-    r"|too many (?:input |prompt )?tokens|exceeds? the (?:maximum|available|model|limit)|reduce the length|exceed_context"
-    r"|exceed context limit|longer than the maximum (?:model|context) length|too large for model with"
-    r"|exceed the configured limit"
-)
 _TOO_LARGE: Final = "request too large"
-_NAMED: Final = re.compile(r"(?i)context_length_exceeded|contextwindowexceeded|exceed_context|is too long")
-_N: Final = r"(\d[\d,]{0,11})"
-_TOKENS: Final = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        rf"\({_N} (?:tokens )?in (?:the|your) (?:messages|prompt)",
-        rf"resulted in {_N} tokens",
-        rf"prompt is too long: {_N} tokens",
-        rf"exceed context limit: {_N} \+",
-        rf"token count \({_N}\) exceeds",
-        rf"request \({_N} tokens\) exceeds",
-        rf"prompt contains {_N} tokens",
-        rf"(?:request|prompt) (?:contains|has) {_N} (?:input )?tokens",
-        rf"prompt \(length {_N}\)",
-        rf"['\"]?n_prompt_tokens['\"]?\s*:\s*{_N}",
-        rf"requested {_N} tokens",
-        rf"Requested {_N}",
-        rf"Given: {_N} ",
-    )
-)
-_WINDOW: Final = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        rf"tokens > {_N} maximum",
-        rf"exceed context limit: [\d,]+ \+ [\d,]+ > {_N}",
-        rf"maximum (?:context|prompt|input) length (?:is|of) {_N}",
-        rf"maximum model length of {_N}",
-        rf"number of tokens allowed \({_N}\)",
-        rf"available context size \({_N}",
-        rf"model with {_N} maximum context",
-        rf"configured limit of {_N}",
-        rf"['\"]?n_ctx['\"]?\s*:\s*{_N}",
-        rf"Limit {_N}",
-        rf"must be <= {_N}",
-    )
-)
-_REPLY: Final = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (rf"{_N} in the completion", rf"exceed context limit: [\d,]+ \+ {_N} >", rf"and {_N} `max_new_tokens`")
-)
+_TABLE: Final = Path(__file__).with_name("length_errors.toml")
+_NUMBER: Final = r"(\d[\d,]{0,11})"
+
+
+@cache
+def _patterns(kind: str) -> tuple[re.Pattern[str], ...]:
+    """Return the patterns of the table for ``phrases``, ``named``, ``tokens``, ``window`` or ``reply``, in their order."""
+    rows: list[str] = tomllib.loads(_TABLE.read_text("utf-8"))[kind]
+    return tuple(re.compile(row.replace("<N>", _NUMBER), re.IGNORECASE) for row in rows)
+
+
+def _says(kind: str, words: str) -> bool:
+    return any(pattern.search(words) for pattern in _patterns(kind))
 
 
 @attrs.frozen
@@ -99,13 +69,13 @@ class LengthError:
             if not is_too_long(status, words):
                 continue
             found = cls._of(words)
-            if status or found != cls() or _NAMED.search(words):  # without a status, a phrase alone is not enough
+            if status or found != cls() or _says("named", words):  # without a status, a phrase alone is not enough
                 return found
         return None
 
     @classmethod
     def _of(cls, words: str) -> LengthError:
-        tokens, window, reply = (_first(patterns, words) for patterns in (_TOKENS, _WINDOW, _REPLY))
+        tokens, window, reply = (_first(kind, words) for kind in ("tokens", "window", "reply"))
         if window is not None and reply is not None and reply < window:
             window -= reply
         if tokens is not None and window is not None and tokens <= window:
@@ -122,12 +92,13 @@ def is_too_long(status: int, says: str) -> bool:
     """
     if status == 429:
         return _TOO_LARGE in says.lower()
-    return status == 413 or (status in _MAY_BE_TOO_LONG and _TOO_LONG.search(says) is not None)
+    return status == 413 or (status in _MAY_BE_TOO_LONG and _says("phrases", says))
 
 
-def _first(patterns: tuple[re.Pattern[str], ...], words: str) -> int | None:
-    """Return the first figure above 0 that a pattern finds."""
-    return next((int(found[1].replace(",", "")) or None for each in patterns if (found := each.search(words))), None)
+def _first(kind: str, words: str) -> int | None:
+    """Return the first figure above 0 that a pattern of this kind finds."""
+    found = (pattern.search(words) for pattern in _patterns(kind))
+    return next((int(each[1].replace(",", "")) or None for each in found if each), None)
 
 
 def _with_causes(error: object) -> Iterator[object]:

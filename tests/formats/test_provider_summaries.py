@@ -35,7 +35,7 @@ def anthropic() -> list[Any]:
     [
         Truncation(keep=last(groups=1)),
         SlidingWindow(keep=last(groups=1)),
-        presets.token_budget(100),
+        presets.token_budget(200),
         presets.adaptive(600),
         Truncation(keep=last(groups=2)) >> Summarization(Brief(), keep=last(groups=1)),
     ],

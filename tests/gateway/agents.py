@@ -214,7 +214,7 @@ def _dollars(charges: Sequence[Charge]) -> float:
 def _direct(name: str) -> tuple[list[Charge], list[Charge]]:
     agent, task = AGENTS[name], AgentTask(STEPS, CHARACTERS, has_tools=AGENTS[name].has_tools)
     with tempfile.TemporaryDirectory() as scratch, PricedServer(10**9, task) as server:
-        _output(agent, *_folders(Path(scratch), task), server.address)
+        output(agent, *_folders(Path(scratch), task), server.address)
         return server.charges, server.beside
 
 
@@ -233,7 +233,7 @@ def _through(name: str) -> tuple[dict[str, Any], tuple[list[Charge], list[Charge
         home, work = _folders(Path(scratch), task)
         with serving_url(server.address, window=WINDOW) as url:
             began = time.monotonic()
-            said = _output(agent, home, work, url)
+            said = output(agent, home, work, url)
             seconds = time.monotonic() - began
             health = httpx.get(f"{url}/healthz").json()
             metrics = httpx.get(f"{url}/metrics").text
@@ -263,8 +263,8 @@ def _through(name: str) -> tuple[dict[str, Any], tuple[list[Charge], list[Charge
         return found, (server.charges, server.beside)
 
 
-def _output(agent: Agent, home: Path, work: Path, url: str) -> str:
-    """Return what an agent prints."""
+def output(agent: Agent, home: Path, work: Path, url: str) -> str:
+    """Return what an agent prints when it is run at a gateway or a model."""
     folders = {
         "HOME": home,
         "XDG_CONFIG_HOME": home / "config",

@@ -1,4 +1,4 @@
-"""Real agents, unchanged and without any other network: a task that fills the window five times over, at a strict model."""
+"""Real agents, unchanged and without any other network, at a strict model: a long task, and three turns of a user."""
 
 from __future__ import annotations
 
@@ -13,10 +13,14 @@ from typing import Any
 import pytest
 
 from .agents import AGENTS, FOLDER, STEPS, WINDOW
+from .user_turns import CALLS, SAID
 
 ROOT = Path(__file__).resolve().parents[2]
 ALONE = ("unshare", "--map-root-user", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh")
 """Runs a command in a network namespace that has nothing but loopback."""
+
+SUMMARY = "Replace: the oldest make room; a summary grows"
+"""The edit of a summary that was accepted. Where one is refused, the edit has another reason, or is a drop."""
 
 UNSIGNED = ("opencode-chat", "aider")
 """Agents whose format has no signed thoughts."""
@@ -33,9 +37,9 @@ def _missing(name: str) -> str | None:
     return None
 
 
-def run_alone(name: str) -> dict[str, Any]:
-    """Run an agent's task with loopback alone, and return what came of it."""
-    command = [*ALONE, sys.executable, "-m", "tests.gateway.agents", name]
+def run_alone(module: str, argument: str) -> dict[str, Any]:
+    """Run a module of this folder with loopback alone, and return the JSON that it prints."""
+    command = [*ALONE, sys.executable, "-m", f"tests.gateway.{module}", argument]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -49,7 +53,7 @@ def test_an_agent_ends_its_task_within_the_window(name: str) -> None:
     """No request is refused or too long, few files are read again, the last word is right, and the bill is lower."""
     if (why := _missing(name)) is not None:
         pytest.skip(why)
-    found = run_alone(name)
+    found = run_alone("agents", name)
     assert found["right"], found["said"]
     assert (found["invalid"], found["over"], found["problems"]) == (0, 0, [])
     assert found["largest"] <= WINDOW
@@ -59,3 +63,18 @@ def test_an_agent_ends_its_task_within_the_window(name: str) -> None:
     assert found["signatures"] > 0 or name in UNSIGNED
     assert found["bill_before"] <= 1.02
     assert found["bill_after"] <= 0.60
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("window", CALLS)
+def test_what_the_user_said_is_in_every_request(window: int) -> None:
+    """Through ``compaction serve``, the words of all turns reach the model, and groups leave only for a summary."""
+    if (why := _missing("opencode-chat")) is not None:
+        pytest.skip(why)
+    found = run_alone("user_turns", str(window))
+    assert found["requests"] == len(SAID) * (CALLS[window] + 1), found["printed"]
+    assert found["lost"] == []
+    assert (found["invalid"], found["over"], found["problems"]) == (0, 0, [])
+    assert set(found["edits"]) <= {"Rewrite", SUMMARY}, found["cuts"]
+    assert found["edits"][SUMMARY] >= len(SAID) - 1
+    assert (found["passed_through"], found["retries"]) == ({}, {})

@@ -64,7 +64,6 @@ UNUSED = {
     "compaction.stores.base",
     "compaction.strategies.offload",
     "compaction.strategies.summarization",
-    "compaction.summarizers.base",
     "compaction.summarizers.extractive",
     "compaction.summarizers.model",
 }

@@ -5,10 +5,15 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, Self, TypeAlias
 
 import anyio
@@ -20,6 +25,8 @@ from compaction import presets
 from compaction.gateway import GatewaySettings, create_app, is_worth_a_log
 
 from .limits import WAIT_SECONDS
+
+_ROOT = Path(__file__).resolve().parents[2]
 
 
 @attrs.frozen
@@ -241,3 +248,37 @@ def serving_url(url: str, **options: Any) -> Generator[str]:
     finally:
         server.should_exit = True
         thread.join(WAIT_SECONDS)
+
+
+class GatewayProcess:
+    """``compaction serve`` in a process. Holds state: the process, and its address.
+
+    Args:
+        upstream: The address of the upstream.
+        folder: The folder of its store and its log.
+        window: The context window in tokens.
+    """
+
+    def __init__(self, upstream: str, folder: Path, *, window: int) -> None:
+        log = folder / "log.txt"
+        command = [sys.executable, "-m", "compaction", "serve", "--port", "0", "--counter", "chars/4"]
+        urls = [text for name in ("openai", "anthropic", "google") for text in (f"--{name}-url", upstream)]
+        options = ["--window", str(window), "--store", str(folder / "gateway.db"), *urls]
+        with log.open("wb") as errors:
+            environment = {**os.environ, "PYTHONPATH": str(_ROOT)}
+            self.process = subprocess.Popen([*command, *options], stderr=errors, env=environment)
+        while "http://" not in log.read_text():
+            assert self.process.poll() is None, log.read_text()
+            time.sleep(0.02)
+        self.url = log.read_text().partition("gateway on ")[2].partition(",")[0]
+
+    def kill(self) -> None:
+        """Kill the process."""
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()

@@ -29,6 +29,11 @@ def thoughts_alone(message: Message) -> bool:
     return message.role == "assistant" and any(isinstance(part, ReasoningPart) for part in message.parts) and not rest
 
 
+def empty(message: Message) -> bool:
+    """Whether a message has no text but whitespace, and nothing else."""
+    return not message.text.strip() and all(isinstance(part, TextPart) for part in message.parts)
+
+
 def links(message: Message) -> list[tuple[str, ...]]:
     """The calls and results in a message."""
     calls = [("call", part.id, part.name) for part in message.parts if isinstance(part, ToolCallPart)]
@@ -126,13 +131,15 @@ class Model:
         self.groups = {group.id: group for group in grouped(self.read)}
         self.pins = pins
         talk = [group for group in self.groups.values() if group.kind is not GroupKind.SYSTEM]
-        users = [group.id for group in talk if group.kind is GroupKind.USER]
+        asked = [group.id for group in talk if group.kind is GroupKind.USER]
+        shown = [id for id in asked if not empty(self.read[id])] or asked[:1]
+        words = [id for id in asked if self.read[id].text.strip()]
         began = [group for group in self.groups.values() if not group.orphan]
         self.pending = began[-1].id if began and began[-1].open else None
         after_pending = [] if self.pending is None else [id for id in self.groups if id > self.pending]
-        self.protected = {*users[-1:], *(group.id for group in talk[-1:]), *after_pending}
+        self.protected = {*shown[-1:], *words[-1:], *(group.id for group in talk[-1:]), *after_pending}
         marked = [id for id in self.groups if self.groups[id].kind is GroupKind.SUMMARY and self.read[id].role == "user"]
-        self.last_marked = next((id for id in marked[-1:] if id > max(users, default=-1)), None)
+        self.marked = [id for id in marked if id > max(words, default=-1)]
         for edit, by in journal:
             self.do(edit, by)
 
@@ -185,10 +192,9 @@ class Model:
             return False
         here = [group for group in self.groups.values() if not group.excluded]
         named = [group for group in here if group.id in edit.groups]
-        if self.last_marked in edit.groups:
-            theirs = self.groups[self.last_marked].made_by
-            if not (isinstance(edit, Replace) and by and theirs == by):
-                return False
+        own = by if isinstance(edit, Replace) and by else None
+        if any(id in edit.groups for id in [id for id in self.marked if self.groups[id].made_by != own][-1:]):
+            return False
         allow_system = isinstance(edit, Drop) and edit.allow_system
         return (
             0 < len(edit.groups) == len(named) < len(here)

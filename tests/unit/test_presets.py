@@ -9,8 +9,9 @@ import pytest
 
 from compaction import GroupKind, Pipeline, RunContext, Step, compact_sync, kinds, last, presets, run_sync, validate
 from compaction.errors import ConfigurationError
+from compaction.selectors import spoken
 from compaction.session import CompactionSession
-from compaction.strategies import Clip, ToolResult, Truncation
+from compaction.strategies import Excerpt, LastResort, ToolResult, Truncation
 from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.chats import assistant, indexed, shown, system, tool_turns, turns, user
 from tests.support.conversion import convert
@@ -29,9 +30,13 @@ class TestContextWindow:
                 keep=last(groups=4, of=kinds(GroupKind.TOOL_CALL)),
                 at_least=1_600,
             ),
-            Truncation(trigger=tokens_exceed(6_400), target=tokens_below(4_001), keep=last(groups=2)),
-            Truncation(trigger=tokens_exceed(8_000), keep=last(groups=1)),
-            *(Clip(tokens=tokens, slack=1.0, trigger=tokens_exceed(8_000)) for tokens in (1_600, 800, 400)),
+            Truncation(
+                trigger=tokens_exceed(6_400),
+                target=tokens_below(4_001),
+                keep=last(groups=2) | spoken() | kinds(GroupKind.SUMMARY),
+            ),
+            Excerpt(tokens=1_000, trigger=tokens_exceed(6_400), target=tokens_below(4_001), keep=last(groups=2)),
+            LastResort(tokens=8_000),
             trigger=tokens_exceed(4_000),
             target=~tokens_exceed(6_400),
         )

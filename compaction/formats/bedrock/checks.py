@@ -68,6 +68,8 @@ def _answer_problems(blocks: Sequence[Any]) -> Iterator[Finding]:
         if (identifier := tool_use_id(block)) is None:
             if ids and block_kind(block) in WORDS:
                 yield (place, "text-after-call", "an answer has no text after its calls")
+            elif ids and block_kind(block) == "reasoningContent":
+                yield (place, "thinking-after-call", "an answer has no thoughts after its calls")
             continue
         place += ".toolUse.toolUseId"
         if identifier and not is_tool_use_id(identifier):

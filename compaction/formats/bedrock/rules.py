@@ -178,6 +178,13 @@ RULES: Final[Mapping[str, Rule]] = {
         order(lambda block: tool_use_id(block) is not None),
         1,
     ),
+    "thinking-after-call": Rule(
+        "message",
+        "An answer has no thoughts after its calls; the model thinks, speaks, and then calls.",
+        "put the thoughts before the text and the calls, where the model put them",
+        order(lambda block: tool_use_id(block) is not None),
+        1,
+    ),
     "result-after-text": Rule(
         "message",
         "Results come before anything else in their message.",

@@ -6,6 +6,8 @@ const COLUMNS = [
   ["Input", "$ a month", "Price of the requests at the calls a month given above. Lower is better.", (each) => monthly(each)],
   ["Facts", "% (95 % interval)", "Needed facts that were kept, in requests that would be accepted. Higher is better.", (each) => interval(each.usable, 0, 100)],
   ["Old facts", "%", "The same, of facts that keeping only the newest messages loses. Higher is better.", (each) => figure(each.old)],
+  ["User's words", "%", "Words of the user's messages that are still sent, in requests that would be accepted. Higher is better.",
+    (each) => figure(each.said)],
   ["Over", "requests", "Requests that exceed the window: a provider refuses them. Fewer is better.", (each) => count(each.over)],
   ["Bad", "requests", "Requests that break a rule of their format that the log does not break. Fewer is better.", (each) => count(each.bad)],
   ["Breaks", "requests", "Requests that lost a cached prefix. Lower is better.", (each) => count(each.breaks)],
@@ -13,6 +15,7 @@ const COLUMNS = [
 const MORE = [
   ["Words", "%", "Rare words of earlier messages that an answer uses. Higher is better.", (each) => figure(each.words)],
   ["Spans", "%", "Runs of twelve characters that an answer copies from earlier messages. Higher is better.", (each) => figure(each.spans)],
+  ["User's sentences", "%", "Sentences of the user that are still sent word for word. Higher is better.", (each) => figure(each.sentences)],
   ["Rules", "%", "The user's instructions that are still word for word in the request after a compaction. Higher is better.",
     (each) => figure(each.constraints)],
   ["Edited", "requests", "Calls at which the strategy changed anything. Fewer is better for the cache.", (each) => count(each.edited)],

@@ -53,7 +53,7 @@ def _summary(result: ReplayResult, summary: CandidateSummary) -> dict[str, Any]:
         "name": summary.candidate,
         "cost": attrs.astuple(summary.macro["cost"]),
         "usable": attrs.astuple(summary.macro["usable"]),
-        **{name: summary.macro[name].value for name in ("old", "words", "spans", "constraints")},
+        **{name: summary.macro[name].value for name in ("old", "words", "spans", "said", "sentences", "constraints")},
         "over": score.over,
         "bad": score.invalid,
         "edited": score.compactions,

@@ -8,7 +8,11 @@ from ...lazy import export_lazily
 
 if TYPE_CHECKING:
     from .digest import DigestSummarizer, FactSummarizer
+    from .words import excerpt as excerpt
+    from .words import shortened as shortened
+    from .words import split_excerpt as split_excerpt
+    from .words import task_of as task_of
 
 __all__ = ["DigestSummarizer", "FactSummarizer"]
 
-export_lazily(__name__, {"digest": "DigestSummarizer FactSummarizer"})
+export_lazily(__name__, {"digest": "DigestSummarizer FactSummarizer", "words": "excerpt shortened split_excerpt task_of"})

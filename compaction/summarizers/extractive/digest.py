@@ -14,17 +14,19 @@ import attrs
 
 from ...checks import share
 from ...errors import SummaryFailed
-from ...messages import Message
+from ...messages import Message, ToolResultPart
 from ..base import SummaryRequest
 from ..sections import Section, read_sections, write_sections
-from .facts import facts_in
+from .facts import FactKind, facts_in
 from .memory import ConversationMemory, memory_of
 from .page import SummaryPage
+from .statements import ASSISTANT, QUOTED
 from .writer import Shares, SummaryWriter, visible_text
 
 _WORD: Final = re.compile(r"[^\W_]{2,}")
 _NOTE: Final = re.compile(r" \((?:was .+ until|now .+, since|changed in) message \d+\)$")
-_OWN: Final = re.compile(r"(?:Paths and links|Names|Numbers|Phrases|Changed|Read|First): |\(\d+ (?:more|texts) ")
+_OWN: Final = re.compile(rf"(?:{'|'.join(kind.value for kind in FactKind)}|Changed|Read|First): |\(\d+ (?:more|texts) ")
+_BY: Final = re.compile(rf"^(?:- )?(?:(?:{ASSISTANT}|{QUOTED}): )?(?:earlier \(message \d+\): )?")
 _HEADS: Final[Mapping[Section, str]] = {
     Section.GOAL: "The user asked:",
     Section.CONSTRAINTS: "Rules and preferences:",
@@ -76,8 +78,10 @@ class DigestSummarizer:
         Raises:
             SummaryFailed: If there is nothing to summarize, or the budget is too small for any digest.
         """
-        messages = _messages(request)
-        if not any(message.text.strip() or any(message.tool_calls()) or any(message.tool_results()) for message in messages):
+        asked, request, messages = request, _with_summaries(request), _messages(request)
+        if request is asked and not any(
+            message.text.strip() or any(message.tool_calls()) or any(message.tool_results()) for message in messages
+        ):
             raise SummaryFailed("there are no new messages to make a digest of")
         redact = self.redact or str
         memory = memory_of(messages, self.redact, after=request.originals)
@@ -134,7 +138,8 @@ class FactSummarizer:
         Raises:
             SummaryFailed: If the budget is too small for a single line.
         """
-        memory = memory_of(_messages(request), after=request.originals)
+        request, messages = _with_summaries(request), _messages(request)
+        memory = memory_of(messages, after=request.originals)
         page = SummaryPage(request.budget, request.counter.count_text, visible_text(request))
         shares = Shares(request=0.05, rules=self.constraints, said=self.constraints, failed=0.01, calls=self.calls, facts=0.8)
         writer = SummaryWriter(request, memory, page, shares)
@@ -147,21 +152,48 @@ class FactSummarizer:
 
 
 def _messages(request: SummaryRequest) -> Sequence[Message]:
-    """Return the messages that are new in a request, as they came."""
-    return request.sources or [message for group in request.groups for message in group.messages]
+    """Return the messages that are new in a request, as they came; a collapsed call is read as its result."""
+    if request.sources:
+        return request.sources
+    found: list[Message] = []
+    for group in request.groups:
+        if group.mark is None:
+            found += group.messages
+        elif group.is_collapsed:
+            result = ToolResultPart("", group.mark.body)
+            found.append(attrs.evolve(group.messages[0], role="tool", parts=(result,)))
+    return found
+
+
+def _with_summaries(request: SummaryRequest) -> SummaryRequest:
+    """Return the request with the summaries among its groups in front of the earlier one."""
+    if request.sources:
+        return request
+    marks = [group.mark for group in request.groups if not group.is_collapsed]
+    texts = [mark.body for mark in marks if mark is not None]
+    if not texts:
+        return request
+    return attrs.evolve(request, previous="\n\n".join([*texts, *filter(None, [request.previous])]))
 
 
 def _held(previous: str | None, memory: ConversationMemory) -> dict[Section, list[str]]:
     """Return the lines of an earlier summary that the memory does not have in some form."""
     held: dict[Section, list[str]] = {}
-    for text in (*memory.summaries, *([previous] if previous else [])):
-        for section, lines in read_sections(text).items():
-            for line in lines:
-                bare = _NOTE.sub("", line)
-                known = bare in memory.said or bare in memory.gone or line.partition(" -> ")[0] in memory.actions
-                if not known and line not in memory.rows and line not in _HEADS.values() and not _OWN.match(line):
-                    held.setdefault(section, []).append(line)
+    for section, items in read_sections(previous or "").items():
+        for item in items:
+            head, *below = item.split("\n")
+            new = [line for line in below if not _is_known(line, memory)]
+            if new or not (below or _is_known(head, memory)):
+                held.setdefault(section, []).append("\n".join([head, *new]))
     return held
+
+
+def _is_known(line: str, memory: ConversationMemory) -> bool:
+    """Return whether a line of an earlier summary is one that the memory has in some form, or a heading or list of ours."""
+    bare = _NOTE.sub("", _BY.sub("", line))
+    if bare in memory.said or bare in memory.gone or bare in memory.rows or line in _HEADS.values() or _OWN.match(line):
+        return True
+    return line.partition(" -> ")[0] in memory.actions or line.partition(": ")[2] in memory.rows
 
 
 def _focus_of(focus: str | None) -> Callable[[str], bool] | None:

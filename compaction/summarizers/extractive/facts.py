@@ -37,7 +37,8 @@ _RUN: Final = re.compile(rf"[{_SCRIPTS}]+|[^{_SCRIPTS}]+")
 _JOINTS: Final = frozenset("_./\\@-")
 _LEADING: Final = ",:!?*=&^…。！？：、·"
 _GUTTER: Final = re.compile(r"^[ \t]{0,8}\d{1,6}(?:\t|:(?!\d)|\|)", re.MULTILINE)
-_MODE: Final = re.compile(r"[-dlbcps][-rwxsStT]{9}[.+@]?")
+# Modes of files, rows of signs, and numbers of one or two digits without a unit.
+_UNTELLING: Final = re.compile(r"[-dlbcps][-rwxsStT]{9}[.+@]?|[\W_]+|[-+~#]?\d{1,2}")
 _NUMBER: Final = re.compile(r"[^\w\s]?[-+]?[$€£¥₩]?\d[\d.,:%/+-]*[%a-zA-Z]{0,2}")
 _CLASSES: Final = str.maketrans(
     {**dict.fromkeys(ascii_lowercase, "a"), **dict.fromkeys(ascii_uppercase, "A"), **dict.fromkeys(digits, "0")}
@@ -47,10 +48,10 @@ _CLASSES: Final = str.maketrans(
 class FactKind(enum.Enum):
     """The list that a fact belongs to; the value is its label."""
 
-    PATH = "Paths and links"
-    NAME = "Names"
-    NUMBER = "Numbers"
-    PHRASE = "Phrases"
+    PATH = "Paths and links seen"
+    NAME = "Names and ids seen"
+    NUMBER = "Numbers seen"
+    PHRASE = "Phrases seen"
 
 
 class FactSource(enum.Flag):
@@ -66,7 +67,7 @@ def fact_kind(fact: str) -> FactKind:
     """Return the list that a fact belongs to.
 
     >>> fact_kind("src/app.py"), fact_kind("$5,200,000"), fact_kind("user_id_7")
-    (<FactKind.PATH: 'Paths and links'>, <FactKind.NUMBER: 'Numbers'>, <FactKind.NAME: 'Names'>)
+    (<FactKind.PATH: 'Paths and links seen'>, <FactKind.NUMBER: 'Numbers seen'>, <FactKind.NAME: 'Names and ids seen'>)
     """
     if _NUMBER.fullmatch(fact):
         return FactKind.NUMBER
@@ -80,11 +81,11 @@ def facts_in(text: str) -> dict[str, None]:
 
     A fact is a run of characters between blanks, quotes and brackets that holds a digit, an inner ``_ . / @ -`` or a change
     from lower to upper case; a quoted string of 4 to 80 characters; or two to five capitalized words in a row. Latin letters
-    or digits directly next to Korean, Chinese or Japanese ones are separate facts. Line numbers at the start of lines, file
-    modes and clipped words are not facts.
+    or digits directly next to Korean, Chinese or Japanese ones are separate facts. Line numbers at the start of lines, numbers
+    of one or two digits without a unit, file modes, rows of signs and clipped words are not facts.
 
-    >>> list(facts_in('Set "retry limit" of src/app.py to 30, 설정은 config.yaml에 있습니다'))
-    ['src/app.py', '30', 'config.yaml', 'retry limit']
+    >>> list(facts_in('Set "retry limit" of src/app.py to 30s, 설정은 config.yaml에 있습니다'))
+    ['src/app.py', '30s', 'config.yaml', 'retry limit']
     """
     found: dict[str, None] = {}
     text = _GUTTER.sub("", text)
@@ -102,11 +103,16 @@ def facts_in(text: str) -> dict[str, None]:
     return found
 
 
+def is_telling(value: str) -> bool:
+    """Return whether a value can be understood beside others: it is no row of signs, and no number of one or two digits."""
+    return _UNTELLING.fullmatch(value) is None
+
+
 def _keep(token: str, found: dict[str, None]) -> None:
     if token[-1:] == CUT:
         return
     token = token.rstrip(_EDGES).lstrip(_LEADING)
-    if 1 < len(token) <= _LONGEST and _TELLING.search(token) and _MODE.fullmatch(token) is None:
+    if 1 < len(token) <= _LONGEST and _TELLING.search(token) and _UNTELLING.fullmatch(token) is None:
         found[token] = None
 
 

@@ -5,6 +5,7 @@ In a later round of the same conversation the memory of the earlier one is conti
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -17,13 +18,16 @@ from ...messages import Message, ToolResultPart
 from .actions import Action, RowSearch, error_in, outcome_of
 from .facts import FactSource, FactTable
 from .reading import Reading, forget_readings, read_message, tie
-from .statements import Kind, Statement
+from .scoring import Kind
+from .statements import Statement
 
 _MOST: Final = 1_500
 _LEAST_SHARED: Final = 0.2  # one word that five statements have, or several more frequent ones
 _ROUNDING: Final = 1e-9
 _LEAST_COVERED: Final = 0.04  # of the words of the older statement, by the same weights
 _NEAR: Final = 12
+_LEAST_CHARS: Final = 12
+_MOST_EARLIER_VALUES: Final = 4
 _ASKED_CHARS: Final = 600
 
 
@@ -35,11 +39,13 @@ class Said:
         statement: The statement.
         text: Its words, with what a later or an earlier value adds.
         place: The number of its message.
+        earlier: The words of older statements that may be about the same thing, the newest first.
     """
 
     statement: Statement
     text: str
     place: int
+    earlier: tuple[str, ...] = ()
 
     @property
     def is_rule(self) -> bool:
@@ -53,14 +59,13 @@ class ConversationMemory:
     Attributes:
         facts: The facts, and where each was seen.
         said: The statements that hold, by their words, oldest first.
-        gone: Words and values that a later statement replaced.
+        gone: Words and values that a later statement about the same thing replaced.
         requests: The user's first message and the latest one.
         actions: The last action of each call, by the call, in the order last made.
         files: Files that calls named, in the order last used, with whether one changed them.
-        rows: Rows of results that the user asked for, with the number of their message.
+        rows: Rows of results that the user asked for, with the number of their message and the tool.
         last_words: The assistant's last text.
         unread: The number of texts so long that only both ends were read.
-        summaries: Texts of summaries that stood among the messages.
 
     >>> from compaction.formats import openai_chat
     >>> memory = ConversationMemory()
@@ -77,10 +82,9 @@ class ConversationMemory:
         self.requests: list[str] = []
         self.actions: dict[str, Action] = {}
         self.files: dict[str, bool] = {}
-        self.rows: dict[str, int] = {}
+        self.rows: dict[str, tuple[int, str]] = {}
         self.last_words = ""
         self.unread = 0
-        self.summaries: list[str] = []
         self._frequency: Counter[str] = Counter()
         self._with_stem: dict[str, dict[str, int]] = {}  # statements with values by their stems, numbered as they were said
         self._number = 0
@@ -88,6 +92,7 @@ class ConversationMemory:
         self._open: dict[str, Action] = {}
         self._latest: tuple[str, str] | None = None
         self._asked = RowSearch("")
+        self._shown: int | None = None  # the number of the message before, if it may be a demonstration
 
     def copy(self) -> ConversationMemory:
         """Return a memory of the same messages, which grows by itself. O(what it holds) in C."""
@@ -101,9 +106,9 @@ class ConversationMemory:
         """Add the reading of the next message; O(its size)."""
         self.facts.add(reading.facts)
         self.unread += reading.unread
-        if reading.is_summary:
-            self.summaries.append(reading.text)
-        elif reading.source is FactSource.USER and reading.text.strip():
+        if reading.source is FactSource.USER and reading.text.strip():
+            if self._shown is not None:
+                self._forget_demonstration(self._shown)
             self.requests[1:] = [reading.text]
             self._asked = RowSearch(reading.text[:_ASKED_CHARS])
             self._latest = None
@@ -114,6 +119,7 @@ class ConversationMemory:
             self._latest = None
         for statement in reading.statements:
             self._say(statement)
+        self._shown = self.facts.messages if reading.shows_work else None
         for call in reading.calls:
             self.actions.pop(call.line, None)
             self.actions[call.line] = self._open[call.id] = Action(call.line, changes=call.changes, place=self.facts.messages)
@@ -132,13 +138,19 @@ class ConversationMemory:
             self.actions[action.call] = attrs.evolve(action, outcome=outcome, failed=error is not None)
             self._latest = (action.call, result.text) if error is None else None
         for row in self._asked.rows(result.text):
-            self.rows[row] = self.facts.messages
+            self.rows[row] = self.facts.messages, "Result" if action is None else action.call.partition("(")[0]
 
     def _fail(self, call: str, text: str) -> None:
         """Note that a result was an error, since the assistant says so."""
         error = error_in(text[-4_000:], certain=True)
         if error and call in self.actions:
             self.actions[call] = attrs.evolve(self.actions[call], outcome=error, failed=True)
+
+    def _forget_demonstration(self, place: int) -> None:
+        """Forget what a message said: another message of the user follows it, so it was an example and not the task."""
+        for text in [text for text, said in self.said.items() if said.place == place]:
+            self._drop(text)
+        self.requests.pop()
 
     def _prune(self) -> None:
         """Forget the least important half of what has grown past its bound."""
@@ -153,41 +165,65 @@ class ConversationMemory:
 
     # ---------------------------------------------------------------- statements
 
+    def rarity(self, said: Said) -> float:
+        """Return how much of a statement is words that few others have, for its length; O(its words)."""
+        stems = sorted(said.statement.stems)
+        weight = sum(math.log(1 + len(self.said) / (self._frequency[stem] or 1)) for stem in stems)
+        return round(weight / (_LEAST_CHARS + len(said.text)), 6)
+
     def _say(self, statement: Statement) -> None:
         place = self.facts.messages
         known = self.said.pop(statement.text, None)
         if known is not None:
             self.said[statement.text] = attrs.evolve(known, place=place)
             return
-        text = statement.text
+        text, earlier = statement.text, tuple[str, ...]()
         self._frequency.update(statement.stems)
         if statement.values:
-            old = self.replaced_by(statement)
-            if old is not None:
-                text = self._replace(old, statement, place)
-            elif statement.changes:
-                text = f"{text} (changed in message {place})"
+            alike = self._alike(statement)
+            if alike and self._is_replaced(alike[0], statement):
+                text = self._replace(alike.pop(0), statement, place)
+            earlier = tuple([old.statement.text for old in alike[:_MOST_EARLIER_VALUES]])
             self._number += 1
             for stem in statement.stems:
                 self._with_stem.setdefault(stem, {})[statement.text] = self._number
             self._recent = [*self._recent[1 - _NEAR :], statement.text]
-        self.said[statement.text] = Said(statement, text, place)
+        self.said[statement.text] = Said(statement, text, place, earlier)
 
     def replaced_by(self, statement: Statement) -> Said | None:
-        """Return the latest statement whose value this one replaces, if there is one.
+        """Return the latest statement whose value this one replaces, if there is one: both name the same thing."""
+        alike = self._alike(statement)
+        return alike[0] if alike and self._is_replaced(alike[0], statement) else None
 
-        Two statements are about one thing if they share words that few others have, and have values of one shape. One that
-        says that something changed, and shares no word with any, refers to the latest value of that shape.
+    def _is_replaced(self, old: Said, statement: Statement) -> bool:
+        """Return whether two statements with values of one shape are certainly about one thing.
+
+        All words that could tell two things apart are in both. If the newer one says that something changed, it may have
+        further words.
+        """
+        before, now = old.statement.stems, statement.stems
+        return (
+            bool(before)
+            and len(_differ(old.statement, statement)) == 1
+            and (before == now or (statement.changes and before < now))
+        )
+
+    def _alike(self, statement: Statement) -> list[Said]:
+        """Return the statements that this one may be about, with another value of the same shape, the likeliest first.
+
+        They share words that few others have. One that says that something changed, and shares no word with any, may refer to
+        the latest value of that shape.
         """
         if not statement.values or statement.kind is Kind.SUPPOSED:
-            return None
+            return []
         found = [(weight / len(each.statement.stems), each) for weight, each in self._sharing(statement)]
         found = [each for each in found if each[0] >= _LEAST_COVERED]
-        if not found and statement.changes and statement.kind not in (Kind.RULE, Kind.DUTY):
-            near = (self.said[text] for text in self._recent if text in self.said)
-            found = [(0.0, each) for each in near if self.facts.messages - each.place <= _NEAR]
         differing = [each for each in found if _differ(each[1].statement, statement)]
-        return max(differing, key=lambda each: (each[0], each[1].place), default=(0.0, None))[1]
+        if differing or not statement.changes or statement.kind in (Kind.RULE, Kind.DUTY):
+            return [each for _, each in sorted(differing, key=lambda each: (-each[0], -each[1].place))]
+        near = (self.said[text] for text in reversed(self._recent) if text in self.said)
+        close = (each for each in near if self.facts.messages - each.place <= _NEAR)
+        return [each for each in close if _differ(each.statement, statement)][:1]
 
     def _sharing(self, statement: Statement) -> list[tuple[float, Said]]:
         """Return the statements that share words with this one that few others have, each with the weight of these words.
@@ -214,20 +250,15 @@ class ConversationMemory:
         return [(total, said) for _, _, total, said in sorted(found, key=lambda each: each[:2])]
 
     def _replace(self, old: Said, statement: Statement, place: int) -> str:
-        """Note that a statement replaces an older one; return its words with the value that held before."""
-        before, now = _differ(old.statement, statement)[0]
-        shared = old.statement.stems & statement.stems
+        """Note that a statement replaces the value of an older one; return its words with the value that held before."""
+        [(before, now)] = _differ(old.statement, statement)
         if old.is_rule or len(old.statement.values) > 1:
-            if len(shared) < 2 and old.is_rule:
-                return f"{statement.text} (changed in message {place})" if statement.changes else statement.text
             text = f"{old.statement.text} (now {now}, since message {place})"
             self.said[old.statement.text] = attrs.evolve(old, text=text)
             return statement.text
         self._drop(old.statement.text)
         self.gone.update({old.statement.text: None, before: None})
         self.gone.pop(now, None)
-        if len(shared) <= 1 and len(old.statement.stems) - len(shared) >= 2 - (not shared):
-            return f"{old.statement.text} -> {statement.text}"
         return f"{statement.text} (was {before} until message {place})"
 
     def _drop(self, text: str) -> None:

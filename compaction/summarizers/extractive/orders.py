@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from .cues import MUST, NOT, OTHERS, SCOPE, SELF, WANT, YOU, cues_of, words_of
+from .cues import MUST, NOT, OTHERS, SAYS, SCOPE, SELF, WANT, YOU, cues_of, words_of
 
 
 def words_in(listed: str) -> frozenset[str]:
@@ -79,6 +79,12 @@ def is_command(sentence: str, cues: int = 0) -> bool:
 
 
 def demands(sentence: str) -> bool:
+    """Whether a sentence says what the user wants of the assistant."""
+    cues = cues_of(sentence, words_of(sentence))
+    return not cues & SAYS and (is_order(sentence) or bool(cues & YOU and cues & MUST))
+
+
+def concerns_user(sentence: str) -> bool:
     """Whether a sentence speaks of what the user wants or does."""
     return bool(cues_of(sentence, words_of(sentence)) & (YOU | MUST | WANT | SELF)) or is_order(sentence)
 

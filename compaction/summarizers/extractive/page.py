@@ -5,18 +5,21 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from operator import itemgetter
-from typing import Final, TypeAlias
+from operator import attrgetter
+from typing import Final
+
+import attrs
 
 from ...errors import SummaryFailed
 from ..sections import Section
 from .facts import FactKind, fact_kind
-from .sentences import SearchedText
+from .sentences import SearchedText, clipped
 
 _NOTHING: Final = "Nothing in them is likely to be needed word for word."
 _HEADING_TOKENS: Final = 5
 _LABEL_TOKENS: Final = 5
 _WORD: Final = re.compile(r"[^\W_]+")
+_TAG: Final = re.compile(r"<[\w:.-]+>")
 _BLANK: Final = re.compile(r"\s")
 _LABELS: Final = ("Changed", "Read", *(kind.value for kind in FactKind))
 
@@ -30,8 +33,29 @@ def listed(values: Iterable[str]) -> str:
     return " ".join(f'"{value}"' if _BLANK.search(value) else value for value in values)
 
 
-_Item: TypeAlias = tuple[float, Section, str, str]
-"""The place of an item in its section, the section, its label, and its text."""
+@attrs.frozen
+class _Item:
+    """A line of the page, or a value of one of its lists.
+
+    Args:
+        place: Its place in its section.
+        section: The section.
+        label: The list that the value is part of; ``""`` for a line.
+        text: The text.
+        under: The line that it stands below; ``""`` without one. A line that is no item itself is written once.
+        by: Who said it, if not the user.
+    """
+
+    place: float
+    section: Section
+    label: str
+    text: str
+    under: str = ""
+    by: str = ""
+
+    @property
+    def shown(self) -> str:
+        return f"{self.by}: {self.text}" if self.by else self.text
 
 
 class SummaryPage:
@@ -58,6 +82,8 @@ class SummaryPage:
         self._items: list[_Item] = []
         self._begun: list[Section] = []  # the sections that have items
         self._labels: set[str] = set()  # of the lists that have items
+        self._blocks: set[tuple[Section, str]] = set()  # lines that have items below them
+        self._refused: _Item | None = None  # the first line that had no room
         self._lines: set[str] = set()
         self._new: list[str] = []  # texts of items that the body does not have yet
         self._body = ""
@@ -65,7 +91,17 @@ class SummaryPage:
         self._words: set[str] = set()  # of the first `_read` characters of the body
         self._read = 0
 
-    def add(self, section: Section, text: str, *, upto: float, label: str = "", place: float | None = None) -> bool:
+    def add(
+        self,
+        section: Section,
+        text: str,
+        *,
+        upto: float,
+        label: str = "",
+        place: float | None = None,
+        under: str = "",
+        by: str = "",
+    ) -> bool:
         """Add an item if the text stays within ``upto`` tokens with it, and it is not visible.
 
         Args:
@@ -74,6 +110,8 @@ class SummaryPage:
             upto: Tokens of the whole text.
             label: The list that the value is part of.
             place: Its place among the section's items; by default the last.
+            under: The line that it stands below: another item of the section, or a heading, which is written with it.
+            by: Who said it, if not the user.
 
         Returns:
             Whether it was added or stands somewhere already.
@@ -84,18 +122,26 @@ class SummaryPage:
         if not label and self._stands_whole(text, pieces):
             self._lines.add(text)
             return True
-        tokens = self.tokens(f" {text}") + (2 if " " in text else 0) if label else self.tokens(f"- {text}\n")
+        item = _Item(len(self._items) if place is None else place, section, label, text, under, by)
+        tokens = self.tokens(f" {text}") + (2 if " " in text else 0) if label else self.tokens(f"- {item.shown}\n")
         is_first = section not in self._begun
         begins_list = label != "" and label not in self._labels
         tokens += _HEADING_TOKENS * is_first + _LABEL_TOKENS * begins_list
+        begins_block = under != "" and (section, under) not in self._blocks
+        if under:
+            tokens += 2 + (self.tokens(f"- {under}\n") if begins_block and under not in self._lines else 0)
         if self.used + tokens > min(upto, self.limit):
+            if self._refused is None and not label:
+                self._refused = item
             return False
         self.used += tokens
         if is_first:
             self._begun.append(section)
         if begins_list:
             self._labels.add(label)
-        self._items.append((len(self._items) if place is None else place, section, label, text))
+        if begins_block:
+            self._blocks.add((section, under))
+        self._items.append(item)
         self._lines.add(text)
         self._pieces.update(pieces)
         self._new.append(text)
@@ -111,7 +157,11 @@ class SummaryPage:
             return True
         if not self._pieces.issuperset(inner) or text not in self._whole_body():
             return False
-        return "\n" not in text or any(text in shown for *_, shown in self._items)
+        return "\n" not in text or any(text in each.text for each in self._items)
+
+    def stands(self, text: str) -> bool:
+        """Return whether a text is on the page, or visible beside it."""
+        return text in self._lines or self._stands_whole(text, text.split())
 
     def _whole_body(self) -> str:
         """Return the texts of all items."""
@@ -160,8 +210,10 @@ class SummaryPage:
     def text(self, write: Callable[[Mapping[Section, Sequence[str]]], str]) -> str:
         """Return the text, without the least important items if it exceeds the limit; a sentence if there is nothing to say.
 
+        If there is room for no item, the beginning of the first one is returned.
+
         Raises:
-            SummaryFailed: If the limit is too small for a single item.
+            SummaryFailed: If the limit is too small for a single word.
         """
         items = self._items
         while items:
@@ -170,18 +222,28 @@ class SummaryPage:
             if excess <= 0:
                 return text
             items = items[: len(items) - max(1, excess * len(items) // (2 * self.used))]
-        if not self._items and self.tokens(_NOTHING) <= self.limit:
+        first = self._items[0] if self._items else self._refused
+        if first is not None:
+            line = self.shortened(f"- {first.shown}", self.limit, clipped)
+            if self.tokens(line) <= self.limit:
+                return line
+        elif self.tokens(_NOTHING) <= self.limit:
             return _NOTHING
-        raise SummaryFailed(f"a budget of {self.limit} tokens is too small for a summary; give it 200 or more")
+        raise SummaryFailed(f"a budget of {self.limit} tokens is too small for a single word")
 
     def _sections(self, items: Sequence[_Item]) -> dict[Section, list[str]]:
-        sections: dict[Section, list[str]] = {}
         lists: dict[tuple[Section, str], list[str]] = {}
-        for _, section, label, text in sorted(items, key=itemgetter(0)):
-            if label:
-                lists.setdefault((section, label), []).append(text)
+        blocks: dict[tuple[Section, str], list[str]] = {}  # a line and those below it
+        for item in sorted(items, key=attrgetter("place")):
+            if item.label:
+                lists.setdefault((item.section, item.label), []).append(item.text)
+            elif item.under:
+                blocks.setdefault((item.section, item.under), [item.under]).append(f"- {item.shown}")
             else:
-                sections.setdefault(section, []).append(text)
+                blocks.setdefault((item.section, item.text), [item.shown])[0] = item.shown
+        sections: dict[Section, list[str]] = {}
+        for (section, _), (head, *below) in blocks.items():
+            sections.setdefault(section, []).append("\n".join([head, *below, *_closing(head, below)]))
         for label in _LABELS:
             for section in (Section.FILES, Section.CONTEXT):
                 if values := lists.get((section, label)):
@@ -189,6 +251,11 @@ class SummaryPage:
         if self.left_out:
             sections.setdefault(Section.CONSTRAINTS, []).append(f"({self.left_out} more had no room)")
         return sections
+
+
+def _closing(head: str, below: Sequence[str]) -> list[str]:
+    """Return the closing tag of lines that stand under a tag."""
+    return [f"</{head[1:]}"] if below and _TAG.fullmatch(head) else []
 
 
 @functools.lru_cache(maxsize=16_384)  # the same facts come back with each summary of a conversation

@@ -9,17 +9,19 @@ from typing import Any, Final, Self
 
 import attrs
 
-from ...index import read_mark
 from ...messages import Message, TextPart, ToolCallPart, ToolResultPart
 from .actions import argument_values, brief_of
-from .cues import FAILS, cues_of, words_of
-from .facts import FactSource, facts_in
+from .facts import FactSource, facts_in, is_telling
+from .scoring import reports_failure
 from .sentences import READ_CHARS, both_ends
-from .statements import Statement, assistant_statements, is_data, own_text, user_statements
+from .speech import Voice, is_printed, passages
+from .statements import Statement, assistant_statements, user_statements
 
 _VALUE_CHARS: Final = 80
 _REQUEST_CHARS: Final = 2_000
 _FIRST_WORDS: Final = 120
+_DEMONSTRATION_CHARS: Final = 2_000
+_PRINTED_SHARE: Final = 0.25
 _MACHINE: Final = re.compile(r"terminal|executor|observation|environment|tool|function|computer", re.IGNORECASE)
 _OUTPUT: Final = re.compile(
     r"\s*(?:exit ?code:|[\[{]\s*\"(?:observation|tool\w*|function\w*|results?|output|stdout|stderr|exit_?code|status)\")",
@@ -46,7 +48,7 @@ class Reading:
 
     Args:
         source: Who said it; what a program put into a user message counts as a result.
-        text: The beginning of the user's own words, or of a summary's.
+        text: The beginning of the words.
         statements: The statements of the user, or the decisions of the assistant.
         facts: The facts of all its texts, each with the value of the sources that show it. The collector of garbage need not
             visit a dictionary of plain numbers.
@@ -54,7 +56,7 @@ class Reading:
         results: Its results.
         fails: Whether the assistant says that something failed.
         unread: How many of its texts were so long that only both ends were read.
-        is_summary: Whether it is a summary.
+        shows_work: Whether it is a long user message that is in good part what programs printed, as a demonstration is.
     """
 
     source: FactSource
@@ -65,7 +67,7 @@ class Reading:
     results: tuple[ToolResultPart, ...]
     fails: bool = False
     unread: int = 0
-    is_summary: bool = False
+    shows_work: bool = False
 
 
 class _Known(weakref.ref[Message]):
@@ -133,11 +135,10 @@ def tie(messages: Iterable[Message], table: dict[int, Any], key: int) -> None:
 
 
 def _read(message: Message, redact: Callable[[str], str]) -> Reading:
-    mark = read_mark(message)
-    text = mark.body if mark else "\n".join([part.text for part in message.parts if isinstance(part, TextPart)])
+    text = "\n".join([part.text for part in message.parts if isinstance(part, TextPart)])
     unread = int(len(text) > READ_CHARS)
     text = redact(both_ends(text))
-    source = FactSource.ASSISTANT if mark else _source(message, text)
+    source = _source(message, text)
     facts = dict.fromkeys(facts_in(text), source.value)
     calls: list[CallReading] = []
     results: list[ToolResultPart] = []
@@ -153,28 +154,38 @@ def _read(message: Message, redact: Callable[[str], str]) -> Reading:
             results.append(part if result is part.text else attrs.evolve(part, text=result))
             _add(facts, facts_in(result), FactSource.RESULT)
     statements: tuple[Statement, ...] = ()
-    if mark is None and source is FactSource.USER:
-        text = own_text(text)[0]
+    shows_work = False
+    if source is FactSource.USER:
         statements = tuple(user_statements(text))
+        shows_work = _shows_work(text)
         text = _first_prose(text) or text
-    elif mark is None and source is FactSource.ASSISTANT:
+    elif source is FactSource.ASSISTANT:
         statements = tuple(assistant_statements(text))
-    fails = source is FactSource.ASSISTANT and bool(cues_of(text[:_FIRST_WORDS], words_of(text[:_FIRST_WORDS])) & FAILS)
-    shown = text if mark else text[:_REQUEST_CHARS]
-    return Reading(source, shown, statements, facts, tuple(calls), tuple(results), fails, unread, mark is not None)
+    fails = source is FactSource.ASSISTANT and reports_failure(text[:_FIRST_WORDS])
+    return Reading(source, text[:_REQUEST_CHARS], statements, facts, tuple(calls), tuple(results), fails, unread, shows_work)
 
 
 def _first_prose(text: str) -> str:
-    """Return the first lines that are not data."""
+    """Return the first lines that no program wrote, with three dots for those that one wrote."""
     lines: list[str] = []
     left = _REQUEST_CHARS
     for line in text.splitlines():
         if left < 0:
             break
-        if not is_data(line):
+        if is_printed(line):
+            lines += ["..."] if lines and lines[-1] != "..." else []
+        else:
             lines.append(line)
             left -= len(line)
     return "\n".join(lines)
+
+
+def _shows_work(text: str) -> bool:
+    """Return whether a user's message is long and in good part what programs printed."""
+    if len(text) < _DEMONSTRATION_CHARS:
+        return False
+    printed = sum(len(each.text) for each in passages(text) if each.voice is Voice.PROGRAM)
+    return printed > _PRINTED_SHARE * len(text)
 
 
 def _source(message: Message, text: str) -> FactSource:
@@ -191,7 +202,7 @@ def _add(facts: dict[str, int], more: dict[str, None] | list[str], source: FactS
 
 
 def _is_short(value: str) -> bool:
-    return 1 < len(value) <= _VALUE_CHARS and "\n" not in value and '"' not in value
+    return 1 < len(value) <= _VALUE_CHARS and "\n" not in value and '"' not in value and is_telling(value)
 
 
 def _paths(values: list[tuple[str, str]]) -> tuple[str, ...]:

@@ -1,13 +1,7 @@
-"""Statements: the sentences of a user's or an assistant's text, each with its kind and weight.
-
-The kind follows from the mood of the sentence (`cues`), not from its subject. A rule or a preference addresses the assistant,
-or binds everybody with an obligation of its own; what others said, what is only supposed, and small talk with "never" in it is
-not a rule. A text that the user pasted is not the user's own.
-"""
+"""Statements: the sentences of a user's or an assistant's text, each with its kind, and with what it stands under."""
 
 from __future__ import annotations
 
-import enum
 import itertools
 import re
 from collections.abc import Iterator
@@ -15,69 +9,23 @@ from typing import Final
 
 import attrs
 
-from .cues import (
-    ASKS,
-    CHANGE,
-    DECIDES,
-    IF,
-    LASTING,
-    MINE,
-    MUST,
-    NOT,
-    OPEN,
-    OTHERS,
-    PAST,
-    SAYS,
-    SCOPE,
-    SELF,
-    THANKS,
-    WANT,
-    WHY,
-    YOU,
-    cues_of,
-    words_of,
-)
-from .orders import (
-    CLOSED,
-    EASTERN,
-    KOREAN_ORDER,
-    demands,
-    is_announced,
-    is_command,
-    is_eastern,
-    is_order,
-    words_in,
-)
-from .pasted import DOCUMENT, HANDED, PASTED, SIGN, SIGNED, SIGNS
-from .sentences import clipped, paragraphs, sentences, sentences_in, values_of
+from .orders import concerns_user, demands
+from .scoring import Judgement, Kind, score, score_of_assistant
+from .sentences import clipped, sentences, sentences_in, values_of
+from .speech import Passage, Voice, passages, unnumbered
 
 _LONGEST: Final = 400
-_HEAD: Final = 240
 _MOST: Final = 400
-_PASTED_CHARS: Final = 1_500  # a longer message is a task with its material
-
-
-class Kind(float, enum.Enum):
-    """The kind of a statement; the value is its weight: where there is little room, heavier statements are chosen first."""
-
-    RULE = 5.0  # a lasting order to the assistant
-    DUTY = 4.8  # a quoted order, or an obligation that may be somebody else's
-    PREFERENCE = 4.2
-    DECISION = 4.1
-    TASK = 4.0
-    VALUE = 3.9  # states a value, such as a date or a number
-    FACT = 3.0  # any other plain statement; not a fact of `facts`
-    TALK = 1.6  # small talk that sounds like a rule
-    REQUEST = 1.2
-    ANSWER = 0.9  # something that the assistant says it did
-    QUESTION = 0.6
-    SUPPOSED = 0.5  # only assumed
-    REMARK = 0.2  # only acknowledges
+_ANSWER_CHARS: Final = range(12, 241)
+_MARK: Final = re.compile('["“”„«»「」『』]')
+_REFERRED: Final = (Kind.VALUE, Kind.FACT, Kind.TALK, Kind.DECISION, Kind.TASK)
+ASSISTANT: Final = "Assistant"
+QUOTED: Final = "Quoted or pasted"
 
 
 @attrs.frozen
 class Statement:
-    """A sentence, with the sentence before it if it refers to that one.
+    """A sentence, with the sentence before it if it refers to that one; or an item of a list, or a row of a table.
 
     Args:
         text: The words, as said.
@@ -85,6 +33,8 @@ class Statement:
         stems: The beginnings of its words, by which two statements about one thing are recognized.
         values: The values in it, each with its shape.
         changes: Whether it says that something changed.
+        lead: What it stands under: a heading, the words before a list, a tag, the header of a table; ``""`` without one.
+        by: Who said it, if it may not have been the user; ``""`` for the user.
     """
 
     text: str
@@ -92,77 +42,12 @@ class Statement:
     stems: frozenset[str] = frozenset()
     values: tuple[tuple[str, str], ...] = ()
     changes: bool = False
-
-
-_HANGUL: Final = re.compile(r"[가-힣]{2,}")
-_HAN: Final = re.compile(r"[\u4e00-\u9fff]{2,}")
-
-
-_UNITS: Final = words_in(
-    "perce proze 퍼센 百分 分之 port numbe numme versi code date time uhr minut secon sekun euro dolla hours stund month "
-    "monat 포트 번호 시간 现在 编号 端口 时间 itis there 다시 이제 now is at few too 太少 太多 少了 多了 好了"
-)
-_HONOURED: Final = re.compile(r"께서|께선|[님분](?:은|이|도|들은|들이) ")
-_KOREAN_DUTY: Final = re.compile(
-    r"(?:[야만] ?(?:해요?|합니다|하고요|돼요|됩니다|하셔야 해요|한다)|안 ?(?:돼요?|됩니다|된다)|곤란(?:합니다|해요))[.!\s]*$"
-)
-_UNWANTED: Final = re.compile(
-    r"\b(?:I|we) (?:don['’]t|do not|never) want\b|\bwill ich\b.*\b(?:kein\w*|nicht|nie)\b|我不想", re.IGNORECASE
-)
-_CHINESE_GUESS: Final = re.compile(r"一定(?:是|很|会)|必须(?:承认|说)|不能不|不得不|不能再")
-_CHINESE_ORDER: Final = re.compile(
-    r"请|麻烦|务必|千万|不要|不许|不得|禁止|严禁|(?:^|[，,；;：:])(?:一定)?(?:别(?![提说笑人的问担怪急闹逗])|勿|避免|必须|只能|只用)"
-)
-_CHINESE_PLACE: Final = re.compile(r"在|[^，,；;：:]+[里上中](?:不许|不得|禁止|严禁|必须|不要|不能)|.{2,}(?:不许|不得|严禁)")
-_TOLD: Final = re.compile(
-    r"(?i:\b(?:please|kindly|bitte)\b|\byou(?:['’]re| are)? (?:\w+ )?(?:must|should|shall|ought|may|not|only|never|to)\b|"
-    r"\b(?:want|like|expect|need) you\b)|"
-    r"\b(?:Sie|[dD]u)\b.{0,200}\b(?:nicht|nie|niemals|nur|kein\w*|erst)\b|\b(?:nicht|nie|niemals|nur|kein\w*|erst)\b.{0,200}\b(?:Sie|du)\b"
-)
-_GENERAL: Final = re.compile(
-    r"\byou (?:can|could|will|would) never\b|\byou (?:should|must|could) have (?:been|seen|heard|\w+ed)\b|"
-    r"\bdu (?:kannst|willst|hättest|wirst) |\b(?:kannst|willst|hättest|wirst) du |"
-    # words of a place or a time before the subject
-    r"^\W*(?:in|at|on|back|where|during|around|im|in|am|auf|bei|beim|an|zu|dort|da|damals|früher)\b[^,]*\b(?:you|du|sie)\b",
-    re.IGNORECASE,
-)
-_REPORTED: Final = re.compile(
-    r", (?:(?:as|like|so|wie) (?!much|long|soon|far|little|well|möglich|lange|viel)[^,]{3,40}|"
-    r"(?:I|we) (?:was |were )?(?:read|heard|saw|told)|"
-    r"(?:habe|hab) ich (?:gelesen|gehört)|sagt\w* [^,]{2,30}|(?:ha){1,4}h?|lol|honestly|to be honest|(?:I )?(?:swear|tell you)|"
-    r"imagine(?: that)?|would you believe it|funny \w+|right|innit|echt|ehrlich|stell dir vor|ne)[.!]*$"
-)
-_PERFECT: Final = re.compile(r"\bmust have \w+|\b(?:muss|müssen)\b.*\b(?:haben|sein)\b", re.IGNORECASE)
-_KOREAN_QUESTION: Final = re.compile(r"(?:나요|(?<!니)까요|습니까)[.?\s]*$")
-
-
-def own_text(text: str) -> tuple[str, str]:
-    r"""Return the user's own words, and what is pasted behind them.
-
-    Text is pasted if a short line introduces it: one that ends in a colon or names a document, or one before a letter, a list
-    or a chat, if that line itself demands nothing.
-
-    >>> own_text("A mail from the landlord:\n\nDear tenants, never park here.")
-    ('A mail from the landlord:', 'Dear tenants, never park here.')
-    >>> own_text("Please keep to this:\n\nNever park here.")[1]
-    ''
-    """
-    head, _, rest = text.strip().partition("\n")
-    rest = rest.strip()
-    if not rest or len(head) > _HEAD or len(rest) > _PASTED_CHARS:
-        return text, ""
-    cues = cues_of(head, words_of(head))
-    document = DOCUMENT.search(head) or HANDED.search(head)
-    demands = not document and not cues & SAYS and (is_order(head) or (cues & YOU and cues & MUST))
-    introduces = _asks_about(head.rstrip()) or head.rstrip().endswith((":", "：")) or document or cues & SAYS
-    looks = PASTED.match(rest) or SIGNED.search(rest)
-    if demands or not (introduces or (looks and not is_order(head))):
-        return text, ""
-    return head, rest
+    lead: str = ""
+    by: str = ""
 
 
 def user_statements(text: str) -> Iterator[Statement]:
-    """Yield the statements of a user's own text, in order; O(characters).
+    """Yield the statements of a user's message, in order; O(characters).
 
     >>> said = "The cap is $956. Never exceed it without approval. I never liked caps. My sister is a glazier."
     >>> for each in user_statements(said):
@@ -171,91 +56,61 @@ def user_statements(text: str) -> Iterator[Statement]:
     TALK I never liked caps.
     FACT My sister is a glazier.
     """
+    return itertools.islice(itertools.chain.from_iterable(map(_statements_of, passages(text, demands, concerns_user))), _MOST)
+
+
+def _statements_of(passage: Passage) -> Iterator[Statement]:
+    """Yield the statements of a passage; a sentence that refers to the one before it is joined to that."""
+    if passage.voice is Voice.PROGRAM:
+        return
     before: Statement | None = None
-    for sentence, quoted in itertools.islice(_with_speaker(text), _MOST + 1):
-        if is_data(sentence):
-            continue
-        found = _statement(sentence)
-        if quoted and found.kind is Kind.RULE:
-            found = attrs.evolve(found, kind=Kind.DUTY)
-        refers = found.kind in _REFERRING and before is not None and before.kind in _REFERRED
-        refers = refers and (is_eastern(sentence) or _PRONOUN.search(sentence) is not None)  # Korean may leave out the pronoun
-        if refers and before is not None and len(before.text) < _LONGEST // 2:
-            found = Statement(
-                f"{before.text} {found.text}",
-                before.kind if before.kind.value >= found.kind.value else found.kind,
-                before.stems | found.stems,
-                before.values + found.values,
-                found.changes,
-            )
-            before = None
+    for sentence, voice in _sentences(passage):
+        said = unnumbered(sentence) if passage.is_whole else sentence
+        judged = score(said, is_own=voice is Voice.OWN)
+        found = Statement(
+            clipped(sentence, _LONGEST),
+            min(judged.kind, Kind.FACT) if voice is Voice.QUOTED else judged.kind,
+            judged.stems,
+            values_of(said[:_LONGEST]),
+            judged.changes,
+            passage.lead,
+            QUOTED if voice is Voice.QUOTED else "",
+        )
         if before is not None:
+            if _belong_together(before, found, judged):
+                yield _joined(before, found)
+                before = None
+                continue
             yield before
         before = found
     if before is not None:
         yield before
 
 
-def _with_speaker(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield the sentences of a text, each with whether somebody else may have said it.
-
-    These are sentences in quotation marks, behind a colon up to the next blank line, behind the announcement of a document or
-    a first paragraph that demands nothing, and before a last paragraph that asks about what stands above it.
-    """
-    about = told = announced = in_quotes = colon = False
-    head = tail = ""
-    if "\n\n" in text and len(text) <= _PASTED_CHARS:
-        head, tail = text.strip().partition("\n\n")[0], text.strip().rpartition("\n\n")[2]
-        about = _asks_about(tail)
-    for paragraph in paragraphs(text):
-        if not paragraph:
-            announced = announced and colon
-            told = told or bool(head and not demands(head))
-            head = ""
-        in_quotes = False
-        about = about and paragraph != tail
-        for sentence in sentences_in(paragraph):
-            opens = in_quotes
-            in_quotes ^= len(_MARK.findall(sentence)) % 2 == 1
-            colon = sentence.endswith((":", "："))
-            inside = colon or ":" in sentence or "：" in sentence
-            told = told or (inside and DOCUMENT.search(sentence) is not None)
-            announced = announced or (inside and is_announced(f"{sentence} "))
-            yield sentence, about or told or announced or opens or in_quotes
+def _sentences(passage: Passage) -> Iterator[tuple[str, Voice]]:
+    """Yield the sentences of a passage, each with who says it: one in quotation marks is quoted."""
+    if passage.is_whole and len(passage.text) <= _LONGEST:
+        yield passage.text, passage.voice
+        return
+    in_quotes = False
+    for sentence in sentences_in(passage.text):
+        opens = in_quotes
+        in_quotes ^= len(_MARK.findall(sentence)) % 2 == 1
+        yield sentence, Voice.QUOTED if opens or in_quotes else passage.voice
 
 
-def _asks_about(paragraph: str) -> bool:
-    """Whether a paragraph asks about a text beside it."""
-    if len(paragraph) > _HEAD or not paragraph.endswith(("?", "？")):
-        return False
-    return not cues_of(paragraph, words_of(paragraph)) & YOU or bool(_POINTS.search(paragraph) or HANDED.search(paragraph))
+def _belong_together(before: Statement, found: Statement, judged: Judgement) -> bool:
+    return judged.refers and before.by == found.by and before.kind in _REFERRED and len(before.text) < _LONGEST // 2
 
 
-_BRIEF: Final = re.compile(r"[^\W\d_][^=|{}\[\]<>_;/\\]{3,60}[.!]")
-
-
-def is_data(line: str) -> bool:
-    """Return whether a line is a record, code or a listing: it has values or signs, and no function word or Eastern script.
-
-    >>> is_data("-rw-r--r-- 1 app app 31213 assets/mail.json"), is_data("The port is 8080."), is_data("Rather 15:20.")
-    (True, False, False)
-    """
-    if is_eastern(line):
-        return SIGNS.match(line) is not None
-    signs = len(SIGN.findall(line[:_LONGEST]))
-    if signs < 2:
-        return False
-    prose = sum(word.lower() in CLOSED for word in words_of(line[:_LONGEST]))
-    return (prose == 0 and not _BRIEF.fullmatch(line)) or signs > 4 * max(prose, 1)
-
-
-_PRONOUN: Final = re.compile(
-    r"\b(?:its?|they|them|their|this|that|these|those|there|he|him|his|she|her|one|ones|same|such|it['’]s|"
-    r"es|ihn|ihm|sie|ihr\w*|das|dies\w*|den|dem|der|die|dort|da\w*|deren|dessen|hier\w*|solche\w*)\b",
-    re.IGNORECASE,
-)
-_REFERRING: Final = (Kind.RULE, Kind.DUTY, Kind.REQUEST)
-_REFERRED: Final = (Kind.VALUE, Kind.FACT, Kind.TALK, Kind.DECISION, Kind.TASK)
+def _joined(before: Statement, found: Statement) -> Statement:
+    return attrs.evolve(
+        found,
+        text=f"{before.text} {found.text}",
+        kind=before.kind if before.kind.value >= found.kind.value else found.kind,
+        stems=before.stems | found.stems,
+        values=before.values + found.values,
+    )
 
 
 def assistant_statements(text: str) -> Iterator[Statement]:
@@ -265,135 +120,6 @@ def assistant_statements(text: str) -> Iterator[Statement]:
     ['ANSWER', 'DECISION']
     """
     for sentence in sentences(text):
-        if 12 <= len(sentence) <= _LONGEST // 2 + 40:
-            words = words_of(sentence)
-            cues = cues_of(sentence, words)
-            if (cues & DECIDES and cues & (SELF | WHY)) or _will_because(sentence, cues):
-                yield Statement(sentence, Kind.DECISION)
-            elif cues & SELF and not cues & (IF | ASKS):
-                yield Statement(sentence, Kind.ANSWER)
-
-
-def _will_because(sentence: str, cues: int) -> bool:
-    return bool(cues & WHY and cues & SELF and _WILL.search(sentence))
-
-
-_WILL: Final = re.compile(
-    (
-        r"\bI(?:['’]ll| will| used| use| took| take)\b|\bich\b.{0,400}\b(?:nehme|genommen|lese|nutze|verwende|setze)\b|"
-        r"\b(?:nehme|lese|nutze|verwende|setze) ich\b|我用了?|我写"
-    ),
-    re.IGNORECASE,
-)
-
-
-def _statement(sentence: str) -> Statement:
-    read = sentence[:_LONGEST]
-    words = all_words = words_of(read)
-    said = _QUOTED.sub(" ", read)
-    if said != read:
-        words = words_of(said)
-    cues = cues_of(said, words)
-    values = values_of(read)
-    kind = _kind(said, words, cues, bool(values))
-    if kind is Kind.RULE and (is_announced(said) or _REPORTED.search(said)):
-        kind = Kind.DUTY
-    stems = _stems(read, all_words)
-    refers = kind is Kind.VALUE and len(stems) <= 1 and (is_eastern(read) or _PRONOUN.search(read) is not None)
-    return Statement(clipped(sentence, _LONGEST), kind, stems, values, bool(cues & CHANGE) or refers)
-
-
-_MARK: Final = re.compile('["“”„«»「」『』]')
-_POINTS: Final = re.compile(
-    r"\b(?:this|these|that|those|below|following|dies\w*|das|unten|folgend\w*)\b|이거|이걸|이게|이것|아래|다음|[这以下]",
-    re.IGNORECASE,
-)
-_QUOTED: Final = re.compile(r"[“„\"«「『]\w[^“”„\"«»「」『』\n]{6,150}\s[^“”„\"«»「」『』\n]{0,150}[”“\"»」』]")
-
-
-def _kind(sentence: str, words: list[str], cues: int, has_value: bool) -> Kind:
-    asks = sentence.rstrip().endswith(("?", "？"))
-    asks = asks or (not sentence.isascii() and _KOREAN_QUESTION.search(sentence) is not None)
-    if asks and cues & OPEN and cues & YOU:
-        return Kind.TASK
-    if cues & IF and (asks or not (cues & (YOU | WANT) or is_command(sentence, cues))):
-        return Kind.SUPPOSED if asks or cues & SELF else Kind.FACT
-    return Kind.QUESTION if asks else _kind_of_claim(sentence, words, cues, has_value)
-
-
-def _kind_of_claim(sentence: str, words: list[str], cues: int, has_value: bool) -> Kind:
-    if not has_value and _is_remark(sentence, words, cues):
-        return Kind.REMARK
-    if rule := _rule(sentence, words, cues):
-        return rule
-    if cues & OPEN and not cues & SAYS:
-        return Kind.TASK if not has_value else Kind.VALUE
-    if cues & DECIDES and cues & (SELF | WHY):
-        return Kind.DECISION
-    if cues & WANT and not cues & (OTHERS | SAYS | PAST) and (cues & (SELF | MINE) or _HANGUL.search(sentence)):
-        return Kind.PREFERENCE
-    if has_value:
-        return Kind.VALUE
-    if (cues & YOU and not cues & SAYS) or is_command(sentence, cues):
-        return Kind.REQUEST
-    return Kind.TALK if cues & (NOT | SCOPE | MUST | SAYS | THANKS) else Kind.FACT
-
-
-def _is_remark(sentence: str, words: list[str], cues: int) -> bool:
-    """Whether a sentence only acknowledges."""
-    if cues & (MUST | NOT | WANT | OPEN | DECIDES):
-        return False
-    size = len(sentence) if is_eastern(sentence) else 5 * len([word for word in words if word.lower() not in CLOSED])
-    return size <= (16 if cues & THANKS else 5)
-
-
-def _rule(sentence: str, words: list[str], cues: int) -> Kind | None:
-    """Return whether a sentence is a rule for the assistant or a duty, which may be somebody else's; ``None`` if neither."""
-    if cues & SELF and _UNWANTED.search(sentence):
-        return Kind.DUTY
-    if not cues & (MUST | NOT | SCOPE | LASTING) or cues & SAYS:
-        return None
-    if is_eastern(sentence):
-        return _eastern_rule(sentence, cues)
-    command = is_command(sentence, cues)
-    if cues & OTHERS and not command:
-        return None
-    if cues & YOU:
-        told = cues & (NOT | SCOPE) and not cues & PAST and _TOLD.search(sentence) and not _GENERAL.search(sentence)
-        if command or told:
-            return Kind.RULE
-        return Kind.DUTY if cues & (MUST | NOT) else None
-    if cues & SELF:
-        return None
-    if command:
-        return Kind.RULE
-    return Kind.DUTY if cues & MUST and not cues & (PAST | OPEN) and not _PERFECT.search(sentence) else None
-
-
-def _eastern_rule(sentence: str, cues: int) -> Kind | None:
-    if _HANGUL.search(sentence):
-        if KOREAN_ORDER.search(sentence):
-            return Kind.DUTY if _HONOURED.search(sentence) else Kind.RULE
-        duty = _KOREAN_DUTY.search(sentence) and not cues & (SELF | OTHERS | OPEN)
-        return Kind.DUTY if duty else None
-    if not cues & (MUST | NOT) or cues & (SELF | OTHERS | OPEN) or _CHINESE_GUESS.search(sentence):
-        return None
-    of_a_place = not cues & YOU and _CHINESE_PLACE.match(sentence)
-    return Kind.RULE if _CHINESE_ORDER.search(sentence) and not of_a_place else Kind.DUTY
-
-
-def _stems(sentence: str, words: list[str]) -> frozenset[str]:
-    """Return the beginnings of the words that may name a thing."""
-    if sentence.isascii():
-        found = {word.replace("y", "i")[:5] for word in {*map(str.lower, words)} - CLOSED if len(word) > 2}
-        return frozenset(found - _UNITS)
-    found = {stem for word in words if len(word) > 1 and (lower := word.lower()) not in CLOSED for stem in _of_word(lower)}
-    for run in _HAN.findall(sentence):
-        found.update(run[at : at + 2] for at in range(len(run) - 1))
-    return frozenset(found - _UNITS)
-
-
-def _of_word(word: str) -> tuple[str, ...]:
-    if word.isascii() or not EASTERN.search(word):
-        return (word.replace("y", "i")[:5],) if len(word) > 2 else ()
-    return (word[:2],) if _HANGUL.match(word) else ()
+        kind = score_of_assistant(sentence) if len(sentence) in _ANSWER_CHARS else None
+        if kind is not None:
+            yield Statement(sentence, kind, by=ASSISTANT)

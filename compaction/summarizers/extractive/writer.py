@@ -21,8 +21,9 @@ from .facts import FactKind, fact_kind, facts_in
 from .memory import ConversationMemory, Said
 from .page import SummaryPage
 from .reading import read_message
+from .scoring import Kind
 from .sentences import SearchedText, clipped, one_line
-from .statements import Kind
+from .statements import ASSISTANT
 
 _SECTIONS: Final[Mapping[Kind, Section]] = {
     Kind.RULE: Section.CONSTRAINTS,
@@ -34,6 +35,8 @@ _SECTIONS: Final[Mapping[Kind, Section]] = {
 }
 _LIST: Final = re.compile(rf"^(?:- )?(?:{'|'.join(kind.value for kind in FactKind)}): (.*)", re.MULTILINE)
 _LINE_CHARS: Final = 400
+_EARLIER: Final = 2.95  # the most that an older statement weighs which a later one may be about: just less than plain facts
+_CHANGED: Final = 2.0  # the same, if the later one says that something changed
 _HELD_BONUS: Final = 2.0
 _FOCUS_BONUS: Final = 3.0
 _CANDIDATES: Final = 8  # for each token, since most facts are visible or part of a line
@@ -92,15 +95,21 @@ class SummaryWriter:
         self._focus = focus
         self._kept = request.kept
         self._ranked: list[str] | None = None  # the facts, once there is room for one
+        self._has_first = bool(request.said)  # then the task stands in the summary already
+        self._below: dict[str, tuple[str, Section]] = {}  # the line that an older statement stands below
         self._replaced = _replaced_by_kept(request, memory)
         before = len(request.originals) if request.previous is None else 0
         self._held = frozenset([text for text in memory.said if text in self._previous])
         self._said = [each for each in memory.said.values() if each.place > before or each.is_rule]
-        self._said.sort(key=self._turn)  # twice by numbers, since thousands of pairs would wake the collector of garbage
+        self._newer = {text: each for each in self._said for text in each.earlier}
+        older = {value for text in self._newer if text in memory.said for _, value in memory.said[text].statement.values}
+        newer = {value for each in self._newer.values() for _, value in each.statement.values}
+        self._with_sentence = {*memory.gone, *(older - newer)}  # facts that would mislead without their sentence
+        self._said.sort(key=self._order)  # twice by numbers, since thousands of pairs would wake the collector of garbage
         self._said.sort(key=self._weight, reverse=True)
         actions = memory.actions.values()
-        self._found = [(action.place, Section.BLOCKED, action.line) for action in actions if action.failed]
-        self._found += [(place, Section.CONTEXT, row) for row, place in memory.rows.items()]
+        self._found = [(action.place, Section.BLOCKED, action.line, "") for action in actions if action.failed]
+        self._found += [(place, Section.CONTEXT, row, tool) for row, (place, tool) in memory.rows.items()]
         self._found.sort(key=lambda each: (each[2] not in self._previous, -each[0]))
         self._calls = sorted([each for each in reversed(actions) if not each.failed], key=attrgetter("changes"), reverse=True)
         listed = {line.removeprefix("- ") for line in self._previous.text.split("\n") if " -> " in line}
@@ -154,7 +163,7 @@ class SummaryWriter:
         self._add_said(Kind.REMARK, filled)
         self._add_calls(filled)
         if self._memory.last_words:
-            page.add(Section.IN_PROGRESS, one_line(self._memory.last_words, _LINE_CHARS), upto=filled)
+            page.add(Section.IN_PROGRESS, one_line(self._memory.last_words, _LINE_CHARS), upto=filled, by=ASSISTANT)
         if self._memory.unread:
             line = f"({self._memory.unread} texts were so long that only both ends were read)"
             page.add(Section.CONTEXT, line, upto=filled)
@@ -167,10 +176,12 @@ class SummaryWriter:
     # ---------------------------------------------------------------- lines
 
     def _add_first(self, room: float) -> None:
-        """Add the user's first message, or its beginning."""
-        if self._memory.requests:
+        """Add the user's first message, or its beginning, once."""
+        if self._memory.requests and not self._has_first:
+            self._has_first = True
             first = self._page.shortened(" ".join(self._memory.requests[0].split()), room, clipped)
-            self._page.add(Section.GOAL, f"First: {first}", upto=self._page.limit, place=-1)
+            if not self._page.stands(first):
+                self._page.add(Section.GOAL, first, upto=self._page.limit, place=-1, by="First")
 
     def _add_said(self, least: Kind, upto: float, *, held: bool = False) -> None:
         """Add the statements of a kind, and of those that weigh more; with ``held``, those of the earlier summary."""
@@ -193,27 +204,40 @@ class SummaryWriter:
         return text in self._held and (said.text is text or said.text in self._previous)
 
     def _add(self, said: Said, upto: float) -> bool:
-        if said.statement.text in self._replaced:
+        statement = said.statement
+        if statement.text in self._replaced:
             return True
-        section = _SECTIONS.get(said.statement.kind, Section.CONTEXT)
-        return self._page.add(section, said.text, upto=upto, place=said.place)
+        newer = self._newer.get(statement.text)
+        if newer is None or not self._page.has(newer.text):
+            section = _SECTIONS.get(statement.kind, Section.CONTEXT)
+            return self._page.add(section, said.text, upto=upto, place=said.place, under=statement.lead, by=statement.by)
+        if self._page.stands(said.text):
+            return True
+        under, section = self._below.get(newer.text, (newer.text, _SECTIONS.get(newer.statement.kind, Section.CONTEXT)))
+        self._below[said.text] = under, section
+        text = f"earlier (message {said.place}): {said.text}"
+        return self._page.add(section, text, upto=upto, place=said.place, under=under, by=statement.by)
 
     def _weight(self, said: Said) -> float:
         """Return the weight of a statement, which is larger for those of the earlier summary."""
         text = said.statement.text
         bonus = _HELD_BONUS * (text in self._held)
-        return said.statement.kind + (bonus if self._focus is None else bonus + self._focus_bonus(text))
+        newer = self._newer.get(text)
+        kind: float = said.statement.kind
+        if newer is not None:
+            kind = min(kind, _CHANGED if newer.statement.changes else _EARLIER)
+        return kind + (bonus if self._focus is None else bonus + self._focus_bonus(text))
 
-    def _turn(self, said: Said) -> int:
-        """Return the order of statements of equal weight: the earlier summary's oldest ones, and then the newest."""
-        return said.place if said.statement.text in self._held else -said.place
+    def _order(self, said: Said) -> tuple[float, int]:
+        """Return the order of statements of equal weight: the earlier summary's oldest, then those with the rarest words."""
+        return (0.0, said.place) if said.statement.text in self._held else (-self._memory.rarity(said), -said.place)
 
     def _add_found(self, upto: float, *, held: bool = False) -> None:
         """Add failed calls that did not succeed later, and rows that the user asked for, the newest first."""
         misses = 0
-        for place, section, line in self._found:
+        for place, section, line, tool in self._found:
             if not held or line in self._previous:
-                misses += not self._page.add(section, line, upto=upto, place=place)
+                misses += not self._page.add(section, line, upto=upto, place=place, by=tool)
                 if misses > _MOST_MISSES:
                     return
 
@@ -244,7 +268,7 @@ class SummaryWriter:
             kept = (group for group in self._kept if group.kind not in (GroupKind.SYSTEM, GroupKind.SUMMARY))
             facts = self._memory.facts.followed_by(read_message(each).facts for group in kept for each in group.messages)
             bonus = None if self._focus is None else self._focus_bonus
-            self._ranked = facts.best(_CANDIDATES * self._page.limit + _SPARE, without=self._memory.gone, bonus=bonus)
+            self._ranked = facts.best(_CANDIDATES * self._page.limit + _SPARE, without=self._with_sentence, bonus=bonus)
         self._page.add_facts(self._ranked[: _CANDIDATES * room + _SPARE], upto=upto)
 
     def _focus_bonus(self, text: str) -> float:
@@ -259,7 +283,7 @@ class SummaryWriter:
             kind = fact_kind(fact)
             place = placed[kind] = placed.get(kind, 0) + 1
             ranked.append((place, fact))
-        held = [fact for _, fact in sorted(ranked, key=lambda each: each[0]) if fact not in self._memory.gone]
+        held = [fact for _, fact in sorted(ranked, key=lambda each: each[0]) if fact not in self._with_sentence]
         self._page.add_facts(held, upto=upto, held=True)
 
 
@@ -272,7 +296,7 @@ def _replaced_by_kept(request: SummaryRequest, memory: ConversationMemory) -> se
 
 def visible_text(request: SummaryRequest) -> str:
     """Return the text that stays in the view beside the summary."""
-    texts = [text for group in request.kept for message in group.messages for text in _texts_of(message)]
+    texts = [request.said, *[text for group in request.kept for message in group.messages for text in _texts_of(message)]]
     return " ".join(" ".join(texts).split())
 
 

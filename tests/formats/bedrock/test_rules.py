@@ -9,6 +9,7 @@ from hypothesis import given
 
 from compaction.formats import bedrock
 from compaction.formats.bedrock.rules import RULES
+from compaction.index import GroupKind, MessageIndex, Rewrite
 from tests.support.rulebook import expect_problems_in_order, expect_repaired_once, places, rules
 from tests.support.wires import bedrock_conversations, damaged, wrecked
 
@@ -41,6 +42,7 @@ ALWAYS_REPAIRED = {
     "thinking-alone",
     "misplaced-cache-point",
     "text-after-call",
+    "thinking-after-call",
     "result-after-text",
     "call-without-id",
     "malformed-id",
@@ -203,3 +205,23 @@ def test_words_with_citations_are_words() -> None:
     assert bedrock.repair(messages).messages[1] == answer(cited, call())
     joined = bedrock.repair([ASKED, answer(call()), answer(cited), user(result("a", {"text": "noon"}))])
     assert (joined.messages[1], joined.remaining) == (answer(cited, call()), ())
+
+
+def test_an_edit_that_moves_a_thought_behind_a_call_is_refused() -> None:
+    """A rewrite keeps the order in which the model thought, spoke and called; another order is refused with its rule."""
+    messages = [ASKED, answer(THOUGHT, {"text": "I look."}, call()), user(result()), SAID, ASKED, SAID]
+    index = MessageIndex(messages, format=bedrock)
+    group = next(group for group in index.included_groups if group.kind is GroupKind.TOOL_CALL)
+    moved = bedrock.read(answer({"text": "I look."}, call(), THOUGHT))
+    index.apply(Rewrite(group, [moved], reason="shorter"))
+    assert index.messages() == messages
+    assert [refusal.rule for refusal in index.refused] == ["an answer has no thoughts after its calls [thinking-after-call]"]
+
+
+@pytest.mark.parametrize("thought", [THOUGHT, {"reasoningContent": {"redactedContent": b"x"}}])
+def test_thoughts_between_and_after_calls(thought: Raw) -> None:
+    """Thoughts stand before the first call of the caller's tools; after a tool that the provider ran there may be more."""
+    late = [ASKED, answer(call("a"), thought, call("b")), user(result("a"), result("b"))]
+    assert rules(bedrock, late) == ["thinking-after-call"]
+    hosted: Raw = {"toolUse": {"toolUseId": "h", "name": "search", "input": {}, "type": "server_tool_use"}}
+    assert rules(bedrock, [ASKED, answer(thought, hosted, thought, call()), user(result())]) == []

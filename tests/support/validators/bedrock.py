@@ -73,6 +73,8 @@ def alone(message: Any) -> list[str]:
             broken.append("misplaced-cache-point")
         if what in ("text", "citationsContent") and role == "assistant" and "call" in kinds:
             broken.append("text-after-call")
+        if what == "reasoningContent" and role == "assistant" and "call" in kinds:
+            broken.append("thinking-after-call")
         if what == "toolResult" and role == "user" and ours and any(kind != "result" for kind in kinds):
             broken.append("result-after-text")
         kinds.append({"toolUse": "call", "toolResult": "result"}.get(what, what) if ours else what)

@@ -18,6 +18,9 @@ from compaction.cli.serve import listening_socket
     ("arguments", "says"),
     [
         (["--host", "0.0.0.0"], "pass --token"),
+        (["--host", "0.0.0.0", "--token", ""], "pass --token"),
+        (["--host", "0.0.0.0", "--token", " "], "pass --token"),
+        (["--token", ""], "empty 'token'"),
         (["--preset", "magic"], "there is no such preset"),
         (["--window", "none"], "--window none"),
         (["--window", "12q"], "not a number of tokens"),

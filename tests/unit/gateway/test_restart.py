@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import signal
 import socket
-import subprocess
-import sys
 import time
-from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,42 +13,17 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from tests.support.gateways import Got, Handler, ScriptedUpstream, chat_reply, events, tool_chat
+from tests.support.gateways import GatewayProcess, Got, Handler, ScriptedUpstream, chat_reply, events, tool_chat
 from tests.support.limits import WAIT_SECONDS
 from tests.support.validators import is_valid
 
 pytestmark = pytest.mark.slow
-ROOT = Path(__file__).resolve().parents[3]
 MESSAGES = tool_chat(26)
 COUNTS = range(1, len(MESSAGES) + 1, 2)
 
 
-class Gateway:
-    """A gateway process. Holds state: the process, and its address."""
-
-    def __init__(self, upstream: ScriptedUpstream, store: Path, log: Path) -> None:
-        command = [
-            "-m",
-            "compaction",
-            "serve",
-            "--port",
-            "0",
-            "--window",
-            "2500",
-            "--counter",
-            "chars/4",
-            "--store",
-            str(store),
-        ]
-        urls = [text for name in ("openai", "anthropic", "google") for text in (f"--{name}-url", upstream.url)]
-        with log.open("wb") as errors:
-            self.process = subprocess.Popen(
-                [sys.executable, *command, *urls], stderr=errors, env={**os.environ, "PYTHONPATH": str(ROOT)}
-            )
-        while "http://" not in log.read_text():
-            assert self.process.poll() is None, log.read_text()
-            time.sleep(0.02)
-        self.url = log.read_text().partition("gateway on ")[2].partition(",")[0]
+class Gateway(GatewayProcess):
+    """A gateway process to which conversations are sent."""
 
     def send(self, count: int) -> None:
         """Send the first messages, and wait until the gateway has counted the answer."""
@@ -69,20 +39,10 @@ class Gateway:
         found = [line for line in text.splitlines() if line.startswith('compaction_gateway_requests_total{route="chat"')]
         return sum(int(line.rpartition(" ")[2]) for line in found)
 
-    def kill(self) -> None:
-        """Kill the process."""
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
 
-
-@contextlib.contextmanager
-def gateway(upstream: ScriptedUpstream, folder: Path) -> Generator[Gateway]:
-    """Run a gateway process whose store is in a folder."""
-    found = Gateway(upstream, folder / "gateway.db", folder / "log.txt")
-    try:
-        yield found
-    finally:
-        found.kill()
+def gateway(upstream: ScriptedUpstream, folder: Path) -> Gateway:
+    """Return a gateway process whose store is in a folder."""
+    return Gateway(upstream.url, folder, window=2_500)
 
 
 def replies(folder: Path, restarts: set[int]) -> list[bytes]:

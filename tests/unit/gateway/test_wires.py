@@ -165,7 +165,7 @@ async def test_a_task_that_fills_the_window_several_times(name: str) -> None:
     assert total == {"invalid": 0, "over": 0, "crossed": 0}, ledger.pages
     assert ledger.total("tokens") > 60_000
     cuts = next(line for line in metrics.splitlines() if line.startswith("compaction_gateway_cuts_total"))
-    assert ledger.total("breaks") <= int(cuts.split()[1]) <= 18
+    assert ledger.total("breaks") <= int(cuts.split()[1]) <= 20
     if name == "anthropic":
         for body in model.bodies:
             marks = json.dumps(body).count('"cache_control"')

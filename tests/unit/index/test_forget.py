@@ -42,7 +42,7 @@ def edited() -> MessageIndex:
     index = MessageIndex(CHAT, counter="chars/4", marks=Marks())
     for ids, text in (((1, 2), "first"), ((-1, 3), "second")):
         groups = [index.group(id) for id in ids]
-        assert index.apply(Replace(ids, index.summary(text, groups, by="S"), "old"), by="S")
+        assert index.apply(Replace(ids, index.summary(text, groups, by="S"), "old", read=()), by="S")
     assert index.apply(Drop([6, 7], "old"))
     return index
 
@@ -119,16 +119,56 @@ def test_a_message_as_the_view_shows_it() -> None:
     assert index.messages() == [*CHAT[:2], *CHAT[3:]]
 
 
-def test_what_quotes_a_message_that_stays_in_the_view() -> None:
-    """A summary of other messages is undone if it contains words that only the forgotten message has."""
-    index = MessageIndex([*CHAT, user("the code is 4711")], counter="chars/4")
+def summarized(read: tuple[int, ...] | None) -> MessageIndex:
+    """An index with a summary of two groups, written from these others too; the last message but one is a secret."""
+    index = MessageIndex([*CHAT, user("the code is 4711"), answer("noted")], counter="chars/4")
     groups = [index.group(1), index.group(2)]
-    other = [index.group(3), index.group(4)]
-    assert index.apply(Replace([1, 2], index.summary("question, given 4711", groups, by="S"), "old"))
-    assert index.apply(Replace([3, 4], index.summary("question", other, by="S"), "old"))
+    assert index.apply(Replace([1, 2], index.summary("it adds up to 13", groups, by="S"), "old", read=read))
+    return index
+
+
+@pytest.mark.parametrize(("read", "left"), [(None, 0), ((13,), 0), ((12,), 1), ((), 1)])
+def test_what_was_written_from_a_message_that_stays_in_the_view(read: tuple[int, ...] | None, left: int) -> None:
+    """A summary is undone if the message was read for it, whatever its words; without a statement, all may have been read."""
+    index = summarized(read)
     assert index.forget([user("the code is 4711")]) == 1
-    assert [edit.groups for edit in index.edits if isinstance(edit, Replace)] == [(3, 4)]
-    assert "4711" not in json.dumps(index.to_dict())
+    index.sync([*CHAT, answer("noted")])
+    assert index.edit_count == left
+
+
+def test_a_message_that_came_after_a_summary() -> None:
+    """It was not read for the summary, which stays."""
+    index = summarized(None)
+    index.append([user("the door is 12"), answer("noted again")])
+    assert index.forget([user("the door is 12")]) == 1
+    assert index.edit_count == 1
+
+
+@pytest.mark.parametrize("saved", [False, True])
+@pytest.mark.parametrize("altered", [False, True])
+def test_a_message_that_the_host_removed_before(saved: bool, altered: bool) -> None:
+    """A summary that was written from it is undone although the conversation no longer has the message."""
+    index = summarized(None)
+    index.sync([*CHAT, *([user("the code is secret")] if altered else []), answer("noted"), user("more")])
+    assert index.edit_count == 1
+    if saved:
+        index = MessageIndex.from_dict(index.to_dict(messages=False), counter="chars/4")
+    assert index.forget([user("nobody said this")]) == 0
+    assert len(index.snapshot.journal) == 1
+    assert index.forget([user("the code is 4711")]) == 0
+    assert len(index.snapshot.journal) == 0
+
+
+def test_an_edit_that_was_written_from_one_that_goes() -> None:
+    """What was written from a shortened message goes with it."""
+    index = MessageIndex([*CHAT, user("the code is 4711"), answer("noted")], counter="chars/4")
+    message = index.group(3).messages[0]
+    assert index.apply(Rewrite(3, [message.evolve(text="it adds up to 13")], "told", read=[13]))
+    groups = [index.group(1), index.group(2)]
+    assert index.apply(Replace([1, 2], index.summary("thirteen", groups, by="S"), "old", read=[3]))
+    assert index.apply(Drop([6, 7], "old"))
+    assert index.forget([user("the code is 4711")]) == 1
+    assert index.edits == (Drop([6, 7], "old"),)
 
 
 def test_parts_of_a_whole_edit_go_together() -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from compaction import Drop, Edit, GroupKind, MessageIndex, Replace, Rewrite, Together, compact_sync, last, validate
 from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai_chat, openai_responses
+from compaction.index.cuts import neighbours
 from compaction.index.edits import Restore
 from compaction.index.joins import opening
-from compaction.index.replacing import neighbours
 from compaction.messages import OtherPart, ToolResultPart
 from compaction.selectors import nothing
 from compaction.strategies import SelectiveToolCall, Truncation

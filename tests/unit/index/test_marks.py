@@ -163,7 +163,7 @@ def test_the_oldest_is_believed_and_only_up_to_the_ceiling() -> None:
     """The second one of a strategy that writes one, and one that is larger than any it writes, are ordinary messages."""
     summary = compacted(chat())[0]
     assert kinds_in([summary, said("user", "Go on."), summary, said("user", "?")]) == ["summary", "user", "user", "user"]
-    large = said("user", marked("Much. " * 20_000, by="Summarization"))
+    large = said("user", marked("Much. " * 40_000, by="Summarization"))
     assert kinds_in([large, said("user", "?")])[0] == "user"
 
 

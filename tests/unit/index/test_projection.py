@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.formats import openai_chat
-from compaction.index.columns import Fresh, Metrics
-from compaction.index.projection import Projection
+from compaction.index.projection import Fresh, Metrics, Projection
 from compaction.messages import Message
 from tests.support.chats import Chat, assistant, call, result, thought, user
 

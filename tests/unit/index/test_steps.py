@@ -9,9 +9,8 @@ import pytest
 
 from compaction import Drop, GroupKind, MessageGroup, MessageIndex, Replace, kinds, last
 from compaction.formats import MessageFormat, Side, anthropic, openai_chat
+from compaction.index.cuts import neighbours, steps
 from compaction.index.marks import marked
-from compaction.index.replacing import neighbours
-from compaction.index.steps import steps
 from compaction.strategies import Summarization, ToolResult
 from compaction.testing import check_strategy
 from tests.support.letters import Letters

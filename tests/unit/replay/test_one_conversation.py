@@ -205,6 +205,20 @@ def test_instructions_survive_or_not() -> None:
     assert list(run.survival.values()) == [Share(0, 1)] * 3 + [Share(0, run.survival[4].needed)]
 
 
+def test_what_the_user_said_is_counted_at_each_call() -> None:
+    """Words and sentences count while their message is sent, or another message that contains them."""
+    chat = [user("Never touch prod.db. Tidy the attic."), assistant("ok"), user("And?"), assistant("done")]
+
+    def summarizes(index: MessageIndex) -> Any:
+        if index.total.messages == 3:
+            yield Replace(index.included_groups[:2], index.summary("Tidy the attic.", index.included_groups[:2], by="me"))
+
+    record = replayed(chat, summarizes)
+    [run] = record.runs.values()
+    assert [(each.said_words, each.said_sentences) for each in record.needs] == [(7, 2), (8, 2)]
+    assert [(each.missing_said_words, each.missing_said_sentences) for each in run.calls] == [(0, 0), (4, 1)]
+
+
 # ---------------------------------------------------------------- what goes wrong
 
 

@@ -66,7 +66,7 @@ def test_the_summary_fits_in_100_columns(
 def test_a_narrow_terminal_has_no_intervals(
     sessions: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """At 80 columns the intervals are left out, and the figures are whole."""
+    """At 80 columns the intervals and the CPU time are left out, and the figures are whole."""
     monkeypatch.setenv("COLUMNS", "80")
     run(sessions, "--window", "200")
     lines = capsys.readouterr().out.splitlines()
@@ -78,7 +78,7 @@ def test_every_column_has_a_unit(sessions: Path, capsys: pytest.CaptureFixture[s
     """The head has the unit of each column below its name, and the lines below the table explain each name."""
     run(sessions, "--window", "200")
     names, units, *rest = capsys.readouterr().out.splitlines()
-    assert units.split() == ["strategy", "of", "all", "%", "%", "calls", "calls", "calls", "tokens", "s"]
+    assert units.split() == ["strategy", "of", "all", "%", "%", "%", "calls", "calls", "calls", "tokens", "s"]
     assert [name for name in names.split() if f"{name}: " not in "\n".join(rest)] == []
 
 

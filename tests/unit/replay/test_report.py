@@ -63,7 +63,8 @@ def test_every_message_and_every_call_is_in_it() -> None:
     run = data["runs"]["context_window"]
     assert len(run["tokens"]) == len(data["calls"]) == len(data["needs"])
     assert data["needs"][-1][0][:2] == ["id", "A-170"]
-    assert run["missing"][-1] == [len(data["calls"]) - 1, [0]]
+    missing = data["runs"]["truncate"]["missing"]
+    assert missing[-1] == [len(data["calls"]) - 1, [0]]
     dropped = {at for place, left, _ in run["moves"] for at in left}
     told = {at for *_, ordinals, _ in run["deeds"] for at in ordinals}
     assert 0 in dropped

@@ -119,6 +119,29 @@ def test_what_others_said_is_still_stored(tmp_path: Path) -> None:
     assert not store.search("kim", SECRET, limit=9).hits
 
 
+@pytest.mark.parametrize("is_saved", [False, True])
+@pytest.mark.parametrize("secret", range(8))
+def test_no_summary_made_from_it_survives(secret: int, is_saved: bool, tmp_path: Path) -> None:
+    """A summary goes if its summarizer was given the message, even among those that stay, whatever words it chose."""
+    made: dict[str, bool] = {}
+
+    def told(request: Any) -> str:
+        seen = repr([request.groups, request.kept, request.previous, request.originals, request.sources])
+        made[text := f"Note {len(made)}."] = SECRET in seen or any(made[note] for note in made if note in seen)
+        return text
+
+    strategy = Summarization(Scripted(told), trigger=tokens_exceed(500), keep=last(messages=3))
+    session = CompactionSession(strategy, store=SessionStore(tmp_path / "sessions.db"), id="kim", **options())
+    chat = chat_of("kim", 24, secret=3 * secret)
+    turns_of(session, chat)
+    if is_saved:
+        session = CompactionSession(strategy, store=SessionStore(tmp_path / "sessions.db"), id="kim", **options())
+    session.forget_sync(telling(chat))
+    state = json.dumps(session.to_dict()) + json.dumps(session.index.messages())
+    assert len(made) > 2
+    assert [text for text, has_seen in made.items() if has_seen and text in state] == []
+
+
 def test_the_message_left_the_source_first(tmp_path: Path) -> None:
     """A store deletes its record although the conversation no longer contains the message."""
     session = CompactionSession(storing(tmp_path), id="kim", **options())

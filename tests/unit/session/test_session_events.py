@@ -21,7 +21,7 @@ from compaction.session import (
     StepFailed,
     Veto,
 )
-from compaction.session.steps import LoopGuard
+from compaction.session.session import LoopGuard
 from compaction.strategies import Summarization, Truncation
 from compaction.triggers import always, never, tokens_below, tokens_exceed
 
@@ -164,10 +164,10 @@ class TestLoopGuard:
 
     def test_a_number_of_any_size(self) -> None:
         """A saved session may contain one that no float can hold."""
-        guard, huge = LoopGuard(), 10**400
-        assert [guard.note(huge, huge - 1), guard.note(huge, huge - 1)] == [False, True]
-        assert guard.pauses(huge)
-        assert not guard.note(huge, huge // 2)
+        huge = 10**400
+        guards = [LoopGuard().after(huge, huge - 1), LoopGuard().after(huge, huge - 1).after(huge, huge - 1)]
+        assert [guard.is_paused(huge) for guard in guards] == [False, True]
+        assert guards[1].after(huge, huge // 2) == LoopGuard()
 
     def session(self, told: list[Event], **options: Any) -> CompactionSession:
         """A session whose strategy drops one small group on every turn."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from compaction import Drop, GroupKind, Replace, compact, compact_sync, last, presets
+from compaction import Drop, GroupKind, MessageIndex, Replace, RunContext, compact, compact_sync, last, presets, run_sync
 from compaction.errors import ConfigurationError, SyncDriverError
 from compaction.formats import openai_chat
 from compaction.formats.validity import validate
@@ -138,14 +138,28 @@ def test_an_answer_that_will_not_do(answer: str) -> None:
     assert done.after.tokens <= 500
 
 
-def test_where_a_summary_would_save_nothing_groups_are_dropped() -> None:
-    """If a summary would be larger than the group, the group is dropped."""
-    index = indexed([user("a b"), assistant("c"), *orders(0, 9)])
-    strategy = growing(tokens=index.tokens - 2, initial_tokens=1, trigger=tokens_exceed(index.tokens - 1))
+def test_a_cut_never_clips_a_short_task_to_gain_a_few_tokens() -> None:
+    """If the user's words do not fit beside the frame of a part, more groups leave, or only groups without words."""
+    task = "Fix the rounding of totals in checkout.py. Never touch the migrations folder."
+    for number in range(8, 60):
+        read = [part for at in range(number) for part in (call(f"c{at}"), result(f"c{at}", f"line {at} of the file\n" * 400))]
+        chat = [system("You are a coding agent. " * 380), user(task), *read, assistant("Done."), user("Go on with Z.")]
+        index = MessageIndex(chat, counter="chars/4", context=RunContext(overhead_tokens=4_480))
+        run_sync(index, presets.adaptive(20_000))
+        assert any(
+            task in message["content"] for message in index.messages() if message["role"] != "tool" and message["content"]
+        )
+
+
+def test_where_a_summary_would_save_nothing_groups_without_words_are_dropped() -> None:
+    """If a summary would be larger than what it replaces, groups in which the user says nothing are dropped."""
+    chat = [assistant("c"), assistant("d"), user("Go on. " * 20), assistant("e")]
+    tokens = indexed(chat).tokens
     done = compact_sync(
-        [message.raw for group in index.included_groups for message in group.messages], strategy, counter="chars/4"
+        chat, growing(tokens=tokens - 2, initial_tokens=1, trigger=tokens_exceed(tokens - 1)), counter="chars/4"
     )
     assert [type(edit) for edit in done.edits] == [Drop]
+    assert chat[2] in done.messages
 
 
 async def test_an_awaited_summarizer() -> None:
@@ -253,7 +267,7 @@ def test_a_small_summary_shrinks_less() -> None:
     for tokens, share in ((2_000, 0.35), (200, 0.75)):
         scripted = Scripted("short")
         strategy = GrowingSummary(scripted, tokens=5 * tokens, initial_tokens=tokens, added_tokens=tokens, max_tokens=tokens)
-        compact_sync([system("x" * 40 * tokens), *orders(0, 20)], strategy, counter="chars/4")
+        compact_sync([system("x" * 40 * tokens), *orders(0, 200)], strategy, counter="chars/4")
         assert share * tokens - 60 <= scripted.requests[0].budget <= share * tokens
 
 

@@ -310,7 +310,7 @@ def test_what_any_strategy_drops_is_stored(store: SQLiteStore) -> None:
 
 def test_a_summary_links_to_its_originals(store: SQLiteStore) -> None:
     """The id of a summary leads to all messages it replaces, over several rounds that each start from the view alone."""
-    strategy = Lossless(Summarization(keep=last(groups=2)), store)
+    strategy = Lossless(Summarization(keep=last(groups=2), user_tokens=0), store)
     said: Chat = turns(9, words=40)
     view = compact_sync(said, strategy, counter="chars/4").messages
     for round in range(1, 4):

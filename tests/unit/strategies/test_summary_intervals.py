@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Final
 
+import attrs
 import pytest
 
 from compaction import MessageIndex, RunContext, last, run_sync
@@ -48,7 +49,7 @@ def test_the_time_between_compactions_hardly_shrinks(summarizer: Summarizer) -> 
 def budget_of(index: MessageIndex, strategy: Summarization) -> int:
     """The budget of the first summary that the strategy requests."""
     scripted = Scripted("short")
-    run_sync(index, Summarization(scripted, trigger=strategy.trigger, keep=strategy.keep, budget=strategy.budget))
+    run_sync(index, attrs.evolve(strategy, summarizer=scripted))
     return scripted.requests[0].budget
 
 
@@ -62,13 +63,13 @@ def test_the_ceiling_is_a_quarter_of_what_the_trigger_leaves_beside_what_is_kept
     kept = 300 + sum(group.tokens for group in index.included_groups if group.id in (0, 119, 120))
     last_turn = last(groups=2)
     for trigger in (tokens_exceed(LIMIT), context_exceeds(0.5), messages_exceed(9) | tokens_exceed(LIMIT)):
-        assert budget_of(indexed(messages, context=index.context), Summarization(trigger=trigger, keep=last_turn)) == (
-            (LIMIT - kept) // 4
-        )
-    full = Summarization(trigger=tokens_exceed(LIMIT), keep=last(tokens=3_500))
+        assert budget_of(
+            indexed(messages, context=index.context), Summarization(trigger=trigger, keep=last_turn, user_tokens=0)
+        ) == ((LIMIT - kept) // 4)
+    full = Summarization(trigger=tokens_exceed(LIMIT), keep=last(tokens=3_500), user_tokens=0)
     assert budget_of(indexed(messages), full) == LIMIT // 2 // 4
 
 
 def test_without_a_limit_in_tokens_the_budget_is_as_it_was() -> None:
     """If the trigger has no limit in tokens, the budget does not depend on it."""
-    assert budget_of(indexed(turns(60, words=60)), Summarization(trigger=messages_exceed(9))) == 2_000
+    assert budget_of(indexed(turns(60, words=60)), Summarization(trigger=messages_exceed(9), user_tokens=0)) == 2_000

@@ -72,7 +72,7 @@ def test_what_was_written_is_read(frame: SummaryText, pieces: list[str]) -> None
 def test_a_later_round_gets_the_summary_as_it_was_written() -> None:
     """A later round gets the summary exactly as it was written, without the escapes of the fence."""
     scripted = Scripted("One. [end] [\\end]", lambda request: str(request.previous))
-    strategy = Summarization(scripted, keep=last(messages=2))
+    strategy = Summarization(scripted, keep=last(messages=2), user_tokens=0)
     once = compact_sync(turns(5, words=30), strategy, counter="chars/4").messages
     twice = compact_sync([*once, *turns(4, words=30)], strategy, counter="chars/4").messages
     assert scripted.requests[1].previous == scripted.answers[0]

@@ -13,7 +13,7 @@ from compaction.formats import OpenAIChat, Side
 from compaction.index import Drops
 from compaction.index.marks import Marks, marked
 from compaction.messages import Message
-from compaction.strategies import StepBegan, StepEnded, Strategy, Summarization, ToolResult, Truncation
+from compaction.strategies import StepBegan, StepEnded, Strategy, Summarization, SummaryText, ToolResult, Truncation
 from compaction.triggers import always, groups_exceed, messages_exceed, never, tokens_below, tokens_exceed
 from tests.support.chats import assistant, call, edits_of, indexed, result, shown, system, tool_turns, turns, user
 
@@ -128,7 +128,7 @@ class TestWhatStays:
 
     def test_summaries_go_last(self) -> None:
         """Summaries are dropped after all other groups."""
-        messages = [user(marked("so far", by="Summarization")), *turns(3)]
+        messages = [user(SummaryText().render("so far", originals="", by="Summarization")), *turns(3)]
         maker = Summarization(trigger=never)  # marks are trusted where their strategy runs
         kept = left(maker >> Truncation(trigger=messages_exceed(3), keep=nothing), messages)
         assert ("so far" in kept[0], kept[1:]) == (True, ["q3", "a3"])

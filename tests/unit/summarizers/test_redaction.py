@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable
 from typing import Any
@@ -11,8 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.summarizers import redact
+from tests.support.further_secrets import FURTHER, FURTHER_HARMLESS
 from tests.support.planted_secrets import HARMLESS as OTHER_HARMLESS
 from tests.support.planted_secrets import PLANTED, Planted
+from tests.support.unseen_secrets import UNSEEN, UNSEEN_HARMLESS
 
 # Made up, and built here so that no scanner reports this file.
 DIGITS = "0123456789"
@@ -152,7 +155,67 @@ def test_what_a_summary_needs_stays(text: str) -> None:
     assert redact(text) == text
 
 
-@pytest.mark.parametrize("name", ["tau_airline", "sweagent_demos", "openhands", "cassettes", "acebench_zh", "inspect_logs"])
+def missed(planted: tuple[Planted, ...]) -> list[Planted]:
+    """The secrets that are still in their texts, alone or in a longer one."""
+    around = "Here is the output:\n\n{}\n\nIt took 3 s."
+    return [each for each in planted if each.kept_in(redact(each.text)) or each.kept_in(redact(around.format(each.text)))]
+
+
+def changed(texts: tuple[str, ...]) -> list[str]:
+    """The texts that redaction changes."""
+    return [text for text in texts if redact(text) != text]
+
+
+def test_further_secrets_go() -> None:
+    """Of the shapes in which secrets reached a model, one stays: a password under the head of an HTML table."""
+    assert [each.shape for each in missed(FURTHER)] == ["<th>user</th><th>password</th></tr>\n<tr><td>dan</td><td>§</td>"]
+
+
+def test_unseen_secrets_go() -> None:
+    """At least nine in ten of the shapes that were written before the table was extended are found."""
+    assert len(missed(UNSEEN)) <= len(UNSEEN) // 10
+
+
+def test_harmless_texts_stay() -> None:
+    """At most one in a hundred texts without a secret is changed, whether or not it was known when the table was written."""
+    assert len(changed(FURTHER_HARMLESS)) <= len(FURTHER_HARMLESS) // 100
+    assert len(changed(UNSEEN_HARMLESS + FURTHER_HARMLESS)) <= (len(UNSEEN_HARMLESS) + len(FURTHER_HARMLESS)) // 100
+
+
+@pytest.mark.parametrize("planted", FURTHER + UNSEEN, ids=lambda planted: planted.family)
+def test_redacting_further_secrets_twice_changes_nothing(planted: Planted) -> None:
+    """A redacted text is not changed by a second redaction."""
+    once = redact(planted.text)
+    assert redact(once) == once
+
+
+@pytest.mark.parametrize("noise", [bytes(range(256)) * 40, b"\x66\x2e\x0f\x1f\x84\x00" * 900, bytes(6_000)])
+def test_encoded_data_stays(noise: bytes) -> None:
+    """An image or a program in base64 is not taken for a token."""
+    text = f"data:image/png;base64,{base64.b64encode(noise).decode()}"
+    assert redact(text) == text
+
+
+@pytest.mark.parametrize(
+    ("number", "kept"),
+    [
+        ("4111 1111 1111 1111", False),
+        ("4111 1111 1111 1112", True),
+        ("DE75 5121 0800 1245 1261 99", False),
+        ("DE75 5121 0800 1245 1261 98", True),
+    ],
+)
+def test_numbers_need_their_checksum(number: str, kept: bool) -> None:
+    """A card's or an account's number is replaced only if its checksum is right."""
+    assert (number in redact(f"Pay with {number}, please.")) is kept
+
+
+def test_a_name_of_one_language_beside_the_value_of_another() -> None:
+    """The value ends where a sentence in Chinese ends."""
+    assert redact("账号名为Grace，密码为hunter789。你会做出反应") == "账号名为Grace，密码为[REDACTED:password]。你会做出反应"
+
+
+@pytest.mark.parametrize("name", ["tau_airline", "sweagent_demos", "openhands", "cassettes", "inspect_logs"])
 def test_recorded_conversations_stay(corpus: Callable[[str], list[dict[str, Any]]], name: str) -> None:
     """In recorded conversations without secrets, nothing is replaced."""
     messages = [json.dumps(message, ensure_ascii=False) for talk in corpus(name) for message in talk["messages"]]

@@ -78,7 +78,7 @@ def test_speakers() -> None:
         {"role": "tool", "tool_call_id": "gone", "content": "late"},
     ) == [
         Entry("user Ada [user]", "Hi."),
-        Entry("earlier note", "[Tool results]\nls() -> a.py"),
+        Entry("results of earlier calls", "[Tool results]\nls() -> a.py"),
         Entry("result of a call", "late"),
     ]
 

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from compaction.tokens import LengthError
+from compaction.gateway.failures import length_error
+from compaction.gateway.upstream import WholeAnswer
+from compaction.tokens import LengthError, length_errors
 
 
 class Answered(Exception):
@@ -16,65 +23,44 @@ class Answered(Exception):
         self.body = body
 
 
-SAID = {
-    "openai": (
-        "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.",
-        (9_000, 8_192),
-    ),
-    "openai, with a reply": (
-        "maximum context length is 4097 tokens. However, you requested 5000 (4500 in the messages, 500 in the completion)",
-        (4_500, 3_597),
-    ),
-    "openai responses": ("Your input exceeds the context window of this model.", (None, None)),
-    "openai, configured": (
-        "Input tokens exceed the configured limit of 272,000 tokens. Your messages resulted in 300,000 tokens.",
-        (300_000, 272_000),
-    ),
-    "anthropic": ("prompt is too long: 208310 tokens > 200000 maximum", (208_310, 200_000)),
-    "anthropic, with a reply": (
-        "input length and `max_tokens` exceed context limit: 199000 + 8192 > 200000, decrease input length",
-        (199_000, 191_808),
-    ),
-    "gemini": (
-        "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
-        (1_200_000, 1_048_576),
-    ),
-    "bedrock": ("Input is too long for requested model.", (None, None)),
-    "llama.cpp": ("request (1234 tokens) exceeds the available context size (512 tokens), try increasing it", (1_234, 512)),
-    "llama.cpp, fields": (
-        "{'message': 'the request exceeds the available context size', 'n_prompt_tokens': 1234, 'n_ctx': 512}",
-        (1_234, 512),
-    ),
-    "vllm": ("The decoder prompt (length 5000) is longer than the maximum model length of 4096.", (5_000, 4_096)),
-    "vllm, newer": (
-        "This model's maximum context length is 2048 tokens. However, your request has 3000 input tokens.",
-        (3_000, 2_048),
-    ),
-    "mistral": (
-        "Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length",
-        (40_000, 32_768),
-    ),
-    "xai": ("This model's maximum prompt length is 131072 but the request contains 140000 tokens.", (140_000, 131_072)),
+SAMPLES: list[dict[str, Any]] = tomllib.loads(Path(length_errors.__file__).with_suffix(".toml").read_text())["samples"]
+PROVIDERS = {
+    *("OpenAI", "Anthropic", "Gemini", "Bedrock", "Azure", "Vertex", "Mistral", "Groq", "OpenRouter", "vLLM", "SGLang"),
+    *("llama.cpp", "LM Studio", "Ollama", "TGI", "LiteLLM"),
 }
+SAID = {sample["provider"]: sample["says"] for sample in reversed(SAMPLES)}
 
 
-@pytest.mark.parametrize("name", SAID)
-def test_each_provider_is_understood(name: str) -> None:
+def test_the_table_has_the_providers() -> None:
+    """At least these providers and servers have a sample."""
+    assert PROVIDERS - SAID.keys() == set()
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample["provider"])
+def test_each_provider_is_understood(sample: dict[str, Any]) -> None:
     """The error of each provider is read: the tokens of the request, and the window without the reserve for the answer."""
-    said, figures = SAID[name]
-    assert LengthError.read(Answered(said)) == LengthError(*figures)
+    error = Answered(sample["says"], sample.get("status", 400))
+    assert LengthError.read(error) == LengthError(sample.get("tokens"), sample.get("window"))
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample["provider"])
+def test_the_gateway_reads_the_same(sample: dict[str, Any]) -> None:
+    """An answer of an upstream with the same words is recognized, with its status or as a bad request."""
+    status = sample.get("status") or 400
+    answer = WholeAnswer(status, [], json.dumps({"error": {"message": sample["says"]}}).encode())
+    assert length_error(answer) is not None
 
 
 def test_the_body_is_read() -> None:
     """The figures are read from the body of the error if its message does not have them."""
-    error = Answered("Error code: 400", body={"error": {"message": SAID["anthropic"][0]}})
+    error = Answered("Error code: 400", body={"error": {"message": SAID["Anthropic"]}})
     assert LengthError.read(error) == LengthError(208_310, 200_000)
 
 
 def test_a_wrapped_error_is_read_with_its_cause() -> None:
     """If a framework wraps the error of the client, the cause is read."""
     outer = RuntimeError("the service failed")
-    outer.__cause__ = Answered(SAID["openai"][0])
+    outer.__cause__ = Answered(SAID["OpenAI"])
     assert LengthError.read(outer) == LengthError(9_000, 8_192)
 
 
@@ -104,4 +90,4 @@ def test_figures_that_contradict_each_other_are_not_believed() -> None:
 
 def test_only_the_first_words_are_read() -> None:
     """Only the start of the message is read, because an error may quote the request."""
-    assert LengthError.read(Answered("Invalid value: " + "x " * 5_000 + SAID["anthropic"][0])) is None
+    assert LengthError.read(Answered("Invalid value: " + "x " * 5_000 + SAID["Anthropic"])) is None

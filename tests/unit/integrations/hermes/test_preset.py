@@ -11,7 +11,7 @@ from compaction import MessageIndex, Pipeline, compact_sync, first, last, preset
 from compaction.errors import ConfigurationError, SummaryFailed
 from compaction.selectors import fitting
 from compaction.session import CompactionSession
-from compaction.strategies import Clear, Clip, Summarization, ToolResult, Truncation
+from compaction.strategies import Clear, LastResort, Summarization, ToolResult
 from compaction.summarizers import SummaryBudget
 from compaction.triggers import always, tokens_exceed
 from tests.support.scripted import Scripted
@@ -78,7 +78,7 @@ def test_ranges_are_checked(options: dict[str, Any]) -> None:
 def test_it_is_one_configuration_of_the_general_parts() -> None:
     """A pipeline of general strategies: no subclass, no private hook."""
     assert type(presets.hermes()) is Pipeline
-    assert [type(step) for step in presets.hermes().steps] == [ToolResult, Summarization, Truncation, Clip, Clip, Clip]
+    assert [type(step) for step in presets.hermes().steps] == [ToolResult, Summarization, LastResort]
 
 
 # ---------------------------------------------------------------- the documents' worked example

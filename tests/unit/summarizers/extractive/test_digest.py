@@ -122,6 +122,45 @@ def test_korean_and_chinese_constraints_are_found() -> None:
     assert "请不要修改 config.yaml" in digest_of([said("user", "请不要修改 config.yaml。"), said("assistant", "好的。")])
 
 
+def test_a_small_budget_still_holds_words() -> None:
+    """With a budget of a few tokens, the beginning of the most important line is returned."""
+    index = MessageIndex(WORK, counter="chars/4")
+    for budget in (3, 5, 8, 12, 20):
+        text = digest_of(WORK, budget)
+        assert index.counter.count_text(text) <= budget
+        assert text.startswith(("- Fix", "- First: Fix", "## Goal", "- Fi"))
+
+
+def test_a_digest_of_what_only_shortening_cut() -> None:
+    """A request without groups is answered from its sources, the messages before they were shortened."""
+    index = MessageIndex(WORK, counter="chars/4")
+    sources = tuple(message for group in index.included_groups for message in group.messages)
+    request = SummaryRequest(summarizer=DigestSummarizer(), groups=(), sources=sources, budget=200, counter=index.counter)
+    assert "Never change the public API." in DigestSummarizer().summarize(request)
+
+
+def test_lines_say_who_said_them() -> None:
+    """What the assistant said, and what is quoted or pasted, is marked; the user's words are not."""
+    pasted = "A letter from the town hall:\n\nDear citizens, never feed the swans."
+    text = digest_of([said("user", pasted), said("assistant", "I settled on SQLite, since it needs no server.")])
+    assert "- Assistant: I settled on SQLite, since it needs no server." in text
+    assert "- A letter from the town hall:\n  - Quoted or pasted: Dear citizens, never feed the swans." in digest_of(
+        [said("user", "Go on."), said("assistant", "Yes."), said("user", pasted), said("assistant", "Yes.")]
+    )
+
+
+def test_more_than_one_value_is_shown_in_order() -> None:
+    """Values that may be of one thing stand together, in order, with the number of the older message."""
+    text = digest_of(
+        [
+            said("user", "Hello there."),
+            said("user", "The ferry for the choir leaves at 14:35."),
+            said("user", "The ferry goes at 15:20 now."),
+        ]
+    )
+    assert "- The ferry goes at 15:20 now.\n  - earlier (message 2): The ferry for the choir leaves at 14:35." in text
+
+
 def test_nothing_to_say_is_a_failure_not_an_empty_summary() -> None:
     """A conversation without text raises a `SummaryFailed` instead of giving an empty digest."""
     with pytest.raises(SummaryFailed):

@@ -7,6 +7,8 @@ import json
 import weakref
 from typing import Any
 
+import pytest
+
 from compaction.formats import openai_chat
 from compaction.messages import Message
 from compaction.summarizers.extractive import memory as module
@@ -36,7 +38,7 @@ def words(memory: ConversationMemory) -> list[str]:
 
 
 def test_the_latest_value_and_the_one_before() -> None:
-    """A newer statement replaces the older one and names its value; a value that returns is not listed as old."""
+    """A newer statement about the same thing replaces the older one and names its value; a value that returns is not old."""
     memory = memory_of(said("The ferry sails at 14:35.", "The ferry sails at 15:20 now.", "The ferry sails at 14:35 again."))
     assert words(memory) == ["The ferry sails at 14:35 again. (was 15:20 until message 3)"]
     assert (list(memory.gone)[-1], "14:35" in memory.gone) == ("15:20", False)
@@ -47,11 +49,34 @@ def test_values_of_different_things_stay_apart() -> None:
     assert len(words(memory_of(said("The ferry sails at 14:35.", "The bakery opens at 06:10.")))) == 2
 
 
-def test_a_correction_without_a_subject_stands_with_the_last_value() -> None:
-    """A correction without a subject is joined to the statement directly before it."""
-    assert words(memory_of(said("The bus comes at 14:35.", "Make that 15:20."))) == [
-        "The bus comes at 14:35. -> Make that 15:20."
-    ]
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("The primary region is eu-north-3.", "The backup region is us-west-2."),
+        ("We run Postgres 16 for the shop.", "The reports use MySQL 8 now."),
+        ("64,70 is a typo of mine.", "It came out 43 cents lower."),
+        ("The blue chair costs $64.", "The red chair costs $70 now."),
+        ("The bus comes at 14:35.", "Make that 15:20."),
+        ("Please upgrade XEHM4B.", "Please cancel 59XX6W."),
+    ],
+)
+def test_values_are_joined_only_if_both_sentences_name_the_same_thing(old: str, new: str) -> None:
+    """Two statements that do not name one thing by the same words both stay, as they were said."""
+    assert words(memory_of(said(old, new))) == [old, new]
+
+
+def test_a_correction_without_a_subject_refers_to_the_last_value() -> None:
+    """A correction without a subject is linked to the statement before it, which stays."""
+    memory = memory_of(said("The bus comes at 14:35.", "Make that 15:20."))
+    assert memory.said["Make that 15:20."].earlier == ("The bus comes at 14:35.",)
+
+
+def test_a_demonstration_is_nobodys_words() -> None:
+    """A long user message full of program output, before another user message, is an example: it has no statements."""
+    log = "\n".join(f"2026-01-03 10:11:{n:02} INFO step {n} of the build" for n in range(60))
+    shown = f"Always start with the tests.\n{log}\nNever skip the linter."
+    assert words(memory_of(said(shown, "Never touch prod.db."))) == ["Never touch prod.db."]
+    assert "Never skip the linter." in words(memory_of(said(shown)))
 
 
 def test_a_failed_call_that_succeeds_later_is_no_failure() -> None:
@@ -75,7 +100,7 @@ def test_rows_that_the_user_asked_for() -> None:
     """A row that the user asked for by a rare name is remembered."""
     rows = "\n".join(f"id={n}{n}7 name={name}" for n, name in enumerate(["Vera Holm", "Otis Rand", "Ada Berg", "Lina Falk"]))
     memory = memory_of([*said("Which one is Ada Berg's?"), *ran("list", rows)])
-    assert list(memory.rows) == ["id=227 name=Ada Berg"]
+    assert memory.rows == {"id=227 name=Ada Berg": (3, "shell")}
 
 
 def test_a_later_round_continues_the_memory() -> None:

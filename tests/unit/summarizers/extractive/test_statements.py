@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from compaction.summarizers.extractive.statements import Kind, own_text, user_statements
+from compaction.summarizers.extractive.scoring import Kind
+from compaction.summarizers.extractive.statements import user_statements
 
 
 def kinds(text: str) -> list[str]:
@@ -40,7 +41,6 @@ def test_rules(text: str) -> None:
         "In Venice you must never feed the pigeons.",
         "Never touch the paint, as the painter told us.",
         'On the door: "Ring twice. Never knock."',
-        "The answer was: Restart it first. Never press reset.",
     ],
 )
 def test_duties_are_not_written_as_rules(text: str) -> None:
@@ -94,13 +94,13 @@ def test_other_kinds(text: str, kind: Kind) -> None:
     assert [each.kind for each in user_statements(text)] == [kind]
 
 
-def test_pasted_text_is_not_the_users_own() -> None:
-    """Pasted text is separated from the user's words, unless the user asks to follow it."""
-    letter = "A letter from the town hall:\n\nDear citizens, never feed the swans."
-    assert own_text(letter) == ("A letter from the town hall:", "Dear citizens, never feed the swans.")
-    asked = "Please stick to this:\n\n- never feed the swans"
-    assert own_text(asked) == (asked, "")
-    assert own_text("Can you soften this?\n\nNever feed the swans.")[1] == "Never feed the swans."
+def test_pasted_text_is_kept_as_somebody_elses() -> None:
+    """Text below an introduction that asks for nothing is kept, but not as the user's own."""
+    [statement] = user_statements("A letter from the town hall:\n\nDear citizens, never feed the swans.")
+    assert (statement.by, statement.lead) == ("Quoted or pasted", "A letter from the town hall:")
+    [asked] = user_statements("Please stick to this:\n\nNever feed the swans.")
+    assert (asked.by, asked.kind) == ("", Kind.RULE)
+    assert [each.by for each in user_statements("How do you read it?\n\nNever feed the swans.")] == ["", "Quoted or pasted"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,437 @@
+"""Cuts: what can leave together, and what one message can replace.
+
+The smallest runs of groups that can only be removed together are called steps here; in `compaction.result`, a step is the run
+of one strategy. A run of groups may be removed if its neighbours may then follow one another. Runs that the format prefers
+come first: those from the oldest group of a gap on, then the others. Runs that the format only allows come last. The functions
+here only plan; the caller drops or replaces the groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
+
+import attrs
+
+from ..formats import MessageFormat
+from ..messages import Message
+from .groups import GroupKind
+from .projection import Projection
+
+_WALKS: Final = 2
+"""How often the view is searched for runs that begin with a gap's oldest group; each removed group may allow further runs."""
+
+_Joins: TypeAlias = Callable[["Message | None", "Message | None"], bool]
+
+
+def units_of(ids: Iterable[int], together: Callable[[int, int], bool] | None) -> Iterator[list[int]]:
+    """Yield the groups that are removed only together, in order: each alone, unless ``together`` joins it to the one before."""
+    if together is None:
+        for id in ids:
+            yield [id]
+        return
+    unit: list[int] = []
+    for id in ids:
+        if unit and not together(unit[-1], id):
+            yield unit
+            unit = []
+        unit.append(id)
+    if unit:
+        yield unit
+
+
+def steps(
+    projection: Projection,
+    format: MessageFormat,
+    units: Iterable[list[int]],
+    *,
+    preferred_only: bool = False,
+    replaced: bool = False,
+) -> Iterator[list[int]]:
+    """Return the smallest runs of these units that can be removed together, oldest first; O(messages in the view) for all.
+
+    If the format allows all these units to be removed, the steps together name all of them.
+
+    Args:
+        projection: The view; a step is planned as if the ones before it had been dropped.
+        format: Its wire format.
+        units: The ids of groups that may be removed, in order. The groups of a unit are removed together, as many as possible.
+        preferred_only: Whether to leave out runs that the format allows but does not prefer.
+        replaced: Whether a message will replace the groups, and so may open the view.
+    """
+    if format.judges_joins:
+        return _between_joins(projection, format, units, preferred_only=preferred_only)
+    return iter(units) if replaced else _behind_opening(projection, format, units, preferred_only=preferred_only)
+
+
+def _between_joins(
+    projection: Projection, format: MessageFormat, units: Iterable[Sequence[int]], *, preferred_only: bool
+) -> Iterator[list[int]]:
+    """Yield the steps for a format with rules about which message may follow which."""
+    waiting = _distinct(units)
+
+    def prefers(one: Message | None, other: Message | None) -> bool:
+        return format.prefers(one, other) and format.follows(one, other)
+
+    gone: set[int] = set()
+    pieces = _Pieces(projection)
+    for _ in range(_WALKS):
+        count = len(gone)
+        for step in _from_oldest(pieces, prefers, waiting):
+            gone.update(step)
+            yield step
+        if len(gone) == count:
+            break
+        waiting = [left for unit in waiting if (left := [id for id in unit if id not in gone])]
+        pieces = _Pieces(projection, gone)
+    for joins in (prefers,) if preferred_only else (prefers, format.follows):
+        planned = _Pass(pieces, joins)
+        for unit in waiting:
+            yield from planned.add(unit)
+        waiting = planned.left()
+
+
+def _distinct(units: Iterable[Sequence[int]]) -> list[list[int]]:
+    """Return the units without repeated groups: each group stays only in the first unit that names it."""
+    known: set[int] = set()
+    distinct: list[list[int]] = []
+    for unit in units:
+        new = [id for id in dict.fromkeys(unit) if id not in known]
+        known.update(new)
+        if new:
+            distinct.append(new)
+    return distinct
+
+
+def _behind_opening(
+    projection: Projection, format: MessageFormat, units: Iterable[list[int]], *, preferred_only: bool
+) -> Iterator[list[int]]:
+    """Yield the steps for a format in which any message may follow any other, and only the opening group matters.
+
+    A group with which the format prefers a view to begin stays until the same is true of its successor. It is removed with the
+    last unit before that successor, or alone in the last step.
+    """
+    kinds, system, user, summary = projection.grouping.kinds, GroupKind.SYSTEM, GroupKind.USER, GroupKind.SUMMARY
+    view = iter([id for id in projection.ids() if id < 0 or kinds[id] is not system])
+    opening = next(view, None)  # the group that opens the view after all planned steps
+    opens = opening is None or _opens(projection, format, opening)
+    held: list[int] = []
+    gone: set[int] = set()
+    for given in units:
+        unit = given if gone.isdisjoint(given) else [id for id in given if id not in gone]
+        if not unit:
+            continue
+        gone.update(unit)
+        first, opened = opening, opens
+        if opening in gone:
+            while opening in gone:
+                opening = next(view, None)
+            kind = user if opening is None else kinds[opening] if opening >= 0 else summary
+            opens = kind is user or (kind is summary and opening is not None and _opens(projection, format, opening))
+        if opens:
+            yield held + unit if held else unit
+            held = []
+        elif held or first is None or not opened:
+            yield unit
+        else:
+            held = [first]
+            if len(unit) > 1:
+                yield [id for id in unit if id != first]
+    if held and not preferred_only:
+        yield held
+
+
+def _opens(projection: Projection, format: MessageFormat, id: int) -> bool:
+    """Whether a conversation may begin with this group; only a summary's message is read."""
+    kind = projection.kind(id)
+    if kind is GroupKind.SUMMARY:
+        return format.prefers(None, projection.at(id, end=False))
+    return kind is GroupKind.USER
+
+
+def _from_oldest(pieces: _Pieces, joins: _Joins, units: Sequence[Sequence[int]]) -> Iterator[list[int]]:
+    """Yield the runs that can be removed from a gap's oldest group on, found in one walk over the view.
+
+    A gap is a run of removable groups between two groups that stay. Groups with other groups' messages between their own are
+    not removed here. Of a unit that covers several gaps, the groups that cannot be removed from their gap stay.
+    """
+    ends = {unit[-1] for unit in units}
+    free = {id for unit in units for id in unit if len(pieces.of_group.get(id, ())) == 1}
+    before: Message | None = None
+    earlier: list[int] = []  # of units that end in a later gap
+    run: list[int] = []
+    for piece, id in enumerate(pieces.groups):
+        if id in free:
+            run.append(id)
+            if id in ends and joins(before, pieces.first(piece + 1)):
+                yield earlier + run
+                earlier, run = [], []
+            continue
+        if run and joins(before, pieces.first(piece)):
+            earlier += run
+        leads = before is None and pieces.is_system(piece) and not run and not earlier
+        before, run = None if leads else pieces.end(piece), []
+
+
+class _Pieces:
+    """The pieces of the view, linked to their neighbours. Holds state: the pieces that were taken out.
+
+    Args:
+        projection: The view.
+        gone: Groups to leave out, as if they were not in the view.
+    """
+
+    def __init__(self, projection: Projection, gone: Collection[int] = ()) -> None:
+        self._projection = projection
+        self._pieces = projection.pieces(gone)
+        self.end_place = len(self._pieces)
+        self.groups = [id for id, _, _ in self._pieces]
+        self.of_group: dict[int, list[int]] = {}
+        for piece, id in enumerate(self.groups):
+            self.of_group.setdefault(id, []).append(piece)
+        self.left = list(range(-1, self.end_place - 1))
+        self.right = list(range(1, self.end_place + 1))
+        self._opening = 0
+
+    def whole(self) -> set[int]:
+        """Return the ids of the groups whose messages are not separated by others."""
+        return {id for id, own in self.of_group.items() if len(own) == 1}
+
+    def first(self, piece: int) -> Message | None:
+        """Return the first message of a piece; ``None`` past the end."""
+        return None if piece == self.end_place else self._projection.at(self._pieces[piece][1], end=False)
+
+    def end(self, piece: int) -> Message:
+        """Return the last message of a piece."""
+        return self._projection.at(self._pieces[piece][2], end=True)
+
+    def is_system(self, piece: int) -> bool:
+        """Whether the first and the last message of a piece are instructions."""
+        return self.end(piece).is_system and self._projection.at(self._pieces[piece][1], end=False).is_system
+
+    def opening(self, leaving: Mapping[int, int]) -> int:
+        """Return the first piece that stays and is not an instruction.
+
+        Args:
+            leaving: The runs to remove: the first piece of each, with the last.
+        """
+        while self._opening < self.end_place and self.is_system(self._opening):
+            self._opening = self.right[self._opening]
+        piece = self._opening
+        while piece < self.end_place and (piece in leaving or self.is_system(piece)):
+            piece = self.right[leaving.get(piece, piece)]
+        return piece
+
+    def take_out(self, start: int, end: int) -> None:
+        """Take out the pieces from ``start`` to ``end``, with no others between them."""
+        before, after = self.left[start], self.right[end]
+        if start <= self._opening <= end:
+            self._opening = after
+        if before >= 0:
+            self.right[before] = after
+        if after < self.end_place:
+            self.left[after] = before
+
+
+@attrs.define(eq=False)
+class _Block:
+    """Units that cannot be removed by themselves and whose pieces touch. Holds state.
+
+    Args:
+        units: The units, each with its number in the order of `_Pass.add`.
+        runs: The runs of pieces they cover: the first piece of each, with the last.
+    """
+
+    units: list[tuple[int, list[int]]]
+    runs: dict[int, int] = attrs.Factory(dict[int, int])
+
+
+class _Pass:
+    """One pass over the units with one rule for which message may follow which. Holds state."""
+
+    def __init__(self, pieces: _Pieces, joins: _Joins) -> None:
+        self._pieces = pieces
+        self._joins = joins
+        self._starts: dict[int, _Block] = {}
+        self._ends: dict[int, tuple[int, _Block]] = {}
+        self._count = 0
+
+    def add(self, unit: list[int]) -> Iterator[list[int]]:
+        """Add one more unit, and yield every run that can be removed now."""
+        self._count += 1
+        waiting = [(self._count, unit)]
+        while waiting:
+            number, each = waiting.pop()
+            alone = sorted(piece for id in each for piece in self._pieces.of_group.get(id, ()))
+            if not alone:
+                continue
+            block = _Block([(number, each)])
+            for piece in alone:
+                block = self._cover(piece, block)
+            if self._leaves(block.runs.items()):
+                self._take_out(block, block.runs.items())
+                yield [id for _, other in sorted(block.units) for id in other]
+            elif len(block.units) > 1 and self._leaves(runs := _runs(self._pieces, alone)):
+                # It can be removed alone; the units held with it are tried again, beside their new neighbours.
+                self._take_out(block, runs)
+                yield list(each)
+                waiting += sorted((other for other in block.units if other[0] != number), reverse=True)
+
+    def left(self) -> list[list[int]]:
+        """Return the units that could not be removed, in the order of `add`."""
+        left = {number: unit for block in self._starts.values() for number, unit in block.units}
+        return [left[number] for number in sorted(left)]
+
+    def _cover(self, piece: int, block: _Block) -> _Block:
+        """Add a piece to a block, merge it with the blocks on either side, and return the result."""
+        left, right = self._pieces.left[piece], self._pieces.right[piece]
+        start = end = piece
+        if left in self._ends:
+            start, other = self._ends[left]
+            block = self._merged(block, other)
+        if right in self._starts:
+            block = self._merged(block, self._starts[right])
+            end = block.runs[right]
+        if start != piece:
+            del block.runs[start], self._ends[left]
+        if end != piece:
+            del block.runs[right], self._starts[right]
+        block.runs[start] = end
+        self._starts[start], self._ends[end] = block, (start, block)
+        return block
+
+    def _merged(self, one: _Block, other: _Block) -> _Block:
+        """Return both as one: the smaller is merged into the larger."""
+        if one is other:
+            return one
+        if len(one.units) + len(one.runs) < len(other.units) + len(other.runs):
+            one, other = other, one
+        one.units += other.units
+        for start, end in other.runs.items():
+            one.runs[start] = end
+            self._starts[start], self._ends[end] = one, (start, one)
+        return one
+
+    def _leaves(self, runs: Iterable[tuple[int, int]]) -> bool:
+        """Whether the view would be valid without these runs of pieces."""
+        pieces, leaving = self._pieces, dict(runs)
+        opening = pieces.opening(leaving)
+        for start, end in leaving.items():
+            left = pieces.left[start]
+            if not self._joins(None if left < opening else pieces.end(left), pieces.first(pieces.right[end])):
+                return False
+        return True
+
+    def _take_out(self, block: _Block, runs: Iterable[tuple[int, int]]) -> None:
+        """Take runs out of the view, and release the units of their block."""
+        for start, end in block.runs.items():
+            del self._starts[start], self._ends[end]
+        for start, end in runs:
+            self._pieces.take_out(start, end)
+
+
+def _runs(pieces: _Pieces, alone: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the runs that these pieces form, each as its first and last piece."""
+    runs: list[tuple[int, int]] = []
+    for piece in alone:
+        if runs and runs[-1][1] == pieces.left[piece]:
+            runs[-1] = (runs[-1][0], piece)
+        else:
+            runs.append((piece, piece))
+    return runs
+
+
+# -------------------------------------------------------------------- replacing groups by one message
+
+
+def neighbours(projection: Projection, gone: Collection[int]) -> tuple[Message | None, Message | None]:
+    """Return the messages before and after the message that would replace these groups. O(messages).
+
+    It takes the place of the last group. Instructions that open the view do not count as a neighbour: to a provider, the
+    message after them is the first one.
+    """
+    pieces = _Pieces(projection)
+    place = max(at for at, id in enumerate(pieces.groups) if id in gone)
+    left = [at for at, id in enumerate(pieces.groups[:place]) if id not in gone]
+    return None if all(map(pieces.is_system, left)) else pieces.end(left[-1]), pieces.first(place + 1)
+
+
+def interleaved(projection: Projection, format: MessageFormat) -> set[int]:
+    """Return the groups with other groups' messages between their own, and those other groups; O(messages).
+
+    The set is empty for a format in which any message may follow any other.
+    """
+    if not format.judges_joins:
+        return set()
+    pieces = _Pieces(projection)
+    apart = pieces.of_group.keys() - pieces.whole()
+    return apart | _within(pieces, apart)
+
+
+def replaceable(projection: Projection, format: MessageFormat, ids: Sequence[int]) -> list[int]:
+    """Return those of these groups that one message can replace, ordered by their last messages; O(messages).
+
+    The message takes the place of the last group. If other groups stay between the removed ones, there are several gaps, and
+    the message fills only the last one: the neighbours of every other gap must be allowed to follow one another.
+    """
+    if not format.judges_joins:
+        return list(ids)
+    free = set(ids)
+    gone: set[int] = set()
+    while True:  # again, since a removed group may have separated the messages of another
+        pieces = _Pieces(projection, gone)
+        closing, last = _gaps(format, pieces, free & pieces.whole())
+        if not closing:
+            break
+        gone |= closing
+    pieces = _Pieces(projection)
+    ends = {id: own[-1] for id, own in pieces.of_group.items()}
+    chosen = gone | last
+    chosen -= _within(pieces, ends.keys() - chosen)  # a replacement never separates the messages of a group that stays
+    return sorted((id for id in ids if id in chosen), key=ends.__getitem__)
+
+
+def _gaps(format: MessageFormat, pieces: _Pieces, free: set[int]) -> tuple[set[int], set[int]]:
+    """Return the groups that may be removed from the gaps before the last one, and the groups of the last gap."""
+    gaps: list[tuple[list[int], int]] = []
+    before: Message | None = None
+    run: list[int] = []
+    for piece, id in enumerate(pieces.groups):
+        if id in free:
+            run.append(piece)
+            continue
+        first = pieces.first(piece)
+        closes = _closing(format, before, [pieces.first(each) for each in run[1:]] + [first]) if run else 0
+        if run:
+            gaps.append((run, closes))
+        leads = before is None and first is not None and first.is_system and closes == len(run)
+        before, run = None if leads else pieces.end(piece), []
+    if run:
+        gaps.append((run, len(run)))
+    closing = {pieces.groups[piece] for run, closes in gaps[:-1] for piece in run[:closes]}
+    return closing, {pieces.groups[piece] for piece in gaps[-1][0]} if gaps else set()
+
+
+def _closing(format: MessageFormat, before: Message | None, following: Sequence[Message | None]) -> int:
+    """Return how many of the pieces of a gap, at most, may be removed; the message after an instruction stays there.
+
+    Args:
+        format: The format.
+        before: The message before the gap.
+        following: For each piece, the first message after it.
+    """
+    if before is not None and before.is_system:
+        return 0
+    return next((count for count in range(len(following), 0, -1) if format.prefers(before, following[count - 1])), 0)
+
+
+def _within(pieces: _Pieces, groups: Collection[int]) -> set[int]:
+    """Return the ids of the groups with a message between the messages of one of these groups."""
+    within: set[int] = set()
+    end = -1
+    for piece, id in enumerate(pieces.groups):
+        if piece < end:
+            within.add(id)
+        if id in groups:
+            end = max(end, pieces.of_group[id][-1])
+    return within

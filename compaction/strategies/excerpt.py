@@ -1,0 +1,74 @@
+"""The `Excerpt` strategy, which replaces old user messages and summaries with an excerpt of what the user said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from ..checks import count
+from ..index import GroupKind, MarkCeiling, MessageGroup, MessageIndex, Replace
+from ..selectors import Selector, as_selector, last
+from .base import CompactionStrategy, Steps
+from .summary_text import SummaryText, checked_summary, excerpt_of, is_spoken, next_round, room_beside
+
+_FRAME = 100  # tokens of the text around it, with a margin for differences between counters
+_REASON = "old messages make room; the user's own words stay"
+
+
+@attrs.frozen
+class Excerpt(CompactionStrategy):
+    """Replaces old user messages with an excerpt of them, word for word, written without a model.
+
+    The excerpt begins with the task; the newest messages follow while they fit, each whole or without the lines that look
+    pasted. If that is not enough, the summaries in the view are replaced too, and at last everything that ``keep`` does not
+    name.
+
+    Cost: O(groups), and O(characters of the user's messages).
+
+    Args:
+        tokens: Most tokens of the excerpt, > 0.
+        trigger: When to run.
+        target: When to stop.
+        keep: The groups that stay; by default the newest.
+        text: The text around the excerpt.
+
+    >>> from compaction import compact_sync
+    >>> said = [{"role": "user", "content": f"Box {n} stands on shelf {n}. " + "ok " * 40} for n in range(9)]
+    >>> result = compact_sync(said, Excerpt(tokens=80), counter="chars/4")
+    >>> len(result.messages), "Box 0 stands" in result.messages[0]["content"]
+    (2, True)
+    """
+
+    tokens: int = attrs.field(kw_only=True, validator=count(1))
+    keep: Selector = attrs.field(default=last(groups=1), converter=as_selector, kw_only=True)
+    text: SummaryText = attrs.field(factory=SummaryText, kw_only=True)
+
+    @property
+    def mark_ceilings(self) -> Mapping[str, MarkCeiling]:
+        return {self.name: MarkCeiling(2 * self.tokens + _FRAME, frames=(self.text.frame,))}
+
+    def edits(self, index: MessageIndex) -> Steps:
+        tried: set[tuple[int, ...]] = set()
+        for choose in (self._is_spoken, self._is_words, self._is_any):
+            replaced = index.replaceable([group for group in self.candidates(index) if choose(group)])
+            ids = tuple([group.id for group in replaced])
+            if self.target(index) or ids in tried or all(group.made_by == self.name for group in replaced):
+                continue
+            tried.add(ids)
+            said = excerpt_of(index, replaced, self.text, min(self.tokens, room_beside(index, replaced, self.text)))
+            if not said:
+                continue
+            body = self.text.body(said, originals="")
+            summary = checked_summary(index, self, body, replaced, round=next_round(replaced, self.name))
+            if summary is not None:
+                yield Replace(replaced, summary, _REASON)
+
+    def _is_spoken(self, group: MessageGroup) -> bool:
+        return group.made_by == self.name or is_spoken(group)
+
+    def _is_words(self, group: MessageGroup) -> bool:
+        return (group.kind is GroupKind.SUMMARY and not group.is_collapsed) or is_spoken(group)
+
+    def _is_any(self, group: MessageGroup) -> bool:
+        return True

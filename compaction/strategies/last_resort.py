@@ -1,0 +1,111 @@
+"""The `LastResort` strategy: what is done when nothing else brought a request below its limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+import attrs
+
+from ..checks import count
+from ..errors import ConfigurationError, SummaryFailed
+from ..index import Drop, GroupKind, MarkCeiling, MessageIndex
+from ..selectors import kinds, last, spoken
+from ..triggers import Trigger, as_trigger, tokens_exceed
+from .base import CompactionStrategy, Failed, Steps, Strategy
+from .clip import Clip
+from .excerpt import Excerpt
+from .summary_text import room_beside
+from .truncation import Truncation
+
+_USER_SHARE: Final = 0.25  # of the limit, for an excerpt of what the user said
+_CLIPS: Final = (0.20, 0.10, 0.05)
+_OVER: Final = attrs.Factory(lambda resort: tokens_exceed(resort.tokens), takes_self=True)
+
+
+def _as_shares(shares: Iterable[float]) -> tuple[float, ...]:
+    return tuple(shares)
+
+
+def _checked_shares(instance: object, attribute: attrs.Attribute[tuple[float, ...]], value: tuple[float, ...]) -> None:
+    if not all(0 < share <= 1 for share in value):
+        raise ConfigurationError(f"LastResort(clips={value}): each is a share of the limit, above 0 and at most 1")
+
+
+@attrs.frozen
+class LastResort(CompactionStrategy):
+    """Brings a request below a limit, whatever that takes. What the user said goes last.
+
+    Each of these steps runs only while the request exceeds the limit:
+
+    1. Drop the oldest groups in which the user says nothing; summaries and the newest group stay.
+    2. Replace the oldest user messages by an excerpt of them, word for word, of at most a quarter of the limit.
+    3. Cut long messages to ever smaller shares of the limit. Of user messages, lines that look pasted go first.
+    4. Drop the oldest groups, whatever they contain. If the user says something in them, the outcome is ``degraded``, and
+       ``failures`` says how many messages were lost.
+
+    Cost: O(groups), and O(characters) of what is cut.
+
+    Args:
+        tokens: The most tokens of the request after it, > 0.
+        clips: The shares of ``tokens`` to which long messages are cut, one after the other, each above 0 and at most 1.
+        trigger: When to run; by default if the request exceeds ``tokens``.
+        target: When to stop; by default if the request has at most ``tokens``.
+        keep: Groups that stay.
+
+    Raises:
+        ConfigurationError: If a figure is out of range.
+
+    >>> from compaction import compact_sync
+    >>> said = [{"role": "user", "content": "Fix A."}, *[{"role": "assistant", "content": "word " * 40}] * 9]
+    >>> result = compact_sync(said, LastResort(tokens=120), counter="chars/4")
+    >>> result.after.tokens <= 120, result.messages[0]["content"], result.outcome
+    (True, 'Fix A.', 'compacted')
+    """
+
+    tokens: int = attrs.field(kw_only=True, validator=count(1))
+    clips: tuple[float, ...] = attrs.field(default=_CLIPS, kw_only=True, converter=_as_shares, validator=_checked_shares)
+    trigger: Trigger = attrs.field(default=_OVER, converter=as_trigger, kw_only=True)
+    target: Trigger = attrs.field(
+        default=attrs.Factory(lambda resort: ~tokens_exceed(resort.tokens), takes_self=True), converter=as_trigger, kw_only=True
+    )
+
+    @property
+    def mark_ceilings(self) -> Mapping[str, MarkCeiling]:
+        return self._excerpt.mark_ceilings
+
+    def edits(self, index: MessageIndex) -> Steps:
+        for gentle in self._gentle_steps(index):
+            if self.target(index):
+                return
+            yield from gentle(index)
+        for step in Truncation(keep=self.keep | last(groups=1)).in_order(index):
+            if self.target(index):
+                return
+            if words := self._words_in(index, step):
+                error = SummaryFailed(f"{self.tokens:,} tokens have no room for an excerpt of what the user said")
+                yield Failed(self.name, error, f"messages {words} were dropped without a summary")
+            yield Drop(step, "nothing else is left to drop")
+
+    def _gentle_steps(self, index: MessageIndex) -> Iterator[Strategy]:
+        newest = self.keep | last(groups=1)
+        yield Truncation(target=self.target, keep=newest | spoken() | kinds(GroupKind.SUMMARY))
+        yield attrs.evolve(self._excerpt, tokens=max(1, min(self._excerpt.tokens, self._room(index))))
+        for share in self.clips:
+            yield Clip(tokens=max(1, int(share * self.tokens)), slack=1.0, target=self.target, keep=self.keep)
+
+    @property
+    def _excerpt(self) -> Excerpt:
+        return Excerpt(tokens=max(1, int(_USER_SHARE * self.tokens)), target=self.target, keep=self.keep | last(groups=1))
+
+    def _room(self, index: MessageIndex) -> int:
+        """Return the tokens that the limit leaves beside the groups that stay and the text around an excerpt."""
+        free = sum(group.tokens for group in self._excerpt.candidates(index))
+        return self.tokens - (index.tokens - free) + room_beside(index, [], self._excerpt.text)
+
+    @staticmethod
+    def _words_in(index: MessageIndex, groups: Iterable[int]) -> str:
+        """Return the places of the messages in which the user says something, of these groups or of what they stand for."""
+        places = [place for group in groups for place in index.ordinals(group)]
+        said = [str(place) for place in places if index.format.read(index.source[place]).said]
+        return ", ".join(said)

@@ -1,0 +1,124 @@
+"""The user's last words in every format: text of the user, alone or beside results; media beside results are not words."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+
+from compaction import GroupKind, MessageIndex, compact_sync, presets
+from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai_chat, openai_responses
+from compaction.selectors import last
+from compaction.strategies import SlidingWindow, Strategy, Truncation
+from compaction.triggers import tokens_below
+from tests.support.wires import indexed
+
+Raw = dict[str, Any]
+
+DATA: Final = "aGVsbG8="
+ORDER: Final = "Book the blue boat. " * 10
+
+
+def anthropic_step(n: int, *beside: Raw) -> list[Raw]:
+    """Return a call, and its result with parts beside it."""
+    use = {"type": "tool_use", "id": f"t{n}", "name": "look", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": f"t{n}", "content": "seen " * 400}
+    return [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result, *beside]}]
+
+
+def gemini_step(n: int, *beside: Raw) -> list[Raw]:
+    """Return a call, and its result with parts beside it."""
+    result = {"functionResponse": {"name": "look", "response": {"result": "seen " * 400}}}
+    calls = [{"functionCall": {"name": "look", "args": {"n": n}}}]
+    return [{"role": "model", "parts": calls}, {"role": "user", "parts": [result, *beside]}]
+
+
+def bedrock_step(n: int, *beside: Raw) -> list[Raw]:
+    """Return a call, and its result with parts beside it."""
+    use = {"toolUse": {"toolUseId": f"t{n}", "name": "look", "input": {}}}
+    result = {"toolResult": {"toolUseId": f"t{n}", "content": [{"text": "seen " * 400}]}}
+    return [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result, *beside]}]
+
+
+IMAGES: Final[dict[str, Raw]] = {
+    "anthropic": {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": DATA}},
+    "gemini": {"inlineData": {"mimeType": "image/png", "data": DATA}},
+    "bedrock": {"image": {"format": "png", "source": {"bytes": b"hello"}}},
+    "openai-chat": {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{DATA}"}},
+    "openai-responses": {"type": "input_image", "image_url": f"data:image/png;base64,{DATA}"},
+}
+STEPS: Final = ((anthropic, anthropic_step), (gemini, gemini_step), (bedrock, bedrock_step))
+EMPTY: Final[dict[str, Raw]] = {"anthropic": {"type": "text", "text": " "}, "gemini": {"text": " "}, "bedrock": {"text": " "}}
+
+in_user_messages = pytest.mark.parametrize(("format", "step"), STEPS, ids=[format.name for format, _ in STEPS])
+every_format = pytest.mark.parametrize(
+    "format", [openai_chat, openai_responses, anthropic, gemini, bedrock], ids=lambda format: format.name
+)
+
+
+def shown(format: MessageFormat) -> Raw:
+    """Return a user message that holds an image and nothing else."""
+    return {"role": "user", "parts" if format is gemini else "content": [IMAGES[format.name]]}
+
+
+def asked(format: MessageFormat) -> list[Any]:
+    """Return an earlier exchange, and the order of the user."""
+    roles = ("user", "assistant", "user")
+    return [format.new(role, text).raw for role, text in zip(roles, ("Hi. " * 40, "Hello. " * 40, ORDER), strict=True)]
+
+
+@in_user_messages
+@pytest.mark.parametrize("beside", ["image", "empty text"])
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        Truncation(target=tokens_below(1), keep=last(groups=1)),
+        SlidingWindow(target=tokens_below(1), keep=last(groups=1)),
+        presets.context_window(4_000),
+    ],
+    ids=["Truncation", "SlidingWindow", "context_window"],
+)
+def test_what_comes_beside_results_does_not_take_their_place(
+    format: MessageFormat, step: Any, beside: str, strategy: Strategy
+) -> None:
+    """The order stays in the view, however many results with screenshots follow it."""
+    part = IMAGES[format.name] if beside == "image" else EMPTY[format.name]
+    messages = [*asked(format), *(raw for n in range(12) for raw in step(n, part))]
+    done = compact_sync(messages, strategy, counter="chars/4", format=format)
+    assert done.edits
+    assert any(raw is messages[2] for raw in done.messages)
+
+
+@in_user_messages
+def test_an_image_beside_a_result_is_a_part_of_the_result(format: MessageFormat, step: Any) -> None:
+    """It starts no turn, as a message of results alone; text beside a result starts one."""
+    said = format.new("user", "And now?").raw
+    words = said["parts"][0] if format is gemini else said["content"][0]
+    words = {"type": "text", "text": "And now?"} if isinstance(words, str) else words
+    for beside, turns in (((), 2), ((IMAGES[format.name],), 2), ((IMAGES[format.name], words), 3)):
+        index = indexed([*asked(format), *step(1, *beside), *step(2)], format)
+        assert index.included.turns == turns
+        assert index.is_removable(3) is (turns == 2)
+        assert index.is_removable(2) is False
+
+
+@every_format
+def test_an_image_alone_is_the_user_speaking(format: MessageFormat) -> None:
+    """It is the last user message, and stays; so do the last words, which came before it."""
+    messages = [*asked(format), format.new("assistant", "Which?").raw, shown(format), format.new("assistant", "So.").raw]
+    index = MessageIndex([*messages, format.new("assistant", "Done.").raw], counter="chars/4", format=format)
+    users = [group.id for group in index.included_groups if group.kind is GroupKind.USER]
+    assert [index.is_removable(id) for id in users] == [True, False, False]
+    index.append([format.new("user", "Thanks.").raw, format.new("assistant", "Bye.").raw])
+    assert [index.is_removable(id) for id in users] == [True, True, True]
+
+
+@every_format
+def test_an_empty_message_says_nothing(format: MessageFormat) -> None:
+    """After it, the message before it is still the last user message; one that is alone is kept."""
+    messages = [format.new(role, text).raw for role, text in (("user", " "), ("assistant", "a"), ("assistant", "b"))]
+    index = MessageIndex(messages, counter="chars/4", format=format)
+    assert index.is_removable(0) is False
+    index = MessageIndex([*asked(format), *messages], counter="chars/4", format=format)
+    users = [group.id for group in index.included_groups if group.kind is GroupKind.USER]
+    assert [index.is_removable(id) for id in users] == [True, False, True]

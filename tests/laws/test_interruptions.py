@@ -1,0 +1,225 @@
+"""The law of interruptions: a call that is interrupted anywhere leaves a session and a pool as they were, or as it wanted them.
+
+The interruption is a ``KeyboardInterrupt``, as Ctrl-C or a notebook's stop button raises it, at calls of functions and at
+bytecodes: at all of them if there are few, otherwise at random ones.
+"""
+
+from __future__ import annotations
+
+import copy
+import dis
+import itertools
+import random
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any, Final
+
+import pytest
+
+from compaction import last
+from compaction.session import CompactionSession, SessionPool
+from compaction.stores import SessionStore
+from compaction.strategies import Strategy, Summarization, ToolResult, Truncation
+from compaction.triggers import tokens_below, tokens_exceed
+from tests.support.chats import Chat, assistant, tool_turns, user
+from tests.support.scripted import Scripted
+
+STRATEGIES: Final[dict[str, Callable[[], Strategy]]] = {
+    "cut": lambda: Truncation(trigger=tokens_exceed(250), target=tokens_below(150), keep=last(groups=2)),
+    "rewriting": lambda: (
+        ToolResult(trigger=tokens_exceed(150), keep=last(groups=2))
+        >> Truncation(trigger=tokens_exceed(300), target=tokens_below(200), keep=last(groups=2))
+    ),
+    "summaries": lambda: Summarization(
+        Scripted(lambda request: f"Summary of {len(request.groups)} groups."), trigger=tokens_exceed(250), keep=last(groups=3)
+    ),
+}
+CHAT: Final[Chat] = [{"role": "system", "content": "be brief"}, *tool_turns(6, words=20), user("and now?")]
+EVERY: Final = 300
+SOME: Final = 40
+FIRST, SECOND, THIRD = CHAT[:14], CHAT[:22], [*CHAT, assistant("so"), user("really?")]
+ALTERED: Final[Chat] = [*CHAT[:5], user("no, this"), *CHAT[6:22]]
+
+
+def _ignored(_: object) -> None:
+    pass
+
+
+_CHECKED: Final = ("RESUME", "JUMP_BACKWARD", "CALL")
+"""After these bytecodes, an interpreter handles signals; it handles none between a lock and the ``with`` that holds it."""
+
+
+class Interruption:
+    """Raises ``KeyboardInterrupt`` at one place of a run. Holds state: the number of places so far.
+
+    Args:
+        place: The number of the place, from 1.
+        bytecodes: Whether each bytecode before which signals are handled is a place; otherwise, the beginning of each function
+            and the end of each function written in C.
+    """
+
+    def __init__(self, place: int, *, bytecodes: bool = False) -> None:
+        self.place = place
+        self.count = 0
+        self.bytecodes = bytecodes
+        self._before: dict[int, str] = {}
+        self._codes: dict[CodeType, bytes] = {}
+
+    def during(self, work: Callable[[], object]) -> bool:
+        """Do the work, and return whether it was interrupted.
+
+        An interruption while a generator or a coroutine is finalized is not raised but reported; these reports are ignored.
+        """
+        reporting, sys.unraisablehook = sys.unraisablehook, _ignored
+        if self.bytecodes:
+            sys.settrace(self._traced)
+        else:
+            sys.setprofile(self._profiled)
+        try:
+            work()
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.settrace(None)
+            sys.setprofile(None)
+            sys.unraisablehook = reporting
+        return self.count >= self.place
+
+    def _next(self) -> None:
+        self.count += 1
+        if self.count == self.place:
+            sys.settrace(None)
+            sys.setprofile(None)
+            raise KeyboardInterrupt
+
+    def _profiled(self, frame: FrameType, event: str, argument: object) -> None:
+        if event in ("call", "c_return") and frame.f_code.co_filename != __file__:
+            self._next()
+
+    def _traced(self, frame: FrameType, event: str, argument: object) -> Any:
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        if event == "opcode" and frame.f_code.co_filename != __file__:
+            code = self._codes.setdefault(frame.f_code, frame.f_code.co_code)
+            before = self._before.get(id(frame), "")
+            self._before[id(frame)] = dis.opname[code[frame.f_lasti]]
+            if before.startswith(_CHECKED):
+                self._next()
+        return self._traced
+
+
+def options() -> dict[str, Any]:
+    return {"counter": "chars/4", "clock": lambda: 0.0}
+
+
+def places_of(work: Callable[[Interruption], bool], *, bytecodes: bool, most: int) -> None:
+    """Interrupt the work at every place, or at random places if it has more than ``most``."""
+    whole = Interruption(1 << 60, bytecodes=bytecodes)
+    assert not work(whole)
+    places: Sequence[int] = range(1, whole.count + 1)
+    for place in places if len(places) <= most else sorted(random.Random(0).sample(places, most)):
+        work(Interruption(place, bytecodes=bytecodes))
+
+
+def lists(second: Chat) -> list[Chat]:
+    """The lists of three calls, as new objects."""
+    return [copy.deepcopy(each) for each in (FIRST, second, THIRD)]
+
+
+@pytest.mark.parametrize(
+    ("name", "second", "bytecodes", "most"),
+    [
+        ("rewriting", ALTERED, False, EVERY),
+        ("cut", SECOND, False, SOME),
+        ("cut", ALTERED, True, SOME),
+        ("rewriting", SECOND, True, SOME),
+        ("summaries", SECOND, False, SOME),
+        ("summaries", ALTERED, True, SOME),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_session(name: str, second: Chat, bytecodes: bool, most: int) -> None:
+    """After an interrupted call, each later call returns what it does in a session that was never interrupted."""
+    whole = CompactionSession(STRATEGIES[name](), **options())
+    expected = [whole.view_sync(each) for each in lists(second)]
+
+    def interrupted(interruption: Interruption) -> bool:
+        session = CompactionSession(STRATEGIES[name](), **options())
+        first, now, later = lists(second)
+        session.view_sync(first)
+        found = interruption.during(lambda: session.view_sync(now))
+        assert [session.view_sync(now), session.view_sync(later)] == expected[1:], interruption.place
+        assert session.to_dict() == whole.to_dict(), interruption.place
+        return found
+
+    places_of(interrupted, bytecodes=bytecodes, most=most)
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_session_with_a_store(name: str, tmp_path: Path) -> None:
+    """What is saved after an interrupted call is the state before or after it: a new process continues with the same view."""
+    whole = CompactionSession(STRATEGIES[name](), **options())
+    expected = [whole.view_sync(each) for each in lists(SECOND)]
+    numbers = itertools.count()
+
+    def interrupted(interruption: Interruption) -> bool:
+        path = tmp_path / f"{next(numbers)}.db"
+        first, now, later = lists(SECOND)
+        session = CompactionSession(STRATEGIES[name](), store=SessionStore(path), **options())
+        session.view_sync(first)
+        found = interruption.during(lambda: session.view_sync(now))
+        again = CompactionSession(STRATEGIES[name](), store=SessionStore(path), **options())
+        assert [again.view_sync(now), again.view_sync(later)] == expected[1:], interruption.place
+        assert [session.view_sync(now), session.view_sync(later)] == expected[1:], interruption.place
+        return found
+
+    places_of(interrupted, bytecodes=False, most=SOME)
+
+
+@pytest.mark.parametrize(
+    ("name", "second", "bytecodes", "most"),
+    [
+        ("cut", SECOND, False, EVERY),
+        ("rewriting", ALTERED, False, SOME),
+        ("cut", ALTERED, True, SOME),
+        ("summaries", SECOND, True, SOME),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_pool(name: str, second: Chat, bytecodes: bool, most: int) -> None:
+    """The pool finds the conversation again, and another one with the same beginning is as it was."""
+    other = [*CHAT[:10], user("of another"), assistant("so?"), user("secret")]
+
+    def pool() -> SessionPool:
+        numbers = itertools.count()
+        return SessionPool(STRATEGIES[name](), new_id=lambda: f"s{next(numbers)}", **options())
+
+    whole = pool()
+    expected = [whole.view_sync(each) for each in (other, *lists(second), [*other, assistant("yes"), user("so")])]
+
+    def interrupted(interruption: Interruption) -> bool:
+        one, (first, now, later) = pool(), lists(second)
+        views = [one.view_sync(other), one.view_sync(first)]
+        found = interruption.during(lambda: one.view_sync(now))
+        views += [one.view_sync(now), one.view_sync(later), one.view_sync([*other, assistant("yes"), user("so")])]
+        assert views == expected, interruption.place
+        assert len(one) == len(whole), interruption.place
+        return found
+
+    places_of(interrupted, bytecodes=bytecodes, most=most)
+
+
+def test_a_new_conversation_of_a_pool() -> None:
+    """A pool whose first call for a conversation was interrupted takes it up as if nothing had been."""
+    whole = SessionPool(STRATEGIES["cut"](), **options())
+    expected = [whole.view_sync(each) for each in lists(SECOND)]
+
+    def interrupted(interruption: Interruption) -> bool:
+        pool, (first, now, later) = SessionPool(STRATEGIES["cut"](), **options()), lists(SECOND)
+        found = interruption.during(lambda: pool.view_sync(first))
+        assert [pool.view_sync(each) for each in (first, now, later)] == expected, interruption.place
+        assert len(pool) == 1, interruption.place
+        return found
+
+    places_of(interrupted, bytecodes=False, most=EVERY)

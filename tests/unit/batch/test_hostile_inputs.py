@@ -1,0 +1,105 @@
+"""Inputs made to exhaust memory or disk, and links out of an input directory."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from compaction.batch import estimate
+from compaction.errors import ConfigurationError, UnreadableFile
+from tests.support.corpora import STRATEGY, errors_of, run, store
+
+JUNK_LINES = 20_000
+PEAK = """
+import sys
+from pathlib import Path
+from compaction import presets
+from compaction.batch import compact_files
+compact_files(sys.argv[1], sys.argv[2], presets.token_budget(600), workers=1, counter="chars/4")
+peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:"))
+print(int(peak.split()[1]) // 1024)  # of this program alone; ru_maxrss counts the process that started it
+"""
+
+
+def test_the_errors_of_junk_are_bounded(tmp_path: Path) -> None:
+    """Junk lines in a few hundred bytes of gzip make a small file of errors, whose last entry counts the rest."""
+    source = tmp_path / "in.jsonl.gz"
+    source.write_bytes(gzip.compress(b"x\n" * JUNK_LINES))
+    report = run(source, tmp_path / "out.jsonl", slice_bytes=1_000_000)
+    entries = errors_of(report)
+    assert report.tally.bad == JUNK_LINES
+    assert (tmp_path / "out.jsonl.errors.jsonl").stat().st_size < 800_000  # the names of files are added to the entries
+    assert entries[-1]["error"] == "NotListed"
+    assert sum(entry.get("count", 1) for entry in entries) == JUNK_LINES
+    listed = [entry["line"] for entry in entries if entry["error"] != "NotListed"]
+    assert listed == list(range(1, entries[-1]["line"]))
+
+
+def test_bad_conversations_of_usual_size_are_all_listed(tmp_path: Path) -> None:
+    """Conversations as people store them are listed with their originals, even if every one is bad."""
+    line = json.dumps({"messages": [{"role": "user", "content": "What is the weather like in Oslo? " * 8}], "n": 1})[:-1]
+    (tmp_path / "in.jsonl").write_text(f"{line}\n" * 2_000)
+    report = run(tmp_path / "in.jsonl", tmp_path / "out.jsonl", slice_bytes=1_000_000)
+    assert [entry["original"] for entry in errors_of(report)] == [line] * 2_000
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is read as Linux reports it")
+@pytest.mark.parametrize("name", ["in.jsonl", "in.jsonl.gz"])
+def test_the_memory_of_empty_lines_is_bounded(tmp_path: Path, name: str) -> None:
+    """Millions of empty lines take no more memory than a slice and the package need."""
+    text = b"\n" * 8_000_000
+    (tmp_path / name).write_bytes(gzip.compress(text, 1) if name.endswith(".gz") else text)
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK, str(tmp_path / name), str(tmp_path / "out.jsonl")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int(done.stdout) < 200
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """An input directory with links to a file and to a directory outside of it, and to itself."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "secret").mkdir()
+    store(tmp_path / "in" / "a.jsonl", "jsonl")
+    store(tmp_path / "secret" / "b.jsonl", "jsonl")
+    (tmp_path / "in" / "link.jsonl").symlink_to(tmp_path / "secret" / "b.jsonl")
+    (tmp_path / "in" / "there").symlink_to(tmp_path / "secret")
+    (tmp_path / "in" / "self").symlink_to(tmp_path / "in")
+    return tmp_path / "in"
+
+
+def test_links_are_not_followed(folder: Path, tmp_path: Path) -> None:
+    """Links in an input directory are ignored and listed."""
+    report = run(folder, tmp_path / "out")
+    assert sorted(report.outputs) == [str(tmp_path / "out" / "a.jsonl")]
+    assert sorted(report.foreign) == [str(folder / name) for name in ("link.jsonl", "self", "there")]
+    assert estimate([folder], STRATEGY).bytes_total == (folder / "a.jsonl").stat().st_size
+
+
+def test_links_are_followed_if_asked_for(folder: Path, tmp_path: Path) -> None:
+    """With ``follow_links``, files behind links are read, and a link to a directory above it ends the search."""
+    (folder / "link.jsonl").unlink()
+    report = run(folder, tmp_path / "out", follow_links=True)
+    assert sorted(report.outputs) == [str(tmp_path / "out" / name) for name in ("a.jsonl", "there/b.jsonl")]
+
+
+def test_a_file_behind_two_names_is_given_twice(folder: Path, tmp_path: Path) -> None:
+    """A file that is reached twice is an error, as it is without links."""
+    with pytest.raises(ConfigurationError, match="given twice"):
+        run(folder, tmp_path / "out", follow_links=True)
+
+
+def test_a_directory_of_links_has_no_input(tmp_path: Path) -> None:
+    """A link that leads nowhere is ignored too."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.jsonl").symlink_to(tmp_path / "nothing.jsonl")
+    with pytest.raises(UnreadableFile, match="no file of conversations found"):
+        run(tmp_path / "in", tmp_path / "out")

@@ -1,0 +1,114 @@
+"""A pipeline file is refused before anything is built from it if it is too large, too deep, or grows by its aliases."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compaction.config import from_data, load, loads
+from compaction.errors import ConfigurationError
+
+
+def doubling(levels: int, first: str = "{use: ClearReasoning}") -> str:
+    """A YAML text whose every line names the line before it nine times."""
+    lines = [f"a0: &a0 [{first}]"]
+    lines += [f"a{number}: &a{number} [{', '.join([f'*a{number - 1}'] * 9)}]" for number in range(1, levels)]
+    return "\n".join([*lines, f"steps: *a{levels - 1}"])
+
+
+def merging(levels: int) -> str:
+    """A YAML text whose every table merges the table before it nine times."""
+    lines = ["a0: &a0 {use: ClearReasoning}"]
+    lines += [f"a{number}: &a{number} {{<<: [{', '.join([f'*a{number - 1}'] * 9)}]}}" for number in range(1, levels)]
+    return "\n".join([*lines, f"steps: [*a{levels - 1}]"])
+
+
+@pytest.mark.parametrize("text", [doubling(8), doubling(30), merging(8), merging(30)])
+def test_aliases_that_grow_are_refused(text: str) -> None:
+    """A few lines of aliases that stand for millions of values raise an error that says so, and take no time."""
+    began = time.process_time()
+    with pytest.raises(ConfigurationError, match=r"more than 10,000 values.*alias|levels deep"):
+        loads(text, format="yaml")
+    assert time.process_time() - began < 5  # it took minutes, and doubled with each alias
+
+
+def test_an_alias_is_still_allowed() -> None:
+    """A value may be named twice."""
+    text = "common: &common {trigger: 'tokens_exceed(9)'}\n"
+    with pytest.raises(ConfigurationError, match="common"):  # only because the key is unknown
+        loads(text + "steps: [{use: Truncation, <<: *common}]", format="yaml")
+    shared = "steps:\n  - &first {use: Truncation}\n  - *first\n"
+    assert len(loads(shared, format="yaml").steps) == 2  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("format", ["toml", "yaml"])
+def test_deep_nesting_is_refused(format: Any) -> None:
+    """Lists in lists in lists raise an error that names the limit or the syntax."""
+    text = ("steps = " if format == "toml" else "steps: ") + "[" * 200 + "]" * 200
+    with pytest.raises(ConfigurationError, match="levels deep"):
+        loads(text, format=format)
+
+
+def test_data_that_contains_itself_is_refused() -> None:
+    """Plain data is checked like a file."""
+    data: dict[str, Any] = {"steps": []}
+    data["steps"].append(data)
+    with pytest.raises(ConfigurationError, match="contains itself"):
+        from_data(data)
+
+
+@pytest.mark.parametrize("name", ["a.toml", "a.yaml"])
+def test_a_large_file_is_not_read(tmp_path: Path, name: str) -> None:
+    """A file of another kind that is named by mistake is not parsed."""
+    file = tmp_path / name
+    file.write_text("# " + "x" * 1_000_000, encoding="utf-8")
+    with pytest.raises(ConfigurationError, match="more than 262,144 characters"):
+        load(file)
+
+
+@pytest.mark.parametrize("trigger", ["~" * 5_000 + "always", "(" * 5_000, "always" + " | always" * 2_000, "a." * 5_000 + "b"])
+def test_long_expressions_are_refused(trigger: str) -> None:
+    """An expression that is nested without end raises an error."""
+    with pytest.raises(ConfigurationError, match="more than 4,096"):
+        loads(f'use = "Truncation"\ntrigger = "{trigger}"')
+
+
+@pytest.mark.parametrize(
+    ("url", "hosts", "accepted"),
+    [
+        ("http://api.example/v1", {"api.example"}, False),
+        ("http://api.example/v1", {"http://api.example"}, True),
+        ("https://api.example/v1", {"http://api.example"}, False),
+        ("http://localhost:8080/v1", {"localhost"}, True),
+        ("http://127.0.0.1.evil.example/v1", {"127.0.0.1.evil.example"}, False),
+    ],
+)
+def test_a_key_is_not_sent_in_the_clear(url: str, hosts: set[str], accepted: bool) -> None:
+    """With a list of hosts, plain http is for this machine, and for hosts that are listed with it."""
+    data = {"use": "Summarization", "summarizer": {"use": "OpenAISummarizer", "model": "m", "base_url": url}}
+    if accepted:
+        assert from_data(data, allow_hosts=hosts)
+        return
+    with pytest.raises(ConfigurationError, match="allow_hosts"):
+        from_data(data, allow_hosts=hosts)
+
+
+def test_random_texts_raise_typed_errors_only() -> None:
+    """Random pieces of pipeline files are read, or raise a `ConfigurationError`."""
+    dice = random.Random(36)
+    pieces = [
+        "steps:", "steps = ", "- ", "use: ", "Truncation", "use = ", "&a ", "*a", "<<: ", "[", "]", "{", "}", ": ", "\n", "  ",
+        "tokens_exceed(9)", "~", "|", "!!python/object ", "? ", "---\n", "%YAML 1.1\n", "\x00", "0x1", "1e999", "2001-01-01",
+        '"', "é", "trigger: ", "[[steps]]\n", "'''", "=", ".nan", "null", "!!binary ", "!!set {a}", "!!omap [a: 1]",
+    ]  # fmt: skip
+    for _ in range(1_500):
+        text = "".join(dice.choices(pieces, k=dice.randint(1, 24)))
+        for format in ("toml", "yaml"):
+            try:
+                loads(text, format=format)  # type: ignore[arg-type]
+            except ConfigurationError:
+                continue

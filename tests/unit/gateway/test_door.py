@@ -1,0 +1,119 @@
+"""Unusual paths, slow and vanished clients, unreachable upstreams and implausible usage."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import Any
+
+import anyio
+import httpx
+import pytest
+
+from compaction.gateway.client import ClientConnection, SlowBody
+from tests.support.gateways import Got, Handler, ScriptedUpstream, answer, chat_reply, in_process, serving, tool_chat
+
+
+def body_of(messages: list[Any]) -> bytes:
+    """Return the body of a request."""
+    return json.dumps({"model": "m", "messages": messages}).encode()
+
+
+@pytest.mark.parametrize(
+    "path", ["//v1/chat/completions", "/v1/v1/chat/completions", "/v1/chat/completions/", "/v1//chat/completions"]
+)
+async def test_unusual_spellings_of_a_route_are_compacted(path: str) -> None:
+    """Repeated slashes and versions, and a slash at the end, do not keep a conversation from being compacted."""
+    with ScriptedUpstream(chat_reply()) as upstream:
+        async with in_process(upstream) as client:
+            request = client.build_request("POST", "/", content=body_of(tool_chat(20)))
+            request.url = request.url.copy_with(raw_path=path.encode())
+            reply = await client.send(request)
+    assert reply.status_code == 200
+    assert len(upstream.got[0].json["messages"]) < len(tool_chat(20))
+    assert upstream.got[0].path.rstrip("/") == "/v1/chat/completions"
+
+
+@pytest.mark.parametrize(
+    "path", ["/openai/deployments/gpt/chat/completions", "/model/anthropic.claude/converse", "/v1/x:rawPredict"]
+)
+async def test_what_is_not_compacted_is_reported(path: str) -> None:
+    """A request to a path that looks like a conversation's is passed on, and counted on the page."""
+    with ScriptedUpstream(answer(200, {})) as upstream:
+        async with in_process(upstream) as client:
+            await client.post(path, content=body_of(tool_chat(20)))
+            await client.post("/v1/embeddings", content=b"{}")
+            health = (await client.get("/healthz")).json()
+    assert len(upstream.got) == 2
+    assert health["passed_through"] == {"unknown path": 1}
+
+
+async def test_an_unreachable_upstream_is_named() -> None:
+    """The error names the address that was tried, without its query, and the cause."""
+    with ScriptedUpstream(answer(200, {})) as upstream:
+        address = upstream.url
+        async with in_process(upstream, openai_url="http://127.0.0.1:9/v1", timeout=2.0) as client:
+            replies = [
+                await client.post("/v1/chat/completions", content=body_of(tool_chat(1))),
+                await client.get("/v1/models?key=k1"),
+            ]
+    assert address
+    for reply, path in zip(replies, ("chat/completions", "models"), strict=True):
+        says = reply.json()["error"]["message"]
+        assert reply.status_code == 502
+        assert f"http://127.0.0.1:9/v1/{path}, " in says
+        assert "k1" not in says
+
+
+async def test_usage_that_cannot_be_right_is_ignored() -> None:
+    """A report of many times our count is counted, and causes no cut."""
+    reply = chat_reply(tokens=90_000)
+    with ScriptedUpstream(reply) as upstream:
+        async with in_process(upstream, window=100_000) as client:
+            for count in (40, 41):
+                await client.post("/v1/chat/completions", content=body_of(tool_chat(count)))
+            health = (await client.get("/healthz")).json()
+    assert health["passed_through"] == {"usage not believed": 2}
+    assert [len(got.json["messages"]) for got in upstream.got] == [len(tool_chat(40)), len(tool_chat(41))]
+
+
+def connection(*messages: dict[str, Any], then_wait: bool = True) -> ClientConnection:
+    """A connection that receives these messages, and then nothing."""
+    left = list(messages)
+
+    async def receive() -> dict[str, Any]:
+        if left:
+            return left.pop(0)
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    async def send(message: Any) -> None:
+        raise AssertionError(message)
+
+    return ClientConnection({"method": "POST", "path": "/x", "headers": []}, receive, send)
+
+
+async def test_a_slow_body_is_given_up() -> None:
+    """A body whose end does not come in time raises an error."""
+    slow = connection({"type": "http.request", "body": b"{", "more_body": True})
+    with pytest.raises(SlowBody):
+        await slow.body(100, 0.05)
+
+
+async def test_a_client_that_leaves_cancels_a_request_without_a_conversation() -> None:
+    """The upstream's connection is closed soon after the client has left, before the first byte of the answer."""
+    closed, started = threading.Event(), threading.Event()
+
+    def hang(handler: Handler, got: Got) -> None:
+        started.set()
+        handler.connection.settimeout(10)
+        if not handler.connection.recv(1):  # the peer closed the connection
+            closed.set()
+        handler.close_connection = True
+
+    with ScriptedUpstream(hang) as upstream, serving(upstream) as url:
+        with pytest.raises(httpx.ReadTimeout):
+            async with httpx.AsyncClient(timeout=0.3) as client:
+                await client.get(f"{url}/v1/models")
+        assert started.is_set()
+        assert closed.wait(2)

@@ -1,0 +1,95 @@
+"""`Excerpt` and `LastResort`: what the user said stays, word for word, and goes last."""
+
+from __future__ import annotations
+
+import pytest
+
+from compaction import compact_sync, last
+from compaction.errors import ConfigurationError
+from compaction.strategies import Excerpt, LastResort, Summarization
+from compaction.testing.laws import lost_words
+from compaction.triggers import tokens_below
+from tests.support.chats import assistant, indexed, system, tool_turns, user
+from tests.support.scripted import Scripted
+
+RULES = "Rules:\n- Never push.\n- Dates in UTC."
+
+
+def test_the_excerpt_keeps_the_form_of_what_was_said() -> None:
+    """A list stays a list, and the messages stay in order."""
+    said = [
+        user(RULES + "\n" * 400),
+        assistant("Yes. " * 90),
+        user("Go on with the parser. " * 3),
+        assistant("Done. " * 90),
+        user("Fine."),
+    ]
+    result = compact_sync(said, Excerpt(tokens=200, target=tokens_below(indexed(said).tokens)), counter="chars/4")
+    assert [message["role"] for message in result.messages] == ["assistant", "user", "assistant", "user"]
+    text = result.messages[1]["content"]
+    assert "- Rules:\n  - Never push.\n  - Dates in UTC.\n- Go on" in text
+
+
+def test_an_excerpt_that_saves_nothing_is_not_written() -> None:
+    """Short messages are shorter than an excerpt of them: they stay."""
+    said = [user("Fix A."), assistant("Done."), user("Fix B."), assistant("Done."), user("Fine.")]
+    assert compact_sync(said, Excerpt(tokens=200), counter="chars/4").outcome == "unchanged"
+
+
+def test_an_excerpt_is_updated_from_a_list_that_was_compacted_before() -> None:
+    """A list that holds an excerpt keeps its entries in the next one, before what was said since."""
+    said = [user(f"Box {number} is on shelf {number}. " + "ok " * 60) for number in range(6)]
+    once = compact_sync(said, Excerpt(tokens=60, target=tokens_below(300)), counter="chars/4").messages
+    more = [*once, user("More. " * 40), user("Now.")]
+    twice = compact_sync(more, Excerpt(tokens=90, target=tokens_below(150)), counter="chars/4").messages
+    assert len(twice) == 2
+    assert "- Box 0 is on shelf 0." in twice[0]["content"]
+    assert twice[0]["content"].count("word for word:") == 1
+
+
+def test_the_last_resort_drops_what_the_agent_said_first() -> None:
+    """Tool calls and answers go before the user's messages, which stay as they are while they fit."""
+    said = [system("s"), user(RULES), *tool_turns(12), user("Fine.")]
+    index = indexed(said)
+    result = compact_sync(said, LastResort(tokens=index.tokens // 4), counter="chars/4")
+    assert result.outcome == "compacted"
+    assert said[1] in result.messages
+    assert result.after.tokens <= index.tokens // 4
+
+
+def test_the_last_resort_says_which_words_it_dropped() -> None:
+    """Where not even an excerpt fits, the outcome is degraded, and the failure names the messages."""
+    said = [user("a b c d e f. " * 9), user("g h i j. " * 9), user("Now.")]
+    index = indexed(said)
+    result = compact_sync(said, LastResort(tokens=8), counter="chars/4")
+    assert result.outcome == "degraded"
+    assert [failure.policy for failure in result.failures] == [
+        f"messages {place} were dropped without a summary" for place in (0, 1)
+    ]
+    assert index.total.messages == 3
+
+
+def test_the_last_resort_quotes_what_a_summary_stands_for() -> None:
+    """A summary that does not fit is replaced by an excerpt of the messages that it stands for."""
+    said = [user(RULES), assistant("Yes. " * 400), user("Fine.")]
+    index = indexed(said)
+    compacted = Summarization(Scripted("Long. " * 150), keep=last(groups=1), user_tokens=0)
+    pipeline = compacted >> LastResort(tokens=120)
+    result = compact_sync(said, pipeline, counter="chars/4")
+    assert index.tokens > 120 >= result.after.tokens
+    assert "- Never push." in result.messages[0]["content"]
+
+
+def test_the_target_may_be_below_the_trigger() -> None:
+    """``tokens`` is where it starts; a target of one's own says where it stops."""
+    said = [user("Fix A."), *[assistant("word " * 40)] * 9, user("Fine.")]
+    result = compact_sync(said, LastResort(tokens=300, target=tokens_below(150)), counter="chars/4")
+    assert result.after.tokens < 150
+    assert lost_words(indexed(result.messages)) == []
+
+
+@pytest.mark.parametrize("clips", [(0.0,), (1.1,), (0.5, -1)])
+def test_shares_are_checked(clips: tuple[float, ...]) -> None:
+    """A share outside 0 to 1 raises a ``ConfigurationError``."""
+    with pytest.raises(ConfigurationError, match="share of the limit"):
+        LastResort(tokens=100, clips=clips)

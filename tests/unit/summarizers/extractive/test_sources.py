@@ -1,0 +1,154 @@
+"""A digest invents nothing: each of its lines, without its labels, is found in the messages that it was made from."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compaction import MessageIndex
+from compaction.summarizers import DigestSummarizer, FactSummarizer, SummaryRequest
+
+Chat = list[dict[str, Any]]
+
+LISTS = r"(?:Paths and links seen|Names and ids seen|Numbers seen|Phrases seen|Changed|Read): "
+LABEL = re.compile(r"^(?:- )*(?:(?:First|Assistant|Quoted or pasted|Result): )?(?:earlier \(message \d+\): )?")
+COUNTED = re.compile(r"\(\d+ (?:more had no room|texts were so long that only both ends were read)\)")
+NOTE = re.compile(r" \((?:was (.+) until|now (.+), since) message \d+\)$")
+HEADS = ("The user asked:", "Rules and preferences:", "Calls made:", "Now:", "Failed:", "Decided:", "Open:", "Said and found:")
+CUTS = re.compile(r" ?\.\.\.|…| \| | -> |[(),:]| - ")
+OUTCOMES = {"ok", "no result", "no output", ""}
+
+
+def squeezed(text: str) -> str:
+    return " ".join(text.split())
+
+
+def sources(chat: Chat) -> str:
+    """Everything that a chat says, in one line."""
+    parts: list[str] = []
+    for message in chat:
+        content = message.get("content") or ""
+        parts += [content] if isinstance(content, str) else [part.get("text") or "" for part in content]
+        for call in message.get("tool_calls") or ():
+            parts += [call["function"]["name"], *values_in(call["function"]["arguments"])]
+    return squeezed(" \n ".join(parts))
+
+
+def values_in(arguments: str) -> list[str]:
+    """The values of a call's arguments, as texts; the arguments themselves if they are not JSON."""
+    try:
+        left: list[Any] = [json.loads(arguments)]
+    except ValueError:
+        return [arguments]
+    found: list[str] = []
+    while left:
+        value = left.pop()
+        if isinstance(value, dict | list):
+            left += value.values() if isinstance(value, dict) else value
+        else:
+            found.append(value if isinstance(value, str) else json.dumps(value))
+    return found
+
+
+def inventions(digest: str, chat: Chat) -> list[str]:
+    """The lines of a digest that are not in its sources."""
+    said = sources(chat)
+    return [line for line in digest.splitlines() if not is_found(line.strip(), said)]
+
+
+def is_found(line: str, said: str) -> bool:
+    if (
+        not line
+        or line.startswith("#")
+        or line in HEADS
+        or COUNTED.search(line)
+        or re.fullmatch(r"- </?[\w:.-]+>|</[\w:.-]+>", line)
+    ):
+        return True
+    line = LABEL.sub("", line)
+    if listed := re.match(LISTS, line):
+        return all(squeezed(value) in said for pair in re.findall(r'"([^"]*)"|(\S+)', line[listed.end() :]) for value in pair)
+    noted = NOTE.search(line)
+    if noted is not None:
+        return (noted[1] or noted[2]) in said and is_found(line[: noted.start()], said)
+    if squeezed(line) in said:
+        return True
+    return all(piece.strip() in OUTCOMES or squeezed(piece) in said for piece in CUTS.split(line))
+
+
+def summaries(chat: Chat, budget: int) -> list[str]:
+    index = MessageIndex(chat, counter="chars/4")
+    digest, facts = DigestSummarizer(growth=1.0), FactSummarizer()
+    return [
+        summarizer.summarize(
+            SummaryRequest(summarizer=summarizer, groups=index.included_groups, budget=budget, counter=index.counter)
+        )
+        for summarizer in (digest, facts)
+    ]
+
+
+names = st.sampled_from(["ferry", "bakery", "port", "limit", "Postgres", "backup", "primary", "region", "deposit", "포트"])
+values = st.sampled_from(["14:35", "8080", "9090", "$956", "eu-north-3", "us-west-2", "60", "7", "v2.3.1", "2026-03-14"])
+sentences = st.one_of(
+    st.builds("The {} is {}.".format, names, values),
+    st.builds("The {} is now {}.".format, names, values),
+    st.builds("Never touch the {} without {}.".format, names, names),
+    st.builds("The {} {} is {}.".format, names, names, values),
+    st.builds("We decided on {} because of the {}, {} of them.".format, names, names, values),
+    st.sampled_from(
+        ["Make that 15:20.", "Thanks!", "请不要修改 config.yaml。", "___ ... ---", "-1 49 60 62", '"Never," he said, "ever."']
+    ),
+)
+lines = st.lists(sentences, min_size=1, max_size=4).map(" ".join)
+blocks = st.one_of(
+    lines,
+    st.lists(lines, min_size=1, max_size=4).map(
+        lambda items: "Please keep to this:\n" + "\n".join(f"- {item}" for item in items)
+    ),
+    st.lists(lines, min_size=1, max_size=3).map(
+        lambda items: "## Rules\n\n" + "\n".join(f"{n}. {i}" for n, i in enumerate(items))
+    ),
+    st.lists(lines, min_size=1, max_size=3).map(lambda items: "<rules>\n" + "\n".join(items) + "\n</rules>"),
+    st.lists(sentences, min_size=1, max_size=3).map(
+        lambda items: "| what |\n|---|\n" + "\n".join(f"| {item} |" for item in items)
+    ),
+    lines.map(lambda text: f"A mail from the landlord:\n\n{text}"),
+    lines.map(lambda text: f"```\n{text}\n```"),
+    st.just("2026-01-03 10:11:12 ERROR no disk\nTraceback (most recent call last):\nKeyError: 'x'"),
+)
+texts = st.lists(blocks, min_size=1, max_size=3).map("\n\n".join)
+
+
+@st.composite
+def chats(draw: st.DrawFn) -> Chat:
+    chat: Chat = []
+    for turn in range(draw(st.integers(1, 6))):
+        chat.append({"role": "user", "content": draw(texts)})
+        if draw(st.booleans()):
+            function = {"name": "look", "arguments": f'{{"path": "src/{draw(names)}.py", "line": {turn}}}'}
+            call = {"id": f"c{turn}", "type": "function", "function": function}
+            chat.append({"role": "assistant", "content": None, "tool_calls": [call]})
+            chat.append({"role": "tool", "tool_call_id": f"c{turn}", "content": draw(texts)})
+        chat.append({"role": "assistant", "content": draw(lines)})
+    return chat
+
+
+@settings(max_examples=150, deadline=None)
+@given(chats(), st.integers(12, 600))
+def test_every_line_is_found_in_the_messages(chat: Chat, budget: int) -> None:
+    """Each line of a digest and of a fact list, without its labels, stands in the messages; so do the values in its notes."""
+    assert [inventions(text, chat) for text in summaries(chat, budget)] == [[], []]
+
+
+@pytest.mark.parametrize("name", ["coding_long", "tau_airline", "openhands", "sweagent_demos"])
+def test_every_line_of_recorded_conversations_is_found(name: str, corpus: Callable[[str], list[dict[str, Any]]]) -> None:
+    """The same holds for recorded conversations."""
+    for recorded in corpus(name)[:6]:
+        for text in summaries(recorded["messages"], 1_500):
+            assert inventions(text, recorded["messages"]) == []

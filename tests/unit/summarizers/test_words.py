@@ -1,0 +1,83 @@
+"""The excerpt of what the user said: what is chosen, and how it is written and read again."""
+
+from __future__ import annotations
+
+import pytest
+
+from compaction.summarizers import excerpt, shortened, split_excerpt, task_of
+from tests.support.chats import assistant, indexed, system, user
+
+HEADING = "The user's messages, word for word:"
+
+
+def quoted(*messages: dict[str, object], tokens: int = 1_000) -> list[str]:
+    """The entries of an excerpt of these messages, counted in characters."""
+    index = indexed(list(messages))
+    given = [message for group in index.included_groups for message in group.messages]
+    text = excerpt(given, tokens, len, task=task_of(given))
+    return list(split_excerpt(text)[0])
+
+
+def test_all_that_the_user_said_is_quoted_in_order() -> None:
+    """Messages of other roles are not; each entry is the whole message."""
+    assert quoted(system("s"), user("One.\n\nTwo."), assistant("a"), user("Three.")) == ["One.\n\nTwo.", "Three."]
+
+
+def test_the_task_comes_before_the_newest_messages() -> None:
+    """With room for two messages, the first and the last are quoted."""
+    said = [user(f"Message number {number} of five.") for number in range(5)]
+    answered = [said[0], assistant("a"), *said[1:]]
+    assert quoted(*answered, tokens=115) == ["Message number 0 of five.", "Message number 4 of five."]
+
+
+def test_examples_before_the_task_are_not_the_task() -> None:
+    """Of several user messages before the first answer, the last is the task."""
+    examples = [user("Example: " + "x " * 20), user("Now fix the test."), assistant("a"), user("Go on. " * 4)]
+    assert quoted(*examples, tokens=110) == ["Now fix the test.", "Go on. Go on. Go on. Go on."]
+
+
+@pytest.mark.parametrize(
+    "pasted",
+    [
+        "```\n" + "print(1)\n" * 40 + "```",
+        "2026-01-03 10:11:12 ERROR no disk\n" * 12,
+        'Traceback (most recent call last):\n  File "a.py", line 3, in run\n' * 8,
+    ],
+    ids=["fence", "log", "trace"],
+)
+@pytest.mark.parametrize(
+    "rules", ["- never push\n- dates in UTC", "Never push.\nDates in UTC.", "1) 絶対にpushしない\n2) 日付はUTC"]
+)
+def test_pasted_lines_go_first(pasted: str, rules: str) -> None:
+    """Of a message that is too long, the user's own lines stay, before and behind what was pasted."""
+    text = f"Fix this, please:\n{pasted}\n{rules}"
+    short = shortened(text, 90, len)
+    assert len(short) <= 90
+    assert short.startswith("Fix this, please:")
+    assert short.endswith(rules)
+
+
+def test_a_text_without_lines_keeps_both_ends() -> None:
+    """A single long line is cut in its middle, and a mark says so."""
+    short = shortened("begin " + "word" * 200 + " finish", 60, len)
+    assert short.startswith("begin")
+    assert short.endswith("finish")
+    assert "[...]" in short
+
+
+def test_nothing_is_quoted_without_room() -> None:
+    """With room for less than a few words, there is no excerpt."""
+    assert quoted(user("Never push."), tokens=20) == []
+    assert excerpt([], 1_000, len) == ""
+
+
+@pytest.mark.parametrize("said", ["- a\n- b", f"{HEADING}\n- forged", "  indented\n\nmore", "## Heading\n- [ ] box"])
+def test_an_excerpt_is_read_as_it_was_written(said: str) -> None:
+    """Lists, headings and even another excerpt's heading inside a message do not end its entry."""
+    assert quoted(user(said), user("Next.")) == [said.strip(), "Next."]
+
+
+def test_the_rest_of_a_summary_is_read_apart() -> None:
+    """What the summarizer wrote after the excerpt is not part of it."""
+    text = f"{HEADING}\n- Fix X.\n\n## Done\n- X is fixed"
+    assert split_excerpt(text) == (("Fix X.",), "## Done\n- X is fixed")

@@ -1,0 +1,289 @@
+"""What README and the pages say is kept, and what is not: a test for each sentence, which is its docstring."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from compaction import CompactionSession, compact_sync, last, presets
+from compaction.errors import BudgetUnsatisfiable
+from compaction.messages import Message
+from compaction.result import CompactionResult
+from compaction.strategies import (
+    Clip,
+    Excerpt,
+    GrowingSummary,
+    LastResort,
+    SlidingWindow,
+    Strategy,
+    StrategyLike,
+    Summarization,
+    Truncation,
+)
+from compaction.summarizers import DigestSummarizer
+from compaction.testing import check_strategy
+from compaction.testing.laws import LawBroken
+from compaction.triggers import tokens_exceed
+from tests.support.chats import assistant, system, tool_turns, user
+from tests.support.scripted import Scripted
+
+RULES = "Fix the parser.\n\nRules:\n1. Never edit tests/golden.\n2. Decimal for money, no floats.\n3. Do not push."
+FILE = "\n".join(f"    value_{line} = compute({line}, {line * 7})" for line in range(120))
+
+
+def work(*said: str, turns: int = 12) -> list[dict[str, Any]]:
+    """A session: after each message of the user, so many calls with results and answers of an agent."""
+    messages: list[dict[str, Any]] = [system("You are an agent.")]
+    for text in said:
+        messages += [user(text), *[each for each in tool_turns(turns) if each["role"] != "user"], assistant("I did it. " * 20)]
+    return messages
+
+
+def cut(messages: list[dict[str, Any]], strategy: StrategyLike, **options: Any) -> CompactionResult:
+    return compact_sync(messages, strategy, counter="chars/4", **options)
+
+
+def sent(messages: list[dict[str, Any]], strategy: StrategyLike, **options: Any) -> str:
+    """The texts of the view, one line each, without indents."""
+    texts = [str(message["content"]) for message in cut(messages, strategy, **options).messages]
+    return "\n".join(line.strip() for text in texts for line in text.split("\n"))
+
+
+def long_task(length: int = 60) -> list[dict[str, Any]]:
+    """The rules, and then so many short questions with long answers."""
+    rest = [each for n in range(length) for each in (assistant(f"Answer {n}. " * 40), user(f"Question {n}?"))]
+    return [system("You are an agent."), user(RULES), *rest]
+
+
+def is_(raw: dict[str, Any]) -> Callable[[Message], bool]:
+    """A function that says whether a message is this one."""
+
+    def check(message: Message) -> bool:
+        return message.raw is raw
+
+    return check
+
+
+def excerpt(tokens: int) -> Excerpt:
+    """An excerpt that is written once: the request then is below the trigger."""
+    return Excerpt(tokens=tokens, trigger=tokens_exceed(tokens + 150))
+
+
+def growing(**options: Any) -> GrowingSummary:
+    sizes: dict[str, Any] = {
+        "tokens": 500,
+        "initial_tokens": 120,
+        "added_tokens": 60,
+        "max_tokens": 200,
+        "trigger": tokens_exceed(1_000),
+    }
+    return GrowingSummary(**(sizes | options))
+
+
+class TestTheUsersWords:
+    @pytest.mark.parametrize("name", ["adaptive", "context_window", "hermes", "token_budget"])
+    def test_rules_stay(self, name: str) -> None:
+        """Each summary begins with what the user said, word for word; the task is whole while it fits; a list stays a list."""
+        assert RULES.replace("\n\n", "\n") in sent(long_task(), presets.PRESETS[name].make(2_500)).replace("\n\n", "\n")
+
+    def test_excerpt_comes_first(self) -> None:
+        """Each summary begins with what the user said in the messages that it replaces."""
+        for strategy in (growing(), Summarization(keep=last(messages=2))):
+            summary = next(message for message in cut(long_task(), strategy).messages if "[compaction" in message["content"])
+            assert summary["content"].split("\n\n")[1].startswith("The user's messages, word for word:\n- Fix the parser.")
+
+    def test_newest_come_next(self) -> None:
+        """The newest messages follow while they fit, each whole; older messages that do not fit are left out."""
+        kept = sent([user(f"Box {n} is on shelf {n}. " + "So it is. " * 8) for n in range(40)], excerpt(120))
+        assert [n for n in range(39) if f"Box {n} is" in kept] == [0, 37, 38]
+
+    def test_task_is_after_the_examples(self) -> None:
+        """If up to four of them precede the first answer, the task is the last of these: the others are examples."""
+        opening = [user(f"Example {n}. " + "It goes on. " * 40) for n in range(3)]
+        model = Scripted("They talked.")
+        cut([*opening, user("The task: count the boxes."), *long_task()[2:]], growing(summarizer=model, user_tokens=60))
+        assert model.requests[0].said.split("\n")[1] == "- The task: count the boxes."
+
+    def test_task_share(self) -> None:
+        """The task may take seven tenths of the excerpt."""
+        kept = sent([user("Task. " * 400), *[user(f"Wish {n}.") for n in range(5)]], excerpt(200))
+        assert ("[...]" in kept, [f"Wish {n}." in kept for n in range(5)]) == (True, [True] * 5)
+
+    def test_pasted_lines_go_first(self) -> None:
+        """A message that is too long loses lines that look pasted or printed; `[...]` marks each gap."""
+        kept = sent([user(f"{RULES}\n```\n{FILE}\n```\nGo."), assistant("Done.")], Clip(tokens=120))
+        assert ([rule in kept for rule in RULES.split("\n")], "[...]\nGo." in kept) == ([True] * 6, True)
+
+    def test_rules_outlast_other_lines(self) -> None:
+        """The first line, rules, preferences and decisions of a long message stay longest."""
+        talk = "\n".join(f"It was a long day with the boxes on shelf {n}." for n in range(40))
+        kept = sent([user(f"Sort the boxes.\n{talk}\nNever touch shelf nine.\n{talk}"), assistant("Yes.")], Clip(tokens=80))
+        assert ("Sort the boxes." in kept, "Never touch shelf nine." in kept) == (True, True)
+
+    def test_calls_and_answers_make_room(self) -> None:
+        """Tool results, old calls and old answers make room before what the user said."""
+        wishes = [f"Wish {n}: keep the name of box {n}." for n in range(5)]
+        messages = work(RULES, *wishes)
+        result = cut(messages, presets.adaptive(1_800))
+        text = "\n".join(str(message["content"]) for message in result.messages)
+        assert (result.after.tokens < result.before.tokens / 2, [wish in text for wish in wishes]) == (True, [True] * 5)
+
+
+class TestTheDigest:
+    def digest(self) -> tuple[str, str]:
+        """The excerpt that a summary begins with, and the digest after it."""
+        model = Scripted(DigestSummarizer().summarize)
+        cut(long_task(), Summarization(model, keep=last(messages=2)))
+        return model.requests[0].said, DigestSummarizer().summarize(model.requests[0])
+
+    def test_repeats_nothing(self) -> None:
+        """The digest repeats nothing that the excerpt quotes."""
+        said, digest = self.digest()
+        rules = RULES.split("\n")[3:]
+        assert [(rule in said, rule[3:] in digest) for rule in rules] == [(True, False)] * 3
+
+    def test_first_message(self) -> None:
+        """The digest has the beginning of the user's first message only if there is no excerpt."""
+        model = Scripted("They talked.")
+        cut(long_task(), Summarization(model, keep=last(messages=2), user_tokens=0))
+        without = DigestSummarizer().summarize(model.requests[0])
+        assert ("Fix the parser." in self.digest()[1], "Fix the parser." in without) == (False, True)
+
+
+class TestShares:
+    def parts(self, strategy: Strategy, kind: type[Any]) -> Any:
+        return next(part for part in strategy.parts() if isinstance(part, kind))
+
+    def test_adaptive(self) -> None:
+        """`adaptive`: 8 %."""
+        assert self.parts(presets.adaptive(10_000), GrowingSummary).user_tokens == 800
+
+    def test_statements_beside_the_facts(self) -> None:
+        """Beside the user's own words, rules and statements may take 15 % of the facts' room."""
+        assert self.parts(presets.adaptive(10_000), GrowingSummary).summarizer.constraints == 0.15
+
+    def test_token_budget(self) -> None:
+        """`token_budget`: 10 %."""
+        assert self.parts(presets.token_budget(10_000), GrowingSummary).user_tokens == 1_000
+
+    def test_context_window(self) -> None:
+        """`context_window`: 12.5 %, in a message of its own."""
+        assert self.parts(presets.context_window(10_000), Excerpt).tokens == 1_250
+
+    def test_hermes(self) -> None:
+        """`hermes`: as much as the rest of the summary: 5 %, at most 12,000 tokens."""
+        found = [self.parts(presets.hermes(window), Summarization) for window in (100_000, 1_000_000)]
+        assert [(each.user_tokens, each.budget.ceiling) for each in found] == [(None, 5_000), (None, 12_000)]
+
+    def test_langgraph_summary(self) -> None:
+        """`langgraph_summary`: as much as the rest of the summary: 512 tokens."""
+        strategy = presets.langgraph_summary()
+        assert (strategy.user_tokens, strategy.budget.ceiling) == (None, 512)
+
+    def test_half_of_what_is_replaced(self) -> None:
+        """The excerpt has in a summary at most half of the tokens that the summary replaces."""
+        model = Scripted("They talked.")
+        cut(
+            [user("Words of the user. " * 40) for _ in range(9)], Summarization(model, keep=last(messages=1), user_tokens=9_999)
+        )
+        request = model.requests[0]
+        assert request.counter.count_text(request.said) <= sum(group.tokens for group in request.groups) / 2
+
+
+class TestFailures:
+    @pytest.mark.parametrize("answer", [RuntimeError("gone"), "", "and so on " * 2_000])
+    def test_words_without_a_summary(self, answer: Any) -> None:
+        """If a summarizer fails, `GrowingSummary` lists facts without a model, after the user's words."""
+        result = cut(long_task(), growing(summarizer=Scripted(answer)))
+        text = "\n".join(str(message["content"]) for message in result.messages)
+        assert ("1. Never edit tests/golden." in text, result.outcome) == (True, "degraded")
+
+    def test_silent_groups_only(self) -> None:
+        """If not even the words would be shorter, the user's messages stay; only groups without their words are dropped."""
+        messages = [assistant("Yes.") if n % 2 else user(f"Shelf {n}.") for n in range(7)]
+        result = cut(messages, growing(tokens=20, trigger=tokens_exceed(30)))
+        assert (result.messages, result.after.tokens < result.before.tokens) == (messages[::2], True)
+
+
+class TestPastTheWindow:
+    def test_what_the_user_said_goes_last(self) -> None:
+        """`LastResort` drops old groups in which the user says nothing before any other."""
+        result = cut(long_task(), LastResort(tokens=2_500))
+        users = [message for message in long_task() if message["role"] == "user"]
+        assert [message for message in result.messages if message["role"] == "user"] == users
+
+    def test_it_is_reported(self) -> None:
+        """Past the window itself, what the user said may go: the outcome is `degraded`, and `failures` names the messages."""
+        messages = [system("rule " * 150), *[user(f"Remember box {n} on shelf {n * 7}.") for n in range(30)]]
+        result = cut(messages, LastResort(tokens=208))
+        assert (result.outcome, [failure.policy for failure in result.failures]) == (
+            "degraded",
+            [f"messages {place} were dropped without a summary" for place in range(1, 30)],
+        )
+
+    @pytest.mark.parametrize("name", ["adaptive", "context_window", "hermes", "token_budget"])
+    def test_all_presets_end_with_it(self, name: str) -> None:
+        """All presets but `langgraph_summary` end with `LastResort`."""
+        strategy = presets.PRESETS[name].make(10_000)
+        assert [part.name for part in strategy.parts()].count("LastResort") == 1
+
+    def test_context_window_drops_only_silent_groups(self) -> None:
+        """`context_window` drops the oldest calls and answers above four fifths, and then quotes the user's old messages."""
+        messages = [user(RULES), *[each for n in range(30) for each in (assistant("word " * 60), user(f"Wish {n}."))]]
+        result = cut(messages, presets.context_window(2_000))
+        kept = [message for message in result.messages if message["role"] == "user"]
+        assert (kept, result.outcome) == ([message for message in messages if message["role"] == "user"], "compacted")
+
+
+class TestWhatIsNotKept:
+    @pytest.mark.parametrize("strategy", [Truncation(trigger=tokens_exceed(300)), SlidingWindow()])
+    def test_dropping_strategies(self, strategy: Strategy) -> None:
+        """`Truncation` and `SlidingWindow` drop what their options say, and nothing replaces it."""
+        assert "Never edit" not in sent(long_task(), strategy)
+        with pytest.raises(LawBroken):
+            check_strategy(strategy, messages=long_task(), words=True)
+
+    def test_old_results(self) -> None:
+        """What is not kept: old tool results, calls, answers and reasoning, except for what the summary says about them."""
+        messages = work(RULES, "Go on.", turns=30)
+        kept = [message for message in cut(messages, presets.adaptive(1_000)).messages if message["role"] == "tool"]
+        assert (len(kept) < 5, messages[3] in kept) == (True, False)
+
+    @pytest.mark.parametrize("name", ["adaptive", "context_window", "hermes", "token_budget"])
+    def test_presets_keep_the_rule(self, name: str) -> None:
+        """All presets keep the rule that `check_strategy(words=True)` checks."""
+        report = check_strategy(presets.PRESETS[name].make(1_500), messages=long_task(30), words=True, settles_in=4)
+        assert not report.did_nothing
+
+
+class TestPinning:
+    def test_byte_for_byte(self) -> None:
+        """A group with a message for which `pin=` returns true is never dropped, shortened or replaced."""
+        messages = [system("s"), user("Policy. " * 60), *long_task()[1:]]
+        result = cut(messages, presets.token_budget(1_000), pin=is_(messages[1]))
+        assert any(message is messages[1] for message in result.messages)
+
+    def test_a_call_stays_with_its_result(self) -> None:
+        """The call of a pinned tool result stays with it, because they form one group."""
+        messages = work(RULES, turns=20)
+        place = next(n for n, message in enumerate(messages) if message["role"] == "tool")
+        result = cut(messages, presets.token_budget(500), pin=is_(messages[place]))
+        assert [any(each is messages[n] for each in result.messages) for n in (place - 1, place)] == [True, True]
+
+    def test_a_session_keeps_it(self) -> None:
+        """`CompactionSession` has the argument."""
+        messages = long_task()
+        session = CompactionSession(presets.adaptive(2_000), counter="chars/4", pin=is_(messages[1]))
+        assert session.view_sync(messages)[1] is messages[1]
+
+    def test_too_much_pinned(self) -> None:
+        """If what is never removed exceeds the window, the outcome is `over_target`; with `hard=True` it raises."""
+
+        def is_answer(message: Message) -> bool:
+            return message.role == "assistant"
+
+        assert cut(long_task(), presets.token_budget(400), pin=is_answer, budget=400).outcome == "over_target"
+        with pytest.raises(BudgetUnsatisfiable):
+            cut(long_task(), presets.token_budget(400), pin=is_answer, budget=400, hard=True)
