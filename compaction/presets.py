@@ -272,7 +272,7 @@ def hermes(
     request still exceeds the window, `LastResort` runs.
 
     Unlike Hermes Agent's, each summary begins with what the user said in the messages that it replaces, word for word, in at
-    most as many tokens as the summary may have.
+    most a tenth of the window and 2,000 tokens, or in as many as the rest of the summary may have if that is more.
     ``docs/migrating/hermes.md`` lists where documents, releases and this preset differ.
 
     Args:
@@ -314,12 +314,14 @@ def hermes(
     head, tail = first(messages=protect_first_n), last(tokens=int(threshold_tokens * target_ratio))
     newest = last(messages=protect_last_n)
     capped, less = newest & last(tokens=threshold_tokens // 2), int(threshold_tokens * 0.8)
+    ceiling = max(1, min(int(context_length * 0.05), 12_000))
     return Pipeline(
         ToolResult(Clear(min_chars=200), keep=tail | newest, at_least=threshold_tokens // 20 if trigger is None else 0),
         strategies.Summarization(
             summarizers.DigestSummarizer() if summarizer is None else summarizer,
             keep=fitting(threshold_tokens, head | tail | newest, fitting(less, head | tail | capped, head | tail, tail)),
-            budget=summarizers.SummaryBudget(ratio=0.20, floor=2_000, ceiling=max(1, min(int(context_length * 0.05), 12_000))),
+            budget=summarizers.SummaryBudget(ratio=0.20, floor=2_000, ceiling=ceiling),
+            user_tokens=max(ceiling, min(int(context_length * 0.10), 2_000)),
             on_failure=on_failure,
             system_note="[Note: some earlier turns of this conversation have been compacted into a summary.]",
             text=strategies.SummaryText(preface=_HERMES_PREFACE),

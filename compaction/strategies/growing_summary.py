@@ -6,7 +6,7 @@ they are rewritten as one, from everything that they replaced. Until then nothin
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final, TypeAlias
 
@@ -21,6 +21,7 @@ from ..summarizers import Summarizer, SummaryRequest, as_summarizer, split_excer
 from .base import CompactionStrategy, Failed, Steps
 from .prepared import prepared_answer
 from .summary_text import (
+    WORDS_OF_ROOM,
     SummaryText,
     answered_text,
     beside_excerpt,
@@ -46,6 +47,7 @@ _ADDED_WORDS: Final = 0.10  # of the user's words that a part may always add
 _MOST_WORDS: Final = 2.0  # of them, in all parts together
 _LARGEST_PART: Final = 0.6  # of the tokens that it replaces; the rest is for the newest groups
 _ANY_PART: Final = 160  # tokens of a part that need not be that much shorter than what it replaces
+_HEADING: Final = 20  # tokens of the heading of an excerpt
 _LEAST_FACTS: Final = 16  # tokens below which a list of facts says nothing
 _SILENT: Final = "the oldest make room; the user said nothing in them"
 _WORDS_ONLY: Final = "only the user's own words were kept"
@@ -63,6 +65,12 @@ def _largest_part(index: MessageIndex, replaced: set[int]) -> int:
     """Return how many tokens a part may have that replaces these groups."""
     tokens = sum(map(index.columns.tokens, replaced))
     return max(int(_LARGEST_PART * tokens), min(tokens, _ANY_PART))
+
+
+def _quoted_size(groups: Iterable[MessageGroup]) -> int:
+    """Return about how many tokens an excerpt has of what the user says in these groups, whole, with its heading and indents."""
+    said = sum(group.tokens for group in groups if is_spoken(group))
+    return int(1.1 * said) + _HEADING if said else 0
 
 
 def _is_extractive(summarizer: Summarizer) -> bool:
@@ -192,11 +200,12 @@ class GrowingSummary(CompactionStrategy):
             planned = min(planned, _largest_part(index, gone))
             new, gone = self._leaving(index, others, parts, max(newest, room - planned))
             planned = min(planned, _largest_part(index, gone))
-        if part is None and not self._holds_words(index, new, gone, words):  # the words shall stand whole: more must leave
-            wanted = sum(group.tokens for group in others if group.id in new and is_spoken(group))
-            stay = sum(group.tokens for group in others) - 2 * (wanted + _frame_of(index, self.text) + 1)
+        if part is None and not self._holds_words(index, new, gone, words, planned):  # they shall stand whole: more must leave
+            wanted = min(words, _quoted_size(group for group in others if group.id in new))
+            most = int(wanted / WORDS_OF_ROOM) + _frame_of(index, self.text) + 2
+            stay = min(room - planned, sum(group.tokens for group in others) - int(most / _LARGEST_PART))
             new, gone = self._leaving(index, others, parts, max(0, stay))
-            planned = max(planned, _largest_part(index, gone))
+            planned = max(planned, min(most, _largest_part(index, gone)))
         if not new:
             return None
         kept = tuple([group for group in index.included_groups if group.id not in gone])
@@ -213,11 +222,11 @@ class GrowingSummary(CompactionStrategy):
         )
         return with_excerpt(index, request, self.text, words, most=unused if self.slack < 1 else planned)
 
-    def _holds_words(self, index: MessageIndex, new: set[int], gone: set[int], words: int) -> bool:
-        """Return whether a part that replaces these groups has room for what the user says in the new ones."""
+    def _holds_words(self, index: MessageIndex, new: set[int], gone: set[int], words: int, most: int | None = None) -> bool:
+        """Return whether a part that replaces these groups, of so many tokens, has room for what the user says in the new ones."""
         replaced = [group for group in index.included_groups if group.id in gone]
-        said = sum(group.tokens for group in replaced if group.id in new and is_spoken(group))
-        return min(words, said) <= max(0, room_beside(index, replaced, self.text) // 2)
+        said = _quoted_size(group for group in replaced if group.id in new)
+        return min(words, said) <= WORDS_OF_ROOM * max(0, room_beside(index, replaced, self.text, most))
 
     def _leaving(
         self, index: MessageIndex, others: Sequence[MessageGroup], parts: Sequence[MessageGroup], room: int
