@@ -29,6 +29,7 @@ How the parts fit together:
 from __future__ import annotations
 
 from .context import FailurePauses, PreparedSummaries, PreparedSummary, RunContext
+from .dry_run import CutWorth, DryRun, dry_run
 from .edits import (
     PASS_ON,
     Drop,
@@ -39,6 +40,7 @@ from .edits import (
     Request,
     Restore,
     Rewrite,
+    StepReport,
     Together,
     named,
     relay,
@@ -76,8 +78,10 @@ __all__ = [
     "MARK_START",
     "NO_CALL",
     "PASS_ON",
+    "CutWorth",
     "Drop",
     "Drops",
+    "DryRun",
     "Edit",
     "FailurePauses",
     "GroupKind",
@@ -100,10 +104,12 @@ __all__ = [
     "Rewrite",
     "RunContext",
     "Saved",
+    "StepReport",
     "Together",
     "as_given",
     "collapsed_text",
     "digest_of",
+    "dry_run",
     "fingerprint",
     "lookup_key",
     "marked",

@@ -1,0 +1,38 @@
+"""There is one mechanism for each question: these tests notice a second."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.project.test_layout import MODULES, named, parsed
+
+
+def places(wanted: str) -> set[str]:
+    """Return the files that call a function or method of this name."""
+    return {named(path) for path in MODULES if wanted in set(calls(path))}
+
+
+def calls(path: Path) -> Iterator[str]:
+    """Yield the name of everything that a module calls; of a method, the name alone, and with that of its object."""
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Attribute):
+                yield from (node.func.attr, ast.unparse(node.func))
+            elif isinstance(node.func, ast.Name):
+                yield node.func.id
+
+
+def test_one_driver_and_one_dry_run_run_strategies() -> None:
+    """Only the drivers and the dry run begin and end steps, and only the dry run begins a trial.
+
+    The others that `relay` a strategy pass most of what it yields on to one of these.
+    """
+    assert places("begin_step") - {"index/message_index.py"} == {"index/dry_run.py", "result.py"}
+    assert places("index.trial") == {"index/dry_run.py"}
+
+
+def test_one_formula_of_what_a_cut_is_worth() -> None:
+    """Only the dry run compares two views to find what a prompt cache still covers."""
+    assert places("unchanged_groups") == {"index/dry_run.py"}
