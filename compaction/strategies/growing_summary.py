@@ -264,7 +264,7 @@ class GrowingSummary(CompactionStrategy):
         return new, gone, planned
 
     def _holds_words(self, index: MessageIndex, new: set[int], gone: set[int], words: int, most: int | None = None) -> bool:
-        """Return whether a part of at most ``most`` tokens that replaces these groups has room for the user's words in the new ones."""
+        """Return whether a part that replaces these groups, of at most ``most`` tokens, can hold the user's words whole."""
         replaced = [group for group in index.included_groups if group.id in gone]
         said = _quoted_size(group for group in replaced if group.id in new)
         return min(words, said) <= WORDS_OF_ROOM * max(0, room_beside(index, replaced, self.text, most))

@@ -35,6 +35,7 @@ _LABEL: Final = re.compile(r"^[\[(]?[^\W\d_][\w &/,'’-]{0,40}[\])]?:\s+")
 _REFERENCE: Final = re.compile(
     r"[\[(]?(?:,?\s*\b(?:in|from|until|since|at|by)\s+)?\bmessages?\s+\d+(?:\s*(?:-|–|,|and|to)\s*\d+)*[\])]?:?", re.IGNORECASE
 )
+_EARLIER: Final = re.compile(r"^(?:earlier|before) \(messages? \d+\):\s+")
 _COUNT: Final = re.compile(r"\((?:x\s*\d+|\d+\s*(?:x|times|more\b[^)]*))\)", re.IGNORECASE)
 _NOTE: Final = re.compile(r"\((?:was|now|before|earlier|then)\b:?\s*([^()]*?)\s*,?\s*(?:(?:until|since)\b[^()]*)?\)")
 _CALL: Final = re.compile(r"^([\w.:-]+)\((.*)\)$", re.DOTALL)
@@ -125,7 +126,7 @@ def inventions(summary: str, sources: Sources) -> list[str]:
 
 def _is_in(line: str, sources: Sources) -> bool:
     """Return whether a line is in the sources, with or without its labels."""
-    words = _MARK.sub("", line, count=1)
+    words = _EARLIER.sub("", _MARK.sub("", line, count=1))
     notes = [note[1] for note in _NOTE.finditer(words)]
     text = _COUNT.sub("", _REFERENCE.sub("", _NOTE.sub("", words))).strip()
     if not all(sources.say_of(value, text) for value in notes if value):
