@@ -28,7 +28,7 @@ How the parts fit together:
 
 from __future__ import annotations
 
-from .context import FailurePauses, PreparedSummaries, PreparedSummary, RunContext
+from .context import PreparedSummaries, PreparedSummary, RunContext
 from .dry_run import CutWorth, DryRun, dry_run
 from .edits import (
     PASS_ON,
@@ -52,6 +52,7 @@ from .fingerprints import fingerprint
 from .forgetting import occurrences
 from .grouping import Grouping
 from .groups import GroupKind, MessageGroup, only_reasoning, unchanged_groups
+from .history import RunHistory, UselessRuns
 from .identity import HostChanges, KnownLine, ListKeys, as_given, digest_of, lookup_key, same_beginning
 from .joins import opening
 from .marks import (
@@ -83,7 +84,6 @@ __all__ = [
     "Drops",
     "DryRun",
     "Edit",
-    "FailurePauses",
     "GroupKind",
     "Grouping",
     "HostChanges",
@@ -103,9 +103,11 @@ __all__ = [
     "Restore",
     "Rewrite",
     "RunContext",
+    "RunHistory",
     "Saved",
     "StepReport",
     "Together",
+    "UselessRuns",
     "as_given",
     "collapsed_text",
     "digest_of",

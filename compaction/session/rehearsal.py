@@ -9,7 +9,7 @@ import attrs
 
 from .. import summarizers
 from ..errors import StrategyError
-from ..index import PASS_ON, FailurePauses, MessageIndex, PreparedSummaries, PreparedSummary, Request, dry_run, relay
+from ..index import PASS_ON, MessageIndex, PreparedSummaries, PreparedSummary, Request, RunHistory, dry_run, relay
 from ..stores import StoreRequest
 from ..strategies import Steps, Strategy, TokenBudgetComposed, replaced_by, standing_for
 from ..summarizers import SummaryRequest
@@ -91,7 +91,7 @@ def rehearsed(
         little to summarize.
     """
     context = index.context
-    pauses = FailurePauses.from_dict(context.pauses.to_dict())
+    pauses = RunHistory.from_dict(context.pauses.to_dict())
     limits = sorted({limit for limit in _limits(strategy, index) if limit >= index.tokens})
     runs = [(strategy, limit + 1 - index.tokens) for limit in limits]
     for tried, more in [(strategy, 0)] if is_due else [*runs, (strategy.forced(), 0)]:

@@ -36,3 +36,38 @@ def test_one_driver_and_one_dry_run_run_strategies() -> None:
 def test_one_formula_of_what_a_cut_is_worth() -> None:
     """Only the dry run compares two views to find what a prompt cache still covers."""
     assert places("unchanged_groups") == {"index/dry_run.py"}
+
+
+def test_one_history_of_runs() -> None:
+    """One module counts runs that failed or did not help, and says how long a strategy pauses."""
+    assert definitions("is_paused") == {"index/history.py", "strategies/base.py"}
+    assert places("UselessRuns") == {"index/history.py", "session/session.py", "integrations/hermes/progress.py"}
+
+
+def test_one_module_of_cache_breakpoints() -> None:
+    """Only one module knows the field of a cache breakpoint, besides the rules of its format."""
+    assert texts("cache_control") == {"formats/breakpoints.py", "formats/anthropic/rules.py"}
+
+
+def test_one_reader_of_members() -> None:
+    """The members of providers' answers, parsed or as objects of a client library, are read by one function."""
+    assert definitions("member") - {"summarizers/model/openai_wire.py"} == {"json_data.py"}
+
+
+def definitions(wanted: str) -> set[str]:
+    """Return the files that define a function or method of this name, or of one with underscores or ``_of`` around it."""
+    return {
+        named(path)
+        for path in MODULES
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.strip("_").removesuffix("_of") == wanted
+    }
+
+
+def texts(wanted: str) -> set[str]:
+    """Return the files with a text that is exactly this."""
+    return {
+        named(path)
+        for path in MODULES
+        if any(isinstance(node, ast.Constant) and node.value == wanted for node in ast.walk(parsed(path)))
+    }
