@@ -29,7 +29,7 @@ How the parts fit together:
 from __future__ import annotations
 
 from .context import PreparedSummaries, PreparedSummary, RunContext
-from .dry_run import CutWorth, DryRun, dry_run
+from .dry_runs import CutWorth, DryRun, dry_run
 from .edits import (
     PASS_ON,
     Drop,
