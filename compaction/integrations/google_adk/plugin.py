@@ -136,6 +136,7 @@ class CompactionPlugin(_BasePlugin):
             overhead_tokens=self._overhead(llm_request),
             model=llm_request.model,
             focus=self._asked.pop(call, None),
+            usages=_usages(callback_context.get_invocation_context(), llm_request.contents),
         )
         self._under_way[call] = turn
         if len(self._under_way) > _UNDER_WAY:
@@ -208,6 +209,14 @@ def _call_of(context: Any) -> _Call:
     session = run.session
     agent = "/".join(each for each in (run.agent.name, run.branch, getattr(run, "isolation_scope", None)) if each)
     return _Call(f"{session.app_name}/{session.user_id}/{session.id}", agent, run.invocation_id)
+
+
+def _usages(run: Any, contents: Sequence[Any]) -> list[Any]:
+    """Return the usage of each content: that of the agent's last event for the newest answer, which the session stored."""
+    events = (each for each in reversed(run.session.events) if each.author == run.agent.name and each.branch == run.branch)
+    usage = next((event.usage_metadata for event in events if event.usage_metadata is not None), None)
+    answer = next((place for place in reversed(range(len(contents))) if contents[place].role == "model"), None)
+    return [usage if place == answer else None for place in range(len(contents))]
 
 
 async def _response(run: Any, request: Any) -> Any:

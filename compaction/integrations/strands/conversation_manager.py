@@ -86,13 +86,15 @@ class CompactionConversationManager(_ConversationManager):
     async def _turn(self, context: Any) -> FrameworkTurn:
         id, focus = context.agent.agent_id, self._asked
         self._asked = None
+        messages = _taking_turns(context.messages)
         turn = await self._conversations.turn(
-            _taking_turns(context.messages),
+            messages,
             id=None if id == "default" else id,  # the id of each agent that was given none
             saved=self._saved,
             model=_model(context.model),
             overhead_tokens=self._conversations.count(f"{context.system_prompt or ''}{context.tool_specs or ''}"),
             focus=focus,
+            usages=[_kept_usage(message) for message in messages],
         )
         self._save(turn)
         return turn
@@ -122,6 +124,12 @@ class CompactionConversationManager(_ConversationManager):
 def _record(turn: FrameworkTurn, event: Any) -> None:
     if isinstance(event, import_framework("strands.middleware").ModelStopReason):
         turn.record_usage(_usage(event["stop"][2]))
+
+
+def _kept_usage(message: Mapping[str, Any]) -> Usage | None:
+    """Return the usage that Strands stored with a message, also in its session."""
+    usage = fields_of((fields_of(message.get("metadata")) or {}).get("usage"))
+    return _usage(usage) if usage else None
 
 
 def _taking_turns(messages: Sequence[Any]) -> list[Any]:
