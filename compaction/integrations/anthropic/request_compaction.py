@@ -15,14 +15,14 @@ import json
 import operator
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Unpack, cast
 
 from ...formats import anthropic, fields_of
 from ...run import unawaited
 from ...stores import SessionStore
 from ...strategies import StrategyLike
 from ..conversation import FrameworkConversations, FrameworkTurn, as_async
-from ..options import IntegrationOptions
+from ..options import CommonOptions, IntegrationOptions
 from ..requirements import ANTHROPIC, framework_class, import_framework
 from ..streamed_usage import StreamedUsage
 
@@ -56,7 +56,7 @@ class RequestCompaction(_Middleware):
         ConfigurationError: If the SDK is missing or too old, or an option is out of range.
     """
 
-    def __init__(self, strategy: StrategyLike, *, store: SessionStore | None = None, **options: Any) -> None:
+    def __init__(self, strategy: StrategyLike, *, store: SessionStore | None = None, **options: Unpack[CommonOptions]) -> None:
         ANTHROPIC.check()
         self._conversations = FrameworkConversations(IntegrationOptions(strategy=strategy, **options), anthropic, store=store)
         self._focus: ContextVar[str | None] = ContextVar("focus", default=None)

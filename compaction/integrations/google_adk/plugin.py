@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import attrs
 
@@ -20,7 +20,7 @@ from ...formats import Gemini, Repair
 from ...messages import Message, Part
 from ...strategies import StrategyLike
 from ..conversation import FrameworkConversations, FrameworkTurn
-from ..options import IntegrationOptions
+from ..options import CommonOptions, IntegrationOptions
 from ..requirements import GOOGLE_ADK, framework_class, import_framework
 
 
@@ -98,7 +98,7 @@ class CompactionPlugin(_BasePlugin):
         ConfigurationError: If the framework is missing or too old, or an option is out of range.
     """
 
-    def __init__(self, strategy: StrategyLike, *, name: str = "compaction", **options: Any) -> None:
+    def __init__(self, strategy: StrategyLike, *, name: str = "compaction", **options: Unpack[CommonOptions]) -> None:
         GOOGLE_ADK.check()
         super().__init__(name)
         self.options = IntegrationOptions(strategy=strategy, **options)

@@ -13,7 +13,7 @@ from typing import Any, Final
 import attrs
 
 from ...errors import ConfigurationError, InvalidMessage
-from ...formats import fields_of
+from ...formats import fields_of, items_of
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ..message_adapter import MessageAdapter, as_json_text
 from ..requirements import import_framework
@@ -70,7 +70,7 @@ class LangChain(MessageAdapter):
         blocks = _parts(content)
         if kind in ("tool", "function"):
             return Message(role, (_result(raw, blocks),), raw, self, None)
-        held = not isinstance(content, str) and any(map(_holds_history, content))
+        held = any(map(_holds_history, items_of(content) or ()))
         parts = (*_extra_parts(raw), *blocks, *_calls(raw))
         return Message(role, parts, raw, self, getattr(raw, "name", None), holds_history=held)
 

@@ -8,13 +8,13 @@ as the manager's state in its session.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ...formats import bedrock, fields_of
 from ...strategies import StrategyLike
 from ...tokens import LengthError, Usage
 from ..conversation import FrameworkConversations, FrameworkTurn
-from ..options import IntegrationOptions
+from ..options import CommonOptions, IntegrationOptions
 from ..requirements import STRANDS, framework_class, import_framework
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class CompactionConversationManager(_ConversationManager):
         ConfigurationError: If the framework is missing or too old, or an option is out of range.
     """
 
-    def __init__(self, strategy: StrategyLike, **options: Any) -> None:
+    def __init__(self, strategy: StrategyLike, **options: Unpack[CommonOptions]) -> None:
         STRANDS.check()
         super().__init__()
         self.options = IntegrationOptions(strategy=strategy, **options)
