@@ -139,10 +139,14 @@ class FrameworkConversations:
 
     def __init__(self, options: IntegrationOptions, format: MessageFormat, *, store: SessionStore | None = None) -> None:
         self.options = options
-        self._format = format
+        self._format, self._store = format, store
         self._pool = options.pool(format, store=store)
         self._counter = counter(options.counter)
         self.last: FrameworkTurn | None = None
+
+    def __reduce__(self) -> tuple[Callable[..., FrameworkConversations], tuple[object, ...]]:
+        """Copy and pickle the configuration: a copy starts without conversations, and finds those that are saved."""
+        return partial(FrameworkConversations, store=self._store), (self.options, self._format)
 
     def count(self, text: str) -> int:
         """Return the tokens of a text that is sent besides the messages."""

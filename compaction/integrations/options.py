@@ -83,6 +83,10 @@ class IntegrationOptions:
     ahead: TriggerLike | None = None
     portal: BlockingPortal | BackgroundTasks | None = None
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> IntegrationOptions:
+        """Return the options themselves: they do not change, and a summarizer's client or a callback is shared by copies."""
+        return self
+
     def window_of(self, model: str | None) -> int | None:
         """Return the tokens a request may have: the option ``window``, or with ``"auto"`` the input limit of a model.
 

@@ -49,6 +49,10 @@ class FrameworkStrategy:
         self._measure = MessageIndex(counter=options.counter, format=agent_framework)
         self._lists = LiveLists()
 
+    def __reduce__(self) -> tuple[type[FrameworkStrategy], tuple[IntegrationOptions, str | None]]:
+        """Copy and pickle the configuration: a copy starts without conversations."""
+        return FrameworkStrategy, (self.options, self._agent_name)
+
     def __repr__(self) -> str:
         return f"as_framework_strategy({self.options.strategy!r})"
 

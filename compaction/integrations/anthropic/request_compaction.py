@@ -61,6 +61,13 @@ class RequestCompaction(_Middleware):
         self._conversations = FrameworkConversations(IntegrationOptions(strategy=strategy, **options), anthropic, store=store)
         self._focus: ContextVar[str | None] = ContextVar("focus", default=None)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_focus"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._focus = ContextVar("focus", default=None)
+
     def compact_next(self, focus: str = "") -> None:
         """Compact before the next request of this task or thread, whatever the trigger says; a tool may call it.
 

@@ -106,6 +106,9 @@ class CompactionPlugin(_BasePlugin):
         self._under_way: OrderedDict[_Call, FrameworkTurn] = OrderedDict()
         self._asked: dict[_Call, str] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_under_way": OrderedDict()}  # a copy has no call under way
+
     @property
     def callbacks(self) -> dict[str, Callable[..., Any]]:
         """The callbacks for a single ``LlmAgent``; to add other callbacks, pass lists."""

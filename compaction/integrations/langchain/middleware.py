@@ -53,6 +53,13 @@ class _Middleware(_AgentMiddleware):
         self._focuses: dict[str, str] = {}  # by thread: requests of the host that wait for the next call
         self.tools = [conversation_tool()] if compact_tool else []
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "tools": bool(self.tools)}  # LangChain's tools cannot be pickled
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.tools = [conversation_tool()] if state["tools"] else []
+
     def compact_next(self, thread_id: str, focus: str = "") -> None:
         """Compact before the next model call of a thread, whatever the trigger says; for a host's ``/compact``.
 

@@ -101,6 +101,13 @@ class ProxyCompaction(_CustomLogger):
         self._conversations = {each.name: FrameworkConversations(given, each, store=store) for each in formats}
         self._sent: weakref.WeakKeyDictionary[Any, _Sent] = weakref.WeakKeyDictionary()
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_sent"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._sent = weakref.WeakKeyDictionary()
+
     async def async_pre_call_hook(
         self, user_api_key_dict: Any, cache: Any, data: dict[str, Any], call_type: str
     ) -> dict[str, Any]:
