@@ -32,6 +32,10 @@ class PreparedSummary:
     text: object = attrs.field(default="", repr=False)
 
 
+def _do_nothing() -> None:
+    """Do nothing; a named function, so that what holds it can be pickled."""
+
+
 @attrs.define(eq=False)
 class PreparedSummaries:
     """The prepared summary of a conversation. Holds state: at most one summary, and whether a strategy needed one.
@@ -44,7 +48,7 @@ class PreparedSummaries:
         is_due: Whether a strategy needed a summary since the run began; set by the strategy (see `prepared_answer`).
     """
 
-    on_miss: Callable[[], object] = lambda: None
+    on_miss: Callable[[], object] = _do_nothing
     summary: PreparedSummary | None = attrs.field(default=None, init=False)
     is_due: bool = attrs.field(default=False, init=False)
 

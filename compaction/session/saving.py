@@ -78,10 +78,16 @@ class ProviderReports:
         return min((each for each in (configured, self.learned.window) if each is not None), default=None)
 
     def record(self, usage: Usage, view: Sequence[Any] | None) -> bool:
-        """Record a usage report and return true; return false if it belongs to a view before the last one."""
+        """Record a usage report and return true; return false if it belongs to an older view or is implausible."""
         if view is not None and not _is_same_list(view, self.sent.view):
             return False
-        self.anchor = UsageAnchor.from_usage(usage, self.sent.tokens, with_reply=False)
+        return self.record_for(usage, self.sent.tokens)
+
+    def record_for(self, usage: Usage, counted: int) -> bool:
+        """Record the usage of a request whose messages have ``counted`` tokens by our count; false if it is implausible."""
+        if not usage.is_plausible(counted):
+            return False
+        self.anchor = UsageAnchor.from_usage(usage, counted, with_reply=False)
         self.learned = self.learned.took(usage.prompt_tokens)
         return True
 

@@ -24,7 +24,7 @@ import attrs
 from anyio.from_thread import BlockingPortal
 
 from .. import strategies
-from ..errors import BudgetUnsatisfiable, ConfigurationError
+from ..errors import BudgetUnsatisfiable, ConfigurationError, InputError
 from ..formats import MessageFormat, as_list, fits, resolve
 from ..index import Marks, MessageIndex, Metrics, RunContext, Saved, UselessRuns, lookup_key, occurrences
 from ..messages import Message
@@ -413,6 +413,26 @@ class CompactionSession:
             else:
                 self._saver.changed()
 
+    def recall_usage(self, usages: Sequence[Any]) -> None:
+        """Correct the counts by usage that the host kept with the replies, in a process that has sent no view yet.
+
+        The newest reply belongs to the view that the saved edits give. If nothing was edited or saved, an earlier process may
+        have sent less than the whole list. So the newest reply counts before which the reported tokens only grew.
+
+        Args:
+            usages: The usage of each message of the conversation, in the forms of `record_usage`; ``None`` for a message
+                without usage.
+        """
+        if self._reports.sent.messages or len(usages) != len(self._index.columns.source):
+            return
+        whole, known, recalled = self._index.edit_count == 0, 0, None
+        for counted, usage in _reported_sizes(self._index, usages):
+            if whole and usage.prompt_tokens < known:
+                break
+            known, recalled = usage.prompt_tokens, (usage, counted)
+        if recalled is not None and self._reports.record_for(*recalled):
+            self._index.context = self._context()
+
     def reconfigure(self, strategy: StrategyLike, *, window: int | None = None) -> None:
         """Change the strategy and the window, for example after a switch to another model. Earlier edits remain applied.
 
@@ -749,6 +769,19 @@ async def settled(answers: Iterable[Any], *, sync: bool) -> None:
             if sync:
                 refuse(answer, "the store is async; await the method without _sync instead")
             await answer
+
+
+def _reported_sizes(index: MessageIndex, usages: Sequence[Any]) -> Iterator[tuple[int, Usage]]:
+    """Yield the tokens before each reply of the view that has usage, by our count, with the usage; O(groups of the view)."""
+    counted = 0
+    for id in index.included_ids:
+        for ordinal in index.columns.ordinals(id):
+            usage = usages[ordinal]
+            if usage is not None:
+                with contextlib.suppress(InputError):
+                    yield counted, usage if isinstance(usage, Usage) else Usage.read(usage)
+                break
+        counted += index.columns.tokens(id)
 
 
 def _forgetting(strategy: Strategy) -> list[tuple[ForgettingStore, str | None, str | None]]:

@@ -7,13 +7,16 @@ Anthropic's and Bedrock's (``inputTokens``) do not; Gemini's ``candidates_token_
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
 from ..checks import count
 from ..errors import InputError
 from ..json_data import member_of
+
+_MOST_RATIO: Final = 5  # of a provider's count to ours, and of ours to a provider's; chosen, not measured
+_MOST_BESIDE: Final = 50_000  # tokens of tools and instructions, which we may not count; chosen, not measured
 
 
 @attrs.frozen
@@ -33,6 +36,20 @@ class Usage:
     cached_tokens: int = attrs.field(default=0, kw_only=True, validator=count())
     cache_write_tokens: int = attrs.field(default=0, kw_only=True, validator=count())
     reasoning_tokens: int = attrs.field(default=0, kw_only=True, validator=count())
+
+    def is_plausible(self, counted: int) -> bool:
+        """Return whether a request may have these prompt tokens.
+
+        Some servers report nothing, only what was not cached, or another unit. A report is believed if it is at least a fifth
+        of our count of the messages, and at most five times that count, plus tokens for tools and instructions.
+
+        Args:
+            counted: Tokens of the request's messages by our count.
+
+        >>> Usage(9, 5).is_plausible(4_000), Usage(8_400, 5).is_plausible(4_000)
+        (False, True)
+        """
+        return counted <= _MOST_RATIO * self.prompt_tokens and self.prompt_tokens <= _MOST_RATIO * counted + _MOST_BESIDE
 
     @classmethod
     def read(cls, usage: Any) -> Usage:

@@ -11,7 +11,7 @@ import functools
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, cast
 
 import attrs
 
@@ -22,7 +22,7 @@ from ...strategies import StrategyLike, summary_words
 from ...tokens import LengthError
 from ..conversation import FrameworkConversations, FrameworkTurn, as_async
 from ..langchain import conversation_id, langchain, model_name, rewritten
-from ..options import IntegrationOptions
+from ..options import CommonOptions, IntegrationOptions
 from ..requirements import LANGGRAPH, framework_class
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class SummarizationNode(_Runnable):
         keys: StateKeys | None = None,
         name: str = "summarization",
         model: Any = None,
-        **options: Any,
+        **options: Unpack[CommonOptions],
     ) -> None:
         LANGGRAPH.check()
         self.name = name

@@ -8,13 +8,13 @@ as the manager's state in its session.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ...formats import bedrock, fields_of
 from ...strategies import StrategyLike
 from ...tokens import LengthError, Usage
 from ..conversation import FrameworkConversations, FrameworkTurn
-from ..options import IntegrationOptions
+from ..options import CommonOptions, IntegrationOptions
 from ..requirements import STRANDS, framework_class, import_framework
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class CompactionConversationManager(_ConversationManager):
         ConfigurationError: If the framework is missing or too old, or an option is out of range.
     """
 
-    def __init__(self, strategy: StrategyLike, **options: Any) -> None:
+    def __init__(self, strategy: StrategyLike, **options: Unpack[CommonOptions]) -> None:
         STRANDS.check()
         super().__init__()
         self.options = IntegrationOptions(strategy=strategy, **options)
@@ -86,13 +86,15 @@ class CompactionConversationManager(_ConversationManager):
     async def _turn(self, context: Any) -> FrameworkTurn:
         id, focus = context.agent.agent_id, self._asked
         self._asked = None
+        messages = _taking_turns(context.messages)
         turn = await self._conversations.turn(
-            _taking_turns(context.messages),
+            messages,
             id=None if id == "default" else id,  # the id of each agent that was given none
             saved=self._saved,
             model=_model(context.model),
             overhead_tokens=self._conversations.count(f"{context.system_prompt or ''}{context.tool_specs or ''}"),
             focus=focus,
+            usages=[_kept_usage(message) for message in messages],
         )
         self._save(turn)
         return turn
@@ -122,6 +124,12 @@ class CompactionConversationManager(_ConversationManager):
 def _record(turn: FrameworkTurn, event: Any) -> None:
     if isinstance(event, import_framework("strands.middleware").ModelStopReason):
         turn.record_usage(_usage(event["stop"][2]))
+
+
+def _kept_usage(message: Mapping[str, Any]) -> Usage | None:
+    """Return the usage that Strands stored with a message, also in its session."""
+    usage = fields_of((fields_of(message.get("metadata")) or {}).get("usage"))
+    return _usage(usage) if usage else None
 
 
 def _taking_turns(messages: Sequence[Any]) -> list[Any]:
