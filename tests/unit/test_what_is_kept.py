@@ -107,7 +107,7 @@ class TestTheUsersWords:
         assert model.requests[0].said.split("\n")[1] == "- The task: count the boxes."
 
     def test_task_share(self) -> None:
-        """The task may take all of the excerpt but what the newest message needs, for which up to three tenths are set aside."""
+        """The task may take all of the excerpt but what the newest message needs, up to three tenths."""
         kept = sent([user("Task. " * 400), *[user(f"Wish {n}.") for n in range(5)]], excerpt(200))
         assert ("[...]" in kept, "Wish 4." in kept) == (True, True)
         whole = "Task. " * 100

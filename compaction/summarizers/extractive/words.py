@@ -33,9 +33,9 @@ Count = Callable[[str], int]
 def excerpt(messages: Iterable[Message], tokens: int, count: Count, *, task: object = None, earlier: Sequence[str] = ()) -> str:
     r"""Return what the user said in these messages, word for word, in at most so many tokens; empty if nothing fits.
 
-    The task may have all but what the newest message needs, up to three tenths of the tokens. The newest message follows, what the user said before the task, and then the
-    other messages from the newest back, each whole or, where it is too long, without the lines that look pasted or printed by a
-    program.
+    The task may have all of them but what the newest message needs, up to three tenths. The newest message follows, what the
+    user said before the task, and then the other messages from the newest back, each whole or, where it is too long, without
+    the lines that look pasted or printed by a program.
 
     Cost: O(characters of the user's messages).
 
