@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import attrs
 
 from ..errors import ConfigurationError, StateError
-from ..index import FailurePauses
+from ..index import RunHistory
 from ..json_data import natural_number, shown
 from ..result import CompactionResult
 from ..strategies import Failed
@@ -191,14 +191,14 @@ class SavedSession:
         anchor: The usage anchor, if usage was reported.
         learned: The learned window.
         compactions: The number of runs that changed the view.
-        pauses: The pause of each strategy after its last failure.
+        pauses: The history of runs: failures, and summaries that saved nothing.
     """
 
     index: dict[str, Any]
     anchor: UsageAnchor | None
     learned: LearnedWindow
     compactions: int
-    pauses: FailurePauses
+    pauses: RunHistory
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data."""
@@ -237,5 +237,5 @@ class SavedSession:
             anchor=None if anchor is None else UsageAnchor(cast("int", anchor)),
             learned=learned,
             compactions=compactions,
-            pauses=FailurePauses.from_dict(known.get("pauses", {})),
+            pauses=RunHistory.from_dict(known.get("pauses", {})),
         )

@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import json
 import operator
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, Unpack, cast
 
@@ -151,22 +151,26 @@ def _usage(response: Any) -> Any:
     return None
 
 
-def _observed(events: Iterator[Any], turn: FrameworkTurn) -> Iterator[Any]:
-    """Yield the events of a stream, and record the reported usage at its end."""
+@contextlib.contextmanager
+def _recorded(turn: FrameworkTurn) -> Generator[StreamedUsage]:
+    """Collect the usage of a stream, and record it at the end, however the stream ends."""
     usage = StreamedUsage()
     try:
+        yield usage
+    finally:
+        turn.record_usage(usage.read())
+
+
+def _observed(events: Iterator[Any], turn: FrameworkTurn) -> Iterator[Any]:
+    """Yield the events of a stream, and record the reported usage at its end."""
+    with _recorded(turn) as usage:
         for event in events:
             usage.add(event)
             yield event
-    finally:
-        turn.record_usage(usage.read())
 
 
 async def _observed_async(events: AsyncIterator[Any], turn: FrameworkTurn) -> AsyncIterator[Any]:
-    usage = StreamedUsage()
-    try:
+    with _recorded(turn) as usage:
         async for event in events:
             usage.add(event)
             yield event
-    finally:
-        turn.record_usage(usage.read())
