@@ -278,7 +278,7 @@ def hermes(
     messages are summarized, too. As a last resort, if a request still exceeds the window, `LastResort` runs.
 
     Unlike Hermes Agent's, each summary begins with what the user said in the messages that it replaces, word for word, in at
-    most as many tokens as the summary may have.
+    most a tenth of the window and 2,000 tokens, or in as many as the rest of the summary may have if that is more.
     ``docs/migrating/hermes.md`` lists where documents, releases and this preset differ.
 
     Args:
@@ -319,6 +319,7 @@ def hermes(
     threshold_tokens = int(context_length * threshold)
     head, tail = first(messages=protect_first_n), last(tokens=int(threshold_tokens * target_ratio))
     newest = last(messages=protect_last_n)
+    ceiling = max(1, min(int(context_length * 0.05), 12_000))
     capped = newest & last(tokens=threshold_tokens // 2)
 
     def part(of: float) -> int:
@@ -339,7 +340,8 @@ def hermes(
             summarizers.DigestSummarizer() if summarizer is None else summarizer,
             keep=keep,
             target=tokens_below(part(1 - _LEAST_FREED)) if trigger is None else never,
-            budget=summarizers.SummaryBudget(ratio=0.20, floor=2_000, ceiling=max(1, min(int(context_length * 0.05), 12_000))),
+            budget=summarizers.SummaryBudget(ratio=0.20, floor=2_000, ceiling=ceiling),
+            user_tokens=max(ceiling, min(int(context_length * 0.10), 2_000)),
             on_failure=on_failure,
             system_note="[Note: some earlier turns of this conversation have been compacted into a summary.]",
             text=strategies.SummaryText(preface=_HERMES_PREFACE),
