@@ -107,9 +107,11 @@ class TestTheUsersWords:
         assert model.requests[0].said.split("\n")[1] == "- The task: count the boxes."
 
     def test_task_share(self) -> None:
-        """The task may take seven tenths of the excerpt."""
+        """The task may take all of the excerpt but what the newest message needs, up to three tenths."""
         kept = sent([user("Task. " * 400), *[user(f"Wish {n}.") for n in range(5)]], excerpt(200))
-        assert ("[...]" in kept, [f"Wish {n}." in kept for n in range(5)]) == (True, [True] * 5)
+        assert ("[...]" in kept, "Wish 4." in kept) == (True, True)
+        whole = "Task. " * 100
+        assert whole.strip() in sent([user(whole), user("Wish."), user("Go on.")], excerpt(200))
 
     def test_pasted_lines_go_first(self) -> None:
         """A message that is too long loses lines that look pasted or printed; `[...]` marks each gap."""

@@ -8,9 +8,13 @@ as the manager's state in its session.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
+import attrs
+
 from ...formats import bedrock, fields_of
+from ...messages import Message
 from ...strategies import StrategyLike
 from ...tokens import LengthError, Usage
 from ..conversation import FrameworkConversations, FrameworkTurn
@@ -37,6 +41,8 @@ class CompactionConversationManager(_ConversationManager):
     the tools count. A request that is too long is compacted harder and sent once more. Holds state: the conversations used
     last, and the data for a session manager.
 
+    Messages that ``pin_message`` pinned stay, as those that ``pin=`` accepts.
+
     Args:
         strategy: The strategy; its trigger decides when it runs.
         options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_event=`` and so on.
@@ -48,7 +54,8 @@ class CompactionConversationManager(_ConversationManager):
     def __init__(self, strategy: StrategyLike, **options: Unpack[CommonOptions]) -> None:
         STRANDS.check()
         super().__init__()
-        self.options = IntegrationOptions(strategy=strategy, **options)
+        given = IntegrationOptions(strategy=strategy, **options)
+        self.options = attrs.evolve(given, pin=partial(_is_pinned, given.pin))
         self._conversations = FrameworkConversations(self.options, bedrock)
         self._saved: dict[str, Any] | None = None
         self._asked: str | None = None
@@ -126,6 +133,17 @@ def _record(turn: FrameworkTurn, event: Any) -> None:
         turn.record_usage(_usage(event["stop"][2]))
 
 
+def _has_pin(message: Mapping[str, Any]) -> bool:
+    """Whether Strands' own ``pin_message`` pinned a message."""
+    custom = fields_of((fields_of(message.get("metadata")) or {}).get("custom"))
+    return custom is not None and custom.get("pinned") is True
+
+
+def _is_pinned(given: Callable[[Message], bool] | None, message: Message) -> bool:
+    """Whether Strands or the option ``pin`` pins a message."""
+    return _has_pin(message.raw) or (given is not None and given(message))
+
+
 def _kept_usage(message: Mapping[str, Any]) -> Usage | None:
     """Return the usage that Strands stored with a message, also in its session."""
     usage = fields_of((fields_of(message.get("metadata")) or {}).get("usage"))
@@ -140,7 +158,8 @@ def _taking_turns(messages: Sequence[Any]) -> list[Any]:
     taken: list[Any] = []
     for message in messages:
         if taken and taken[-1]["role"] == message["role"]:
-            taken[-1] = {**taken[-1], "content": [*taken[-1]["content"], *message["content"]]}
+            first = message if _has_pin(message) else taken[-1]
+            taken[-1] = {**first, "content": [*taken[-1]["content"], *message["content"]]}
         else:
             taken.append(message)
     return taken
