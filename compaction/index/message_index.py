@@ -34,7 +34,7 @@ from .groups import MessageGroup
 from .identity import HostChanges, PassedList, Plan, SavedPlaces, accounts_for, follow, same_beginning
 from .journal import Applied, edits_after, flat, having_lost, read_before, touched
 from .marks import MARK_START, Marks
-from .projection import Fresh, Metrics, Projection
+from .projection import Metrics, NewMessages, Projection
 from .rules import protection, removable, rewrite_protection
 from .state import Saved, in_format
 
@@ -396,7 +396,7 @@ class MessageIndex:
         self._start(self._fresh(old.source, old.reads))
         self._replay(journal)
 
-    def _measured(self, raws: Sequence[Any], start: int) -> Fresh:
+    def _measured(self, raws: Sequence[Any], start: int) -> NewMessages:
         """Read and measure messages before they are added; everything that may fail happens here.
 
         Only the outline of a plain message is read. ``start`` is the place of the first message, for errors.
@@ -416,18 +416,18 @@ class MessageIndex:
         except RecursionError:
             raise too_deep([raw], place) from None
 
-    def _fresh(self, raws: list[Any], reads: list[Outline | Message]) -> Fresh:
+    def _fresh(self, raws: list[Any], reads: list[Outline | Message]) -> NewMessages:
         """Measure messages that were read."""
         outlines = [read for read in reads if isinstance(read, tuple)]
         tokens, sizes = self._meter.measure_outlines(outlines)
         if len(outlines) == len(reads):
-            return Fresh(raws, reads, tokens, sizes)
+            return NewMessages(raws, reads, tokens, sizes)
         pin, outlined = self._pin, zip(tokens, sizes, strict=True)
         both = [next(outlined) if isinstance(read, tuple) else self.measure(read) for read in reads]
         pinned = [] if pin is None else [place for place, read in enumerate(reads) if isinstance(read, Message) and pin(read)]
-        return Fresh(raws, reads, [tokens for tokens, _ in both], [size for _, size in both], pinned)
+        return NewMessages(raws, reads, [tokens for tokens, _ in both], [size for _, size in both], pinned)
 
-    def _extend(self, fresh: Fresh) -> list[Applied] | None:
+    def _extend(self, fresh: NewMessages) -> list[Applied] | None:
         """Add messages at the end; return the journal before, if edits had to be undone.
 
         If the view only grows, its cached list is extended; otherwise it is discarded.
@@ -448,7 +448,7 @@ class MessageIndex:
             self._view += fresh.raws
         return before
 
-    def _start(self, fresh: Fresh | None = None) -> None:
+    def _start(self, fresh: NewMessages | None = None) -> None:
         """Begin with these messages and no edits."""
         self.columns = Projection(self.format, self.marks)
         self._editor = Editor(self.columns, self.format, self.measure)

@@ -116,7 +116,7 @@ class Tally:
 
 
 @attrs.define(eq=False)
-class Fresh:
+class NewMessages:
     """Messages that were read and measured and can be added to an index, as columns.
 
     Args:
@@ -133,9 +133,9 @@ class Fresh:
     bytes: list[int]
     pinned: list[int] = attrs.Factory(list[int])
 
-    def __add__(self, other: Fresh) -> Fresh:
+    def __add__(self, other: NewMessages) -> NewMessages:
         pinned = self.pinned + [place + len(self.raws) for place in other.pinned]
-        return Fresh(
+        return NewMessages(
             self.raws + other.raws, self.reads + other.reads, self.tokens + other.tokens, self.bytes + other.bytes, pinned
         )
 
@@ -180,7 +180,7 @@ class Projection:
         self._snapshots: dict[int, MessageGroup] = {}
         self._late: set[int] = set()  # groups that a message joined while they were excluded
 
-    def extend(self, fresh: Fresh, restore: Callable[[int], object]) -> None:
+    def extend(self, fresh: NewMessages, restore: Callable[[int], object]) -> None:
         """Add source messages at the end; O(new).
 
         Args:
@@ -218,7 +218,7 @@ class Projection:
             self._snapshots.pop(id, None)
         grouping.stale.clear()
 
-    def _add_columns(self, fresh: Fresh) -> None:
+    def _add_columns(self, fresh: NewMessages) -> None:
         """Add messages as separate groups that the view shows; groups are counted later."""
         count = len(fresh.raws)
         self.source += fresh.raws

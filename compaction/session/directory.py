@@ -150,9 +150,9 @@ class SessionDirectory:
         parents = self._forks.get(fork_key(space, count, *keys.last(count)), {})
         if len(parents) >= _MOST_PARENTS:
             parents = self._forks.get(fork_key(space, count, keys.whole(count)), {})
-        reaching = [(each.reach(request.given), each) for each in parents]
-        reach, parent = max(reaching, key=lambda pair: pair[0], default=(0, None))
-        return parent if reach >= count else None
+        found = [(each.accounted_for(request.given), each) for each in parents]
+        most, parent = max(found, key=lambda pair: pair[0], default=(0, None))
+        return parent if most >= count else None
 
     @staticmethod
     def _continued(sessions: dict[PooledSession, None], request: ListRequest) -> PooledSession | None:

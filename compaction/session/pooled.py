@@ -141,7 +141,7 @@ class PooledSession:
         known = self.known
         return known.shared(given, by_id=self.id is not None)[0] >= known.count
 
-    def reach(self, given: Sequence[Any]) -> int:
+    def accounted_for(self, given: Sequence[Any]) -> int:
         """Return how many of the first messages of a list are messages of this session or of an earlier view."""
         count, line = self.known.shared(given, by_id=self.id is not None)
         return count - line.count + len(line.base) if count else 0

@@ -11,7 +11,7 @@ from .. import summarizers
 from ..errors import StrategyError
 from ..index import PASS_ON, MessageIndex, PreparedSummaries, PreparedSummary, Request, RunHistory, dry_run, relay
 from ..stores import StoreRequest
-from ..strategies import Steps, Strategy, TokenBudgetComposed, replaced_by, standing_for
+from ..strategies import Steps, Strategy, TokenBudgetComposed, prepared_for, replaced_by
 from ..summarizers import SummaryRequest
 from ..triggers import Bounds, Trigger
 
@@ -131,4 +131,4 @@ def _standing(index: MessageIndex, strategy: Strategy, running: object, request:
         return None
     if sum(group.tokens for group in request.groups) < getattr(step, "least_share", 0.0) * index.included.tokens:
         return None
-    return standing_for(step, index, replaced_by(index, request))
+    return prepared_for(step, index, replaced_by(index, request))

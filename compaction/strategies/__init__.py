@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from .offload import Lossless, Offload, OnStoreFailure
     from .offload_styles import OffloadStyle, StubGroups, StubResults
     from .prepared import may_stand as may_stand
-    from .prepared import standing_for as standing_for
+    from .prepared import prepared_for as prepared_for
     from .reasoning import ClearReasoning
     from .selective_tool_call import SelectiveToolCall
     from .sliding_window import SlidingWindow
@@ -112,7 +112,7 @@ export_lazily(
         "media": "ClearMedia",
         "offload": "Lossless Offload OnStoreFailure",
         "offload_styles": "OffloadStyle StubGroups StubResults",
-        "prepared": "may_stand standing_for",
+        "prepared": "may_stand prepared_for",
         "reasoning": "ClearReasoning",
         "selective_tool_call": "SelectiveToolCall",
         "sliding_window": "SlidingWindow",

@@ -1,6 +1,6 @@
 """Prepared summaries, which a session requests in the background before they are needed (its ``ahead=`` option).
 
-`standing_for` records which groups a summary is requested for. `prepared_answer` returns the finished summary when a strategy
+`prepared_for` records which groups a summary is requested for. `prepared_answer` returns the finished summary when a strategy
 needs one, if its groups have not changed since.
 """
 
@@ -20,7 +20,7 @@ from .base import Strategy
 _NUMBERS: Final = itertools.count()
 
 
-def standing_for(strategy: Strategy, index: MessageIndex, groups: Sequence[MessageGroup]) -> PreparedSummary:
+def prepared_for(strategy: Strategy, index: MessageIndex, groups: Sequence[MessageGroup]) -> PreparedSummary:
     """Return a prepared summary of these groups, still without its text; O(contents).
 
     Args:

@@ -93,6 +93,14 @@ def twins(scope: ast.Module | ast.ClassDef) -> Iterator[tuple[Function, Function
             yield node, twin
 
 
+def test_words_that_only_this_project_used_stay_away() -> None:
+    """Functions and classes have names that a reader knows from elsewhere."""
+    gone = {"Fresh", "standing_for", "reach", "FailurePauses", "LoopGuard"}
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    defined = {node.name for path in MODULES for node in ast.walk(parsed(path)) if isinstance(node, kinds)}
+    assert defined & gone == set()
+
+
 def definitions(wanted: str) -> set[str]:
     """Return the files that define a function or method of this name, or of one with underscores or ``_of`` around it."""
     return {

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.formats import openai_chat
-from compaction.index.projection import Fresh, Metrics, Projection
+from compaction.index.projection import Metrics, NewMessages, Projection
 from compaction.messages import Message
 from tests.support.chats import Chat, assistant, call, result, thought, user
 
@@ -24,7 +24,7 @@ def add(projection: Projection, messages: Chat) -> list[int]:
     """Add messages; returns the groups that are to be restored."""
     restored: list[int] = []
     count = len(messages)
-    projection.extend(Fresh(messages, list(map(openai_chat.read, messages)), [10] * count, [20] * count), restored.append)
+    projection.extend(NewMessages(messages, list(map(openai_chat.read, messages)), [10] * count, [20] * count), restored.append)
     return restored
 
 
@@ -223,7 +223,7 @@ def test_a_message_that_was_only_glanced_at_is_read_when_it_is_asked_for() -> No
     outline = openai_chat.outline(raw)
     assert outline is not None
     projection = Projection(openai_chat)
-    projection.extend(Fresh([raw], [outline], [10], [20]), restore=id)
+    projection.extend(NewMessages([raw], [outline], [10], [20]), restore=id)
     read = openai_chat.read(raw)
     raw["tool_calls"] = None
     assert (projection.read(0).role, projection.read(0).parts) == (read.role, read.parts)
