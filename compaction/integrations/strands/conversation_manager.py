@@ -8,7 +8,6 @@ as the manager's state in its session.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 import attrs
@@ -55,7 +54,7 @@ class CompactionConversationManager(_ConversationManager):
         STRANDS.check()
         super().__init__()
         given = IntegrationOptions(strategy=strategy, **options)
-        self.options = attrs.evolve(given, pin=partial(_is_pinned, given.pin))
+        self.options = attrs.evolve(given, pin=_Pinned(given.pin))
         self._conversations = FrameworkConversations(self.options, bedrock)
         self._saved: dict[str, Any] | None = None
         self._asked: str | None = None
@@ -139,9 +138,14 @@ def _has_pin(message: Mapping[str, Any]) -> bool:
     return custom is not None and custom.get("pinned") is True
 
 
-def _is_pinned(given: Callable[[Message], bool] | None, message: Message) -> bool:
-    """Whether Strands or the option ``pin`` pins a message."""
-    return _has_pin(message.raw) or (given is not None and given(message))
+@attrs.frozen
+class _Pinned:
+    """A predicate: whether Strands or the option ``pin`` pins a message."""
+
+    given: Callable[[Message], bool] | None
+
+    def __call__(self, message: Message) -> bool:
+        return _has_pin(message.raw) or (self.given is not None and self.given(message))
 
 
 def _kept_usage(message: Mapping[str, Any]) -> Usage | None:
