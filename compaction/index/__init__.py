@@ -28,7 +28,7 @@ How the parts fit together:
 
 from __future__ import annotations
 
-from .context import FailurePauses, PreparedSummaries, PreparedSummary, RunContext
+from .context import FailurePauses, Notes, PreparedSummaries, PreparedSummary, RunContext
 from .edits import (
     PASS_ON,
     Drop,
@@ -91,6 +91,7 @@ __all__ = [
     "MessageGroup",
     "MessageIndex",
     "Metrics",
+    "Notes",
     "PreparedSummaries",
     "PreparedSummary",
     "Refusal",

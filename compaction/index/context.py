@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 import attrs
 
 from ..checks import count, whole
 from ..errors import ConfigurationError, StateError
 from ..json_data import finite_number, natural_number
+
+_T = TypeVar("_T")
 
 
 @attrs.frozen(kw_only=True)
@@ -150,6 +152,32 @@ def _key(strategy: object) -> str:
     """Return a short name for a strategy's value, the same in every process."""
     text = _ADDRESS.sub("", repr(strategy))
     return f"{type(strategy).__name__} {hashlib.blake2b(text.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
+
+
+class Notes:
+    """What summarizers remember of one conversation between their rounds. Holds state: one object of each class asked for.
+
+    An index has its own and passes it with each request for a summary, so that nothing is shared between conversations.
+
+    >>> notes = Notes()
+    >>> notes.of(list).append("a fact")
+    >>> notes.of(list)
+    ['a fact']
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[type[Any], Any] = {}
+
+    def of(self, kind: type[_T]) -> _T:
+        """Return the object of a class, made without arguments the first time."""
+        found: _T | None = self._known.get(kind)
+        if found is None:
+            found = self._known[kind] = kind()
+        return found
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._known.clear()
 
 
 _LEAST_KEY_CHARS: Final = 16

@@ -210,6 +210,7 @@ class GrowingSummary(CompactionStrategy):
             kept=kept,
             budget=max(1, unused if self.slack < 1 else facts),
             counter=index.counter,
+            notes=index.notes,
         )
         return with_excerpt(index, request, self.text, words, most=unused if self.slack < 1 else planned)
 
