@@ -233,7 +233,11 @@ class SummaryWriter:
 
     def _order(self, said: Said) -> tuple[float, int]:
         """Return the order of statements of equal weight: the earlier summary's oldest, then those with the rarest words."""
-        return (0.0, said.place) if said.statement.text in self._held else (-self._memory.rarity(said), -said.place)
+        return (
+            (0.0, said.place)
+            if said.statement.text in self._held
+            else (-self._memory.rarity(said) * said.statement.worth, -said.place)
+        )
 
     def _add_found(self, upto: float, *, held: bool = False) -> None:
         """Add failed calls that did not succeed later, and rows that the user asked for, the newest first."""
