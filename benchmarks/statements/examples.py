@@ -53,8 +53,10 @@ def judging(folder: Path = FOLDER / "judging") -> Iterator[Example]:
 _SEED: Final = 0
 _WORDINGS: Final = {
     **{kind: kind for kind in ("prohibition", "preference", "fact", "value", "decision", "task", "hypothetical")},
-    **{"rule": "rule", "chatter": "small_talk", "quoted_rule": "others_rule"},
-    **{kind: "change" for kind in CHANGED},
+    "rule": "rule",
+    "chatter": "small_talk",
+    "quoted_rule": "others_rule",
+    **dict.fromkeys(CHANGED, "change"),
 }
 
 

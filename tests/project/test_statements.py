@@ -72,17 +72,17 @@ def test_the_model_is_small() -> None:
 
 
 def test_a_score_is_the_sum_of_the_weights() -> None:
-    """What is added in lanes, and kept for words, equals the plain sum of the weights over the root of the number of features."""
+    """Sums in lanes, kept for words, equal the plain sum of the weights over the root of the number of features."""
     model = classifier()
     for each in judging():
         sums, features = [0] * len(ORDER), [*features_of(each.text)]
         for feature in features:
-            slot, mark = slot_of(feature, model._slots)
-            if model._marks[slot] == mark:
-                row = model._rows[slot * len(ORDER) : (slot + 1) * len(ORDER)]
+            slot, mark = slot_of(feature, model.slots)
+            if model.marks[slot] == mark:
+                row = model.rows[slot * len(ORDER) : (slot + 1) * len(ORDER)]
                 sums = [total + row[place] - ZERO for total, place in zip(sums, PLACES, strict=True)]
         root = isqrt(len(features) << 16)
-        expected = [bias + total * model._scale // root for bias, total in zip(model._bias, sums, strict=True)]
+        expected = [bias + total * model.scale // root for bias, total in zip(model.bias, sums, strict=True)]
         assert model.scores(each.text) == expected
 
 

@@ -1,7 +1,7 @@
 """The kind of a sentence, by a linear model that was learned from examples in many languages (``benchmarks/statements``).
 
-A sentence is a sum of features: its words, their beginnings and ends, pairs of words, the first word once more, and short runs of
-characters where a script has no blanks. The features of a word depend on the word alone, so their sum is kept for words that
+A sentence is a sum of features: its words, their beginnings and ends, pairs of words, the first word once more, and short runs
+of characters where a script has no blanks. The features of a word depend on the word alone, so their sum is kept for words that
 come back. All arithmetic is on whole numbers: the same sentence has the same scores on every machine.
 """
 
@@ -132,15 +132,22 @@ class Classifier:
     has, and one for the number of all features. So the sum of two is one addition.
 
     Args:
-        data: The content of a model file: compressed; a head with the number of rows, the scale of the weights and the bias of each
-            kind; a byte for each row that shows which feature it belongs to; and the rows, a byte for each kind, as `PLACES` says.
+        data: The content of a model file, compressed: the number of rows, the scale of the weights and the bias of each kind;
+            a mark for each row, which shows whose it is; and the rows, a byte for each kind, in the order of `PLACES`.
+
+    Attributes:
+        slots: The number of rows.
+        scale: What sums are multiplied with.
+        bias: The score of each kind without any feature.
+        marks: The mark of each row.
+        rows: The rows.
     """
 
     def __init__(self, data: bytes) -> None:
         data = decompress(data)
-        self._slots, self._scale, *self._bias = HEAD.unpack_from(data)
-        rows = HEAD.size + self._slots
-        self._marks, self._rows = data[HEAD.size : rows], data[rows:]
+        self.slots, self.scale, *self.bias = HEAD.unpack_from(data)
+        rows = HEAD.size + self.slots
+        self.marks, self.rows = data[HEAD.size : rows], data[rows:]
         self._known: dict[str, tuple[int, int, int]] = {_NO_WORD: (0, _END * _AFTER + _APART, 0)}
         self._first: dict[str, int] = {}
 
@@ -162,9 +169,9 @@ class Classifier:
         words, known, marks, rows, slots, read = (
             words_of(sentence),
             self._known,
-            self._marks,
-            self._rows,
-            self._slots,
+            self.marks,
+            self.rows,
+            self.slots,
             int.from_bytes,
         )
         total = even = odd = 0
@@ -185,8 +192,8 @@ class Classifier:
             total += self._first.get(words[0]) or self._learn_first(words[0])
         *lanes, found, count = _LANES.unpack(total.to_bytes(_LANES.size, "little"))
         root = isqrt(count << 16)
-        zero, scale = ZERO * found, self._scale
-        return [bias + (lane - zero) * scale // root for bias, lane in zip(self._bias, lanes, strict=True)]
+        zero, scale = ZERO * found, self.scale
+        return [bias + (lane - zero) * scale // root for bias, lane in zip(self.bias, lanes, strict=True)]
 
     def _learn(self, word: str) -> tuple[int, int, int]:
         features = features_of_word(word)
@@ -206,9 +213,9 @@ class Classifier:
     def _sum(self, features: list[int]) -> int:
         even = odd = 0
         for feature in features:
-            slot = feature % self._slots
-            if self._marks[slot] == feature >> 24:
-                row = int.from_bytes(self._rows[slot * _ROW : slot * _ROW + _ROW], "little") | _FOUND
+            slot = feature % self.slots
+            if self.marks[slot] == feature >> 24:
+                row = int.from_bytes(self.rows[slot * _ROW : slot * _ROW + _ROW], "little") | _FOUND
                 even += row & _EVEN
                 odd += row >> 8 & _EVEN
         return _spread(even, odd, len(features))

@@ -174,9 +174,10 @@ _EASTERN_LABEL: Final = 5
 _EASTERN: Final = re.compile(r"[가-힣\u4e00-\u9fff]")
 _PERSONS: Final = _words(  # the first and the second person
     "i i'm i've i'd i'll we we're we've we'll let's you your yours me my mine our us please ich wir mir mich mein meine meinen "
-    "meiner uns unser unsere du dir dich dein deine bitte je j'ai nous mon ma mes vous tu yo nosotros mi mis tú usted ustedes io "
-    "noi mio mia eu nós meu minha você vocês ik wij mijn ons jij jullie ja my mój moja ty я мы мой моя мне ты вы вам ben biz "
-    "benim bizim sen siz أنا نحن मैं हम मेरा मेरी मेरे"
+    "meiner uns unser unsere du dir dich dein deine bitte je j'ai nous mon ma mes vous tu yo nosotros mi mis tú usted "
+    "ustedes io noi mio mia eu nós meu minha você vocês ik wij mijn ons jij jullie ja my mój moja ty я мы мой моя "
+    "мне ты вы вам "
+    "ben biz benim bizim sen siz أنا نحن मैं हम मेरा मेरी मेरे"
 )
 _PERSON: Final = re.compile(r"저는|제가|우리|나는|내가|제 |세요|我|咱|您|你|请|私|僕|あなた|ください")
 
@@ -187,8 +188,9 @@ def _names_person(sentence: str) -> bool:
 
 
 _FAILS: Final = re.compile(
-    r"\b(?:failed|fails|unsuccessful|no luck|with an error|(?:did not|didn['’]t) (?:go|work|succeed)|gescheitert|fehlgeschlagen|"
-    r"misslungen|ging nicht|mit einem Fehler|kein Glück)\b|실패|오류로|지 못했|안 되네|失败|没有?成功|报错|没弄成|出错",
+    r"\b(?:failed|fails|unsuccessful|no luck|with an error|(?:did not|didn['’]t) (?:go|work|succeed)|gescheitert|"
+    r"fehlgeschlagen|misslungen|ging nicht|mit einem Fehler|kein Glück)\b|실패|오류로|지 못했|안 되네|"
+    r"失败|没有?成功|报错|没弄成|出错",
     re.IGNORECASE,
 )
 _REFERRING: Final = (Kind.RULE, Kind.DUTY, Kind.REQUEST)

@@ -51,12 +51,12 @@ class Statement:
 def user_statements(text: str) -> Iterator[Statement]:
     """Yield the statements of a user's message, in order; O(characters).
 
-    >>> said = "The cap is $956. Never exceed it without approval. I never liked caps. My sister is a glazier."
+    >>> said = "The cap is $956. Never go above it without asking me. My sister is a glazier. Where does she live?"
     >>> for each in user_statements(said):
     ...     print(each.kind.name, each.text)
-    RULE The cap is $956. Never exceed it without approval.
-    TALK I never liked caps.
+    RULE The cap is $956. Never go above it without asking me.
     FACT My sister is a glazier.
+    QUESTION Where does she live?
     """
     return itertools.islice(itertools.chain.from_iterable(map(_statements_of, passages(text, demands, concerns_user))), _MOST)
 

@@ -1,4 +1,4 @@
-"""Statements: clear sentences of each kind; how many of all are recognized is what ``tests/project/test_statements.py`` asks."""
+"""Statements: clear sentences of each kind; ``tests/project/test_statements.py`` asks how many of all are recognized."""
 
 from __future__ import annotations
 
