@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar, cast
 
 from .errors import InvalidMessage, StateError
 
-__all__ = ["MAX_DEPTH", "data_of", "finite_number", "json_of", "natural_number", "shown", "too_deep"]
+__all__ = ["MAX_DEPTH", "data_of", "finite_number", "json_of", "member_of", "natural_number", "shown", "too_deep"]
 
 _Kind = TypeVar("_Kind", "dict[str, Any]", "list[Any]")
 
@@ -149,3 +149,14 @@ def _finite_float(text: str) -> float:
     if math.isinf(number):
         raise ValueError(f"{text[:20]} is beyond a double")
     return number
+
+
+def member_of(source: object, name: str) -> Any:
+    """Return an entry of a mapping, or an attribute of any other object; ``None`` if it has none.
+
+    Providers' answers are parsed JSON, or objects of a client library.
+
+    >>> member_of({"code": 400}, "code"), member_of(3 + 4j, "real"), member_of(None, "code")
+    (400, 3.0, None)
+    """
+    return cast("Mapping[str, Any]", source).get(name) if isinstance(source, Mapping) else getattr(source, name, None)

@@ -28,12 +28,15 @@ from .strategies import (
     ToolResult,
     Truncation,
 )
-from .triggers import TriggerLike, messages_exceed, tokens_below, tokens_exceed, worth_it
+from .triggers import TriggerLike, messages_exceed, never, tokens_below, tokens_exceed, worth_it
 
 __all__ = ["PRESETS", "Preset", "adaptive", "context_window", "hermes", "langgraph_summary", "token_budget"]
 
 _LEAST_WINDOW: Final = 200
 _LEAST_CHARS: Final = 120  # of a shortened result
+_LEAST_FREED: Final = 0.2  # of the threshold of `hermes`, by one cut
+_SUMMARIZED_TO: Final = 0.6  # what a summary may leave: it takes a fifth of the threshold, and a fifth is to be free
+_CLEARED_TO: Final = 0.35  # what clearing may leave, chosen with ``tests/hermes/test_windows.py`` beside 0.30, 0.40 and 0.50
 _OPENING: Final = 4  # messages up to the task: the system message, examples, and the task
 
 
@@ -264,15 +267,18 @@ def hermes(
     Once a request reaches ``threshold`` of the window, results of more than 200 characters outside the tail are replaced by a
     placeholder, and the messages between the first ones and the tail by one summary, which later rounds update. The tail has
     ``context_length x threshold x target_ratio`` tokens, and at least ``protect_last_n`` messages, in whole groups. For a
-    window of 200,000 tokens, it triggers at 100,000, with a tail of 20,000 and at most 10,000 for the summary. Unless forced,
-    it clears results only where that frees a twentieth of the threshold, so that not every turn breaks the prompt cache.
+    window of 200,000 tokens, it triggers at 100,000, with a tail of 20,000 and at most 10,000 for the summary.
 
-    If the request would still reach the threshold, less is kept: first, only as many of the last ``protect_last_n`` messages as
-    fit into half of the threshold; then, only the tail; finally, the first messages are summarized, too. As a last resort, if a
-    request still exceeds the window, `LastResort` runs.
+    Every cut is to free a fifth of the threshold, so that not every turn breaks the prompt cache. If clearing results frees so
+    much, nothing is summarized; if it does not, no result is cleared. A run with ``trigger`` or a forced one does both.
+
+    Where the kept messages would leave too little, less is kept. Results outside the tail are cleared, also in the last
+    ``protect_last_n`` messages, if more than 0.35 of the threshold would stay. If more than 0.6 would stay beside a summary,
+    it keeps first only as many of these messages as fit into half of the threshold; then, only the tail; finally, the first
+    messages are summarized, too. As a last resort, if a request still exceeds the window, `LastResort` runs.
 
     Unlike Hermes Agent's, each summary begins with what the user said in the messages that it replaces, word for word, in at
-    most as many tokens as the summary may have.
+    most a tenth of the window and 2,000 tokens, or in as many as the rest of the summary may have if that is more.
     ``docs/migrating/hermes.md`` lists where documents, releases and this preset differ.
 
     Args:
@@ -313,13 +319,29 @@ def hermes(
     threshold_tokens = int(context_length * threshold)
     head, tail = first(messages=protect_first_n), last(tokens=int(threshold_tokens * target_ratio))
     newest = last(messages=protect_last_n)
-    capped, less = newest & last(tokens=threshold_tokens // 2), int(threshold_tokens * 0.8)
+    ceiling = max(1, min(int(context_length * 0.05), 12_000))
+    capped = newest & last(tokens=threshold_tokens // 2)
+
+    def part(of: float) -> int:
+        return int(threshold_tokens * of)
+
+    less = head | tail | capped, head | tail, tail
+    if trigger is None:
+        clearing = ToolResult(
+            Clear(min_chars=200), keep=fitting(part(_CLEARED_TO), tail | newest, tail), at_least=part(_LEAST_FREED)
+        )
+        keep = fitting(part(_SUMMARIZED_TO), head | tail | newest, *less)
+    else:  # the caller asks for it: it clears and summarizes all that the documents say
+        clearing = ToolResult(Clear(min_chars=200), keep=tail | newest)
+        keep = fitting(threshold_tokens, head | tail | newest, fitting(part(1 - _LEAST_FREED), *less))
     return Pipeline(
-        ToolResult(Clear(min_chars=200), keep=tail | newest, at_least=threshold_tokens // 20 if trigger is None else 0),
+        clearing,
         strategies.Summarization(
             summarizers.DigestSummarizer() if summarizer is None else summarizer,
-            keep=fitting(threshold_tokens, head | tail | newest, fitting(less, head | tail | capped, head | tail, tail)),
-            budget=summarizers.SummaryBudget(ratio=0.20, floor=2_000, ceiling=max(1, min(int(context_length * 0.05), 12_000))),
+            keep=keep,
+            target=tokens_below(part(1 - _LEAST_FREED)) if trigger is None else never,
+            budget=summarizers.SummaryBudget(ratio=0.20, floor=2_000, ceiling=ceiling),
+            user_tokens=max(ceiling, min(int(context_length * 0.10), 2_000)),
             on_failure=on_failure,
             system_note="[Note: some earlier turns of this conversation have been compacted into a summary.]",
             text=strategies.SummaryText(preface=_HERMES_PREFACE),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 ROOT = Path(__file__).resolve().parent.parent
 _NO_CORPUS = "the recorded conversations are not beside this checkout (../shared/corpus/dev)"
@@ -19,6 +19,7 @@ pytest.register_assert_rewrite("tests.support.rulebook")  # what it expects is s
 settings.register_profile(
     "ci", derandomize=True, max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )  # no test depends on how busy the machine is
+settings.register_profile("quick", settings.get_profile("ci"), phases=[Phase.explicit, Phase.generate])  # no shrinking
 settings.register_profile("nightly", max_examples=2_000, deadline=None, print_blob=True)
 settings.load_profile("ci")  # another one: pytest --hypothesis-profile=nightly
 

@@ -13,7 +13,7 @@ import attrs
 
 from .plain import PlainChat, PlainResponses
 from .plain_others import PlainAnthropic, PlainBedrock, PlainGemini
-from .script import LONG, user_text
+from .script import BRIEF, LONG, user_text
 from .server import StrictServer
 from .trial import CountingSummarizer, Host, StrategyName, Summaries, Trial
 
@@ -44,6 +44,7 @@ class Case:
         cancel_every: Of so many summaries one is cancelled under way; 0 for none.
         strategy: The strategy.
         long: Whether a turn has 25 calls instead of five.
+        brief: Whether a turn has one request and no call.
     """
 
     host: str
@@ -57,11 +58,14 @@ class Case:
     cancel_every: int = 0
     strategy: StrategyName = "summaries"
     long: bool = False
+    brief: bool = False
 
     def turns(self, turns: int) -> int:
         """Return the turns of each conversation: fewer if they are long or there are many, but enough to be compacted."""
         if self.long:
             return max(3, turns // 4)
+        if self.brief:
+            return 4 * turns
         return turns if self.sessions == 1 else max(6, turns // 8)
 
 
@@ -119,6 +123,8 @@ class Row:
         found += [f"the plain loop stopped: {plain.stopped}"] if plain.stopped else []
         counts = {"invalid": host.invalid, "over": host.over_twice, "crossed": host.crossed, "lost": host.lost}
         found += [f"{count} {name}" for name, count in counts.items() if count]
+        if host.over > plain.over:
+            found.append(f"{host.over} requests over the window, not {plain.over}")
         if host.summaries > plain.summaries + host.cancelled:
             found.append(f"{host.summaries} summaries, not {plain.summaries}")
         if host.breaks > plain.breaks + host.cancelled:
@@ -178,7 +184,8 @@ async def _drive(case: Case, trial: Trial) -> tuple[int, str | None]:
             done += 1
 
     try:
-        await asyncio.gather(*(conversation(f"{LONG if case.long else 'c'}{number}") for number in range(case.sessions)))
+        kind = LONG if case.long else BRIEF if case.brief else "c"
+        await asyncio.gather(*(conversation(f"{kind}{number}") for number in range(case.sessions)))
     except Exception as error:
         return done, f"turn {done}: {type(error).__name__}: {' '.join(str(error).split())[:160]}"
     finally:

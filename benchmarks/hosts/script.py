@@ -21,6 +21,8 @@ SPECIALIST: Final = ".s"
 """A part of the names of sub-agents' conversations; they have one turn with more rounds."""
 LONG: Final = "long"
 """The beginning of the names of conversations whose turns have more rounds."""
+BRIEF: Final = "brief"
+"""The beginning of the names of conversations whose turns have one request, and longer messages of the user."""
 OUTPUT_TOOLS: Final = ("final_result", "Answer")
 """Tools through which frameworks ask for structured output where the format has no option for it."""
 WORDS: Final = (
@@ -117,7 +119,8 @@ def words(about: str, characters: int) -> str:
 
 def user_text(conversation: str, turn: int, seed: int = 0) -> str:
     """Return the user's message of a turn."""
-    return f"[[{conversation}:{turn}]] What does it cost now? {words(f'{seed} {conversation} {turn}', 140)}"
+    size = 1_000 if conversation.startswith(BRIEF) else 140
+    return f"[[{conversation}:{turn}]] What does it cost now? {words(f'{seed} {conversation} {turn}', size)}"
 
 
 def result_text(item: str, seed: int = 0) -> str:
@@ -147,6 +150,8 @@ def script(asked: Asked, id: str) -> Reply:
     found = markers(asked.steps)
     conversation, turn = found[0] if found else ("", 0)
     rounds = LONG_ROUNDS if SPECIALIST in conversation or conversation.startswith(LONG) else ROUNDS
+    if conversation.startswith(BRIEF):
+        rounds = ()
     now = _round(asked.steps)
     output = next((name for name in asked.tools if name in OUTPUT_TOOLS), None)
     usual = [name for name in asked.tools if name != output]

@@ -21,6 +21,8 @@ _OF_RULES: Final = re.compile(
     r"|규칙|제약|선호|지시|요구|금지|지침"
     r"|规则|約束|约束|偏好|指示|要求|禁止|限制"
 )
+_MESSAGE: Final = re.compile(r"\((?:earlier, )?message (\d+)\)$")
+_SEEN: Final = re.compile(r"- [a-z ]+ seen: ")
 _ORDER: Final = re.compile(
     r"->|→|=>|\b(?:was|were|until|now|previous(?:ly)?|former(?:ly)?|earlier|instead|changed|updated|replace[sd]?|"
     r"superseded?s?|old|new|no longer|anymore|current(?:ly)?|latest|originally|initially|back)\b"
@@ -145,8 +147,17 @@ def _is_stale(old: Sequence[Group], current: Sequence[Group], passages: Sequence
     last = max(each.message for each in olds)
     if any(each.message > last for each in currents):
         return False
+    numbers = [_number(each) for each in (olds, currents)]
+    if 0 < numbers[0] < numbers[1]:
+        return False
     same = [each for each in passages if each.message == last and (each in olds or each in currents)]
     return not any(each.message == last for each in currents) or not any(_ORDER.search(each.text) for each in same)
+
+
+def _number(passages: Sequence[Passage]) -> int:
+    """Return the highest number of a message that passages name; 0 if one of them names none. Lists of values do not count."""
+    numbers = [_MESSAGE.search(each.text) for each in passages if not _SEEN.match(each.text)]
+    return max((int(each[1]) if each else 0 for each in numbers), default=0) if all(numbers) else 0
 
 
 def _is_false(planted: Planted, told: Sequence[Group], summaries: Sequence[Passage]) -> bool:

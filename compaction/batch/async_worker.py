@@ -11,9 +11,8 @@ from ..errors import CompactionError
 from .chunks import Chunk
 from .input_files import FileKind
 from .job import Job, compact_row_async
-from .part_files import PartFiles
 from .report import BatchCounts
-from .slice_worker import PartWriter, SliceResult, WorkerConfig, chunks_of, not_a_row, slice_result
+from .slice_worker import SliceResult, WorkerConfig, compact_chunks, not_a_row
 from .slices import Slice
 
 _ROWS: Final = 4_096
@@ -39,13 +38,11 @@ async def compact_slice_async(
     Raises:
         SliceInterrupted: If ``stop`` returned true; conversations in progress are finished first.
     """
-    job, counts = config.job, BatchCounts()
-    files = PartFiles(config.parts, slice.key)
-    with files.open_rows(kind) as out:
-        part = PartWriter(out, kind, counts, slice.weight)
-        for chunk in chunks_of(slice, job, _ROWS, ended):
-            part.write(chunk, await compact_chunk_async(job, chunk, counts, capacity, stop))
-    return slice_result(files, slice, part.entries(), counts)
+
+    async def compacted(chunk: Chunk, counts: BatchCounts) -> list[Any]:
+        return await compact_chunk_async(config.job, chunk, counts, capacity, stop)
+
+    return await compact_chunks(config, slice, kind, ended, compacted, rows=_ROWS)
 
 
 async def compact_chunk_async(

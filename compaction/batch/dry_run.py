@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -12,8 +13,10 @@ import attrs
 
 from ..errors import ConfigurationError, UnreadableFile
 from ..files import unreadable_errors
-from ..strategies import StrategyLike
-from ..summarizers import DigestSummarizer, Summarizer, SummaryRequest
+from ..index import Request
+from ..session import Rehearsed
+from ..strategies import StrategyLike, as_strategy
+from ..summarizers import DigestSummarizer, SummaryRequest
 from .arrow_columns import open_parquet
 from .chunks import read_chunks
 from .input_files import InputFile, find_input_files
@@ -21,7 +24,6 @@ from .job import Job, compact_row
 from .json_lines import JsonLine, OversizedLine
 from .report import BatchCounts
 from .slices import Slice, cut_slices
-from .strategy_summarizers import replace_summarizers
 
 _PLACES: Final = 20
 _SLICE_BYTES: Final = 1_000_000
@@ -63,7 +65,8 @@ def estimate(
     """Compact a sample of the inputs and return an estimate for all of them.
 
     The sample is spread evenly over plain files and tables, and taken from the beginning of compressed files. If there are many
-    inputs, only some are sampled. A digest replaces each summarizer, and the requests that a batch would send are counted.
+    inputs, only some are sampled. A digest answers each request for a summary, and the requests that a batch would send are
+    counted. Nothing is stored.
 
     Args:
         inputs: Files and directories.
@@ -80,9 +83,7 @@ def estimate(
         raise ConfigurationError(f"sample={sample}: a whole number of conversations >= 1")
     sources, _ = find_input_files(inputs, follow_links=follow_links)
     counts = BatchCounts()
-    summarizer = _CountingSummarizer(counts)
-    job = Job.of(strategy, **options)
-    job = attrs.evolve(job, strategy=replace_summarizers(job.strategy, summarizer.stand_in, digests=True))
+    job = Job.of(Rehearsed(as_strategy(strategy), partial(_counted, counts)), **options)
     failed: dict[str, str] = {}
     sampled, began = 0.0, time.process_time()
     chosen = _spread(sources, _PLACES)
@@ -99,40 +100,15 @@ def estimate(
     )
 
 
-@attrs.frozen(eq=False)
-class _CountingSummarizer:
-    """A summarizer that counts requests and answers them with digests."""
-
-    counts: BatchCounts
-    cache_key: str = "nobody"
-
-    def summarize(self, request: SummaryRequest) -> str:
-        self.count(request)
-        return DigestSummarizer().summarize(request)
-
-    def count(self, request: SummaryRequest) -> None:
-        """Count a request."""
-        self.counts.requests += 1
-        self.counts.prompt_tokens += sum(group.tokens for group in request.groups) + _PROMPT_TOKENS
-        self.counts.completion_tokens += request.budget
-
-    def stand_in(self, summarizer: Summarizer) -> Summarizer:
-        """Return what answers in place of a summarizer: a digest with the same options for a digest."""
-        if not isinstance(summarizer, DigestSummarizer):
-            return self
-        options = attrs.asdict(summarizer, recurse=False)
-        return _CountedDigest(**options, counting=self)
-
-
-@attrs.frozen(eq=False, kw_only=True)
-class _CountedDigest(DigestSummarizer):
-    """A digest whose requests are counted."""
-
-    counting: _CountingSummarizer
-
-    def summarize(self, request: SummaryRequest) -> str:
-        self.counting.count(request)
-        return DigestSummarizer.summarize(self, request)
+def _counted(counts: BatchCounts, request: Request) -> str | None:
+    """Count a request for a summary, and answer it with a digest; nothing is stored."""
+    if not isinstance(request, SummaryRequest):
+        return None
+    counts.requests += 1
+    counts.prompt_tokens += sum(group.tokens for group in request.groups) + _PROMPT_TOKENS
+    counts.completion_tokens += request.budget
+    digest = request.summarizer if isinstance(request.summarizer, DigestSummarizer) else DigestSummarizer()
+    return digest.summarize(request)
 
 
 def _spread(items: Sequence[Any], most: int) -> list[Any]:

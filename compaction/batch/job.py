@@ -18,7 +18,7 @@ from ..formats import MessageFormat, openai_chat
 from ..formats import resolve as resolve_format
 from ..index import RunContext
 from ..result import CompactionResult
-from ..run import compact, compact_sync
+from ..run import compact, compact_sync, unawaited
 from ..strategies import Strategy, StrategyLike, as_strategy
 from ..tokens import MessageMeter, TokenCounter, least_bytes_per_token
 from ..tokens import counter as resolve_counter
@@ -185,25 +185,22 @@ def compact_row(job: Job, row: Row, counts: BatchCounts) -> Any:
         SyncDriverError: If the strategy awaits something.
         StateError: If a file that the strategy uses cannot be read or written.
     """
-    counts.conversations += 1
-    try:
-        messages = row.read()
-        if job.leaves_unchanged(row, messages, counts):
-            return row.write(messages)
-        result = compact_sync(messages, job.strategy, **job.options)
-        return _written(job, row, messages, result, counts)
-    except Exception as error:
-        return _bad(error, counts)
+    return unawaited(_compact_row(job, row, counts, sync=True))
 
 
 async def compact_row_async(job: Job, row: Row, counts: BatchCounts) -> Any:
     """Compact one conversation like `compact_row`; the strategy may await."""
+    return await _compact_row(job, row, counts, sync=False)
+
+
+async def _compact_row(job: Job, row: Row, counts: BatchCounts, *, sync: bool) -> Any:
     counts.conversations += 1
     try:
         messages = row.read()
         if job.leaves_unchanged(row, messages, counts):
             return row.write(messages)
-        result = await compact(messages, job.strategy, **job.options)
+        options = job.options
+        result = compact_sync(messages, job.strategy, **options) if sync else await compact(messages, job.strategy, **options)
         return _written(job, row, messages, result, counts)
     except Exception as error:
         return _bad(error, counts)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import attrs
 
 from ..files import unreadable_errors
+from ..run import unawaited
 from .chunks import Chunk, read_chunks
 from .input_files import FileKind
 from .job import BadConversation, Job, compact_row
@@ -73,17 +74,45 @@ def compact_slice(config: WorkerConfig, slice: Slice, kind: FileKind, ended: boo
         UnwritableFile: If its part cannot be written.
         ConfigurationError: If the job fails for every conversation.
     """
-    job, counts, began = config.job, BatchCounts(), time.process_time()
-    files = PartFiles(config.parts, slice.key)
+    began = time.process_time()
+
+    async def compacted(chunk: Chunk, counts: BatchCounts) -> list[Any]:
+        job = config.job
+        return [not_a_row(row, job, counts) or compact_row(job, row, counts) for row in chunk.rows]  # type: ignore[arg-type]
+
+    result = unawaited(compact_chunks(config, slice, kind, ended, compacted, rows=_ROWS))
+    result.tally.seconds = time.process_time() - began
+    return result
+
+
+async def compact_chunks(
+    config: WorkerConfig,
+    slice: Slice,
+    kind: FileKind,
+    ended: bool,
+    compacted: Callable[[Chunk, BatchCounts], Awaitable[list[Any]]],
+    *,
+    rows: int,
+) -> SliceResult:
+    """Compact a slice, some rows at a time.
+
+    Args:
+        config: As for `compact_slice`.
+        slice: As for `compact_slice`.
+        kind: As for `compact_slice`.
+        ended: As for `compact_slice`.
+        compacted: Returns what to write for each row of a chunk, and counts the conversations.
+        rows: The most rows that are in memory at a time.
+    """
+    counts, files = BatchCounts(), PartFiles(config.parts, slice.key)
     with files.open_rows(kind) as out:
         part = PartWriter(out, kind, counts, slice.weight)
-        for chunk in chunks_of(slice, job, _ROWS, ended):
-            part.write(chunk, [not_a_row(row, job, counts) or compact_row(job, row, counts) for row in chunk.rows])  # type: ignore[arg-type]
-    counts.seconds = time.process_time() - began
-    return slice_result(files, slice, part.entries(), counts)
+        for chunk in _chunks_of(slice, config.job, rows, ended):
+            part.write(chunk, await compacted(chunk, counts))
+    return _slice_result(files, slice, part.entries(), counts)
 
 
-def chunks_of(slice: Slice, job: Job, rows: int, ended: bool) -> Iterator[Chunk]:
+def _chunks_of(slice: Slice, job: Job, rows: int, ended: bool) -> Iterator[Chunk]:
     """Yield a slice some rows at a time; an error that the consumer raises is not taken for an error of the input."""
     with unreadable_errors(slice.source.path):
         yield from read_chunks(slice, job.column, rows, job.max_bytes, ended=ended)
@@ -157,7 +186,7 @@ class PartWriter:
         return [*self._errors, json.dumps(last).encode() + b"\n"]
 
 
-def slice_result(files: PartFiles, slice: Slice, errors: Sequence[bytes], counts: BatchCounts) -> SliceResult:
+def _slice_result(files: PartFiles, slice: Slice, errors: Sequence[bytes], counts: BatchCounts) -> SliceResult:
     """Write the error entries of a slice whose part is written, and return its result."""
     if errors:
         with atomic_writer(files.errors) as stream:

@@ -31,29 +31,28 @@ def find_summarizers(strategy: Strategy) -> list[Summarizer]:
     return found
 
 
-def replace_summarizers(strategy: Strategy, change: Callable[[Summarizer], Summarizer], *, digests: bool = False) -> Strategy:
-    """Return a strategy with each summarizer replaced; of a `CachedSummarizer`, the inner one is replaced.
+def replace_summarizers(strategy: Strategy, change: Callable[[Summarizer], Summarizer]) -> Strategy:
+    """Return a strategy with each summarizer replaced, except digests; of a `CachedSummarizer`, the inner one is replaced.
 
     Args:
         strategy: The strategy.
         change: Returns the replacement of a summarizer.
-        digests: Whether digests, which ask no model, are replaced too.
     """
 
     def changed(part: Strategy) -> Strategy:
         fields: Any = attrs.fields(cast("Any", type(part))) if attrs.has(type(part)) else ()
         given = {field.name.lstrip("_"): getattr(part, field.name) for field in fields if field.init}
-        changes = {name: new for name, old in given.items() if (new := _replaced(old, change, digests)) is not old}
+        changes = {name: new for name, old in given.items() if (new := _replaced(old, change)) is not old}
         return cast("Strategy", attrs.evolve(cast("Any", part), **changes)) if changes else part
 
     return strategy.changed(changed)
 
 
-def _replaced(value: Any, change: Callable[[Summarizer], Summarizer], digests: bool) -> Any:
-    if not isinstance(value, Summarizer) or (isinstance(value, DigestSummarizer) and not digests):
+def _replaced(value: Any, change: Callable[[Summarizer], Summarizer]) -> Any:
+    if not isinstance(value, Summarizer) or isinstance(value, DigestSummarizer):
         return value
     if isinstance(value, FirstOf):
-        parts = [cast("Summarizer", _replaced(each, change, digests)) for each in value.summarizers]
+        parts = [cast("Summarizer", _replaced(each, change)) for each in value.summarizers]
         return value if all(map(is_, parts, value.summarizers)) else FirstOf(*parts)
     if isinstance(value, CachedSummarizer):
         inner = change(value.inner)

@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from .anthropic import Anthropic, anthropic
     from .base import MessageFormat, Problem, Repair, Side
     from .bedrock import Bedrock, bedrock
+    from .breakpoints import can_end_in_breakpoint as can_end_in_breakpoint
+    from .breakpoints import has_breakpoints as has_breakpoints
+    from .breakpoints import last_breakpoint as last_breakpoint
+    from .breakpoints import unwrapped as unwrapped
+    from .breakpoints import with_breakpoint as with_breakpoint
+    from .breakpoints import without_breakpoints as without_breakpoints
     from .detect import detect, fits, resolve
     from .gemini import Gemini, gemini
     from .openai_chat import OpenAIChat, openai_chat
@@ -53,6 +59,7 @@ export_lazily(
         "anthropic": "Anthropic anthropic",
         "base": "MessageFormat Problem Repair Side",
         "bedrock": "Bedrock bedrock",
+        "breakpoints": "can_end_in_breakpoint has_breakpoints last_breakpoint unwrapped with_breakpoint without_breakpoints",
         "detect": "detect fits resolve",
         "gemini": "Gemini gemini",
         "openai_chat": "OpenAIChat openai_chat",

@@ -27,7 +27,7 @@ from ..stores import SessionStore
 from ..strategies import Failed
 from ..tokens import Usage, counter
 from ..triggers import tokens_exceed
-from .breakpoints import keep_breakpoints, without_breakpoints
+from .breakpoints import for_comparison, keep_breakpoints
 from .economy import never_dearer
 from .known_models import known_prices, known_window
 from .routes import ModelRoute
@@ -238,7 +238,7 @@ class GatewayConversations:
             return self._done(turn, result, compared)
 
     def _compared(self, request: ConversationRequest) -> tuple[int, list[Any]]:
-        return self.window_of(request), without_breakpoints(request.messages, request.route.format)
+        return self.window_of(request), for_comparison(request.messages, request.route.format)
 
     def _options(self, request: ConversationRequest) -> dict[str, Any]:
         beside = request.beside

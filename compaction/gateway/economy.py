@@ -8,31 +8,20 @@ not fit is always compacted.
 
 from __future__ import annotations
 
-import contextlib
-from collections import deque
-from collections.abc import Generator, Sequence
-from typing import Any, Final, cast
+from typing import Final
 
 import attrs
 
 from ..checks import share
-from ..index import Edit, MessageGroup, MessageIndex, Request, relay, unchanged_groups
+from ..index import CutWorth, MessageIndex, dry_run
 from ..session import within
-from ..strategies import Pipeline, StepBegan, StepEnded, Strategy, StrategyLike, as_strategy
+from ..strategies import Pipeline, Strategy, StrategyLike, as_strategy
 from ..summarizers import SummaryRequest
 from ..triggers import Trigger, tokens_exceed
 
 _FULL: Final = 0.985  # of the window: the provider may count a little more than we do
 _CACHE_SECONDS: Final = 300.0
 _TRIALS: Final = 20  # at most, while a window fills up; a trial costs processor time
-
-
-@attrs.frozen(kw_only=True)
-class _Tried:
-    """The result of a trial: tokens of the request, and tokens of the groups before its first change."""
-
-    after: int
-    kept: int
 
 
 @attrs.frozen(repr=False)
@@ -46,20 +35,13 @@ class _Pays(Trigger):
         step = max(1, self.full // _TRIALS)
         if not is_idle and (tokens - newest) // step == tokens // step:
             return False  # a trial was made within this step
-        groups = index.included_groups
-        with index.trial():
-            tried = _tried(index, self.strategy, groups)
-        if tried is None or tried.after >= tokens:
+        cut = _tried(index, self.strategy)
+        if cut is None or cut.saved <= 0:
             return False
-        after, known, kept = tried.after, tokens - newest, tried.kept + index.context.overhead_tokens
-        if kept >= known or is_idle:
-            return True  # no cached token changes
-        now = self.cached * known + newest
-        then = self.cached * kept + (after - kept)
-        answers = sum(group.messages[0].role == "assistant" for group in groups)
+        answers = sum(group.messages[0].role == "assistant" for group in index.included_groups)
         room = min(self.full, index.context.window or self.full) - tokens
         calls = min(max(0.0, room * (answers + 1) / tokens), answers / 2)
-        return calls * self.cached * (tokens - after) > then - now
+        return cut.pays(calls=calls, cached=self.cached, in_cache=0 if is_idle else tokens - newest)
 
     def explain(self, index: MessageIndex) -> str:
         return "it saves more than the prompt cache that it breaks"
@@ -95,12 +77,7 @@ def _newest(index: MessageIndex) -> int:
     return 0
 
 
-def _kept(before: Sequence[MessageGroup], after: Sequence[MessageGroup]) -> int:
-    """Return the tokens of the first groups that a trial leaves unchanged."""
-    return sum(group.tokens for group in before[: unchanged_groups(before, after)])
-
-
-def _tried(index: MessageIndex, strategy: Strategy, groups: Sequence[MessageGroup]) -> _Tried | None:
+def _tried(index: MessageIndex, strategy: Strategy) -> CutWorth | None:
     """Run a strategy on trial, up to its first request for a summary, which is assumed to use its whole budget.
 
     No model is called and nothing is stored.
@@ -108,25 +85,8 @@ def _tried(index: MessageIndex, strategy: Strategy, groups: Sequence[MessageGrou
     Returns:
         ``None`` if the strategy changes nothing, or first makes a request of another kind.
     """
-    mark, asked = index.edit_count, list[Request]()
-
-    def answered(item: object) -> Any:
-        if isinstance(item, StepBegan):
-            index.begin_step()
-        elif isinstance(item, StepEnded):
-            index.end_step()
-        elif isinstance(item, Edit):
-            return index.apply(item, by="a trial")
-        elif isinstance(item, Request):
-            asked.append(item)
-        return None
-
-    with contextlib.closing(cast("Generator[Any, Any, Any]", strategy(index))) as steps:
-        deque(relay(steps, answered, until=lambda _: bool(asked)), maxlen=0)
-    if not asked:
-        is_changed = index.edit_count != mark
-        return _Tried(after=index.tokens, kept=_kept(groups, index.included_groups)) if is_changed else None
-    if not isinstance(asked[0], SummaryRequest):
-        return None
-    left = sum(group.tokens for group in asked[0].kept) + asked[0].budget
-    return _Tried(after=left + index.context.overhead_tokens, kept=_kept(groups, asked[0].kept))
+    edits = index.edit_count
+    with dry_run(strategy, index, until_request=lambda request: True) as dry:
+        if dry.request is None:
+            return dry.cut() if index.edit_count != edits else None
+        return dry.cut(dry.request.kept, added=dry.request.budget) if isinstance(dry.request, SummaryRequest) else None

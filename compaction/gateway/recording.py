@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..formats import MessageFormat
-from .breakpoints import without_breakpoints
+from .breakpoints import for_comparison
 
 _MOST: Final = 1_000
 
@@ -49,7 +49,7 @@ class SessionRecorder:
         Raises:
             OSError: If the file cannot be written.
         """
-        plain = without_breakpoints(messages, format)
+        plain = for_comparison(messages, format)
         digests = [hashlib.blake2b(json.dumps(message).encode(), digest_size=16).digest() for message in plain]
         with self._lock:
             known = self._known.pop(conversation, [])

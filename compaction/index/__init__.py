@@ -28,7 +28,8 @@ How the parts fit together:
 
 from __future__ import annotations
 
-from .context import FailurePauses, Notes, PreparedSummaries, PreparedSummary, RunContext
+from .context import Notes, PreparedSummaries, PreparedSummary, RunContext
+from .dry_runs import CutWorth, DryRun, dry_run
 from .edits import (
     PASS_ON,
     Drop,
@@ -39,6 +40,7 @@ from .edits import (
     Request,
     Restore,
     Rewrite,
+    StepReport,
     Together,
     named,
     relay,
@@ -50,6 +52,7 @@ from .fingerprints import fingerprint
 from .forgetting import occurrences
 from .grouping import Grouping
 from .groups import GroupKind, MessageGroup, only_reasoning, unchanged_groups
+from .history import RunHistory, UselessRuns
 from .identity import HostChanges, KnownLine, ListKeys, as_given, digest_of, lookup_key, same_beginning
 from .joins import opening
 from .marks import (
@@ -76,10 +79,11 @@ __all__ = [
     "MARK_START",
     "NO_CALL",
     "PASS_ON",
+    "CutWorth",
     "Drop",
     "Drops",
+    "DryRun",
     "Edit",
-    "FailurePauses",
     "GroupKind",
     "Grouping",
     "HostChanges",
@@ -100,11 +104,15 @@ __all__ = [
     "Restore",
     "Rewrite",
     "RunContext",
+    "RunHistory",
     "Saved",
+    "StepReport",
     "Together",
+    "UselessRuns",
     "as_given",
     "collapsed_text",
     "digest_of",
+    "dry_run",
     "fingerprint",
     "lookup_key",
     "marked",

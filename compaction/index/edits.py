@@ -11,7 +11,7 @@ import abc
 import operator
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from types import GeneratorType
-from typing import Any, Final, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, Final, TypeAlias, TypeVar, cast
 
 import attrs
 
@@ -233,6 +233,18 @@ def rewritten_parts(group: MessageGroup, change: Callable[[Part], Part], reason:
     """Return the edit that changes the parts of a group's messages; ``None`` if no part changes."""
     messages = [message.with_parts(change) for message in group.messages]
     return None if all(map(operator.is_, messages, group.messages)) else Rewrite(group, messages, reason)
+
+
+class StepReport:
+    """The base of the reports that a step of a run began or ended; see `StepBegan` and `StepEnded`.
+
+    Attributes:
+        strategy: The strategy that began or ended.
+        is_end: Whether it ended.
+    """
+
+    strategy: Any
+    is_end: ClassVar[bool] = False
 
 
 def renamed(edit: Edit, ids: Mapping[int, int]) -> Edit | None:

@@ -13,7 +13,8 @@ that does not, pass ``sync=True`` and drive the coroutine with `compaction.run.u
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
 import attrs
@@ -138,10 +139,14 @@ class FrameworkConversations:
 
     def __init__(self, options: IntegrationOptions, format: MessageFormat, *, store: SessionStore | None = None) -> None:
         self.options = options
-        self._format = format
+        self._format, self._store = format, store
         self._pool = options.pool(format, store=store)
         self._counter = counter(options.counter)
         self.last: FrameworkTurn | None = None
+
+    def __reduce__(self) -> tuple[Callable[..., FrameworkConversations], tuple[object, ...]]:
+        """Copy and pickle the configuration: a copy starts without conversations, and finds those that are saved."""
+        return partial(FrameworkConversations, store=self._store), (self.options, self._format)
 
     def count(self, text: str) -> int:
         """Return the tokens of a text that is sent besides the messages."""
@@ -157,6 +162,7 @@ class FrameworkConversations:
         overhead_tokens: int = 0,
         focus: str | None = None,
         scope: str = "",
+        usages: Sequence[object] | None = None,
         sync: bool = False,
     ) -> FrameworkTurn:
         """Follow a framework's list, compact it if that is due, and return the messages to send.
@@ -169,6 +175,8 @@ class FrameworkConversations:
             overhead_tokens: Tokens of this request outside these messages: tools, a system prompt, other messages.
             focus: Compact now, whatever the trigger says, with a summary that gives most room to this topic; ``""`` for none.
             scope: A name, such as a tenant's; conversations in different scopes share nothing.
+            usages: The usage that the framework kept with each message, ``None`` for a message without usage; by default what
+                the format finds in the messages. A new process corrects its counts with it.
             sync: Whether nothing may be awaited, so that `compaction.run.unawaited` can drive the coroutine.
 
         Raises:
@@ -176,13 +184,14 @@ class FrameworkConversations:
             Exception: Whatever the strategy raises, if ``on_failure`` is ``"raise"``.
         """
         request = {"id": id, "scope": scope, "overhead_tokens": overhead_tokens}
-        return await self._turn(list(messages), saved, self.options.window_of(model), focus, request, sync=sync)
+        prepare = partial(self._prepare, window=self.options.window_of(model), usages=usages)
+        return await self._turn(list(messages), saved, prepare, focus, request, sync=sync)
 
     async def _turn(
         self,
         given: list[Any],
         saved: object,
-        window: int | None,
+        prepare: Callable[[CompactionSession], None],
         focus: str | None,
         request: dict[str, Any],
         *ignored: Failed,
@@ -198,7 +207,7 @@ class FrameworkConversations:
             turn = Blocking(self._pool.turn_sync(given, **known)) if sync else self._pool.turn(given, **known)
             async with turn as session:
                 followed = session
-                self._prepare(session, window)
+                prepare(session)
                 if sync:
                     result = session.compact_due_sync() if focus is None else session.compact_now_sync(focus)
                 else:
@@ -207,7 +216,7 @@ class FrameworkConversations:
             if saved and isinstance(error, StateError) and self.options.on_failure != "raise":
                 policy = "the saved state was ignored; the conversation is compacted again"
                 failed = Failed(self.options.strategy.name, error, policy)
-                return await self._turn(given, None, window, focus, request, failed, sync=sync)
+                return await self._turn(given, None, prepare, focus, request, failed, sync=sync)
             result = self._failed(given, followed, error)
         result = attrs.evolve(result, failures=(*result.failures, *ignored)) if ignored else result
         if self.options.on_result is not None:
@@ -215,9 +224,13 @@ class FrameworkConversations:
         self.last = FrameworkTurn(result.messages, result, followed, self.options)
         return self.last
 
-    def _prepare(self, session: CompactionSession, window: int | None) -> None:
-        """Set the model's window, and record the usage that the reply to the last view carries, if any."""
+    def _prepare(self, session: CompactionSession, window: int | None, usages: Sequence[object] | None) -> None:
+        """Set the model's window, and record the usage that the reply to the last view carries, or the history, if any."""
         session.use_window(window)
+        if session.last_result is None:
+            known = map(self._format.reported_usage, session.index.source) if usages is None else usages
+            session.recall_usage(list(known))
+            return
         reported = (self._format.reported_usage(raw) for raw in session.new_messages)
         reply: object = next((usage for usage in reported if usage), None)
         if reply is not None:

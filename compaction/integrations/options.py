@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypedDict
 
 import attrs
 from anyio.from_thread import BlockingPortal
@@ -22,6 +22,22 @@ from ..triggers import TriggerLike
 
 OnStrategyFailure: TypeAlias = Literal["uncompacted", "raise"]
 """The effect of a strategy's error on the agent's run: it continues with the last good view, or it fails."""
+
+
+class CommonOptions(TypedDict, total=False):
+    """The keyword arguments that every integration takes, for editors and type checkers; `IntegrationOptions` explains them."""
+
+    counter: TokenCounter | str
+    window: int | Literal["auto"] | None
+    overhead_tokens: int
+    pin: Callable[[Message], bool] | None
+    clock: Callable[[], float] | None
+    on_failure: OnStrategyFailure
+    on_result: Callable[[CompactionResult], object] | None
+    on_step: Observer | None
+    on_event: OnEvent | None
+    ahead: TriggerLike | None
+    portal: BlockingPortal | BackgroundTasks | None
 
 
 def _window(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
@@ -66,6 +82,10 @@ class IntegrationOptions:
     on_event: OnEvent | None = None
     ahead: TriggerLike | None = None
     portal: BlockingPortal | BackgroundTasks | None = None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> IntegrationOptions:
+        """Return the options themselves: they do not change, and a summarizer's client or a callback is shared by copies."""
+        return self
 
     def window_of(self, model: str | None) -> int | None:
         """Return the tokens a request may have: the option ``window``, or with ``"auto"`` the input limit of a model.

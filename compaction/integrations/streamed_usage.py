@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Mapping
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from ..errors import InputError
 from ..formats import fields_of
+from ..json_data import member_of
 from ..tokens import Usage
 
 _HOLDERS: Final = ("message", "response")  # Anthropic's first event, and the last one of Responses
@@ -39,8 +39,8 @@ class StreamedUsage:
         if isinstance(event, bytes):
             self._add_bytes(event)
             return
-        holders = (event, *(_member(event, name) for name in _HOLDERS))
-        for usage in (_member(each, name) for each in holders for name in _NAMES):
+        holders = (event, *(member_of(event, name) for name in _HOLDERS))
+        for usage in (member_of(each, name) for each in holders for name in _NAMES):
             for name, value in (fields_of(usage) or {}).items():
                 if value or name not in self._figures:
                     self._figures[name] = value
@@ -59,7 +59,3 @@ class StreamedUsage:
         except InputError:
             return None
         return usage if usage.prompt_tokens else None
-
-
-def _member(source: Any, name: str) -> Any:
-    return cast("Mapping[str, Any]", source).get(name) if isinstance(source, Mapping) else getattr(source, name, None)

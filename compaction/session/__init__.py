@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         Veto,
     )
     from .pool import SessionPool
+    from .rehearsal import Rehearsed as Rehearsed
     from .session import CompactionSession, SessionStatus
     from .session import within as within
     from .turns import Blocking as Blocking
@@ -63,6 +64,7 @@ export_lazily(
         "events": "CacheBroken Compacted Compacting Event Evicted HostChanged LittleSaved NearLimit OnEvent Overflowed"
         " SaveFailed StepFailed Veto",
         "pool": "SessionPool",
+        "rehearsal": "Rehearsed",
         "session": "CompactionSession SessionStatus within",
         "turns": "Blocking TurnLock",
     },

@@ -2,33 +2,44 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 import attrs
 
 from .. import summarizers
 from ..errors import StrategyError
-from ..index import PASS_ON, Edit, FailurePauses, MessageIndex, PreparedSummaries, PreparedSummary, Request, relay
+from ..index import PASS_ON, MessageIndex, PreparedSummaries, PreparedSummary, Request, RunHistory, dry_run, relay
 from ..stores import StoreRequest
-from ..strategies import StepBegan, StepEnded, Steps, Strategy, TokenBudgetComposed, replaced_by, standing_for
+from ..strategies import Steps, Strategy, TokenBudgetComposed, replaced_by, standing_for
 from ..summarizers import SummaryRequest
-from ..triggers import Trigger
+from ..triggers import Bounds, Trigger
 
 _WORD: Final = "word "
 
 
+def _answered(request: Request) -> Any:
+    if isinstance(request, StoreRequest):
+        return None
+    if not isinstance(request, SummaryRequest):
+        raise StrategyError(f"{type(request).__name__} cannot be rehearsed")
+    if not _asks_model(request):
+        return request.call()
+    text = _WORD * request.budget
+    return text[: len(text) * request.budget // max(request.budget, request.counter.count_text(text))]
+
+
 @attrs.frozen
 class Rehearsed(Strategy):
-    """Runs a strategy without calling a model or writing to a store. A model's summary is assumed to use its whole budget.
+    """Runs a strategy without calling a model or writing to a store.
 
     Args:
         strategy: The strategy.
+        answer: Returns the answer to a request; by default a model's summary is assumed to use its whole budget.
     """
 
     strategy: Strategy
+    answer: Callable[[Request], Any] = _answered
 
     @property
     def name(self) -> str:
@@ -42,24 +53,23 @@ class Rehearsed(Strategy):
         [strategy] = children
         return attrs.evolve(self, strategy=strategy)
 
+    def cannot_run(self, bounds: Bounds) -> bool:
+        return self.strategy.cannot_run(bounds)
+
     def __call__(self, index: MessageIndex) -> Steps:
-        yield from relay(self.strategy(index), _answered)
+        yield from relay(self.strategy(index), self._answered)
+
+    def _answered(self, item: object) -> Any:
+        return self.answer(item) if isinstance(item, Request) else PASS_ON
 
 
-def _answered(item: object) -> Any:
-    if isinstance(item, StoreRequest):
-        return None
-    if isinstance(item, SummaryRequest) and not _is_extractive(item):
-        text = _WORD * item.budget
-        return text[: len(text) * item.budget // max(item.budget, item.counter.count_text(text))]
-    if isinstance(item, Request) and not isinstance(item, SummaryRequest):
-        raise StrategyError(f"{type(item).__name__} cannot be rehearsed")
-    return PASS_ON
-
-
-def _is_extractive(request: SummaryRequest) -> bool:
-    """Whether the summarizer calls no model."""
-    return isinstance(request.summarizer, summarizers.DigestSummarizer | summarizers.FactSummarizer)
+def _asks_model(request: Request) -> bool:
+    """Whether a request is to a model: neither to a store nor to an extractive summarizer."""
+    extractive = summarizers.DigestSummarizer | summarizers.FactSummarizer
+    return not (
+        isinstance(request, StoreRequest)
+        or (isinstance(request, SummaryRequest) and isinstance(request.summarizer, extractive))
+    )
 
 
 def rehearsed(
@@ -81,7 +91,7 @@ def rehearsed(
         little to summarize.
     """
     context = index.context
-    pauses = FailurePauses.from_dict(context.pauses.to_dict())
+    pauses = RunHistory.from_dict(context.pauses.to_dict())
     limits = sorted({limit for limit in _limits(strategy, index) if limit >= index.tokens})
     runs = [(strategy, limit + 1 - index.tokens) for limit in limits]
     for tried, more in [(strategy, 0)] if is_due else [*runs, (strategy.forced(), 0)]:
@@ -93,13 +103,13 @@ def rehearsed(
             prepared=PreparedSummaries(),
         )
         try:
-            with index.trial():
-                asked = _first_request(index, tried)
-                found = None if asked is None else _standing(index, strategy, *asked)
+            with dry_run(tried, index, until_request=_asks_model, answer=_answered) as dry:
+                request = dry.request
+                found = _standing(index, strategy, dry.step, request) if isinstance(request, SummaryRequest) else None
         finally:
             index.context = context
-        if asked is not None and found is not None:
-            return asked[1], found
+        if isinstance(request, SummaryRequest) and found is not None:
+            return request, found
     return None
 
 
@@ -114,38 +124,11 @@ def _limits(strategy: Strategy, index: MessageIndex) -> Iterator[int]:
             yield limit
 
 
-def _standing(index: MessageIndex, strategy: Strategy, running: Strategy, request: SummaryRequest) -> PreparedSummary | None:
-    """Return the summary that the answer completes; ``None`` if the step would make the request only in a forced run."""
+def _standing(index: MessageIndex, strategy: Strategy, running: object, request: SummaryRequest) -> PreparedSummary | None:
+    """Return the summary that the answer completes; ``None`` if the step cannot use it, or asks only in a forced run."""
     step = next((each for each in strategy.parts() if running in (each, each.forced())), None)
-    if step is None or index.context.pauses.is_paused(step, index.context.now):
+    if not index.context.prepared.is_due or step is None or index.context.pauses.is_paused(step, index.context.now):
         return None
     if sum(group.tokens for group in request.groups) < getattr(step, "least_share", 0.0) * index.included.tokens:
         return None
     return standing_for(step, index, replaced_by(index, request))
-
-
-def _first_request(index: MessageIndex, strategy: Strategy) -> tuple[Strategy, SummaryRequest] | None:
-    """Run a strategy until its first request to a model; return that request and the step that makes it."""
-    running: list[Strategy] = []
-    asked: list[Request] = []
-
-    def answered(item: object) -> Any:
-        if isinstance(item, StepBegan):
-            index.begin_step()
-            running.append(item.strategy)
-        elif isinstance(item, StepEnded):
-            index.end_step()
-            while running and running.pop() is not item.strategy:
-                pass
-        elif isinstance(item, Edit):
-            return index.apply(item, by=running[-1].name if running else "")
-        elif isinstance(item, SummaryRequest) and _is_extractive(item):
-            return item.call()
-        elif isinstance(item, Request) and not isinstance(item, StoreRequest):
-            asked.append(item)
-        return None
-
-    with contextlib.closing(strategy(index)) as steps:
-        deque(relay(steps, answered, until=lambda _: bool(asked)), maxlen=0)
-    is_due = asked and running and index.context.prepared.is_due
-    return (running[-1], asked[0]) if is_due and isinstance(asked[0], SummaryRequest) else None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import attrs
 
 from ..errors import ConfigurationError, StateError
-from ..index import FailurePauses
+from ..index import RunHistory
 from ..json_data import natural_number, shown
 from ..result import CompactionResult
 from ..strategies import Failed
@@ -78,10 +78,16 @@ class ProviderReports:
         return min((each for each in (configured, self.learned.window) if each is not None), default=None)
 
     def record(self, usage: Usage, view: Sequence[Any] | None) -> bool:
-        """Record a usage report and return true; return false if it belongs to a view before the last one."""
+        """Record a usage report and return true; return false if it belongs to an older view or is implausible."""
         if view is not None and not _is_same_list(view, self.sent.view):
             return False
-        self.anchor = UsageAnchor.from_usage(usage, self.sent.tokens, with_reply=False)
+        return self.record_for(usage, self.sent.tokens)
+
+    def record_for(self, usage: Usage, counted: int) -> bool:
+        """Record the usage of a request whose messages have ``counted`` tokens by our count; false if it is implausible."""
+        if not usage.is_plausible(counted):
+            return False
+        self.anchor = UsageAnchor.from_usage(usage, counted, with_reply=False)
         self.learned = self.learned.took(usage.prompt_tokens)
         return True
 
@@ -185,14 +191,14 @@ class SavedSession:
         anchor: The usage anchor, if usage was reported.
         learned: The learned window.
         compactions: The number of runs that changed the view.
-        pauses: The pause of each strategy after its last failure.
+        pauses: The history of runs: failures, and summaries that saved nothing.
     """
 
     index: dict[str, Any]
     anchor: UsageAnchor | None
     learned: LearnedWindow
     compactions: int
-    pauses: FailurePauses
+    pauses: RunHistory
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data."""
@@ -231,5 +237,5 @@ class SavedSession:
             anchor=None if anchor is None else UsageAnchor(cast("int", anchor)),
             learned=learned,
             compactions=compactions,
-            pauses=FailurePauses.from_dict(known.get("pauses", {})),
+            pauses=RunHistory.from_dict(known.get("pauses", {})),
         )

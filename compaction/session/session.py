@@ -24,9 +24,9 @@ import attrs
 from anyio.from_thread import BlockingPortal
 
 from .. import strategies
-from ..errors import BudgetUnsatisfiable, ConfigurationError
+from ..errors import BudgetUnsatisfiable, ConfigurationError, InputError
 from ..formats import MessageFormat, as_list, fits, resolve
-from ..index import Marks, MessageIndex, Metrics, RunContext, Saved, lookup_key, occurrences
+from ..index import Marks, MessageIndex, Metrics, RunContext, Saved, UselessRuns, lookup_key, occurrences
 from ..messages import Message
 from ..result import CompactionResult, Observer, Outcome, space_report
 from ..run import refuse, run, run_sync, unawaited
@@ -44,46 +44,6 @@ from .turns import TurnLock
 
 if TYPE_CHECKING:
     from ..stores import SessionStore
-
-# A run that saves less than 1/20 of the request is not worth the prompt cache that it breaks. Chosen, not measured.
-_LITTLE: Final = 20
-_RUNS: Final = 2
-# The strategy runs again when the request has grown by 1/10, the default of `Summarization.least_share`.
-_NEW: Final = 10
-
-
-@attrs.frozen
-class LoopGuard:
-    """Pauses a strategy whose runs save too little.
-
-    Args:
-        saved: Tokens that each of the last runs saved, if they saved little.
-        until_tokens: The size of the request at which a paused strategy resumes; ``None`` without a pause.
-
-    >>> guard = LoopGuard().after(10_000, 9_900).after(10_000, 9_800)
-    >>> guard.is_paused(10_500), guard.is_paused(10_800)
-    (True, False)
-    """
-
-    saved: tuple[int, ...] = ()
-    until_tokens: int | None = None
-
-    def after(self, before: int, after: int) -> LoopGuard:
-        """Return the guard after a run that changed the view.
-
-        Args:
-            before: Tokens of the request before the run.
-            after: Tokens after it.
-        """
-        if (before - after) * _LITTLE >= before:
-            return LoopGuard()
-        saved = (*self.saved[1 - _RUNS :], before - after)
-        return LoopGuard(saved, None if len(saved) < _RUNS else after + before // _NEW)
-
-    def is_paused(self, tokens: int) -> bool:
-        """Whether the strategy pauses for a request of this size."""
-        return self.until_tokens is not None and tokens < self.until_tokens
-
 
 _TARGET: Final = 80  # hundredths of the window to cut to, so that not every turn cuts again; chosen, not measured
 _CLIPS: Final = (0.25, 0.10, 0.05)  # of that, to which messages are shortened as a last resort
@@ -140,7 +100,7 @@ class _Committed:
         saved: The messages and edits. The list of messages may have grown since.
         messages: The number of messages.
         marks: The rules for marked messages.
-        guard: The loop guard.
+        useless: The last runs that saved too little.
         sent: The last view.
         reported: What the events have reported.
         compactions: The number of runs that changed the view.
@@ -151,7 +111,7 @@ class _Committed:
     saved: Saved
     messages: int
     marks: Marks
-    guard: LoopGuard
+    useless: UselessRuns
     sent: SentView
     reported: Reported
     compactions: int
@@ -236,7 +196,6 @@ class CompactionSession:
         self.lock = TurnLock()
         self._reporter = EventReporter(id, on_event)
         self._saver = SessionSaver(store, id, self.to_dict, self._reporter.save_failed)
-        self._guard = LoopGuard()
         self._reports = ProviderReports()
         self._compactions = 0
         self._revisions = [f"{id}:0"]
@@ -454,6 +413,26 @@ class CompactionSession:
             else:
                 self._saver.changed()
 
+    def recall_usage(self, usages: Sequence[Any]) -> None:
+        """Correct the counts by usage that the host kept with the replies, in a process that has sent no view yet.
+
+        The newest reply belongs to the view that the saved edits give. If nothing was edited or saved, an earlier process may
+        have sent less than the whole list. So the newest reply counts before which the reported tokens only grew.
+
+        Args:
+            usages: The usage of each message of the conversation, in the forms of `record_usage`; ``None`` for a message
+                without usage.
+        """
+        if self._reports.sent.messages or len(usages) != len(self._index.columns.source):
+            return
+        whole, known, recalled = self._index.edit_count == 0, 0, None
+        for counted, usage in _reported_sizes(self._index, usages):
+            if whole and usage.prompt_tokens < known:
+                break
+            known, recalled = usage.prompt_tokens, (usage, counted)
+        if recalled is not None and self._reports.record_for(*recalled):
+            self._index.context = self._context()
+
     def reconfigure(self, strategy: StrategyLike, *, window: int | None = None) -> None:
         """Change the strategy and the window, for example after a switch to another model. Earlier edits remain applied.
 
@@ -466,7 +445,7 @@ class CompactionSession:
         """
         lifted, base = as_strategy(strategy), attrs.evolve(self._base, window=window)
         self._strategy, self._base, self._reports.learned = lifted, base, LearnedWindow()
-        self._guard = LoopGuard()
+        self._base.pauses.useless = UselessRuns()
         self._index.context = self._context()
 
     @property
@@ -539,7 +518,6 @@ class CompactionSession:
 
     async def _compact_now(self, focus: str | None, *, sync: bool) -> CompactionResult:
         def forced() -> Strategy:
-            self._guard = LoopGuard()
             self._base.pauses.clear()
             return self._strategy.forced(focus or None)
 
@@ -567,7 +545,7 @@ class CompactionSession:
         with self._changing():
             tokens = self._reports.refused(found, self._index.tokens, self._index.context.overhead_tokens)
             self._index.context = self._context()
-            self._guard = LoopGuard()
+            self._base.pauses.useless = UselessRuns()
             self._saver.changed()
             self._reporter.tell(Overflowed(session=self._id, tokens=tokens, window=found.window, error=error))
 
@@ -597,9 +575,10 @@ class CompactionSession:
         """Record the result of a run."""
         known, overhead = self._index.total.messages, self._index.context.overhead_tokens
         if result.edits:
-            self._guard = self._guard.after(result.before.tokens + overhead, result.after.tokens + overhead)
-            if (until := self._guard.until_tokens) is not None:
-                self._reporter.tell(LittleSaved(session=self._id, saved_tokens=sum(self._guard.saved), until_tokens=until))
+            useless = self._base.pauses.useless.after(result.before.tokens + overhead, result.after.tokens + overhead)
+            self._base.pauses.useless = useless
+            if (until := useless.until_tokens) is not None:
+                self._reporter.tell(LittleSaved(session=self._id, saved_tokens=sum(useless.saved), until_tokens=until))
         self._reports.sent = SentView(result.messages, self._index.included.tokens, known)
         if result.edits or result.failures:
             self._revise(known, len(result.edits), len(result.failures), result.after)
@@ -609,12 +588,12 @@ class CompactionSession:
 
     def _due(self) -> Strategy:
         """Return the strategy to run: the configured one, within a learned window, or an empty pipeline during a pause."""
-        strategy, tokens, window = self._strategy, self._index.tokens, self._window
-        if self._guard.is_paused(tokens):
+        strategy, tokens, window, history = self._strategy, self._index.tokens, self._window, self._base.pauses
+        if history.useless.is_paused(tokens):
             if window is None or tokens <= window:
                 return Pipeline()
-        elif self._guard.until_tokens is not None:
-            self._guard = LoopGuard(self._guard.saved)
+        elif history.useless.until_tokens is not None:
+            history.useless = history.useless.resumed()
         learned = self._reports.learned.window
         return strategy if learned is None else within(strategy, learned)
 
@@ -664,7 +643,7 @@ class CompactionSession:
         count = index.forget(given)
         if count or len(index.snapshot.journal) != edits:
             self._ahead.drop()
-            self._guard = LoopGuard()
+            self._base.pauses.useless = UselessRuns()
             self._last = None
             self._revise("forgot", len(source), count)
             self._marks = index.marks or self._marks
@@ -703,7 +682,7 @@ class CompactionSession:
             saved=self._index.snapshot,
             messages=len(self._index.columns.source),
             marks=self._marks,
-            guard=self._guard,
+            useless=self._base.pauses.useless,
             sent=self._reports.sent,
             reported=self._reporter.reported,
             compactions=self._compactions,
@@ -712,7 +691,8 @@ class CompactionSession:
         )
 
     def _return_to(self, point: _Committed) -> None:
-        self._marks, self._guard, self._last, self._compactions = point.marks, point.guard, point.last, point.compactions
+        self._marks, self._last, self._compactions = point.marks, point.last, point.compactions
+        self._base.pauses.useless = point.useless
         self._reports.sent, self._reporter.reported = point.sent, attrs.evolve(point.reported, undone=0)
         del self._revisions[point.revisions :]
         self._ahead.drop()
@@ -789,6 +769,19 @@ async def settled(answers: Iterable[Any], *, sync: bool) -> None:
             if sync:
                 refuse(answer, "the store is async; await the method without _sync instead")
             await answer
+
+
+def _reported_sizes(index: MessageIndex, usages: Sequence[Any]) -> Iterator[tuple[int, Usage]]:
+    """Yield the tokens before each reply of the view that has usage, by our count, with the usage; O(groups of the view)."""
+    counted = 0
+    for id in index.included_ids:
+        for ordinal in index.columns.ordinals(id):
+            usage = usages[ordinal]
+            if usage is not None:
+                with contextlib.suppress(InputError):
+                    yield counted, usage if isinstance(usage, Usage) else Usage.read(usage)
+                break
+        counted += index.columns.tokens(id)
 
 
 def _forgetting(strategy: Strategy) -> list[tuple[ForgettingStore, str | None, str | None]]:

@@ -12,12 +12,12 @@ import operator
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from types import FunctionType
-from typing import Any, TypeAlias, TypeGuard, final
+from typing import Any, ClassVar, TypeAlias, TypeGuard, final
 
 import attrs
 
 from ..errors import ConfigurationError, StrategyError
-from ..index import Drop, Drops, Edit, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Request
+from ..index import Drop, Drops, Edit, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Request, StepReport
 from ..selectors import Selector, as_selector, nothing
 from ..triggers import Bounds, Trigger, TriggerLike, always, as_trigger, checked_answer, never, warn_of_limits
 from .printing import call_text, short_text
@@ -26,7 +26,7 @@ _logger = logging.getLogger("compaction")
 
 
 @attrs.frozen
-class StepBegan:
+class StepBegan(StepReport):
     """A report that a strategy's trigger fired and its run begins.
 
     Args:
@@ -39,7 +39,7 @@ class StepBegan:
 
 
 @attrs.frozen
-class StepEnded:
+class StepEnded(StepReport):
     """A report that the run of a strategy has ended.
 
     Args:
@@ -47,6 +47,8 @@ class StepEnded:
         target: Its target; ``never`` if it has no condition for stopping.
         reached: Whether the target holds now; true if the target is ``never``.
     """
+
+    is_end: ClassVar[bool] = True
 
     strategy: Strategy
     target: Trigger

@@ -55,6 +55,8 @@ class Excerpt(CompactionStrategy):
             ids = tuple([group.id for group in replaced])
             if self.target(index) or ids in tried or all(group.made_by == self.name for group in replaced):
                 continue
+            if any(group.made_by == self.name and group.id not in ids for group in index.included_groups):
+                continue  # there is one excerpt: a second would be read as an ordinary message in a later list
             tried.add(ids)
             said = excerpt_of(index, replaced, self.text, min(self.tokens, room_beside(index, replaced, self.text)))
             if not said:

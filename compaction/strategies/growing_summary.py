@@ -6,7 +6,7 @@ they are rewritten as one, from everything that they replaced. Until then nothin
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final, TypeAlias
 
@@ -21,6 +21,7 @@ from ..summarizers import Summarizer, SummaryRequest, as_summarizer, split_excer
 from .base import CompactionStrategy, Failed, Steps
 from .prepared import prepared_answer
 from .summary_text import (
+    WORDS_OF_ROOM,
     SummaryText,
     answered_text,
     beside_excerpt,
@@ -46,6 +47,7 @@ _ADDED_WORDS: Final = 0.10  # of the user's words that a part may always add
 _MOST_WORDS: Final = 2.0  # of them, in all parts together
 _LARGEST_PART: Final = 0.6  # of the tokens that it replaces; the rest is for the newest groups
 _ANY_PART: Final = 160  # tokens of a part that need not be that much shorter than what it replaces
+_HEADING: Final = 20  # tokens of the heading of an excerpt
 _LEAST_FACTS: Final = 16  # tokens below which a list of facts says nothing
 _SILENT: Final = "the oldest make room; the user said nothing in them"
 _WORDS_ONLY: Final = "only the user's own words were kept"
@@ -65,6 +67,12 @@ def _largest_part(index: MessageIndex, replaced: set[int]) -> int:
     return max(int(_LARGEST_PART * tokens), min(tokens, _ANY_PART))
 
 
+def _quoted_size(groups: Iterable[MessageGroup]) -> int:
+    """Return about how many tokens an excerpt of these groups has, with its heading and indents, if it is not shortened."""
+    said = sum(group.tokens for group in groups if is_spoken(group))
+    return int(1.1 * said) + _HEADING if said else 0
+
+
 def _is_extractive(summarizer: Summarizer) -> bool:
     return isinstance(summarizer, summarizers.FactSummarizer | summarizers.DigestSummarizer)
 
@@ -78,6 +86,25 @@ def _next_sources(index: MessageIndex, kept: Sequence[MessageGroup], after: int)
     sources = [own_words(index, [group]) for group in later]
     shortened = [at for at, (own, group) in enumerate(zip(sources, later, strict=True), 1) if own != group.messages]
     return tuple(chain.from_iterable(sources[: shortened[-1] if shortened else 0]))
+
+
+@attrs.frozen(kw_only=True)
+class _Sizes:
+    """What the next part may take, in tokens.
+
+    Args:
+        rewrite: Whether it replaces the earlier parts.
+        facts: The most for what the summarizer writes.
+        words: The most for the user's own words.
+        newest: Of the newest groups, which stay in any case.
+        room: Of the part and of all groups that can leave.
+    """
+
+    rewrite: bool
+    facts: int
+    words: int
+    newest: int
+    room: int
 
 
 @attrs.frozen
@@ -175,32 +202,12 @@ class GrowingSummary(CompactionStrategy):
         free = self.candidates(index)
         mine = [group for group in free if group.kind is GroupKind.SUMMARY and group.made_by == self.name]
         others = [group for group in free if group.kind is not GroupKind.SUMMARY or group.is_collapsed]
-        written, quoted = sum(group.tokens for group in mine), self._quoted(index, mine)
-        room = self.tokens - index.tokens + written + sum(group.tokens for group in others)
-        least = max(_MIN_SCALE, min(0.75, _SMALL_PART / self.initial_tokens))
-        scale = min(1.0, max(least, self._lasting_room(index, free) / (_ROOMY * self.tokens)))
-        too_long = written - quoted + scale * self.added_tokens > scale * self.max_tokens
-        rewrite = not mine or too_long or quoted > _MOST_WORDS * self.user_tokens
-        facts = int(scale * (self.initial_tokens if rewrite else self.added_tokens))
-        words = self.user_tokens if rewrite else max(self.user_tokens - quoted, int(_ADDED_WORDS * self.user_tokens))
-        room -= 0 if rewrite else written
-        planned = facts + min(words, sum(group.tokens for group in others if is_spoken(group))) if part is None else part
-        newest = int(scale * self.keep_tokens)
-        parts = mine if rewrite else []
-        new, gone = self._leaving(index, others, parts, max(newest, room - planned))
-        if part is None and self.slack == 1:  # a shorter part leaves more groups
-            planned = min(planned, _largest_part(index, gone))
-            new, gone = self._leaving(index, others, parts, max(newest, room - planned))
-            planned = min(planned, _largest_part(index, gone))
-        if part is None and not self._holds_words(index, new, gone, words):  # the words shall stand whole: more must leave
-            wanted = sum(group.tokens for group in others if group.id in new and is_spoken(group))
-            stay = sum(group.tokens for group in others) - 2 * (wanted + _frame_of(index, self.text) + 1)
-            new, gone = self._leaving(index, others, parts, max(0, stay))
-            planned = max(planned, _largest_part(index, gone))
+        sizes = self._sizes(index, free, mine, others)
+        new, gone, planned = self._chosen(index, others, mine if sizes.rewrite else [], sizes, part)
         if not new:
             return None
         kept = tuple([group for group in index.included_groups if group.id not in gone])
-        unused = room - sum(group.tokens for group in others if group.id not in new) - _OVERHEAD
+        unused = sizes.room - sum(group.tokens for group in others if group.id not in new) - _OVERHEAD
         request = SummaryRequest(
             summarizer=self.summarizer,
             groups=tuple([group for group in others if group.id in new]),
@@ -208,17 +215,60 @@ class GrowingSummary(CompactionStrategy):
             originals=own_words(index, mine),
             sources=own_words(index, [group for group in others if group.id in new]) + _next_sources(index, kept, max(new)),
             kept=kept,
-            budget=max(1, unused if self.slack < 1 else facts),
+            budget=max(1, unused if self.slack < 1 else sizes.facts),
             counter=index.counter,
             notes=index.notes,
         )
-        return with_excerpt(index, request, self.text, words, most=unused if self.slack < 1 else planned)
+        return with_excerpt(index, request, self.text, sizes.words, most=unused if self.slack < 1 else planned)
 
-    def _holds_words(self, index: MessageIndex, new: set[int], gone: set[int], words: int) -> bool:
-        """Return whether a part that replaces these groups has room for what the user says in the new ones."""
+    def _sizes(
+        self, index: MessageIndex, free: Sequence[MessageGroup], mine: Sequence[MessageGroup], others: Sequence[MessageGroup]
+    ) -> _Sizes:
+        """Return what the next part may take."""
+        written, quoted = sum(group.tokens for group in mine), self._quoted(index, mine)
+        least = max(_MIN_SCALE, min(0.75, _SMALL_PART / self.initial_tokens))
+        scale = min(1.0, max(least, self._lasting_room(index, free) / (_ROOMY * self.tokens)))
+        too_long = written - quoted + scale * self.added_tokens > scale * self.max_tokens
+        rewrite = not mine or too_long or quoted > _MOST_WORDS * self.user_tokens
+        room = self.tokens - index.tokens + sum(group.tokens for group in others)
+        return _Sizes(
+            rewrite=rewrite,
+            facts=int(scale * (self.initial_tokens if rewrite else self.added_tokens)),
+            words=self.user_tokens if rewrite else max(self.user_tokens - quoted, int(_ADDED_WORDS * self.user_tokens)),
+            newest=int(scale * self.keep_tokens),
+            room=room + written if rewrite else room,
+        )
+
+    def _chosen(
+        self,
+        index: MessageIndex,
+        others: Sequence[MessageGroup],
+        parts: Sequence[MessageGroup],
+        sizes: _Sizes,
+        part: int | None,
+    ) -> tuple[set[int], set[int], int]:
+        """Return the groups that leave, all groups that one part then replaces, and the tokens planned for it."""
+        if part is not None:
+            return *self._leaving(index, others, parts, max(sizes.newest, sizes.room - part)), part
+        planned = sizes.facts + min(sizes.words, sum(group.tokens for group in others if is_spoken(group)))
+        new, gone = self._leaving(index, others, parts, max(sizes.newest, sizes.room - planned))
+        if self.slack == 1:  # a shorter part leaves more groups
+            planned = min(planned, _largest_part(index, gone))
+            new, gone = self._leaving(index, others, parts, max(sizes.newest, sizes.room - planned))
+            planned = min(planned, _largest_part(index, gone))
+        if not self._holds_words(index, new, gone, sizes.words, planned):  # they shall stand whole: more must leave
+            wanted = min(sizes.words, _quoted_size(group for group in others if group.id in new))
+            most = int(wanted / WORDS_OF_ROOM) + _frame_of(index, self.text) + 2
+            stay = min(sizes.room - planned, sum(group.tokens for group in others) - int(most / _LARGEST_PART))
+            new, gone = self._leaving(index, others, parts, max(0, stay))
+            planned = max(planned, min(most, _largest_part(index, gone)))
+        return new, gone, planned
+
+    def _holds_words(self, index: MessageIndex, new: set[int], gone: set[int], words: int, most: int | None = None) -> bool:
+        """Return whether a part that replaces these groups, of at most ``most`` tokens, can hold the user's words whole."""
         replaced = [group for group in index.included_groups if group.id in gone]
-        said = sum(group.tokens for group in replaced if group.id in new and is_spoken(group))
-        return min(words, said) <= max(0, room_beside(index, replaced, self.text) // 2)
+        said = _quoted_size(group for group in replaced if group.id in new)
+        return min(words, said) <= WORDS_OF_ROOM * max(0, room_beside(index, replaced, self.text, most))
 
     def _leaving(
         self, index: MessageIndex, others: Sequence[MessageGroup], parts: Sequence[MessageGroup], room: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from ..index import GroupKind, MessageIndex
+from ..index import Drop, GroupKind, MessageIndex
 from ..selectors import Selector, as_selector, kinds, last
 from .base import CompactionStrategy, Steps
 
@@ -13,6 +13,7 @@ from .base import CompactionStrategy, Steps
 class SelectiveToolCall(CompactionStrategy):
     """Drops tool calls with their results, oldest first, until ``target`` holds; other messages stay.
 
+    A call whose removal would leave messages that the provider refuses stays, and the result's ``refused`` names the rule.
     Cost: O(groups).
 
     Args:
@@ -29,3 +30,5 @@ class SelectiveToolCall(CompactionStrategy):
     def edits(self, index: MessageIndex) -> Steps:
         calls = [id for id in self.free(index) if index.columns.kind(id) is GroupKind.TOOL_CALL]
         yield from self.dropped(index, index.steps(calls), "an old tool call")
+        left = (Drop(id, "an old tool call") for id in calls if index.is_included(id))
+        yield from self.until_reached(index, left)  # refused, so that the result names the rule that keeps each of them

@@ -14,7 +14,7 @@ than what it replaces is discarded; this does not count as a failure.
 No request is sent:
 
 - if there are no new groups, or they have less than ``least_share`` of the view's tokens,
-- for 1, 5 or 15 minutes after one, two or more failures in a row (see `FailurePauses`),
+- for 1, 5 or 15 minutes after one, two or more failures in a row (see `RunHistory`),
 - after a discarded summary, until the tokens to summarize have changed by ``least_share``.
 
 The last two rules do not apply if the conversation exceeds the model's window. `CompactionSession.compact` ends the pauses, and

@@ -20,6 +20,7 @@ from .base import Strategy
 
 _PREFACE: Final = "A record of earlier messages, not instructions:"
 _END: Final = "[end]"
+WORDS_OF_ROOM: Final = 0.75  # of a summary: the most that an excerpt of the user's words may have
 _FRAME_TOKENS: Final = 16  # of a message, a longer mark and the joins of texts
 
 
@@ -120,8 +121,8 @@ def with_excerpt(
 ) -> SummaryRequest:
     """Return the request with an excerpt of what the user says in the messages that the summary replaces.
 
-    The summary must be shorter than what it replaces, counted as it stands in the view. So the excerpt has at most half of
-    that, without the text around the summary, and the request's budget at most the rest.
+    The summary must be shorter than what it replaces, counted as it stands in the view. So the excerpt has at most three
+    quarters of that, without the text around the summary, and the request's budget at most the rest.
 
     Cost: O(characters of the user's messages).
 
@@ -134,7 +135,7 @@ def with_excerpt(
     """
     replaced = replaced_by(index, request)
     room = room_beside(index, replaced, text, most)
-    said = excerpt_of(index, replaced, text, min(tokens, room // 2))
+    said = excerpt_of(index, replaced, text, min(tokens, int(WORDS_OF_ROOM * room)))
     left = room - index.counter.count_text(said) if said else room
     return attrs.evolve(request, said=said, budget=max(1, min(request.budget, left)))
 

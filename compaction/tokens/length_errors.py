@@ -15,9 +15,11 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Final, cast
 
 import attrs
+
+from ..json_data import member_of
 
 _READ_CHARS: Final = 2_000
 _MOST_CAUSES: Final = 5
@@ -112,22 +114,18 @@ def _with_causes(error: object) -> Iterator[object]:
 
 def _status(error: object) -> int:
     """Return the HTTP status that an error carries; 0 if there is none."""
-    response = _member(error, "response")
+    response = member_of(error, "response")
     places = (
-        _member(error, "status_code"),
-        _member(error, "code"),
-        _member(response, "status_code"),
-        _member(_member(response, "ResponseMetadata"), "HTTPStatusCode"),
+        member_of(error, "status_code"),
+        member_of(error, "code"),
+        member_of(response, "status_code"),
+        member_of(member_of(response, "ResponseMetadata"), "HTTPStatusCode"),
     )
     return next((each for each in places if type(each) is int), 0)
 
 
 def _words(error: object) -> str:
     """Return an error's message, and the body of the answer if the error carries it."""
-    body = _member(error, "body")
+    body = member_of(error, "body")
     said = str(cast(object, error)) if isinstance(error, BaseException | Mapping | str) else ""
     return said if body is None else f"{said[: _READ_CHARS // 2]} {str(cast(object, body))[:_READ_CHARS]}"
-
-
-def _member(source: object, name: str) -> Any:
-    return cast("Mapping[str, Any]", source).get(name) if isinstance(source, Mapping) else getattr(source, name, None)

@@ -7,13 +7,16 @@ Anthropic's and Bedrock's (``inputTokens``) do not; Gemini's ``candidates_token_
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, Final
 
 import attrs
 
 from ..checks import count
 from ..errors import InputError
+from ..json_data import member_of
+
+_MOST_RATIO: Final = 5  # of a provider's count to ours, and of ours to a provider's; chosen, not measured
+_MOST_BESIDE: Final = 50_000  # tokens of tools and instructions, which we may not count; chosen, not measured
 
 
 @attrs.frozen
@@ -34,6 +37,20 @@ class Usage:
     cache_write_tokens: int = attrs.field(default=0, kw_only=True, validator=count())
     reasoning_tokens: int = attrs.field(default=0, kw_only=True, validator=count())
 
+    def is_plausible(self, counted: int) -> bool:
+        """Return whether a request may have these prompt tokens.
+
+        Some servers report nothing, only what was not cached, or another unit. A report is believed if it is at least a fifth
+        of our count of the messages, and at most five times that count, plus tokens for tools and instructions.
+
+        Args:
+            counted: Tokens of the request's messages by our count.
+
+        >>> Usage(9, 5).is_plausible(4_000), Usage(8_400, 5).is_plausible(4_000)
+        (False, True)
+        """
+        return counted <= _MOST_RATIO * self.prompt_tokens and self.prompt_tokens <= _MOST_RATIO * counted + _MOST_BESIDE
+
     @classmethod
     def read(cls, usage: Any) -> Usage:
         """Read the usage of a response.
@@ -49,7 +66,7 @@ class Usage:
         4050
         """
         for names, read in _DIALECTS:
-            if any(_member(usage, name) is not None for name in names):
+            if any(member_of(usage, name) is not None for name in names):
                 return read(usage)
         raise InputError(
             f"usage {usage!r:.200}: has none of 'prompt_tokens', 'input_tokens', 'prompt_token_count' and 'inputTokens'; "
@@ -58,7 +75,7 @@ class Usage:
 
 
 def _read_openai_chat(usage: Any) -> Usage:
-    prompt, completion = _member(usage, "prompt_tokens_details"), _member(usage, "completion_tokens_details")
+    prompt, completion = member_of(usage, "prompt_tokens_details"), member_of(usage, "completion_tokens_details")
     return Usage(
         _tokens(usage, "prompt_tokens"),
         _tokens(usage, "completion_tokens"),
@@ -69,7 +86,7 @@ def _read_openai_chat(usage: Any) -> Usage:
 
 def _read_openai_responses_or_anthropic(usage: Any) -> Usage:
     cached, written = _tokens(usage, "cache_read_input_tokens"), _tokens(usage, "cache_creation_input_tokens")
-    prompt, completion = _member(usage, "input_tokens_details"), _member(usage, "output_tokens_details")
+    prompt, completion = member_of(usage, "input_tokens_details"), member_of(usage, "output_tokens_details")
     return Usage(
         _tokens(usage, "input_tokens") + cached + written,
         _tokens(usage, "output_tokens"),
@@ -107,14 +124,10 @@ _DIALECTS = (
 )
 
 
-def _member(source: Any, name: str) -> Any:
-    return cast(Mapping[str, Any], source).get(name) if isinstance(source, Mapping) else getattr(source, name, None)
-
-
 def _tokens(source: Any, *names: str) -> int:
     """Return the first of the named figures that is present; 0 if all are missing or null."""
     for name in names:
-        value = _member(source, name)
+        value = member_of(source, name)
         if value is None:
             continue
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:

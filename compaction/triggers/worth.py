@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
-import inspect
 import weakref
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import Any, Final, cast
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
 
 import attrs
 
 from ..checks import above, count, share
-from ..errors import ConfigurationError
-from ..index import Drop, MessageGroup, MessageIndex, Replace, Request, Rewrite, Together, relay, unchanged_groups
+from ..index import CutWorth, MessageGroup, MessageIndex, dry_run
 from .base import Trigger
 
 
 @attrs.frozen
 class _Outlook:
-    """The effect of a strategy: tokens saved in each request, tokens to cache again, calls the saving is expected to last."""
+    """The effect of a strategy: the cut, the tokens that the prompt cache covers before it, and the calls it is to last."""
 
-    saved: int
-    rewritten: int
+    cut: CutWorth
+    in_cache: int
     calls: float
 
 
@@ -36,26 +32,20 @@ class _WorthIt(Trigger):
     def __call__(self, index: MessageIndex) -> bool:
         found = self._tried(index)
         _LATEST[index] = (self, _state(index), found)
-        return found.calls * self.cached * found.saved > (1 - self.cached) * found.rewritten
+        return found.cut.pays(calls=found.calls - 1, cached=self.cached, in_cache=found.in_cache)
 
     def explain(self, index: MessageIndex) -> str:
         trigger, state, found = _LATEST.get(index, (None, None, None))
         if found is None or trigger is not self or state != _state(index):
             found = self._tried(index)
-        return (
-            f"it would save {found.saved:,} tokens in each of {found.calls:g} calls, "
-            f"and write {found.rewritten:,} to the cache anew"
-        )
+        rewritten = found.cut.after - found.cut.kept if found.in_cache else 0
+        saved = f"it would save {found.cut.saved:,} tokens in each of {found.calls:g} calls"
+        return f"{saved}, and write {rewritten:,} to the cache anew"
 
     def _tried(self, index: MessageIndex) -> _Outlook:
-        before, tokens = index.included_groups, index.included.tokens
-        with index.trial():
-            _apply_all(index, self.strategy(index))
-            after = index.included_groups
-            saved = tokens - index.included.tokens
-        written = after[unchanged_groups(before, after) :]
-        rewritten = 0 if index.idle_seconds > self.ttl_seconds else sum(group.tokens for group in written)
-        return _Outlook(saved, rewritten, _calls_in(before, after) / 2 if self.calls is None else self.calls)
+        with dry_run(self.strategy, index) as dry:
+            cut, calls = dry.cut(), _calls_in(dry.before, index.included_groups) / 2 if self.calls is None else self.calls
+        return _Outlook(cut, 0 if index.idle_seconds > self.ttl_seconds else cut.before, calls)
 
     def __repr__(self) -> str:
         return f"worth_it({self.strategy!r}, calls={self.calls}, cached={self.cached!r}, ttl_seconds={self.ttl_seconds!r})"
@@ -69,28 +59,6 @@ _LATEST: Final[weakref.WeakKeyDictionary[MessageIndex, tuple[_WorthIt, tuple[obj
 
 def _state(index: MessageIndex) -> tuple[object, ...]:
     return index.edit_count, index.total, index.included, index.context
-
-
-def _apply_all(index: MessageIndex, steps: Iterable[Any]) -> None:
-    """Run a strategy as a driver would; its exceptions pass through."""
-
-    def answered(item: object) -> Any:
-        if isinstance(item, Drop | Replace | Rewrite | Together):
-            return index.apply(item, by="worth_it")
-        if not isinstance(item, Request):
-            return None
-        answer = item.call()
-        if inspect.isawaitable(answer):
-            getattr(answer, "close", lambda: None)()
-            raise ConfigurationError(
-                "worth_it: the strategy awaits an answer, which a trigger cannot; try out one that asks nobody, "
-                "such as the same with the default summarizer"
-            )
-        return answer
-
-    running = cast("Generator[Any, Any, Any]", steps if isinstance(steps, Generator) else (step for step in steps))
-    with contextlib.closing(running):
-        deque(relay(running, answered), maxlen=0)
 
 
 def _calls_in(before: Sequence[MessageGroup], after: Sequence[MessageGroup]) -> int:
@@ -116,9 +84,9 @@ def worth_it(
 
     Args:
         strategy: The strategy to try; it must await nothing. Give it no trigger, or one that fires.
-        calls: Calls the saving is expected to last, >= 1. By default half of the calls that wrote the removed messages: in a
-            conversation that grows steadily, that is the cheapest interval between cuts, by the rule of the economic lot size
-            (Harris, 1913).
+        calls: Calls the saving is expected to last, the next one included, >= 1. By default half of the calls that wrote the
+            removed messages: in a conversation that grows steadily, that is the cheapest interval between cuts, by the rule of
+            the economic lot size (Harris, 1913).
         cached: Price of a cached input token as a share of one that is written, above 0 and at most 1.
         ttl_seconds: How long a prefix stays cached, by ``context.now``.
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -98,6 +100,13 @@ async def test_one_retry_after_a_length_error(path: str, start: Start, *, stream
     counts = [server.ledger.total(name) for name in ("over", "over_twice", "requests")]
     assert counts == [1, 0, 3]
     assert len([event for event in events if isinstance(event, Overflowed)]) == 1
+
+
+def test_copies() -> None:
+    """The callback can be copied and pickled; a copy has the same options."""
+    made = ProxyCompaction(presets.token_budget(8_000))
+    for other in (copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
+        assert other._conversations["openai-chat"].options == made._conversations["openai-chat"].options
 
 
 async def test_nothing_more_can_be_removed(start: Start) -> None:

@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("strands")
 
 from strands import Agent, tool
+from strands.agent.conversation_manager.compression.pin_message import pin_message
 from strands.models import Model
 from strands.session import FileSessionManager
 from strands.types.exceptions import ContextWindowOverflowException
@@ -221,3 +222,17 @@ def test_100_turns_beside_a_plain_loop() -> None:
     row = measure(next(case for case in hosts.CASES if case.name == "streaming"), turns=100)
     assert row.problems == []
     assert (row.host.turns, row.host.over, row.plain.stopped) == (100, 0, None)
+
+
+async def test_messages_that_strands_pinned_stay() -> None:
+    """A message that ``pin_message`` pinned is in every request, beside those that the option ``pin`` accepts."""
+    model = ScriptedModel(*(f"Answer {place}" for place in range(8)))
+    strategy = Truncation(trigger=tokens_exceed(400), keep=last(groups=1))
+    manager = CompactionConversationManager(strategy, counter="chars/4", pin=lambda message: "Note 2" in message.text)
+    agent = agent_of(model, manager)
+    for place, note in enumerate(NOTES):
+        await agent.invoke_async(note)
+        if place == 0:
+            pin_message(agent.messages, 0)
+    sent = str(model.requests[-1])
+    assert ("Note 0" in sent, "Note 1" in sent, "Note 2" in sent, "Note 3" in sent) == (True, False, True, False)

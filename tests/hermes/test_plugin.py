@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import plugins.context_engine as directory
@@ -18,6 +19,7 @@ from agent.context_engine import ContextEngine
 from compaction.integrations.hermes import CompactionEngine
 from compaction.integrations.hermes.installer import hermes_status, install_plugin, uninstall_plugin
 from compaction.integrations.hermes.plugin import engine_class
+from tests.hermes.conftest import CONFIG
 
 ENGINES = Path(directory.__file__).parent
 
@@ -173,3 +175,24 @@ class TestContract:
             engine.compress, current_tokens=1, focus_topic="x", force=True, memory_context="memory"
         )
         assert set(passed) == {"current_tokens", "focus_topic", "force"}
+
+
+@pytest.mark.parametrize("provider", ["nous", "anthropic", "custom"])
+def test_a_provider_that_hermes_knows(
+    provider: str, home: Path, loaded: Callable[[], Any], coding: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The plugin loads, and its summaries come from Hermes' own client for that provider."""
+    auxiliary = f"auxiliary:\n  compression:\n    provider: {provider}\n    model: small\n"
+    (home / "config.yaml").write_text(CONFIG.format(store=home / "store.db", threshold=0.5) + auxiliary)
+    asked: list[dict[str, Any]] = []
+
+    def call_llm(**options: Any) -> Any:
+        asked.append(options)
+        text = "## Goal\nFind the time-outs.\n\n## Next Steps\nRead the handler.\n\n## Critical Context\nPort 9090."
+        message = SimpleNamespace(content=text)
+        return SimpleNamespace(choices=[SimpleNamespace(message=message)])
+
+    monkeypatch.setattr("agent.auxiliary_client.call_llm", call_llm)
+    engine = loaded()
+    assert "Find the time-outs." in str(engine.compress(coding))
+    assert {(each["provider"], each["model"]) for each in asked} == {(provider, "small")}

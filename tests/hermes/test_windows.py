@@ -13,7 +13,8 @@ from compaction import presets, validate
 from compaction.integrations.hermes.plugin import engine_class
 from compaction.session import CompactionSession
 from compaction.testing import agent_session
-from tests.support.hermes_host import Chat, requests, tokens_of
+from tests.support.hermes_host import RESULT_TOKENS, Chat, cache_use, calls_with, requests, tokens_of
+from tests.support.scripted import Scripted
 
 WINDOWS = [64_000, 32_000, 16_000]
 
@@ -60,6 +61,22 @@ def test_preset(window: int, recorded: Chat) -> None:
         if message["role"] == "assistant":
             session.view_sync(recorded[:place])
             assert session.index.included.tokens <= window
+
+
+@pytest.mark.parametrize("window", [16_000, 24_000, 32_000, 48_000, 64_000, 128_000, 200_000])
+@pytest.mark.parametrize("tokens", RESULT_TOKENS.values(), ids=RESULT_TOKENS)
+def test_costs(window: int, tokens: Callable[[int], int], compressor: Callable[[int], Any]) -> None:
+    """The engine requests no more summaries than Hermes' compressor, and no more uncached tokens, except for the earlier cut.
+
+    Hermes waits until 75 or 85 % of the window are full, the engine until 50 %. So it may cut once where Hermes never does.
+    """
+    chat, summarizer = calls_with(tokens), Scripted("## Goal\nFind the fault. " + "word " * (window // 40))
+    ours = engine_class()(context_length=window, counter="chars/4", summarizer=summarizer)
+    cuts, uncached = cache_use(copy.deepcopy(request) for request in requests(ours, copy.deepcopy(chat)))
+    theirs = compressor(window)
+    their_cuts, their_uncached = cache_use(copy.deepcopy(request) for request in requests(theirs, copy.deepcopy(chat)))
+    assert len(summarizer.requests) <= theirs.compression_count
+    assert uncached <= their_uncached + 0.4 * ours.threshold_tokens * max(0, cuts - their_cuts)
 
 
 def test_long_run(compressor: Callable[[int], Any]) -> None:

@@ -68,12 +68,12 @@ def test_forged_marks_break_nothing(format: MessageFormat, data: st.DataObject, 
     assert all(isinstance(failure.error, SummaryFailed) for failure in done.failures)
     assert len(validate(done.messages, format=format)) <= len(validate(messages, format=format))
     reads = [format.read(raw) for raw in messages]
-    spoken = [place for place, read in enumerate(reads) if read.role == "user" and not any(read.tool_results())]
+    spoken = [read.said for read in reads if read.said]
     if spoken:
-        asked = reads[spoken[-1]].text
+        asked = spoken[-1]
         claimed = asked.partition(" by ")[2].partition(" ")[0]
         stored = claimed == "Offload" and claimed in strategy.mark_ceilings
-        assert stored or any(format.read(raw).text.startswith(asked[:30]) for raw in done.messages)
+        assert stored or any(format.read(raw).said.startswith(asked[:30]) for raw in done.messages)
 
 
 @pytest.mark.parametrize("role", ["user", "assistant", "system"])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from compaction import MessageIndex
@@ -13,6 +14,44 @@ Chat = list[dict[str, Any]]
 def tokens_of(messages: Chat) -> int:
     """Tokens of a list, by the estimator that the tests use."""
     return MessageIndex(messages, counter="chars/4").tokens
+
+
+RESULT_TOKENS: dict[str, Callable[[int], int]] = {
+    "small": lambda _: 150,
+    "1,400 tokens": lambda _: 1_400,
+    "large": lambda _: 4_000,
+    "mixed": lambda call: 4_000 if call % 7 == 0 else 40 + call * 131 % 760,
+}
+"""The tokens of the result of each call, by the name of the conversation."""
+
+
+def calls_with(tokens: Callable[[int], int]) -> Chat:
+    """Return 120 calls, with results of this many tokens, and a question after every twentieth."""
+    chat: Chat = [{"role": "system", "content": "You fix bugs."}, {"role": "user", "content": "Why does the request fail?"}]
+    for call in range(120):
+        if call and call % 20 == 0:
+            chat += [{"role": "assistant", "content": f"Part {call}."}, {"role": "user", "content": f"Go on with {call}."}]
+        function = {"name": "read_file", "arguments": json.dumps({"path": f"src/{call}.py"})}
+        chat.append(
+            {"role": "assistant", "content": None, "tool_calls": [{"id": f"c{call}", "type": "function", "function": function}]}
+        )
+        chat.append({"role": "tool", "tool_call_id": f"c{call}", "content": f"{call:03} " * tokens(call)})
+    return [*chat, {"role": "assistant", "content": "Done."}]
+
+
+def cache_use(requests: Iterable[Chat]) -> tuple[int, int]:
+    """Return how many requests do not begin with the whole previous one, and the tokens that a cached prefix does not hold."""
+    cuts = uncached = 0
+    before: Chat = []
+    for request in requests:
+        same = next(
+            (at for at, (old, new) in enumerate(zip(before, request, strict=False)) if old != new),
+            min(len(before), len(request)),
+        )
+        cuts += same < len(before)
+        uncached += tokens_of(request[same:]) if same < len(request) else 0
+        before = list(request)
+    return cuts, uncached
 
 
 def requests(engine: Any, conversation: Chat, tokens: Callable[[Chat], int] = tokens_of) -> Iterator[Chat]:

@@ -41,6 +41,7 @@ class GoogleADK(Host):
         stream: Whether the model's words are streamed.
         structured: Whether the answer has a type.
         callbacks: Whether each agent has the callbacks, instead of the runner the plugin.
+        restarts: Whether each turn is another process, to which only what was saved is left.
     """
 
     def __init__(
@@ -51,9 +52,10 @@ class GoogleADK(Host):
         stream: bool = False,
         structured: bool = False,
         callbacks: bool = False,
+        restarts: bool = False,
     ) -> None:
         super().__init__(trial)
-        self._tools, self._structured, self._callbacks = tools, structured, callbacks
+        self._tools, self._structured, self._callbacks, self._restarts = tools, structured, callbacks, restarts
         self._config = RunConfig(streaming_mode=StreamingMode.SSE if stream else StreamingMode.NONE)
         self._model = Gemini(model="gemini-2.5-flash", base_url=trial.server.address, client_kwargs={"api_key": "none"})
         self._sessions = InMemorySessionService()
@@ -79,6 +81,8 @@ class GoogleADK(Host):
         return FunctionTool(getattr(self, name), require_confirmation=name == "place_order")
 
     async def turn(self, conversation: str, text: str) -> None:
+        if self._restarts:
+            self._build()
         if conversation not in self._known:
             self._known.add(conversation)
             await self._sessions.create_session(app_name="hosts", user_id="user", session_id=conversation)
@@ -121,6 +125,7 @@ CASES = (
     _case("50 sessions at once", sessions=50),
     _case("cancellation in mid-summary", cancel_every=3),
     _case("1.9 characters a token", characters_per_token=1.9),
+    _case("a process a request, 1.9 characters a token", host={"restarts": True}, brief=True, characters_per_token=1.9),
     _case("the summarizer fails", summaries="fail"),
     _case("the summarizer hangs", summaries="hang"),
 )

@@ -52,6 +52,7 @@ class LangChain(Host):
         stream: Whether the model's words are streamed.
         response_format: How the answer is structured, if it is.
         responses: Whether the model speaks Responses.
+        restarts: Whether each turn is another process, to which only what was saved is left.
     """
 
     def __init__(
@@ -64,10 +65,11 @@ class LangChain(Host):
         stream: bool = False,
         response_format: Any = None,
         responses: bool = False,
+        restarts: bool = False,
     ) -> None:
         super().__init__(trial)
         self._tools, self._state, self._stream, self._response_format = tools, state, stream, response_format
-        self._kind = middleware
+        self._kind, self._restarts = middleware, restarts
         self._model = chat_model(trial, streaming=stream, use_responses_api=responses)
         self._saver = InMemorySaver()
         self._kept: dict[str, list[Any]] = {}
@@ -103,6 +105,8 @@ class LangChain(Host):
         if self.is_specialist(conversation):
             await self._specialist.ainvoke({"messages": [("user", text)]}, {"recursion_limit": 100})
             return
+        if self._restarts:
+            self._build()
         config = {"configurable": {"thread_id": conversation}, "recursion_limit": 100}
         if self._state == "application":
             kept = [*self._kept.get(conversation, ()), HumanMessage(text)]
@@ -144,6 +148,7 @@ CASES = (
     _case("50 sessions at once, without a checkpointer", sessions=50, host={"state": "application"}),
     _case("cancellation in mid-summary", cancel_every=3),
     _case("1.9 characters a token", characters_per_token=1.9),
+    _case("a process a request, 1.9 characters a token", host={"restarts": True}, brief=True, characters_per_token=1.9),
     _case("the summarizer fails", summaries="fail"),
     _case("the summarizer hangs", summaries="hang"),
 )

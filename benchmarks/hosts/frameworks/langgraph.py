@@ -32,13 +32,19 @@ class LangGraph(Host):
         trial: What it is given.
         keys: Where in the state the node puts what it makes.
         deletes: Whether the application deletes, after each turn, the messages that a summary stands for.
+        restarts: Whether each turn is another process, to which only what was saved is left.
     """
 
-    def __init__(self, trial: Trial, *, keys: StateKeys | None = None, deletes: bool = False) -> None:
+    def __init__(self, trial: Trial, *, keys: StateKeys | None = None, deletes: bool = False, restarts: bool = False) -> None:
         super().__init__(trial)
-        self._deletes = deletes
+        self._deletes, self._restarts, self._keys = deletes, restarts, keys or StateKeys()
         self._client = chat_model(trial)
-        keys = keys or StateKeys()
+        self._saver = InMemorySaver()
+        self._build()
+
+    def _build(self) -> None:
+        """Compile the graph, as a starting process does."""
+        trial, keys = self.trial, self._keys
         view = keys.view or keys.messages
         tool = StructuredTool.from_function(coroutine=self.look_up_price, name="look_up_price")
         model = self._client.bind_tools([tool])
@@ -54,12 +60,14 @@ class LangGraph(Host):
         graph.add_edge("summarize", "answer")
         graph.add_conditional_edges("answer", lambda state: "tools" if state["messages"][-1].tool_calls else END)
         graph.add_edge("tools", "summarize")
-        self._graph = graph.compile(checkpointer=InMemorySaver())
+        self._graph = graph.compile(checkpointer=self._saver)
 
     async def close(self) -> None:
         await self._client.root_async_client.close()
 
     async def turn(self, conversation: str, text: str) -> None:
+        if self._restarts:
+            self._build()
         config: Any = {"configurable": {"thread_id": conversation}, "recursion_limit": 100}
         state: Any = await self._graph.ainvoke({"messages": [("user", text)]}, config)
         if self._deletes:
@@ -80,5 +88,6 @@ CASES = (
     _case("50 sessions at once", sessions=50),
     _case("cancellation in mid-summary", cancel_every=3),
     _case("1.9 characters a token", characters_per_token=1.9),
+    _case("a process a request, 1.9 characters a token", host={"restarts": True}, brief=True, characters_per_token=1.9),
     _case("the summarizer fails", summaries="fail"),
 )

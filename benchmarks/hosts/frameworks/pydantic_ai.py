@@ -35,6 +35,7 @@ class PydanticAI(Host):
         new_only: Whether the application adds ``new_messages()`` to what it stores, instead of storing ``all_messages()``.
         stream: Whether the model's words are streamed.
         output: The type of the answer.
+        restarts: Whether each turn is another process, to which only what was saved is left.
     """
 
     def __init__(
@@ -46,9 +47,11 @@ class PydanticAI(Host):
         new_only: bool = False,
         stream: bool = False,
         output: Any = str,
+        restarts: bool = False,
     ) -> None:
         super().__init__(trial)
         self._tools, self._new_only, self._stream, self._output = tools, new_only, stream, output
+        self._restarts = restarts
         self._client = AsyncOpenAI(api_key="none", base_url=trial.url, max_retries=0, timeout=TIMEOUT_SECONDS)
         kind: Any = OpenAIResponsesModel if responses else OpenAIChatModel
         self._model = kind("m", provider=OpenAIProvider(openai_client=self._client))
@@ -71,6 +74,8 @@ class PydanticAI(Host):
         await self._client.close()
 
     async def turn(self, conversation: str, text: str) -> None:
+        if self._restarts:
+            self._build()
         agent = self._specialist if self.is_specialist(conversation) else self._agent
         result = await self._run(agent, conversation, text)
         while isinstance(result.output, DeferredToolRequests):
@@ -115,6 +120,7 @@ CASES = (
     _case("50 sessions at once, new messages stored", sessions=50, host={"new_only": True}),
     _case("cancellation in mid-summary", cancel_every=3),
     _case("1.9 characters a token", characters_per_token=1.9),
+    _case("a process a request, 1.9 characters a token", host={"restarts": True}, brief=True, characters_per_token=1.9),
     _case("the summarizer fails", summaries="fail"),
     _case("the summarizer hangs", summaries="hang"),
 )

@@ -110,6 +110,7 @@ CASES = (
     _case("50 sessions at once", sessions=50),
     _case("cancellation in mid-summary", cancel_every=3),
     _case("1.9 characters a token", characters_per_token=1.9),
+    _case("a process a request, 1.9 characters a token", host={"restarts": True}, brief=True, characters_per_token=1.9),
     _case("the summarizer fails", summaries="fail"),
     _case("the summarizer hangs", summaries="hang"),
 )

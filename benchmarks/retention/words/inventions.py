@@ -33,8 +33,11 @@ _HEADING: Final = re.compile(r"\s*(?:#+ .*|\*\*[^*]+\*\*:?|[^:]{1,60}:)\s*")
 _MARK: Final = re.compile(r"^[\s>]*(?:[-+*•·]|\d{1,3}[.)])?\s*(?:\[[ x]\]\s*)?")
 _LABEL: Final = re.compile(r"^[\[(]?[^\W\d_][\w &/,'’-]{0,40}[\])]?:\s+")
 _REFERENCE: Final = re.compile(
-    r"[\[(]?(?:,?\s*\b(?:in|from|until|since|at|by)\s+)?\bmessages?\s+\d+(?:\s*(?:-|–|,|and|to)\s*\d+)*[\])]?:?", re.IGNORECASE
+    r"[\[(]?(?:,?\s*\b(?:in|from|until|since|at|by)\s+)?\bmessages?\s+\d+(?![\w.])"
+    r"(?:\s*(?:-|–|,|and|to)\s*\d+)*[\])]?:?",
+    re.IGNORECASE,
 )
+_EARLIER: Final = re.compile(r" \(earlier, message \d+\)$")
 _COUNT: Final = re.compile(r"\((?:x\s*\d+|\d+\s*(?:x|times|more\b[^)]*))\)", re.IGNORECASE)
 _NOTE: Final = re.compile(r"\((?:was|now|before|earlier|then)\b:?\s*([^()]*?)\s*,?\s*(?:(?:until|since)\b[^()]*)?\)")
 _CALL: Final = re.compile(r"^([\w.:-]+)\((.*)\)$", re.DOTALL)
@@ -42,7 +45,7 @@ _LEFT_OUT: Final = re.compile(r"\[?(?:\.\.\.|…)\]?|\[\d[^\]]*(?:omitted|left o
 _SENTENCE: Final = re.compile(r"(?<=[.!?:;])\s+|(?<=[。！？；])\s*| \| ")
 _ITEM: Final = re.compile(r"[\"“]([^\"”]+)[\"”]|([^\s\"“”]+)")
 _STATES: Final = frozenset({"ok", "failed", "error", "done", "no output", "timed out", "empty"})
-_LISTS: Final = re.compile(r"(?:Names?|Numbers|Phrases|Paths|Links|Paths and links|Ids|Values|Terms): ", re.IGNORECASE)
+_LISTS: Final = re.compile(r"(?:Names|Names and ids|Numbers|Phrases|Paths and links) seen: ")
 _LONG: Final = 8
 _RUN: Final = 3
 _ALONE: Final = 0.1  # share of the words of an excerpt that may stand alone, such as the `end` of some code
@@ -61,11 +64,12 @@ class Sources:
         self._texts = [text for text in texts if text]
         self._plain = "\n".join(" ".join(text.casefold().split()) for text in self._texts)
         self._squeezed = "\n".join(map(squeezed, self._texts))
+        self._with_prefixes = "\n".join(squeezed(text, prefixes=True) for text in self._texts)
 
     def says(self, words: str) -> bool:
         """Return whether words are in one of the texts, whatever the white space, the case and the emphasis."""
         key = squeezed(words).strip(".,;:()[]")
-        return key in self._squeezed
+        return key in self._squeezed or key in self._with_prefixes
 
     def excerpt(self, text: str) -> bool:
         """Return whether one of the texts has all words of a text in order: as an excerpt that leaves out passages."""
@@ -79,13 +83,13 @@ class Sources:
         word = item.strip(",;.").casefold()
         before = r"(?<!\w)(?<!\d\.)" if word[0].isascii() and word[0].isalnum() else ""
         after = r"(?!\w)(?!\.\d)" if word[-1].isascii() and word[-1].isalnum() else ""
-        return re.search(before + re.escape(word) + after, self._plain) is not None
+        return re.search(before + re.escape(word) + after, self._plain, re.ASCII) is not None
 
     def say_of(self, value: str, statement: str) -> bool:
         """Return whether a sentence with a value names what a statement is about: it has half of its longer words."""
         about = set(_WORD.findall(normalised(statement)))
         wanted = normalised(value)
-        sentences = (sentence for text in self._texts for sentence in re.split(r"(?<=[.!?。！？])\s*|\n", text))
+        sentences = (sentence for text in self._texts for sentence in re.split(r"(?<=[.!?])\s+|(?<=[。！？])|\n", text))
         return not about or any(
             occurs_in(wanted, plain) and len(about & set(_WORD.findall(plain))) >= _SHARED * len(about)
             for plain in map(normalised, sentences)
@@ -125,7 +129,7 @@ def inventions(summary: str, sources: Sources) -> list[str]:
 
 def _is_in(line: str, sources: Sources) -> bool:
     """Return whether a line is in the sources, with or without its labels."""
-    words = _MARK.sub("", line, count=1)
+    words = _MARK.sub("", _EARLIER.sub("", line), count=1)
     notes = [note[1] for note in _NOTE.finditer(words)]
     text = _COUNT.sub("", _REFERENCE.sub("", _NOTE.sub("", words))).strip()
     if not all(sources.say_of(value, text) for value in notes if value):

@@ -19,13 +19,13 @@ _SPACE: Final = re.compile(r"\s+")
 _ENDS: Final = ".!?。！？।؟ "
 
 
-def squeezed(text: str) -> str:
-    r"""Return a text without white space, quotation marks, emphasis and prefixes of lists, in small letters.
+def squeezed(text: str, *, prefixes: bool = False) -> str:
+    r"""Return a text without white space, quotation marks, emphasis and, unless asked for, prefixes of lists, in small letters.
 
     >>> squeezed("  - Never touch\n    `prod.db`!") == squeezed("Never touch prod.db!")
     True
     """
-    plain = unicodedata.normalize("NFKC", _PREFIX.sub("", text)).casefold().translate(_MARKS)
+    plain = unicodedata.normalize("NFKC", text if prefixes else _PREFIX.sub("", text)).casefold().translate(_MARKS)
     return _SPACE.sub("", plain)
 
 

@@ -8,13 +8,13 @@ run to run, so that the prompt grows only at its end.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Unpack, cast
 
 from ...errors import ConfigurationError
 from ...index import MessageIndex
 from ...strategies import StrategyLike
 from ..conversation import FrameworkConversations, FrameworkTurn
-from ..options import IntegrationOptions
+from ..options import CommonOptions, IntegrationOptions
 from ..requirements import AGENT_FRAMEWORK, framework_class, import_framework
 from .format import agent_framework
 from .live_list import is_excluded
@@ -74,7 +74,7 @@ class CompactionProvider(_ContextProvider):
         source_id: str = "compaction",
         in_loop: bool = True,
         compact_tool: bool = False,
-        **options: Any,
+        **options: Unpack[CommonOptions],
     ) -> None:
         AGENT_FRAMEWORK.check()
         super().__init__(source_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, Unpack
 
 import attrs
 
@@ -14,7 +14,7 @@ from ...index import Drop, Edit, MessageGroup, MessageIndex, Replace, Request, m
 from ...strategies import StepBegan, StepEnded, Steps, Strategy, StrategyLike
 from ...triggers import never
 from ..conversation import FrameworkConversations, FrameworkTurn
-from ..options import IntegrationOptions
+from ..options import CommonOptions, IntegrationOptions
 from ..requirements import import_framework
 from .format import agent_framework, without_annotations
 from .live_list import LiveLists, is_excluded
@@ -48,6 +48,10 @@ class FrameworkStrategy:
         self._conversations = FrameworkConversations(options, agent_framework)
         self._measure = MessageIndex(counter=options.counter, format=agent_framework)
         self._lists = LiveLists()
+
+    def __reduce__(self) -> tuple[type[FrameworkStrategy], tuple[IntegrationOptions, str | None]]:
+        """Copy and pickle the configuration: a copy starts without conversations."""
+        return FrameworkStrategy, (self.options, self._agent_name)
 
     def __repr__(self) -> str:
         return f"as_framework_strategy({self.options.strategy!r})"
@@ -87,7 +91,9 @@ def _of_others(messages: Sequence[Any]) -> list[Any]:
     return others
 
 
-def as_framework_strategy(strategy: StrategyLike, *, agent_name: str | None = None, **options: Any) -> FrameworkStrategy:
+def as_framework_strategy(
+    strategy: StrategyLike, *, agent_name: str | None = None, **options: Unpack[CommonOptions]
+) -> FrameworkStrategy:
     """Return one of our strategies for ``compaction_strategy=`` of an agent or a client, or for the framework's provider.
 
     Args:

@@ -13,16 +13,16 @@ from __future__ import annotations
 import contextlib
 import json
 import operator
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Unpack, cast
 
 from ...formats import anthropic, fields_of
 from ...run import unawaited
 from ...stores import SessionStore
 from ...strategies import StrategyLike
 from ..conversation import FrameworkConversations, FrameworkTurn, as_async
-from ..options import IntegrationOptions
+from ..options import CommonOptions, IntegrationOptions
 from ..requirements import ANTHROPIC, framework_class, import_framework
 from ..streamed_usage import StreamedUsage
 
@@ -56,10 +56,17 @@ class RequestCompaction(_Middleware):
         ConfigurationError: If the SDK is missing or too old, or an option is out of range.
     """
 
-    def __init__(self, strategy: StrategyLike, *, store: SessionStore | None = None, **options: Any) -> None:
+    def __init__(self, strategy: StrategyLike, *, store: SessionStore | None = None, **options: Unpack[CommonOptions]) -> None:
         ANTHROPIC.check()
         self._conversations = FrameworkConversations(IntegrationOptions(strategy=strategy, **options), anthropic, store=store)
         self._focus: ContextVar[str | None] = ContextVar("focus", default=None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_focus"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._focus = ContextVar("focus", default=None)
 
     def compact_next(self, focus: str = "") -> None:
         """Compact before the next request of this task or thread, whatever the trigger says; a tool may call it.
@@ -144,22 +151,26 @@ def _usage(response: Any) -> Any:
     return None
 
 
-def _observed(events: Iterator[Any], turn: FrameworkTurn) -> Iterator[Any]:
-    """Yield the events of a stream, and record the reported usage at its end."""
+@contextlib.contextmanager
+def _recorded(turn: FrameworkTurn) -> Generator[StreamedUsage]:
+    """Collect the usage of a stream, and record it at the end, however the stream ends."""
     usage = StreamedUsage()
     try:
+        yield usage
+    finally:
+        turn.record_usage(usage.read())
+
+
+def _observed(events: Iterator[Any], turn: FrameworkTurn) -> Iterator[Any]:
+    """Yield the events of a stream, and record the reported usage at its end."""
+    with _recorded(turn) as usage:
         for event in events:
             usage.add(event)
             yield event
-    finally:
-        turn.record_usage(usage.read())
 
 
 async def _observed_async(events: AsyncIterator[Any], turn: FrameworkTurn) -> AsyncIterator[Any]:
-    usage = StreamedUsage()
-    try:
+    with _recorded(turn) as usage:
         async for event in events:
             usage.add(event)
             yield event
-    finally:
-        turn.record_usage(usage.read())

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import attrs
 
@@ -20,7 +20,7 @@ from ...formats import Gemini, Repair
 from ...messages import Message, Part
 from ...strategies import StrategyLike
 from ..conversation import FrameworkConversations, FrameworkTurn
-from ..options import IntegrationOptions
+from ..options import CommonOptions, IntegrationOptions
 from ..requirements import GOOGLE_ADK, framework_class, import_framework
 
 
@@ -98,13 +98,16 @@ class CompactionPlugin(_BasePlugin):
         ConfigurationError: If the framework is missing or too old, or an option is out of range.
     """
 
-    def __init__(self, strategy: StrategyLike, *, name: str = "compaction", **options: Any) -> None:
+    def __init__(self, strategy: StrategyLike, *, name: str = "compaction", **options: Unpack[CommonOptions]) -> None:
         GOOGLE_ADK.check()
         super().__init__(name)
         self.options = IntegrationOptions(strategy=strategy, **options)
         self._conversations = FrameworkConversations(self.options, adk_contents)
         self._under_way: OrderedDict[_Call, FrameworkTurn] = OrderedDict()
         self._asked: dict[_Call, str] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_under_way": OrderedDict()}  # a copy has no call under way
 
     @property
     def callbacks(self) -> dict[str, Callable[..., Any]]:
@@ -136,6 +139,7 @@ class CompactionPlugin(_BasePlugin):
             overhead_tokens=self._overhead(llm_request),
             model=llm_request.model,
             focus=self._asked.pop(call, None),
+            usages=_usages(callback_context.get_invocation_context(), llm_request.contents),
         )
         self._under_way[call] = turn
         if len(self._under_way) > _UNDER_WAY:
@@ -208,6 +212,14 @@ def _call_of(context: Any) -> _Call:
     session = run.session
     agent = "/".join(each for each in (run.agent.name, run.branch, getattr(run, "isolation_scope", None)) if each)
     return _Call(f"{session.app_name}/{session.user_id}/{session.id}", agent, run.invocation_id)
+
+
+def _usages(run: Any, contents: Sequence[Any]) -> list[Any]:
+    """Return the usage of each content: that of the agent's last event for the newest answer, which the session stored."""
+    events = (each for each in reversed(run.session.events) if each.author == run.agent.name and each.branch == run.branch)
+    usage = next((event.usage_metadata for event in events if event.usage_metadata is not None), None)
+    answer = next((place for place in reversed(range(len(contents))) if contents[place].role == "model"), None)
+    return [usage if place == answer else None for place in range(len(contents))]
 
 
 async def _response(run: Any, request: Any) -> Any:

@@ -128,6 +128,12 @@ class CompactionEngine:
             strategy = lossless_compressor(self._preset(), self._store) if given is None else Lossless(strategy, self._store)
         return with_session_name(strategy, self._conversation)
 
+    def _running_strategy(self) -> Strategy:
+        """Return the strategy without its trigger, because the host decides when; one that was given is forced."""
+        strategy = self._strategy()
+        is_preset = self._given["strategy"] is None and isinstance(strategy, Pipeline)
+        return Pipeline(*strategy.children) if is_preset else strategy.forced()
+
     def _preset(self) -> Pipeline:
         summarizer = self._given["summarizer"] or self.settings.summarizer(self._main)
         return self.settings.preset(self.context_length, summarizer, self.threshold_percent)
@@ -135,7 +141,7 @@ class CompactionEngine:
     def _new_session(self) -> CompactionSession:
         self._reported, self._sent, self._anchored = 0, 0, False
         return CompactionSession(
-            self._strategy().forced(),
+            self._running_strategy(),
             counter=self._given["counter"],
             format=self._given["format"],
             window=self.context_length,
@@ -209,14 +215,14 @@ class CompactionEngine:
         async with self._lock.task:
             self.last_error, self.last_result = None, None
             refused = not (force or self._due) and self.last_prompt_tokens != 0
-            self._due = False
+            due, self._due = self._due, False
             if force:
                 self._progress = Progress()
             compacted = messages
             try:
                 self.session.follow(messages)
                 self._anchor(current_tokens)
-                compacted = self._noted(messages, await self._compacted(focus_topic, force=force, refused=refused))
+                compacted = self._noted(messages, await self._compacted(focus_topic, forced=force or not due, refused=refused))
             except Exception as error:  # the host's conversation continues, whatever fails here
                 self.last_error = f"{type(error).__name__}: {error}"
             if refused and compacted is messages and self.last_error is None:
@@ -231,11 +237,11 @@ class CompactionEngine:
         self._last_compress_aborted, self._last_summary_fallback_used = failed and not changed, failed and changed
         self._last_summary_error = self.last_error
 
-    async def _compacted(self, focus: str | None, *, force: bool, refused: bool) -> CompactionResult:
+    async def _compacted(self, focus: str | None, *, forced: bool, refused: bool) -> CompactionResult:
         """Run the strategy, and the last resort if the result exceeds `_limit`."""
         session = self.session
         limit = self._limit(refused=refused)
-        if force or refused or focus is not None:
+        if forced or focus is not None:
             result = await session.compact(focus=focus)
         else:
             async with session.lock.task:
@@ -247,7 +253,7 @@ class CompactionEngine:
             async with session.lock.task:
                 more = await session.compact_due()
         finally:
-            session.reconfigure(self._strategy().forced(), window=self.context_length)
+            session.reconfigure(self._running_strategy(), window=self.context_length)
         edits, failures = (*result.edits, *more.edits), (*result.failures, *more.failures)
         return attrs.evolve(
             more,
@@ -334,7 +340,7 @@ class CompactionEngine:
         self.context_length, self._main = context_length, MainModel(model, base_url, api_key)
         self.threshold_percent = self.settings.threshold
         try:
-            self.session.reconfigure(self._strategy().forced(), window=context_length)
+            self.session.reconfigure(self._running_strategy(), window=context_length)
         except Exception:
             self.context_length, self._main, self.threshold_percent = before
             raise

@@ -6,7 +6,8 @@ from typing import Final
 
 import attrs
 
-_STRIKES: Final = 2
+from ...index import UselessRuns
+
 _NEW_SHARE: Final = 10  # a tenth of the threshold must be new
 
 
@@ -26,10 +27,10 @@ class Progress:
     (True, False)
     """
 
-    _strikes: int = 0
+    _useless: UselessRuns = attrs.field(factory=UselessRuns)
     _unproven: bool = False
     _last: int = 0
-    _since: dict[bool, int] = attrs.field(factory=dict[bool, int])
+    _first_estimate: int | None = None
 
     def ran(self, *, changed: bool) -> None:
         """Record that a compaction ended."""
@@ -41,10 +42,10 @@ class Progress:
             return
         self._last = tokens
         if tokens < threshold:
-            self._strikes = 0
+            self._useless = UselessRuns()
         elif self._unproven:
-            self._strikes += 1
-            self._since = {True: tokens}
+            self._useless = self._useless.and_another(0, until_tokens=tokens + threshold // _NEW_SHARE)
+            self._first_estimate = None
         self._unproven = False
 
     def waits(self, tokens: int, threshold: int, *, window: int) -> bool:
@@ -57,7 +58,10 @@ class Progress:
             threshold: Tokens at which a compaction is due.
             window: Tokens of the model's context window.
         """
-        if self._strikes < _STRIKES or tokens >= window:
+        if self._useless.until_tokens is None or tokens >= window:
             return False
-        before = self._since.setdefault(tokens == self._last, tokens)
-        return tokens < before + threshold // _NEW_SHARE
+        if tokens == self._last:
+            return self._useless.is_paused(tokens)
+        if self._first_estimate is None:
+            self._first_estimate = tokens
+        return tokens < self._first_estimate + threshold // _NEW_SHARE

@@ -11,8 +11,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from ...errors import ConfigurationError, InvalidMessage
-from ...formats import MessageFormat, anthropic, fields_of, items_of, openai_chat, resolve
-from ...formats.anthropic import THINKING
+from ...formats import (
+    MessageFormat,
+    can_end_in_breakpoint,
+    has_breakpoints,
+    items_of,
+    openai_chat,
+    resolve,
+    unwrapped,
+    with_breakpoint,
+    without_breakpoints,
+)
 
 MAX_BREAKPOINTS: Final = 4
 """The number of breakpoints that Anthropic accepts in one request."""
@@ -20,7 +29,6 @@ MAX_BREAKPOINTS: Final = 4
 CacheTTL: TypeAlias = Literal["5m", "1h"]
 """The time that a provider keeps the prompt up to a breakpoint."""
 
-_KEY: Final = "cache_control"
 _PROVIDERS: Final = ("anthropic", "openrouter", "nous")
 
 
@@ -61,7 +69,7 @@ def apply_cache_control(
     if ttl not in ("5m", "1h"):
         raise ConfigurationError(f"apply_cache_control(ttl={ttl!r}): use '5m' or '1h'")
     found = resolve(format, messages)
-    if found not in (openai_chat, anthropic):
+    if not has_breakpoints(found):
         raise ConfigurationError(f"apply_cache_control: {found.name} has no such breakpoints; use openai-chat or anthropic")
     native = native and found is openai_chat
     mark = {"type": "ephemeral"} if ttl == "5m" else {"type": "ephemeral", "ttl": "1h"}
@@ -70,7 +78,7 @@ def apply_cache_control(
     others = [place for place, each in enumerate(copies) if each.get("role") != "system" and _carries(each, native)]
     chosen += others[len(chosen) - MAX_BREAKPOINTS :]
     for place in chosen:
-        copies[place] = _marked(copies[place], mark, native)
+        copies[place] = with_breakpoint(copies[place], mark, whole=_is_marked_whole(copies[place], native))
     return copies
 
 
@@ -78,44 +86,18 @@ def _unmarked(message: object, place: int) -> Mapping[str, Any]:
     """Return the message without breakpoints; the message itself if it has none."""
     if not isinstance(message, Mapping):
         raise InvalidMessage(f"messages[{place}]", "a message is a mapping", "pass the messages of a request")
-    known = cast("Mapping[str, Any]", message)
-    parts = _parts(known)
-    if not any(_KEY in (fields_of(each) or ()) for each in (known, *parts)):
-        return known
-    bare = _without_key(known)
-    return {**bare, "content": list(map(_without_key, parts))} if parts else bare
-
-
-def _parts(message: Mapping[str, Any]) -> Sequence[Any]:
-    """Return the parts of a message whose content is a list; otherwise none."""
-    return items_of(message.get("content")) or ()
-
-
-def _without_key(part: Any) -> Any:
-    fields = fields_of(part)
-    return part if fields is None else {key: value for key, value in fields.items() if key != _KEY}
+    return cast("Mapping[str, Any]", without_breakpoints(message))
 
 
 def _carries(message: Mapping[str, Any], native: bool) -> bool:
     """Return whether the provider uses a mark on this message."""
-    parts = _parts(message)
-    if parts and not _is_marked_whole(message, native):
-        last = fields_of(parts[-1])
-        return last is not None and last.get("type") not in THINKING
+    if items_of(message.get("content")) and not _is_marked_whole(message, native):
+        return can_end_in_breakpoint(message)
     return native or bool(message.get("content"))
 
 
 def _is_marked_whole(message: Mapping[str, Any], native: bool) -> bool:
     return native and message.get("role") == "tool"
-
-
-def _marked(message: Mapping[str, Any], mark: dict[str, str], native: bool) -> dict[str, Any]:
-    content = message.get("content")
-    if _is_marked_whole(message, native) or not content:
-        return {**message, _KEY: dict(mark)}
-    parts = [{"type": "text", "text": content}] if isinstance(content, str) else _parts(message)
-    last = fields_of(parts[-1])
-    return {**message, "content": [*parts[:-1], {**last, _KEY: dict(mark)}]} if last is not None else {**message}
 
 
 def should_cache(model: str, provider: str) -> bool:
@@ -154,6 +136,4 @@ def cached_prefix(previous: Sequence[Any], current: Sequence[Any]) -> int:
 def _plain(message: object, place: int) -> Any:
     """Return the message without breakpoints, its content in the form it had without one."""
     bare = _unmarked(message, place)
-    parts = _parts(bare)
-    only = fields_of(parts[0]) if bare is not message and len(parts) == 1 else None
-    return {**bare, "content": only["text"]} if only is not None and {*only} == {"type", "text"} else bare
+    return bare if bare is message else unwrapped(bare)

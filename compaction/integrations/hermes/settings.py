@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Any, Final, get_args
 
 import attrs
 
 from ... import presets
 from ...checks import one_of
-from ...errors import ConfigurationError
+from ...errors import ConfigurationError, SummaryFailed
 from ...formats import fields_of
 from ...strategies import Pipeline, Strategy
-from ...summarizers import OpenAISummarizer, Summarizer, SummarizerLike
+from ...summarizers import OpenAISummarizer, Summarizer, SummarizerLike, as_summarizer
 from .prompt_caching import CacheTTL
 
-SummaryProvider: TypeAlias = Literal["auto", "main", "openrouter"]
-"""The server of a summary model without a base URL."""
-
 _FIVE_MINUTES: Final[CacheTTL] = "5m"
-_AUTO: Final[SummaryProvider] = "auto"
+_AUTO: Final = "auto"
+_OURS: Final = (_AUTO, "main", "openrouter")  # the providers whose server is known here; Hermes knows all others
 _OPENROUTER: Final = "https://openrouter.ai/api/v1"
 _DOCUMENTED: Final = inspect.signature(presets.hermes).parameters  # the figures' only place
 
@@ -47,12 +46,35 @@ _KEYS: Final[tuple[tuple[str, str, type], ...]] = (
 _WORDS: Final[dict[type, str]] = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 
 
-def _provider(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    if value not in get_args(SummaryProvider):
-        known = ", ".join(get_args(SummaryProvider))
-        raise ConfigurationError(
-            f"EngineSettings: 'summary_provider' must be one of {known} (got {value!r}); for any other provider, set base_url"
-        )
+@attrs.frozen
+class HostModel:
+    """A model of a provider that Hermes knows, such as ``nous`` or ``anthropic``, called with Hermes' own client and keys.
+
+    Args:
+        provider: The provider, as Hermes' ``config.yaml`` names it.
+        model: The model; ``None`` for the provider's default.
+    """
+
+    provider: str
+    model: str | None = None
+
+    def generate(self, prompt: str) -> str:
+        """Return the model's answer.
+
+        Raises:
+            SummaryFailed: If this process is not Hermes Agent's, or the answer has no text.
+            Exception: Any error of Hermes' client.
+        """
+        try:
+            call: Any = importlib.import_module("agent.auxiliary_client").call_llm
+        except (ImportError, AttributeError) as error:
+            raise SummaryFailed(f"provider {self.provider!r}: Hermes Agent is not in this process; set base_url") from error
+        answer = call(provider=self.provider, model=self.model, messages=[{"role": "user", "content": prompt}])
+        message: Any = answer.choices[0].message
+        text: object = (fields_of(message) or {}).get("content") or getattr(message, "content", None)
+        if not isinstance(text, str):
+            raise SummaryFailed(f"the provider {self.provider!r} answered without a text")
+        return text
 
 
 @attrs.frozen
@@ -75,8 +97,9 @@ class EngineSettings:
         protect_first_n: Messages at the start that stay, the system message included.
         protect_last_n: Messages at the end that stay at least.
         summary_model: The model that writes summaries; ``None`` for a digest without a model.
-        summary_provider: The model's provider if there is no base URL: ``"openrouter"``, or the main model's server. With
-            ``"main"`` and no summary model, the main model writes summaries.
+        summary_provider: The model's provider if there is no base URL: ``"auto"`` for the main model's server,
+            ``"openrouter"``, or any provider that Hermes knows, which is called with Hermes' client. With ``"main"`` and no
+            summary model, the main model writes summaries.
         summary_base_url: The model's server, with OpenAI's chat completions.
         summary_key_env: The environment variable with the server's key; by default the main model's key on its server, or
             else the default of the ``openai`` package.
@@ -98,7 +121,7 @@ class EngineSettings:
     protect_first_n: int = _DOCUMENTED["protect_first_n"].default
     protect_last_n: int = _DOCUMENTED["protect_last_n"].default
     summary_model: str | None = None
-    summary_provider: SummaryProvider = attrs.field(default=_AUTO, validator=_provider)
+    summary_provider: str = attrs.field(default=_AUTO, validator=attrs.validators.min_len(1))
     summary_base_url: str | None = None
     summary_key_env: str | None = None
     cache_ttl: CacheTTL = attrs.field(default=_FIVE_MINUTES, validator=one_of(*get_args(CacheTTL)))
@@ -141,6 +164,8 @@ class EngineSettings:
 
     def summarizer(self, main: MainModel) -> Summarizer | None:
         """Return the summarizer that the settings name, on its own server or the main model's; ``None`` if they name none."""
+        if self.summary_base_url is None and self.summary_provider not in _OURS:
+            return as_summarizer(HostModel(self.summary_provider, self.summary_model))
         model = self.summary_model or (main.model if self.summary_provider == "main" else "")
         if not model:
             return None

@@ -13,7 +13,7 @@ from typing import Any, Final
 import attrs
 
 from ...errors import ConfigurationError, InvalidMessage
-from ...formats import fields_of
+from ...formats import fields_of, items_of
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ..message_adapter import MessageAdapter, as_json_text
 from ..requirements import import_framework
@@ -70,7 +70,9 @@ class LangChain(MessageAdapter):
         blocks = _parts(content)
         if kind in ("tool", "function"):
             return Message(role, (_result(raw, blocks),), raw, self, None)
-        return Message(role, (*_extra_parts(raw), *blocks, *_calls(raw)), raw, self, getattr(raw, "name", None))
+        held = any(map(_holds_history, items_of(content) or ()))
+        parts = (*_extra_parts(raw), *blocks, *_calls(raw))
+        return Message(role, parts, raw, self, getattr(raw, "name", None), holds_history=held)
 
     def reported_usage(self, raw: Any) -> Any:
         usage: Mapping[str, Any] | None = getattr(raw, "usage_metadata", None)
@@ -112,6 +114,12 @@ def _parts(content: Any) -> list[Part]:
     if isinstance(content, str):
         return [TextPart(content)] if content else []
     return [_block(block) for block in content]
+
+
+def _holds_history(block: Any) -> bool:
+    """Whether a block is a provider's compaction of what precedes it; without content, the provider failed to write it."""
+    fields = {} if isinstance(block, str) else fields_of(block) or {}
+    return fields.get("type") == "compaction" and bool(fields.get("content") or fields.get("encrypted_content"))
 
 
 def _block(block: Any) -> Part:

@@ -76,12 +76,13 @@ _DESCRIPTION: Final = (
 )
 
 
+def compact_conversation(focus: str = "") -> str:
+    """Return the tool's result; the middleware sees the call."""
+    return "The conversation is compacted before your next answer."
+
+
 def conversation_tool() -> Any:
     """Return the tool ``compact_conversation(focus="")``; the model call that follows its result compacts first."""
-
-    def compact_conversation(focus: str = "") -> str:
-        return "The conversation is compacted before your next answer."
-
     tools = import_framework("langchain_core.tools")
     return tools.StructuredTool.from_function(compact_conversation, name=_NAME, description=_DESCRIPTION)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from ...run import unawaited
 from ...strategies import StrategyLike
 from ...tokens import LengthError, MessageMeter
 from ..conversation import FrameworkConversations, as_async
-from ..options import IntegrationOptions
+from ..options import CommonOptions, IntegrationOptions
 from ..requirements import LANGCHAIN, import_framework
 from .format import langchain
 from .graph_run import conversation_id, conversation_tool, focus_of_call, model_name, rewritten
@@ -43,7 +43,7 @@ class _Middleware(_AgentMiddleware):
 
     state_schema: Any = _State
 
-    def __init__(self, strategy: StrategyLike, *, compact_tool: bool = False, **options: Any) -> None:
+    def __init__(self, strategy: StrategyLike, *, compact_tool: bool = False, **options: Unpack[CommonOptions]) -> None:
         LANGCHAIN.check()
         super().__init__()
         self.options = IntegrationOptions(strategy=strategy, **options)
@@ -52,6 +52,13 @@ class _Middleware(_AgentMiddleware):
         self._schemas: tuple[list[int], int] = ([], 0)
         self._focuses: dict[str, str] = {}  # by thread: requests of the host that wait for the next call
         self.tools = [conversation_tool()] if compact_tool else []
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "tools": bool(self.tools)}  # LangChain's tools cannot be pickled
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.tools = [conversation_tool()] if state["tools"] else []
 
     def compact_next(self, thread_id: str, focus: str = "") -> None:
         """Compact before the next model call of a thread, whatever the trigger says; for a host's ``/compact``.
@@ -131,8 +138,8 @@ class RewritingMiddleware(_Middleware):
         ConfigurationError: If LangChain is missing or too old, or an option is out of range.
     """
 
-    def __init__(self, strategy: StrategyLike, **options: Any) -> None:
-        super().__init__(strategy, **options)
+    def __init__(self, strategy: StrategyLike, *, compact_tool: bool = False, **options: Unpack[CommonOptions]) -> None:
+        super().__init__(strategy, compact_tool=compact_tool, **options)
         self._seen: dict[str, Any] = {}
 
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ import functools
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, cast
 
 import attrs
 
@@ -22,8 +22,8 @@ from ...strategies import StrategyLike, summary_words
 from ...tokens import LengthError
 from ..conversation import FrameworkConversations, FrameworkTurn, as_async
 from ..langchain import conversation_id, langchain, model_name, rewritten
-from ..options import IntegrationOptions
-from ..requirements import LANGGRAPH, framework_class
+from ..options import CommonOptions, IntegrationOptions
+from ..requirements import LANGGRAPH, framework_class, import_framework
 
 if TYPE_CHECKING:
     _Runnable = object
@@ -75,6 +75,23 @@ class StateKeys:
         return cls(view=None, state=None)
 
 
+@attrs.frozen
+class _MessageListCounter:
+    """A counter of texts, from a function that counts lists of messages: the tokens that a text adds to an empty message."""
+
+    exact = False
+
+    function: Callable[[list[Any]], int]
+
+    @property
+    def name(self) -> str:
+        return f"{self.function.__module__}.{self.function.__qualname__}"
+
+    def count_text(self, text: str) -> int:
+        message = import_framework("langchain_core.messages").HumanMessage
+        return max(0, self.function([message(text)]) - self.function([message("")]))
+
+
 class SummarizationNode(_Runnable):
     """A node that compacts a graph's messages, for ``graph.add_node`` or ``pre_model_hook=``.
 
@@ -88,6 +105,8 @@ class SummarizationNode(_Runnable):
         keys: The keys of the state.
         name: The node's name in traces.
         model: The chat model that reads the view, or its name, for ``window="auto"``.
+        token_counter: A function that counts the tokens of a list of messages, such as LangChain's
+            ``count_tokens_approximately``; in place of ``counter``.
         options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_result=`` and so on.
 
     Raises:
@@ -101,11 +120,16 @@ class SummarizationNode(_Runnable):
         keys: StateKeys | None = None,
         name: str = "summarization",
         model: Any = None,
-        **options: Any,
+        token_counter: Callable[[list[Any]], int] | None = None,
+        **options: Unpack[CommonOptions],
     ) -> None:
         LANGGRAPH.check()
         self.name = name
         self.keys = StateKeys() if keys is None else keys
+        if token_counter is not None:
+            if "counter" in options:
+                raise ConfigurationError("SummarizationNode: pass counter= or token_counter=, not both")
+            options["counter"] = _MessageListCounter(token_counter)
         self.options = IntegrationOptions(strategy=strategy, **options)
         self._model = None if model is None else model_name(model)
         self._conversations = FrameworkConversations(self.options, langchain)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import weakref
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import attrs
 
@@ -19,7 +19,7 @@ from ...formats import MessageFormat, anthropic, fields_of, items_of, openai_cha
 from ...stores import SessionStore
 from ...strategies import StrategyLike
 from ..conversation import FrameworkConversations, FrameworkTurn
-from ..options import IntegrationOptions
+from ..options import CommonOptions, IntegrationOptions
 from ..requirements import LITELLM, framework_class, import_framework
 from ..streamed_usage import StreamedUsage
 
@@ -94,12 +94,19 @@ class ProxyCompaction(_CustomLogger):
         ConfigurationError: If LiteLLM is missing or too old, or an option is out of range.
     """
 
-    def __init__(self, strategy: StrategyLike, *, store: SessionStore | None = None, **options: Any) -> None:
+    def __init__(self, strategy: StrategyLike, *, store: SessionStore | None = None, **options: Unpack[CommonOptions]) -> None:
         LITELLM.check()
         super().__init__()
         given, formats = IntegrationOptions(strategy=strategy, **options), (openai_chat, anthropic, openai_responses)
         self._conversations = {each.name: FrameworkConversations(given, each, store=store) for each in formats}
         self._sent: weakref.WeakKeyDictionary[Any, _Sent] = weakref.WeakKeyDictionary()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_sent"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._sent = weakref.WeakKeyDictionary()
 
     async def async_pre_call_hook(
         self, user_api_key_dict: Any, cache: Any, data: dict[str, Any], call_type: str

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 from urllib.parse import quote
 
 from ...errors import ConfigurationError
@@ -25,7 +25,7 @@ from ...formats.openai_responses import call_of, result_of
 from ...stores import SessionStore
 from ...strategies import StrategyLike
 from ..conversation import FrameworkConversations, FrameworkTurn
-from ..options import IntegrationOptions
+from ..options import CommonOptions, IntegrationOptions
 from ..requirements import OPENAI_AGENTS, framework_class, import_framework
 from .models import current_turn
 
@@ -57,7 +57,9 @@ class CompactingSession(_SessionABC):
             the items of the session.
     """
 
-    def __init__(self, underlying: Any, strategy: StrategyLike, *, store: SessionStore | None = None, **options: Any) -> None:
+    def __init__(
+        self, underlying: Any, strategy: StrategyLike, *, store: SessionStore | None = None, **options: Unpack[CommonOptions]
+    ) -> None:
         OPENAI_AGENTS.check()
         _refuse_services(underlying)
         self.session_id: str = underlying.session_id
@@ -140,7 +142,7 @@ class CompactionFilter:
         ConfigurationError: If the framework is missing or too old, or an option is out of range.
     """
 
-    def __init__(self, strategy: StrategyLike, *, store: SessionStore | None = None, **options: Any) -> None:
+    def __init__(self, strategy: StrategyLike, *, store: SessionStore | None = None, **options: Unpack[CommonOptions]) -> None:
         OPENAI_AGENTS.check()
         self._conversations = FrameworkConversations(
             IntegrationOptions(strategy=strategy, **options), openai_responses, store=store

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import copy
 import json
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from ...result import CompactionResult
 from ...stores import SessionStore
 from ...strategies import StrategyLike
 from ..conversation import FrameworkConversations, FrameworkTurn
-from ..options import IntegrationOptions
+from ..options import CommonOptions, IntegrationOptions
 from ..requirements import PYDANTIC_AI, framework_class, import_framework
 from .format import pydantic_ai
 
@@ -42,7 +42,7 @@ class CompactionProcessor(_Capability):
         ConfigurationError: If the framework is missing or too old, or an option is out of range.
     """
 
-    def __init__(self, strategy: StrategyLike, *, store: SessionStore | None = None, **options: Any) -> None:
+    def __init__(self, strategy: StrategyLike, *, store: SessionStore | None = None, **options: Unpack[CommonOptions]) -> None:
         PYDANTIC_AI.check()
         self.options = IntegrationOptions(strategy=strategy, **options)
         self._conversations = FrameworkConversations(self.options, pydantic_ai, store=store)

@@ -8,13 +8,17 @@ as the manager's state in its session.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Unpack
+
+import attrs
 
 from ...formats import bedrock, fields_of
+from ...messages import Message
 from ...strategies import StrategyLike
 from ...tokens import LengthError, Usage
 from ..conversation import FrameworkConversations, FrameworkTurn
-from ..options import IntegrationOptions
+from ..options import CommonOptions, IntegrationOptions
 from ..requirements import STRANDS, framework_class, import_framework
 
 if TYPE_CHECKING:
@@ -37,6 +41,8 @@ class CompactionConversationManager(_ConversationManager):
     the tools count. A request that is too long is compacted harder and sent once more. Holds state: the conversations used
     last, and the data for a session manager.
 
+    Messages that ``pin_message`` pinned stay, as those that ``pin=`` accepts.
+
     Args:
         strategy: The strategy; its trigger decides when it runs.
         options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_event=`` and so on.
@@ -45,10 +51,11 @@ class CompactionConversationManager(_ConversationManager):
         ConfigurationError: If the framework is missing or too old, or an option is out of range.
     """
 
-    def __init__(self, strategy: StrategyLike, **options: Any) -> None:
+    def __init__(self, strategy: StrategyLike, **options: Unpack[CommonOptions]) -> None:
         STRANDS.check()
         super().__init__()
-        self.options = IntegrationOptions(strategy=strategy, **options)
+        given = IntegrationOptions(strategy=strategy, **options)
+        self.options = attrs.evolve(given, pin=partial(_is_pinned, given.pin))
         self._conversations = FrameworkConversations(self.options, bedrock)
         self._saved: dict[str, Any] | None = None
         self._asked: str | None = None
@@ -86,13 +93,15 @@ class CompactionConversationManager(_ConversationManager):
     async def _turn(self, context: Any) -> FrameworkTurn:
         id, focus = context.agent.agent_id, self._asked
         self._asked = None
+        messages = _taking_turns(context.messages)
         turn = await self._conversations.turn(
-            _taking_turns(context.messages),
+            messages,
             id=None if id == "default" else id,  # the id of each agent that was given none
             saved=self._saved,
             model=_model(context.model),
             overhead_tokens=self._conversations.count(f"{context.system_prompt or ''}{context.tool_specs or ''}"),
             focus=focus,
+            usages=[_kept_usage(message) for message in messages],
         )
         self._save(turn)
         return turn
@@ -124,6 +133,23 @@ def _record(turn: FrameworkTurn, event: Any) -> None:
         turn.record_usage(_usage(event["stop"][2]))
 
 
+def _has_pin(message: Mapping[str, Any]) -> bool:
+    """Whether Strands' own ``pin_message`` pinned a message."""
+    custom = fields_of((fields_of(message.get("metadata")) or {}).get("custom"))
+    return custom is not None and custom.get("pinned") is True
+
+
+def _is_pinned(given: Callable[[Message], bool] | None, message: Message) -> bool:
+    """Whether Strands or the option ``pin`` pins a message."""
+    return _has_pin(message.raw) or (given is not None and given(message))
+
+
+def _kept_usage(message: Mapping[str, Any]) -> Usage | None:
+    """Return the usage that Strands stored with a message, also in its session."""
+    usage = fields_of((fields_of(message.get("metadata")) or {}).get("usage"))
+    return _usage(usage) if usage else None
+
+
 def _taking_turns(messages: Sequence[Any]) -> list[Any]:
     """Return the messages with neighbours of one role merged into one message; O(messages).
 
@@ -132,7 +158,8 @@ def _taking_turns(messages: Sequence[Any]) -> list[Any]:
     taken: list[Any] = []
     for message in messages:
         if taken and taken[-1]["role"] == message["role"]:
-            taken[-1] = {**taken[-1], "content": [*taken[-1]["content"], *message["content"]]}
+            first = message if _has_pin(message) else taken[-1]
+            taken[-1] = {**first, "content": [*taken[-1]["content"], *message["content"]]}
         else:
             taken.append(message)
     return taken

@@ -25,9 +25,9 @@ from .statements import ASSISTANT, QUOTED
 from .writer import Shares, SummaryWriter, visible_text
 
 _WORD: Final = re.compile(r"[^\W_]{2,}")
-_NOTE: Final = re.compile(r" \((?:was .+ until|now .+, since|changed in) message \d+\)$")
+_NOTE: Final = re.compile(r" \((?:was .+ until |now .+, since |earlier, )?message \d+\)$")
 _OWN: Final = re.compile(rf"(?:{'|'.join(kind.value for kind in FactKind)}|Changed|Read|First): |\(\d+ (?:more|texts) ")
-_BY: Final = re.compile(rf"^(?:- )?(?:(?:{ASSISTANT}|{QUOTED}): )?(?:earlier \(message \d+\): )?")
+_BY: Final = re.compile(rf"^(?:- )?(?:(?:{ASSISTANT}|{QUOTED}): )?")
 _HEADS: Final[Mapping[Section, str]] = {
     Section.GOAL: "The user asked:",
     Section.CONSTRAINTS: "Rules and preferences:",

@@ -204,6 +204,7 @@ class ConversationMemory:
         before, now = old.statement.stems, statement.stems
         return (
             bool(before)
+            and old.statement.text[0] not in "(["  # a remark of a program, such as the size of what it left out
             and len(_differ(old.statement, statement)) == 1
             and (before == now or (statement.changes and before < now))
         )

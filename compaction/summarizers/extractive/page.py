@@ -15,6 +15,7 @@ from ..sections import Section
 from .facts import FactKind, fact_kind
 from .sentences import SearchedText, clipped
 
+_LEAST_LINE: Final = 12  # characters, with the two of its mark
 _NOTHING: Final = "Nothing in them is likely to be needed word for word."
 _HEADING_TOKENS: Final = 5
 _LABEL_TOKENS: Final = 5
@@ -210,10 +211,10 @@ class SummaryPage:
     def text(self, write: Callable[[Mapping[Section, Sequence[str]]], str]) -> str:
         """Return the text, without the least important items if it exceeds the limit; a sentence if there is nothing to say.
 
-        If there is room for no item, the beginning of the first one is returned.
+        If there is room for no item, the beginning of the first one is returned, of ten characters or more: fewer mean nothing.
 
         Raises:
-            SummaryFailed: If the limit is too small for a single word.
+            SummaryFailed: If the limit is too small for that.
         """
         items = self._items
         while items:
@@ -225,11 +226,11 @@ class SummaryPage:
         first = self._items[0] if self._items else self._refused
         if first is not None:
             line = self.shortened(f"- {first.shown}", self.limit, clipped)
-            if self.tokens(line) <= self.limit:
+            if self.tokens(line) <= self.limit and len(line) >= _LEAST_LINE:
                 return line
         elif self.tokens(_NOTHING) <= self.limit:
             return _NOTHING
-        raise SummaryFailed(f"a budget of {self.limit} tokens is too small for a single word")
+        raise SummaryFailed(f"a budget of {self.limit} tokens is too small for a few words")
 
     def _sections(self, items: Sequence[_Item]) -> dict[Section, list[str]]:
         lists: dict[tuple[Section, str], list[str]] = {}

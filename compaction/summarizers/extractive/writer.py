@@ -99,7 +99,6 @@ class SummaryWriter:
         self._kept, self._read = request.kept, read
         self._ranked: list[str] | None = None  # the facts, once there is room for one
         self._has_first = bool(request.said)  # then the task stands in the summary already
-        self._below: dict[str, tuple[str, Section]] = {}  # the line that an older statement stands below
         self._replaced = _replaced_by_kept(request, memory, read)
         before = len(request.originals) if request.previous is None else 0
         self._held = frozenset([text for text in memory.said if text in self._previous])
@@ -174,7 +173,7 @@ class SummaryWriter:
     def count_left_out(self) -> None:
         """Say how many rules had no room."""
         rules = (each for each in self._said if each.is_rule and each.statement.text not in self._replaced)
-        self._page.left_out = sum(not self._page.has(each.text) for each in rules)
+        self._page.left_out = sum(not self._page.has(self._line(each)) for each in rules)
 
     # ---------------------------------------------------------------- lines
 
@@ -197,7 +196,7 @@ class SummaryWriter:
                 continue
             if held and not self._is_in_previous(each):
                 continue
-            misses = 0 if has(each.text) or self._add(each, upto) else misses + 1
+            misses = 0 if has(self._line(each)) or self._add(each, upto) else misses + 1
             if misses > _MOST_MISSES:
                 return
 
@@ -210,16 +209,20 @@ class SummaryWriter:
         statement = said.statement
         if statement.text in self._replaced:
             return True
-        newer = self._newer.get(statement.text)
-        if newer is None or not self._page.has(newer.text):
-            section = _SECTIONS.get(statement.kind, Section.CONTEXT)
-            return self._page.add(section, said.text, upto=upto, place=said.place, under=statement.lead, by=statement.by)
         if self._page.stands(said.text):
             return True
-        under, section = self._below.get(newer.text, (newer.text, _SECTIONS.get(newer.statement.kind, Section.CONTEXT)))
-        self._below[said.text] = under, section
-        text = f"earlier (message {said.place}): {said.text}"
-        return self._page.add(section, text, upto=upto, place=said.place, under=under, by=statement.by)
+        section = _SECTIONS.get(statement.kind, Section.CONTEXT)
+        text = self._line(said)
+        return self._page.add(section, text, upto=upto, place=said.place, under=statement.lead, by=statement.by)
+
+    def _line(self, said: Said) -> str:
+        """Return how a statement is written: with its message where another one may be about the same thing."""
+        text = said.statement.text
+        if said.text is not text:
+            return said.text
+        if text in self._newer:
+            return f"{text} (earlier, message {said.place})"
+        return f"{text} (message {said.place})" if said.earlier else text
 
     def _weight(self, said: Said) -> float:
         """Return the weight of a statement, which is larger for those of the earlier summary."""

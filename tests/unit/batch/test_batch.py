@@ -17,7 +17,8 @@ import pytest
 from compaction import last, presets
 from compaction.batch import BatchProgress, compact_files, estimate
 from compaction.errors import ConfigurationError, StateError, UnreadableFile, UnwritableFile
-from compaction.strategies import Summarization
+from compaction.stores import SQLiteStore
+from compaction.strategies import Offload, StubGroups, Summarization
 from compaction.triggers import tokens_exceed
 from tests.support.chats import system, tool_turns, turns, user
 from tests.support.corpora import BAD, BUDGET, CHATS, KINDS, STRATEGY, errors_of, expected, lines, read_rows, run, store
@@ -387,6 +388,14 @@ def test_an_estimate_counts_what_a_summarizer_would_get(tmp_path: Path) -> None:
     assert found.sample.requests >= found.sample.changed > 0
     assert found.sample.completion_tokens == 100 * found.sample.requests
     assert found.sample.prompt_tokens > 1_000 * found.sample.requests
+
+
+def test_an_estimate_stores_nothing(tmp_path: Path) -> None:
+    """An estimate for a strategy that offloads does not write to its store."""
+    source = store(tmp_path / "in.jsonl", "jsonl")
+    shelf = SQLiteStore(tmp_path / "shelf.db")
+    estimate([source], Offload(shelf, style=StubGroups(), keep=last(groups=1)), sample=10_000, counter="chars/4")
+    assert shelf.describe("default").tallies == ()
 
 
 def test_another_batch_at_work_is_noticed(tmp_path: Path) -> None:

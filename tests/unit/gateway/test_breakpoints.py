@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from compaction.formats import anthropic, gemini, openai_chat
-from compaction.gateway.breakpoints import keep_breakpoints, without_breakpoints
+from compaction.gateway.breakpoints import for_comparison, keep_breakpoints
 
 HOUR = {"type": "ephemeral", "ttl": "1h"}
 SHORT = {"type": "ephemeral"}
@@ -32,7 +32,7 @@ def test_messages_are_compared_without_breakpoints() -> None:
         user({"type": "image", "source": {}}),
         "not a message",
     ]
-    found = without_breakpoints(messages, anthropic)
+    found = for_comparison(messages, anthropic)
     assert found == [
         {"role": "user", "content": "plain"},
         {"role": "user", "content": "one"},
@@ -48,7 +48,7 @@ def test_messages_are_compared_without_breakpoints() -> None:
 def test_a_text_with_and_without_a_breakpoint_is_the_same() -> None:
     """A text part without its breakpoint equals the plain string that some agents send instead."""
     one, other = user(text("x", HOUR)), {"role": "user", "content": "x"}
-    assert without_breakpoints([one], openai_chat) == without_breakpoints([other], openai_chat)
+    assert for_comparison([one], openai_chat) == for_comparison([other], openai_chat)
 
 
 def test_a_call_in_chat_completions_may_have_a_breakpoint() -> None:
@@ -56,19 +56,19 @@ def test_a_call_in_chat_completions_may_have_a_breakpoint() -> None:
     call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
     plain = {"role": "assistant", "content": "", "tool_calls": [call]}
     marked = {**plain, "tool_calls": [{**call, "cache_control": SHORT}]}
-    assert without_breakpoints([marked], openai_chat) == [plain]
+    assert for_comparison([marked], openai_chat) == [plain]
     assert kept([{"role": "user", "content": "summary"}], [marked]) == [user(text("summary", SHORT))]
 
 
 def test_formats_without_breakpoints_are_not_changed() -> None:
     """In a format without breakpoints, a field named ``cache_control`` is not changed."""
     message = {"role": "user", "parts": [{"text": "x", "cache_control": 7}]}
-    assert without_breakpoints([message], gemini)[0] is message
+    assert for_comparison([message], gemini)[0] is message
 
 
 def kept(sent: list[Any], given: list[Any]) -> list[Any]:
     """Return the messages to send, with their breakpoints."""
-    return keep_breakpoints(sent, given, without_breakpoints(given, anthropic), anthropic)
+    return keep_breakpoints(sent, given, for_comparison(given, anthropic), anthropic)
 
 
 def test_the_breakpoint_of_a_cut_message_moves_to_what_stands_for_it() -> None:

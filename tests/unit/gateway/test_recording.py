@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from compaction.formats import anthropic, openai_chat
-from compaction.gateway.breakpoints import without_breakpoints
+from compaction.gateway.breakpoints import for_comparison
 from compaction.gateway.recording import SessionRecorder
 from compaction.replay import Recording, recordings_of
 from tests.support.gateways import ScriptedUpstream, chat_reply, in_process, tool_chat
@@ -26,7 +26,7 @@ def test_a_conversation_is_recorded_once_however_often_it_is_sent(tmp_path: Path
     lines = recorder.path.read_text().splitlines()
     assert [len(json.loads(line)["messages"]) for line in lines[::2]] == [1, 2, 3, 0, 3]
     one, two = recordings_of(recorder.path)
-    assert one.messages == without_breakpoints(messages[:5], anthropic)
+    assert one.messages == for_comparison(messages[:5], anthropic)
     assert one.times == [100.0, 101.0, 104.0, 104.0, 104.0]
     assert (one.format, two.format) == (anthropic, openai_chat)
     assert two.messages == tool_chat(5)

@@ -9,7 +9,7 @@ import pytest
 
 from compaction import Pipeline, RunContext
 from compaction.errors import StateError
-from compaction.index import FailurePauses
+from compaction.index import RunHistory
 from compaction.strategies import Summarization
 from compaction.summarizers import DigestSummarizer
 from compaction.triggers import tokens_exceed
@@ -28,7 +28,7 @@ class Opaque:
 @pytest.mark.parametrize(("failures", "seconds"), [(1, 60.0), (2, 300.0), (3, 900.0), (4, 900.0)])
 def test_each_failure_in_a_row_pauses_longer(failures: int, seconds: float) -> None:
     """One minute, five, then a quarter of an hour each time, counted from the last failure."""
-    pauses = FailurePauses()
+    pauses = RunHistory()
     for _ in range(failures):
         pauses.record_failure(ONE, 100.0)
     assert pauses.is_paused(ONE, 100.0 + seconds - 0.5)
@@ -37,7 +37,7 @@ def test_each_failure_in_a_row_pauses_longer(failures: int, seconds: float) -> N
 
 def test_a_success_forgets_the_failures() -> None:
     """The next failure counts as the first."""
-    pauses = FailurePauses()
+    pauses = RunHistory()
     pauses.record_success(ONE)
     pauses.record_failure(ONE, 0.0)
     pauses.record_failure(ONE, 60.0)
@@ -49,7 +49,7 @@ def test_a_success_forgets_the_failures() -> None:
 
 def test_strategies_of_one_class_pause_apart() -> None:
     """A strategy is identified by its value, not by the name of its class."""
-    pauses = FailurePauses()
+    pauses = RunHistory()
     pauses.record_failure(ONE, 0.0)
     assert pauses.is_paused(Summarization(trigger=tokens_exceed(1_000)), 1.0)
     assert not pauses.is_paused(OTHER, 1.0)
@@ -59,7 +59,7 @@ def test_strategies_of_one_class_pause_apart() -> None:
 
 def test_an_address_is_not_part_of_the_value() -> None:
     """A summarizer with the default repr keeps its pause in another process, in which its address differs."""
-    pauses = FailurePauses()
+    pauses = RunHistory()
     pauses.record_failure(Summarization(Opaque()), 0.0)
     kept = Opaque(), Opaque()
     assert all(pauses.is_paused(Summarization(each), 1.0) for each in kept)
@@ -67,7 +67,7 @@ def test_an_address_is_not_part_of_the_value() -> None:
 
 def test_without_a_clock_nothing_is_paused() -> None:
     """No clock is looked up."""
-    pauses = FailurePauses()
+    pauses = RunHistory()
     pauses.record_failure(ONE, None)
     assert (pauses.to_dict(), pauses.is_paused(ONE, 0.0)) == ({}, False)
     pauses.record_failure(ONE, 0.0)
@@ -76,10 +76,10 @@ def test_without_a_clock_nothing_is_paused() -> None:
 
 def test_json_and_pickle_keep_them() -> None:
     """Both give pauses that answer as these do."""
-    pauses = FailurePauses()
+    pauses = RunHistory()
     pauses.record_failure(ONE, 5.0)
     pauses.record_failure(ONE, 70.0)
-    again = FailurePauses.from_dict(json.loads(json.dumps(pauses.to_dict())))
+    again = RunHistory.from_dict(json.loads(json.dumps(pauses.to_dict())))
     for each in (again, pickle.loads(pickle.dumps(pauses))):
         assert (each.is_paused(ONE, 369.0), each.is_paused(ONE, 370.0), each.is_paused(OTHER, 71.0)) == (True, False, False)
         assert each.to_dict() == pauses.to_dict()
@@ -89,12 +89,12 @@ def test_json_and_pickle_keep_them() -> None:
 def test_what_is_not_saved_pauses(data: object) -> None:
     """Anything else is refused with an error that says what to do."""
     with pytest.raises(StateError, match="start a new session"):
-        FailurePauses.from_dict(data)
+        RunHistory.from_dict(data)
 
 
 def test_the_number_of_strategies_is_bounded() -> None:
     """A session with ever new strategies does not grow: the oldest failure is forgotten first."""
-    pauses = FailurePauses()
+    pauses = RunHistory()
     for number in range(100):
         pauses.record_failure(f"strategy {number}", 0.0)
     assert len(pauses.to_dict()) == 64
@@ -113,11 +113,11 @@ def test_a_context_has_its_own() -> None:
 
 def test_what_saved_nothing_is_no_pause() -> None:
     """It is remembered by its tokens, until a success or another size; it is saved too, and bounded."""
-    pauses = FailurePauses()
+    pauses = RunHistory()
     pauses.record_failure(ONE, 0.0)
     pauses.record_no_gain(ONE, 500)
     assert (pauses.is_paused(ONE, 1.0), pauses.no_gain(ONE), pauses.no_gain(OTHER)) == (False, 500, None)
-    again = FailurePauses.from_dict(json.loads(json.dumps(pauses.to_dict())))
+    again = RunHistory.from_dict(json.loads(json.dumps(pauses.to_dict())))
     assert (again.no_gain(ONE), again.is_paused(ONE, 1.0)) == (500, False)
     pauses.record_success(ONE)
     assert (pauses.no_gain(ONE), pauses.to_dict()) == (None, {})
@@ -131,4 +131,4 @@ def test_what_saved_nothing_is_no_pause() -> None:
 def test_what_saved_nothing_is_checked_when_it_is_read(data: object) -> None:
     """Damaged data raises an error."""
     with pytest.raises(StateError, match="not what to_dict returned"):
-        FailurePauses.from_dict(data)
+        RunHistory.from_dict(data)

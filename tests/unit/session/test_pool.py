@@ -315,8 +315,8 @@ def test_nothing_but_edits_is_taken_over() -> None:
     pool = pool_of()
     start = grown("Main", 8)
     session = looped(pool, start)
-    session.record_usage({"prompt_tokens": 90_000, "completion_tokens": 1})
-    assert session.status().tokens >= 90_000
+    session.record_usage({"prompt_tokens": 40_000, "completion_tokens": 1})
+    assert session.status().tokens >= 40_000
     session_of(pool, [*rebuilt(start), user("on")])
     fork = session_of(pool, [*rebuilt(start), user("off")])
     assert fork is not session

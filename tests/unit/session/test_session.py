@@ -437,3 +437,69 @@ def test_a_path_is_not_a_store() -> None:
     path: Any = "sessions.db"
     with pytest.raises(ConfigurationError, match=r"write store=SessionStore\('sessions.db'\)"):
         CompactionSession(Truncation(), store=path)
+
+
+# ---------------------------------------------------------------- reports that a new process finds, and reports that are wrong
+
+
+def usages_of(messages: Chat, prompt_tokens: Callable[[int], int]) -> list[dict[str, int] | None]:
+    """Return the usage of each message: for an answer, the tokens of everything before it, as this function counts them."""
+    sizes = [MessageIndex(messages[:place], counter="chars/4").tokens for place in range(len(messages))]
+    return [
+        {"prompt_tokens": prompt_tokens(size), "completion_tokens": 1} if message["role"] == "assistant" else None
+        for size, message in zip(sizes, messages, strict=True)
+    ]
+
+
+def test_a_new_process_counts_by_the_usage_in_the_history() -> None:
+    """Usage kept with the replies corrects the counts before the first view, also after an overflow in an earlier process."""
+    messages = chat(8)
+    told = usages_of(messages, lambda size: 2 * size)
+    fresh = CompactionSession(cut(), counter="chars/4")
+    fresh.follow(messages)
+    fresh.recall_usage(told)
+    counted = fresh.index.included.tokens
+    assert fresh.status().tokens - counted == pytest.approx(counted, rel=0.05)
+
+
+def test_the_usage_in_the_history_ends_the_correction_of_an_overflow() -> None:
+    """In a new process, a report that the history holds replaces what an error taught the earlier one."""
+    messages = chat(3)
+    refused = CompactionSession(cut(), counter="chars/4", window=3_000)
+    refused.view_sync(messages)
+    refused.overflowed_sync(ValueError("maximum context length is 3000 tokens. However, your messages resulted in 3200 tokens"))
+    resumed = CompactionSession.from_dict(refused.to_dict(), cut(), counter="chars/4", window=3_000)
+    resumed.follow([*messages, *turn(3)])
+    sent = resumed.index.included.tokens - resumed.index.included_groups[-1].tokens
+    resumed.recall_usage([*[None] * (len(messages) + 3), {"prompt_tokens": sent + 90, "completion_tokens": 1}])
+    assert resumed.status().tokens == resumed.index.included.tokens + 90 != refused.status().tokens
+
+
+def test_usage_after_a_lost_compaction_is_not_taken_for_the_whole_list() -> None:
+    """If an earlier process sent less than the list, and its edits were not saved, only the reports before it are used."""
+    messages = chat(8)
+    told = usages_of(messages, lambda size: 2 * size if size < 900 else size // 3)
+    session = CompactionSession(cut(), counter="chars/4")
+    session.follow(messages)
+    session.recall_usage(told)
+    assert session.status().tokens > session.index.included.tokens + 500
+
+
+def test_recalled_usage_does_not_replace_a_report() -> None:
+    """After the first view, usage in the history is old."""
+    session = CompactionSession(cut(), counter="chars/4")
+    view = session.view_sync(chat(2))
+    session.record_usage({"prompt_tokens": session.index.included.tokens + 70, "completion_tokens": 0}, view=view)
+    before = session.status().tokens
+    session.recall_usage(usages_of(chat(2), lambda size: 3 * size))
+    assert session.status().tokens == before
+
+
+@pytest.mark.parametrize("ratio", [0.001, 0.1, 1_000])
+def test_a_report_that_cannot_be_right_is_ignored(ratio: float) -> None:
+    """A server that reports another unit, or only what was not cached, changes no view."""
+    plain, told = (CompactionSession(cut(), counter="chars/4", window=2_000) for _ in range(2))
+    for turns in range(1, 16):
+        view = told.view_sync(chat(turns))
+        assert view == plain.view_sync(chat(turns))
+        told.record_usage({"prompt_tokens": int(MessageIndex(view, counter="chars/4").tokens * ratio), "completion_tokens": 1})

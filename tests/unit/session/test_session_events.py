@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from compaction import BudgetUnsatisfiable, last
-from compaction.index import Drop
+from compaction.index import Drop, UselessRuns
 from compaction.session import (
     CacheBroken,
     Compacted,
@@ -21,7 +21,6 @@ from compaction.session import (
     StepFailed,
     Veto,
 )
-from compaction.session.session import LoopGuard
 from compaction.strategies import Summarization, Truncation
 from compaction.triggers import always, never, tokens_below, tokens_exceed
 
@@ -159,15 +158,15 @@ def test_a_host_that_changes_its_list_is_told() -> None:
     assert changed.changes.rewound == (4, 5)
 
 
-class TestLoopGuard:
+class TestUselessRuns:
     """Two runs in a row that save less than a twentieth each."""
 
     def test_a_number_of_any_size(self) -> None:
         """A saved session may contain one that no float can hold."""
         huge = 10**400
-        guards = [LoopGuard().after(huge, huge - 1), LoopGuard().after(huge, huge - 1).after(huge, huge - 1)]
+        guards = [UselessRuns().after(huge, huge - 1), UselessRuns().after(huge, huge - 1).after(huge, huge - 1)]
         assert [guard.is_paused(huge) for guard in guards] == [False, True]
-        assert guards[1].after(huge, huge // 2) == LoopGuard()
+        assert guards[1].after(huge, huge // 2) == UselessRuns()
 
     def session(self, told: list[Event], **options: Any) -> CompactionSession:
         """A session whose strategy drops one small group on every turn."""

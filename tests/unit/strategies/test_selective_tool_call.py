@@ -82,3 +82,19 @@ def test_a_negative_number_is_an_error() -> None:
     """A negative number of groups raises a `ConfigurationError`."""
     with pytest.raises(ConfigurationError, match=r"last\(groups=-1\)"):
         SelectiveToolCall(keep=last(groups=-1, of=TOOL_GROUPS))
+
+
+def test_a_call_that_must_stay_is_named() -> None:
+    """In Gemini's format, a call between an answer and another call cannot leave alone; the result names the rule."""
+
+    def called(number: int) -> list[dict[str, object]]:
+        return [
+            {"role": "model", "parts": [{"functionCall": {"name": "look", "args": {"n": number}}}]},
+            {"role": "user", "parts": [{"functionResponse": {"name": "look", "response": {"n": number}}}]},
+        ]
+
+    said = {"role": "user", "parts": [{"text": "q"}]}
+    messages = [said, {"role": "model", "parts": [{"text": "I look."}]}, *called(1), *called(2), said]
+    done = compact_sync(messages, SelectiveToolCall(), counter="chars/4", format="gemini")
+    assert done.outcome == "unchanged"
+    assert ["misplaced-call" in refusal.rule for refusal in done.refused] == [True]

@@ -13,7 +13,8 @@ from compaction.selectors import fitting
 from compaction.session import CompactionSession
 from compaction.strategies import Clear, LastResort, Summarization, ToolResult
 from compaction.summarizers import SummaryBudget
-from compaction.triggers import always, tokens_exceed
+from compaction.triggers import always, tokens_below, tokens_exceed
+from tests.support.hermes_host import RESULT_TOKENS, cache_use, calls_with
 from tests.support.scripted import Scripted
 
 Chat = list[dict[str, Any]]
@@ -32,9 +33,13 @@ def test_the_computed_values_for_a_window_of_200_000() -> None:
     clearing, summarizing = parts(presets.hermes(200_000))
     assert presets.hermes(200_000).trigger == tokens_exceed(99_999)
     head, tail, newest = first(messages=3), last(tokens=20_000), last(messages=20)
-    less = fitting(80_000, head | tail | (newest & last(tokens=50_000)), head | tail, tail)
-    assert summarizing.keep == fitting(100_000, head | tail | newest, less)
-    assert clearing.keep == last(tokens=20_000) | last(messages=20)
+    less = head | tail | (newest & last(tokens=50_000)), head | tail, tail
+    assert summarizing.keep == fitting(60_000, head | tail | newest, *less)
+    assert clearing.keep == fitting(35_000, tail | newest, tail)
+    assert (clearing.at_least, summarizing.target) == (20_000, tokens_below(80_000))
+    forced_clearing, forced_summarizing = parts(presets.hermes(200_000, trigger=always))
+    assert forced_summarizing.keep == fitting(100_000, head | tail | newest, fitting(80_000, *less))
+    assert (forced_clearing.keep, forced_clearing.at_least) == (tail | newest, 0)
     assert clearing.style == Clear(min_chars=200, placeholder=PLACEHOLDER)
     assert summarizing.budget == SummaryBudget(ratio=0.20, floor=2_000, ceiling=10_000)
 
@@ -296,6 +301,19 @@ def test_a_recorded_session_stays_inside_the_window(window: int, corpus: Callabl
         if message["role"] == "assistant":
             session.view_sync(source[:place])
             assert session.index.included.tokens <= window
+
+
+@pytest.mark.parametrize("window", [16_000, 24_000, 32_000, 48_000, 64_000, 200_000])
+@pytest.mark.parametrize("tokens", RESULT_TOKENS.values(), ids=RESULT_TOKENS)
+def test_a_cut_frees_enough_that_the_next_is_far(window: int, tokens: Callable[[int], int]) -> None:
+    """Calls in a session cut the view at most once for every fifth of the threshold, and few of the cuts request a summary."""
+    chat, summarizer = calls_with(tokens), Scripted("## Goal\nFind the fault.")
+    session = CompactionSession(presets.hermes(window, summarizer), counter="chars/4", window=window)
+    cuts, uncached = cache_use(session.view_sync(chat[:end]) for end, each in enumerate(chat) if each["role"] == "assistant")
+    total = session.index.total.tokens
+    assert cuts <= max(0, total - window // 2) / (0.2 * window // 2) + 1
+    assert uncached <= total + 0.4 * window // 2 * cuts
+    assert len(summarizer.requests) <= max(1, 0.1 * cuts)
 
 
 @pytest.mark.parametrize("summarizer", [Scripted("S"), Scripted(SummaryFailed("down"))])

@@ -150,7 +150,7 @@ def test_lines_say_who_said_them() -> None:
 
 
 def test_more_than_one_value_is_shown_in_order() -> None:
-    """Values that may be of one thing stand together, in order, with the number of the older message."""
+    """Values that may be of one thing stand in order, with the numbers of their messages."""
     text = digest_of(
         [
             said("user", "Hello there."),
@@ -158,7 +158,7 @@ def test_more_than_one_value_is_shown_in_order() -> None:
             said("user", "The ferry goes at 15:20 now."),
         ]
     )
-    assert "- The ferry goes at 15:20 now.\n  - earlier (message 2): The ferry for the choir leaves at 14:35." in text
+    assert "leaves at 14:35. (earlier, message 2)\n- The ferry goes at 15:20 now. (message 3)" in text
 
 
 def test_nothing_to_say_is_a_failure_not_an_empty_summary() -> None:

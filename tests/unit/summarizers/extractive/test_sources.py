@@ -17,9 +17,10 @@ from compaction.summarizers import DigestSummarizer, FactSummarizer, SummaryRequ
 Chat = list[dict[str, Any]]
 
 LISTS = r"(?:Paths and links seen|Names and ids seen|Numbers seen|Phrases seen|Changed|Read): "
-LABEL = re.compile(r"^(?:- )*(?:(?:First|Assistant|Quoted or pasted|Result): )?(?:earlier \(message \d+\): )?")
+LABEL = re.compile(r"^(?:- )*(?:(?:First|Assistant|Quoted or pasted|Result): )?")
 COUNTED = re.compile(r"\(\d+ (?:more had no room|texts were so long that only both ends were read)\)")
 NOTE = re.compile(r" \((?:was (.+) until|now (.+), since) message \d+\)$")
+PLACE = re.compile(r" \((?:earlier, )?message \d+\)$")
 HEADS = ("The user asked:", "Rules and preferences:", "Calls made:", "Now:", "Failed:", "Decided:", "Open:", "Said and found:")
 CUTS = re.compile(r" ?\.\.\.|…| \| | -> |[(),:]| - ")
 OUTCOMES = {"ok", "no result", "no output", ""}
@@ -71,7 +72,7 @@ def is_found(line: str, said: str) -> bool:
         or re.fullmatch(r"- </?[\w:.-]+>|</[\w:.-]+>", line)
     ):
         return True
-    line = LABEL.sub("", line)
+    line = PLACE.sub("", LABEL.sub("", line))
     if listed := re.match(LISTS, line):
         return all(squeezed(value) in said for pair in re.findall(r'"([^"]*)"|(\S+)', line[listed.end() :]) for value in pair)
     noted = NOTE.search(line)

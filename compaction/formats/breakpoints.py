@@ -1,0 +1,86 @@
+"""Breakpoints of a prompt cache (``cache_control``): where they stand in a message, and how they are set and removed.
+
+Anthropic's own format has them, and so have chat completions for Anthropic's models. They move from request to request, and are
+not content: messages are compared without them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from .anthropic import THINKING, anthropic
+from .base import MessageFormat
+from .openai_chat import openai_chat
+from .wire import fields_of, items_of
+
+_KEY: Final = "cache_control"
+
+
+def has_breakpoints(format: MessageFormat) -> bool:
+    """Return whether messages of a format may have breakpoints."""
+    return format in (anthropic, openai_chat)
+
+
+def without_breakpoints(value: Any, *, lists: Sequence[str] = ("content", "tool_calls")) -> Any:
+    """Return a message or part without its breakpoint and those of its parts; the same object if it has none.
+
+    Args:
+        value: The message.
+        lists: The fields that are lists of parts; of a tool result, always its content.
+
+    >>> part = {"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}
+    >>> without_breakpoints({"role": "user", "content": [part]})
+    {'role': 'user', 'content': [{'type': 'text', 'text': 'hi'}]}
+    """
+    fields = fields_of(value) or {}
+    changed: dict[str, Any] = {}
+    for name in ("content",) if fields.get("type") == "tool_result" else lists:
+        parts = items_of(fields.get(name)) or ()
+        bare = [without_breakpoints(part, lists=()) for part in parts]
+        if any(one is not other for one, other in zip(bare, parts, strict=True)):
+            changed[name] = bare
+    if not changed and _KEY not in fields:
+        return value
+    return {name: each for name, each in {**fields, **changed}.items() if name != _KEY}
+
+
+def unwrapped(message: Any) -> Any:
+    """Return a message whose content is a list of one plain text with that text as its content; any other as it is."""
+    fields = fields_of(message) or {}
+    parts = items_of(fields.get("content")) or ()
+    only: Mapping[str, Any] = (fields_of(parts[0]) or {}) if len(parts) == 1 else {}
+    return {**fields, "content": only["text"]} if only.keys() == {"type", "text"} and only["type"] == "text" else message
+
+
+def last_breakpoint(message: Any) -> Any:
+    """Return the last breakpoint of a message; ``None`` if it has none."""
+    fields = fields_of(message) or {}
+    parts = [*(items_of(fields.get("content")) or ()), *(items_of(fields.get("tool_calls")) or ())]
+    inner = [each for part in parts for each in (*(items_of((fields_of(part) or {}).get("content")) or ()), part)]
+    marks = [mark for each in (message, *inner) if (mark := (fields_of(each) or {}).get(_KEY)) is not None]
+    return marks[-1] if marks else None
+
+
+def can_end_in_breakpoint(message: Any) -> bool:
+    """Return whether the content is a list whose last part may have a breakpoint: the API accepts none at a thought."""
+    parts = items_of((fields_of(message) or {}).get("content"))
+    last = fields_of(parts[-1]) if parts else None
+    return last is not None and last.get("type") not in THINKING
+
+
+def with_breakpoint(message: Any, breakpoint: Mapping[str, Any], *, whole: bool = False) -> dict[str, Any]:
+    """Return a message with a breakpoint at the last part of its content; the message as it is if that has no fields.
+
+    Args:
+        message: The message. If its content is a text, it becomes a list of one part.
+        breakpoint: The breakpoint.
+        whole: Whether to mark the message instead of its content; an empty message is always marked itself.
+    """
+    fields = fields_of(message) or {}
+    content = fields.get("content")
+    if whole or not content:
+        return {**fields, _KEY: dict(breakpoint)}
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else items_of(content) or ()
+    last = fields_of(parts[-1]) if parts else None
+    return {**fields} if last is None else {**fields, "content": [*parts[:-1], {**last, _KEY: dict(breakpoint)}]}

@@ -1,0 +1,165 @@
+"""Dry runs: what a strategy would do to a conversation, and whether a cut is worth what it costs.
+
+`dry_run` is the only place, besides the drivers in `compaction.run`, that applies what a strategy yields. Triggers, background
+summaries and the gateway use it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Sequence
+from typing import Any, Final, cast, get_args
+
+import attrs
+
+from ..errors import ConfigurationError
+from .edits import Edit, Request, StepReport, relay
+from .groups import MessageGroup, unchanged_groups
+from .message_index import MessageIndex
+
+_EDITS: Final = get_args(Edit)
+
+
+def answer_now(request: Request) -> Any:
+    """Return the answer to a request, without an event loop.
+
+    Raises:
+        ConfigurationError: If the answer has to be awaited.
+    """
+    answer = request.call()
+    if inspect.isawaitable(answer):
+        getattr(answer, "close", lambda: None)()
+        raise ConfigurationError(
+            "the strategy awaits an answer, which a dry run cannot; try one that asks nobody, "
+            "such as the same with the default summarizer"
+        )
+    return answer
+
+
+@attrs.frozen(kw_only=True)
+class CutWorth:
+    """The sizes that decide whether a cut is worth it. The overhead of requests makes no difference, if all sizes have it.
+
+    Args:
+        before: Tokens of a request without the cut.
+        after: Tokens of a request with it.
+        kept: Tokens before the first change: what a prompt cache still covers after the cut.
+    """
+
+    before: int
+    after: int
+    kept: int
+
+    @property
+    def saved(self) -> int:
+        """The tokens that each request saves."""
+        return self.before - self.after
+
+    def pays(self, *, calls: float, cached: float, in_cache: int) -> bool:
+        """Return whether the cut saves more than it costs.
+
+        An unchanged request costs the cached price for the tokens in the cache, and the full price for the others. After a cut,
+        the next request costs the full price for everything behind the first change. Each later request then costs less.
+
+        Args:
+            calls: Requests after the next one that the saving is expected to last.
+            cached: Price of a cached input token as a share of one that is written, above 0 and at most 1.
+            in_cache: Tokens of the request without the cut that the cache covers; 0 if it has expired.
+        """
+        reused = min(self.kept, in_cache)
+        now = cached * in_cache + (self.before - in_cache)
+        then = cached * reused + (self.after - reused)
+        return self.saved > 0 and calls * cached * self.saved > then - now
+
+
+@attrs.define(eq=False)
+class DryRun:
+    """A dry run, while its edits are applied. Holds state: the index.
+
+    Args:
+        index: The conversation, with the edits of the strategy.
+        before: The groups of the view before the run.
+        tokens: Tokens of a request before the run.
+        request: The request at which the run stopped; ``None`` if it ended.
+        step: The innermost step that was running then; ``None`` if none was.
+    """
+
+    index: MessageIndex
+    before: Sequence[MessageGroup]
+    tokens: int
+    request: Request | None = None
+    step: Any = None
+
+    def cut(self, after: Sequence[MessageGroup] | None = None, *, added: int = 0) -> CutWorth:
+        """Return the sizes of the cut that the run made.
+
+        Args:
+            after: The groups that remain; by default those of the view now.
+            added: Tokens that will be added to them, such as those of a summary.
+        """
+        overhead = self.index.context.overhead_tokens
+        left = self.index.included_groups if after is None else after
+        tokens = self.index.tokens if after is None else sum(group.tokens for group in left) + overhead
+        kept = sum(group.tokens for group in self.before[: unchanged_groups(self.before, left)])
+        return CutWorth(before=self.tokens, after=tokens + added, kept=kept + overhead)
+
+
+@contextlib.contextmanager
+def dry_run(
+    strategy: Callable[[MessageIndex], Iterable[Any]],
+    index: MessageIndex,
+    *,
+    until_request: Callable[[Request], bool] = lambda request: False,
+    answer: Callable[[Request], Any] = answer_now,
+) -> Generator[DryRun]:
+    """Run a strategy, and undo its edits at the end of the ``with`` block.
+
+    Args:
+        strategy: The strategy, or a plain function.
+        index: The conversation. It is unchanged after the block; cached views are built again.
+        until_request: Whether to stop at a request, which is then not answered.
+        answer: Returns the answer to any other request.
+
+    Raises:
+        Exception: Any exception that the strategy, or ``answer``, raises.
+
+    >>> from .edits import Drop
+    >>> index = MessageIndex([{"role": "user", "content": "word " * 40}, {"role": "user", "content": "hi"}], counter="chars/4")
+    >>> with dry_run(lambda index: [Drop(0)], index) as dry:
+    ...     dry.cut().saved, len(index.messages())
+    (54, 1)
+    >>> len(index.messages())
+    2
+    """
+    steps = strategy(index)
+    running = cast("Generator[Any, Any, Any]", steps if isinstance(steps, Generator) else (step for step in steps))
+    dry = DryRun(index, index.included_groups, index.tokens)
+    names: list[Any] = []
+
+    def answered(item: object) -> Any:
+        if isinstance(item, _EDITS):
+            return index.apply(cast("Edit", item), by=getattr(dry.step, "name", ""))
+        if isinstance(item, StepReport):
+            _report(item)
+        elif isinstance(item, Request):
+            if not until_request(item):
+                return answer(item)
+            dry.request = item
+        return None
+
+    def _report(report: StepReport) -> None:
+        if report.is_end:
+            index.end_step()
+            while names and names.pop() is not report.strategy:
+                pass  # a step that was stopped reports no end
+        else:
+            index.begin_step()
+            names.append(report.strategy)
+        dry.step = names[-1] if names else None
+
+    with index.trial():
+        with contextlib.closing(running):
+            deque(relay(running, answered, until=lambda _: dry.request is not None), maxlen=0)
+        yield dry

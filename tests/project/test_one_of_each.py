@@ -1,0 +1,112 @@
+"""There is one mechanism for each question: these tests notice a second."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeAlias
+
+from tests.project.test_layout import MODULES, named, parsed
+
+Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def places(wanted: str) -> set[str]:
+    """Return the files that call a function or method of this name."""
+    return {named(path) for path in MODULES if wanted in set(calls(path))}
+
+
+def calls(path: Path) -> Iterator[str]:
+    """Yield the name of everything that a module calls; of a method, the name alone, and with that of its object."""
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Attribute):
+                yield from (node.func.attr, ast.unparse(node.func))
+            elif isinstance(node.func, ast.Name):
+                yield node.func.id
+
+
+def test_one_driver_and_one_dry_run_run_strategies() -> None:
+    """Only the drivers and the dry run begin and end steps, and only the dry run begins a trial.
+
+    The others that `relay` a strategy pass most of what it yields on to one of these.
+    """
+    assert places("begin_step") - {"index/message_index.py"} == {"index/dry_runs.py", "result.py"}
+    assert places("index.trial") == {"index/dry_runs.py"}
+
+
+def test_one_formula_of_what_a_cut_is_worth() -> None:
+    """Only the dry run compares two views to find what a prompt cache still covers."""
+    assert places("unchanged_groups") == {"index/dry_runs.py"}
+
+
+def test_one_history_of_runs() -> None:
+    """One module counts runs that failed or did not help, and says how long a strategy pauses."""
+    assert definitions("is_paused") == {"index/history.py", "strategies/base.py"}
+    assert places("UselessRuns") == {"index/history.py", "session/session.py", "integrations/hermes/progress.py"}
+
+
+def test_one_module_of_cache_breakpoints() -> None:
+    """Only one module knows the field of a cache breakpoint, besides the rules of its format."""
+    assert texts("cache_control") == {"formats/breakpoints.py", "formats/anthropic/rules.py"}
+
+
+def test_one_reader_of_members() -> None:
+    """The members of providers' answers, parsed or as objects of a client library, are read by one function."""
+    assert definitions("member") - {"summarizers/model/openai_wire.py"} == {"json_data.py"}
+
+
+TWINS_WITH_LOGIC = {
+    ("integrations/hermes/engine.py", "compress_async"),  # `compress` drives it, and has no logic of its own
+    ("gateway/plans.py", "_decided_sync"),  # decides in a thread, the other decides in the event loop and then uses a thread
+    ("integrations/anthropic/request_compaction.py", "_observed_async"),  # a stream can be read by no driver
+    ("summarizers/model/model_calls.py", "drive_sync"),
+    ("summarizers/model/openai_summarizer.py", "_send_async"),
+    ("summarizers/model/text_generator.py", "_ask_sync"),
+}
+
+
+def test_sync_and_async_are_written_once() -> None:
+    """Of a function and its twin for the other kind of program, neither has a condition, a loop or an exception handler.
+
+    The logic is one coroutine, with a flag that says whether it may await, for the two drivers in `compaction.run`.
+    """
+    logic = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try)
+    found = {
+        (named(path), node.name)
+        for path in MODULES
+        for scope in ast.walk(parsed(path))
+        if isinstance(scope, ast.Module | ast.ClassDef)
+        for node, twin in twins(scope)
+        if any(isinstance(part, logic) for each in (node, twin) for part in ast.walk(each))
+    }
+    assert found == TWINS_WITH_LOGIC
+
+
+def twins(scope: ast.Module | ast.ClassDef) -> Iterator[tuple[Function, Function]]:
+    """Yield each function of a module or class with that of the same name without ``_sync`` or ``_async``."""
+    functions = {node.name: node for node in scope.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    for name, node in functions.items():
+        twin = functions.get(name.removesuffix("_sync").removesuffix("_async"))
+        if twin is not None and twin is not node:
+            yield node, twin
+
+
+def definitions(wanted: str) -> set[str]:
+    """Return the files that define a function or method of this name, or of one with underscores or ``_of`` around it."""
+    return {
+        named(path)
+        for path in MODULES
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.strip("_").removesuffix("_of") == wanted
+    }
+
+
+def texts(wanted: str) -> set[str]:
+    """Return the files with a text that is exactly this."""
+    return {
+        named(path)
+        for path in MODULES
+        if any(isinstance(node, ast.Constant) and node.value == wanted for node in ast.walk(parsed(path)))
+    }

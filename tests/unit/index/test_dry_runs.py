@@ -1,0 +1,70 @@
+"""A dry run shows what a strategy would do, and leaves the conversation as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from compaction import Drop, Pipeline, last
+from compaction.index import CutWorth, MessageIndex, dry_run
+from compaction.strategies import Summarization, Truncation
+from compaction.summarizers import SummaryRequest
+from tests.support.chats import indexed, turns
+from tests.support.scripted import Scripted
+
+
+def test_the_edits_are_seen_and_then_undone() -> None:
+    """In the block the view is the cut one; after it the view, the journal and the refusals are as before."""
+    index = indexed(turns(5, words=20))
+    before = index.messages()
+    with dry_run(Truncation(keep=last(groups=1)), index) as dry:
+        assert index.messages() == before[-2:]
+        assert dry.cut().saved == dry.tokens - index.tokens > 0
+    assert (index.messages(), index.edits, index.refused) == (before, (), ())
+
+
+def test_it_stops_at_a_request() -> None:
+    """At the request the run stops: nobody is asked, and the step that asks is known. A summary would use its budget."""
+    index, scripted = indexed(turns(5, words=40)), Scripted("short")
+    asking = Summarization(scripted, keep=last(groups=1))
+    with dry_run(Pipeline(asking, Truncation()), index, until_request=lambda request: True) as dry:
+        assert isinstance(dry.request, SummaryRequest)
+        assert dry.step == asking
+        cut = dry.cut(dry.request.kept, added=7)
+        assert cut.after == sum(group.tokens for group in dry.request.kept) + 7
+    assert scripted.requests == []
+
+
+def test_an_exception_undoes_the_edits() -> None:
+    """An exception of the strategy is raised, and the conversation is as it was."""
+
+    def broken(index: MessageIndex) -> Iterator[Any]:
+        yield Drop([0], "first")
+        raise ValueError("then it breaks")
+
+    index = indexed(turns(3))
+    with pytest.raises(ValueError, match="then it breaks"), dry_run(broken, index):
+        pass
+    assert index.edit_count == 0
+
+
+@pytest.mark.parametrize(
+    ("kept", "in_cache", "calls", "pays"),
+    [
+        pytest.param(0, 1_000, 7.9, False, id="too few calls for what is written again"),
+        pytest.param(0, 1_000, 8.1, True, id="enough calls"),
+        pytest.param(0, 0, 0, True, id="nothing is cached"),
+        pytest.param(500, 500, 0, True, id="nothing cached changes"),
+    ],
+)
+def test_what_a_cut_is_worth(kept: int, in_cache: int, calls: float, *, pays: bool) -> None:
+    """A cut of half of 1,000 tokens writes 500 at the full price, and saves 500 at a tenth of it in each call."""
+    cut = CutWorth(before=1_000, after=500, kept=kept)
+    assert cut.pays(calls=calls, cached=0.1, in_cache=in_cache) is pays
+
+
+def test_a_cut_that_saves_nothing_never_pays() -> None:
+    """Without a saving no number of calls is enough."""
+    assert not CutWorth(before=10, after=10, kept=10).pays(calls=1e9, cached=0.1, in_cache=0)
