@@ -28,7 +28,7 @@ How the parts fit together:
 
 from __future__ import annotations
 
-from .context import PreparedSummaries, PreparedSummary, RunContext
+from .context import Notes, PreparedSummaries, PreparedSummary, RunContext
 from .dry_runs import CutWorth, DryRun, dry_run
 from .edits import (
     PASS_ON,
@@ -95,6 +95,7 @@ __all__ = [
     "MessageGroup",
     "MessageIndex",
     "Metrics",
+    "Notes",
     "PreparedSummaries",
     "PreparedSummary",
     "Refusal",

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import attrs
 
 from ..checks import count, whole
 from ..errors import ConfigurationError
 from .history import RunHistory
+
+_T = TypeVar("_T")
 
 
 @attrs.frozen(kw_only=True)
@@ -51,6 +53,32 @@ class PreparedSummaries:
     on_miss: Callable[[], object] = _do_nothing
     summary: PreparedSummary | None = attrs.field(default=None, init=False)
     is_due: bool = attrs.field(default=False, init=False)
+
+
+class Notes:
+    """What summarizers remember of one conversation between their rounds. Holds state: one object of each class asked for.
+
+    An index has its own and passes it with each request for a summary, so that nothing is shared between conversations.
+
+    >>> notes = Notes()
+    >>> notes.of(list).append("a fact")
+    >>> notes.of(list)
+    ['a fact']
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[type[Any], Any] = {}
+
+    def of(self, kind: type[_T]) -> _T:
+        """Return the object of a class, made without arguments the first time."""
+        found: _T | None = self._known.get(kind)
+        if found is None:
+            found = self._known[kind] = kind()
+        return found
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._known.clear()
 
 
 _LEAST_KEY_CHARS: Final = 16

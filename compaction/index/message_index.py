@@ -25,7 +25,7 @@ from ..messages import Message, Outline
 from ..tokens import MessageMeter, TokenCounter
 from ..tokens import counter as resolve_counter
 from . import cuts
-from .context import RunContext
+from .context import Notes, RunContext
 from .editing import Editor
 from .edits import Drops, Edit, Refusal, Replace, group_id, named
 from .fingerprints import Fingerprints
@@ -60,6 +60,7 @@ class MessageIndex:
         columns: The groups as columns: kind, turn and sizes by a group's id, each O(1), without reading a message.
         measure: Counts the tokens and bytes of a message.
         changes: What the host did to known messages, according to the last `sync`.
+        notes: What summarizers remember of the conversation between their rounds.
 
     Raises:
         InputError: If ``messages`` is not a list of messages.
@@ -81,6 +82,7 @@ class MessageIndex:
         self.context = RunContext() if context is None else context
         self.marks = marks
         self.changes = _UNCHANGED
+        self.notes = Notes()
         self._meter = MessageMeter(counter=self.counter)
         self.measure = self._meter.measure
         self._detects = format is None  # later messages may then show that it is another format
@@ -610,6 +612,7 @@ class MessageIndex:
             return 0
         for place, raw in enumerate(given):
             self._read(raw, place)
+        self.notes.clear()
         if self._saved is not None:
             self._saved, count = saved_without(self._saved, given)
             return count

@@ -217,6 +217,7 @@ class GrowingSummary(CompactionStrategy):
             kept=kept,
             budget=max(1, unused if self.slack < 1 else sizes.facts),
             counter=index.counter,
+            notes=index.notes,
         )
         return with_excerpt(index, request, self.text, sizes.words, most=unused if self.slack < 1 else planned)
 

@@ -190,6 +190,7 @@ class Summarization(CompactionStrategy):
                 room=room,
             ),
             counter=index.counter,
+            notes=index.notes,
             focus=self.focus,
             template=self.template,
             language=self.language,

@@ -15,7 +15,7 @@ import attrs
 
 from ..checks import count, share
 from ..errors import SummaryFailed
-from ..index import MessageGroup, Request
+from ..index import MessageGroup, Notes, Request
 from ..messages import Message
 from ..tokens import TokenCounter
 from .templates import SummaryTemplate, default_template
@@ -105,6 +105,7 @@ class SummaryRequest(Request):
         focus: A topic to give most room to, in the user's words; ``None`` for no preference.
         template: The prompts and the sections to fill.
         language: The language to write in, such as ``"Korean"``; ``None`` for the conversation's own.
+        notes: What summarizers remember of the conversation between its rounds; by default, nothing.
 
     Attributes:
         failures: Failures that the summarizer made up for, such as those of the first summarizers of a `FirstOf`; the strategy
@@ -123,6 +124,7 @@ class SummaryRequest(Request):
     focus: str | None = None
     template: SummaryTemplate = attrs.field(factory=default_template)
     language: str | None = None
+    notes: Notes = attrs.field(factory=Notes, eq=False, repr=False)
     failures: list[Exception] = attrs.field(factory=list[Exception], init=False, eq=False, repr=False)
 
     def call(self) -> Any:

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
+from math import isqrt
 from pathlib import Path
 
 import pytest
+
+from benchmarks.statements.__main__ import main
+from benchmarks.statements.examples import KEPT, RULES, judging
+from benchmarks.statements.report import area_under_curve, average_precision
+from compaction.summarizers.extractive.classifier import KINDS as ORDER
+from compaction.summarizers.extractive.classifier import MODEL, PLACES, ZERO, classifier, features_of, slot_of
 
 STATEMENTS = Path(__file__).parents[2] / "benchmarks" / "statements"
 KINDS = (
@@ -38,3 +46,49 @@ def test_what_judges_trains_nothing(path: Path) -> None:
     folder = STATEMENTS / "examples" / path.stem
     known = {line.strip().casefold() for example in folder.glob("*.txt") for line in lines(example)}
     assert [sentence for _, sentence in judging if sentence.strip().casefold() in known] == []
+
+
+def measured(kinds: tuple[str, ...], languages: str, measure: Callable[[Sequence[float], Sequence[bool]], float]) -> float:
+    """Return the mean of a measure over languages."""
+    values: list[float] = []
+    for language in languages.split():
+        given = [each for each in judging() if each.language == language]
+        shares = [sum(classifier().probabilities(each.text)[ORDER.index(kind)] for kind in kinds) for each in given]
+        values.append(measure(shares, [each.kind in kinds for each in given]))
+    return sum(values) / len(values)
+
+
+def test_the_model_recognizes_what_judges() -> None:
+    """Rules and prohibitions, and what is worth keeping, in English and as the mean of the eight languages with examples."""
+    learned = "de en es ja ko ru tr zh"
+    assert measured(RULES, "en", average_precision) >= 0.83
+    assert measured(RULES, learned, average_precision) >= 0.80
+    assert measured(KEPT, learned, area_under_curve) >= 0.94
+
+
+def test_the_model_is_small() -> None:
+    """The file of the model has at most 500 KB."""
+    assert MODEL.stat().st_size <= 500_000
+
+
+def test_a_score_is_the_sum_of_the_weights() -> None:
+    """Sums in lanes, kept for words, equal the plain sum of the weights over the root of the number of features."""
+    model = classifier()
+    for each in judging():
+        sums, features = [0] * len(ORDER), [*features_of(each.text)]
+        for feature in features:
+            slot, mark = slot_of(feature, model.slots)
+            if model.marks[slot] == mark:
+                row = model.rows[slot * len(ORDER) : (slot + 1) * len(ORDER)]
+                sums = [total + row[place] - ZERO for total, place in zip(sums, PLACES, strict=True)]
+        root = isqrt(len(features) << 16)
+        expected = [bias + total * model.scale // root for bias, total in zip(model.bias, sums, strict=True)]
+        assert model.scores(each.text) == expected
+
+
+def test_the_report_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    """The report has a line for each language and kind, and sentences that are taken for another kind."""
+    main([])
+    printed = capsys.readouterr().out
+    assert all(f"| {name} |" in printed for name in (*KINDS, "de", "zh", "all"))
+    assert " taken for " in printed

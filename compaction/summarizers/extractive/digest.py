@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import attrs
@@ -18,7 +19,7 @@ from ...messages import Message, ToolResultPart
 from ..base import SummaryRequest
 from ..sections import Section, read_sections, write_sections
 from .facts import FactKind, facts_in
-from .memory import ConversationMemory, memory_of
+from .memory import ConversationMemory, Memories
 from .page import SummaryPage
 from .statements import ASSISTANT, QUOTED
 from .writer import Shares, SummaryWriter, visible_text
@@ -84,11 +85,13 @@ class DigestSummarizer:
         ):
             raise SummaryFailed("there are no new messages to make a digest of")
         redact = self.redact or str
-        memory = memory_of(messages, self.redact, after=request.originals)
+        memories = request.notes.of(Memories)
+        memory = memories.of(messages, self.redact, after=request.originals)
         page = SummaryPage(request.budget, request.counter.count_text, redact(visible_text(request)))
         if self.redact is not None and request.previous is not None:
             request = attrs.evolve(request, previous=self.redact(request.previous))
-        writer = SummaryWriter(request, memory, page, Shares(), _focus_of(request.focus))
+        read, focus = partial(memories.readings.of, redact=self.redact), _focus_of(request.focus)
+        writer = SummaryWriter(request, memory, page, Shares(), read=read, focus=focus)
         before = 0 if request.previous is None else page.tokens(request.previous)
         filled = before + self.growth * (page.limit - before)
         turnover = self.turnover * page.limit
@@ -139,10 +142,11 @@ class FactSummarizer:
             SummaryFailed: If the budget is too small for a single line.
         """
         request, messages = _with_summaries(request), _messages(request)
-        memory = memory_of(messages, after=request.originals)
+        memories = request.notes.of(Memories)
+        memory = memories.of(messages, after=request.originals)
         page = SummaryPage(request.budget, request.counter.count_text, visible_text(request))
         shares = Shares(request=0.05, rules=self.constraints, said=self.constraints, failed=0.01, calls=self.calls, facts=0.8)
-        writer = SummaryWriter(request, memory, page, shares)
+        writer = SummaryWriter(request, memory, page, shares, read=memories.readings.of)
         writer.add_lines(page.limit, None if request.originals else _held(request.previous, memory))
         if request.previous is not None and not request.originals:
             page.add_facts(facts_in(request.previous), upto=page.used + 0.5 * (page.limit - page.used), held=True)

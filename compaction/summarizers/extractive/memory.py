@@ -6,10 +6,9 @@ In a later round of the same conversation the memory of the earlier one is conti
 from __future__ import annotations
 
 import math
-from array import array
 from collections import Counter
-from collections.abc import Callable, Sequence
-from itertools import zip_longest
+from collections.abc import Sequence
+from operator import is_
 from typing import Final
 
 import attrs
@@ -17,7 +16,7 @@ import attrs
 from ...messages import Message, ToolResultPart
 from .actions import Action, RowSearch, error_in, outcome_of
 from .facts import FactSource, FactTable
-from .reading import Reading, forget_readings, read_message, tie
+from .reading import Reading, Readings, Redact
 from .scoring import Kind
 from .statements import Statement
 
@@ -68,6 +67,7 @@ class ConversationMemory:
         unread: The number of texts so long that only both ends were read.
 
     >>> from compaction.formats import openai_chat
+    >>> from compaction.summarizers.extractive.reading import read_message
     >>> memory = ConversationMemory()
     >>> for text in ("The port is 8080.", "The port is now 9090."):
     ...     memory.add(read_message(openai_chat.read({"role": "user", "content": text})))
@@ -290,72 +290,81 @@ class _Kept:
 
     Args:
         memory: The memory.
-        ids: The identities of its messages.
+        messages: Its messages.
         earlier: Memories of fewer messages, each with their number, the shortest first. A message that stayed in the view while
             later ones were summarized, such as the last one of the user, belongs between them once it is summarized too.
     """
 
     memory: ConversationMemory = attrs.Factory(ConversationMemory)
-    ids: array[int] = attrs.Factory(lambda: array("Q"))
+    messages: list[Message] = attrs.Factory(list[Message])
     earlier: list[tuple[int, ConversationMemory]] = attrs.Factory(list[tuple[int, ConversationMemory]])
 
-    def go_back(self, ids: array[int]) -> None:
+    def go_back(self, messages: Sequence[Message]) -> None:
         """Go back to a memory of messages that these begin with. O(messages) in C."""
-        if self.ids == ids[: len(self.ids)]:
+        same = [*map(is_, self.messages, messages)]
+        shared = same.index(False) if False in same else len(same)
+        if shared == len(self.messages):
             return
-        shared = next(place for place, (one, other) in enumerate(zip_longest(self.ids, ids)) if one != other)
         while self.earlier and self.earlier[-1][0] > shared:
             self.earlier.pop()
         count, self.memory = self.earlier.pop() if self.earlier else (0, ConversationMemory())
-        del self.ids[count:]
+        del self.messages[count:]
 
-    def add(self, message: Message, reading: Reading) -> None:
+    def add(self, message: Message, readings: Readings, redact: Redact | None) -> None:
         """Add the next message; at times, keep the memory before it, fewer of them the longer ago they are.
 
         The readings of messages long before it are forgotten: the memory has what they held.
         """
-        if len(self.ids) - (self.earlier[-1][0] if self.earlier else 0) >= _STEP:
-            forget_readings(self.ids[-3 * _STEP : -2 * _STEP])
-            self.earlier.append((len(self.ids), self.memory.copy()))
+        if len(self.messages) - (self.earlier[-1][0] if self.earlier else 0) >= _STEP:
+            for old in self.messages[-3 * _STEP : -2 * _STEP]:
+                readings.forget(old, redact)
+            self.earlier.append((len(self.messages), self.memory.copy()))
             if len(self.earlier) > _MOST_EARLIER:
                 del self.earlier[1 : -_MOST_EARLIER // 2 : 2]
-        self.memory.add(reading)
-        self.ids.append(id(message))
+        self.memory.add(readings.of(message, redact))
+        self.messages.append(message)
 
 
-_MEMORIES: Final[dict[int, _Kept]] = {}
-"""The memory of each conversation by the identity of its first message; it goes with any of its messages."""
-
-_MOST_MEMORIES: Final = 256
+_MOST_MEMORIES: Final = 8
 _MOST_EARLIER: Final = 8
 _STEP: Final = 32  # messages between two of them; a copy costs about as much as three messages
 
 
-def memory_of(
-    messages: Sequence[Message], redact: Callable[[str], str] | None = None, *, after: Sequence[Message] = ()
-) -> ConversationMemory:
-    """Return the memory of messages; it is the caller's until the next call with the same first message.
+class Memories:
+    """The memories of one conversation, for later rounds. Holds state: one for each first message and redaction.
 
-    O(new messages) if it continues the memory of an earlier call. If messages are new between those of earlier calls, all after
-    them are added again. O(messages) in C otherwise.
+    While a memory grows it is not among them: after an exception, whatever raised it, the next round reads the messages again.
 
-    Args:
-        messages: The messages, oldest first.
-        redact: Removes from every text what must not be shown; such a memory is not kept.
-        after: The messages that precede ``messages`` (these come after them). They are a separate argument because joining the
-            two lists would copy the whole conversation.
+    Attributes:
+        readings: The readings of its messages.
     """
-    ids = array("Q", [*map(id, after), *map(id, messages)])
-    key = ids[0] if ids else 0
-    kept = (_MEMORIES.pop(key, None) if redact is None else None) or _Kept()
-    kept.go_back(ids)
-    missing = len(after) - len(kept.ids)
-    new = messages[-missing:] if missing <= 0 else [*after[-missing:], *messages]
-    for message in new:
-        kept.add(message, read_message(message, redact))
-    if redact is None and ids:
-        tie(new, _MEMORIES, key)
-        while len(_MEMORIES) >= _MOST_MEMORIES:
-            _MEMORIES.pop(next(iter(_MEMORIES)), None)
-        _MEMORIES[key] = kept
-    return kept.memory
+
+    def __init__(self) -> None:
+        self.readings = Readings()
+        self._kept: dict[tuple[int, Redact | None], _Kept] = {}  # each holds the message whose identity it is found by
+
+    def of(
+        self, messages: Sequence[Message], redact: Redact | None = None, *, after: Sequence[Message] = ()
+    ) -> ConversationMemory:
+        """Return the memory of messages; it is the caller's until the next call with the same first message.
+
+        O(new messages) if it continues the memory of an earlier call. If messages are new between those of earlier calls, all
+        after them are added again. O(messages) in C otherwise.
+
+        Args:
+            messages: The messages, oldest first.
+            redact: Removes from every text what must not be shown.
+            after: The messages that precede ``messages``.
+        """
+        whole = [*after, *messages]
+        if not whole:
+            return ConversationMemory()
+        key = id(whole[0]), redact
+        kept = self._kept.pop(key, None) or _Kept()
+        kept.go_back(whole)
+        for message in whole[len(kept.messages) :]:
+            kept.add(message, self.readings, redact)
+        while len(self._kept) >= _MOST_MEMORIES:
+            self._kept.pop(next(iter(self._kept)), None)
+        self._kept[key] = kept
+        return kept.memory

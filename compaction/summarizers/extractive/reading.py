@@ -1,11 +1,10 @@
-"""The reading of one message: everything in it that a summary may need. It is kept with the message, so each is read once."""
+"""The reading of one message: everything in it that a summary may need. A conversation keeps the latest."""
 
 from __future__ import annotations
 
 import re
-import weakref
-from collections.abc import Callable, Iterable
-from typing import Any, Final, Self
+from collections.abc import Callable
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -70,71 +69,52 @@ class Reading:
     shows_work: bool = False
 
 
-class _Known(weakref.ref[Message]):
-    """A reference to a message that was read, with its reading, and entries of tables that must go with the message."""
+Redact: TypeAlias = Callable[[str], str]
 
-    __slots__ = ("entries", "key", "reading")
-
-    key: int
-    reading: Reading | None
-    entries: tuple[tuple[dict[int, Any], int], ...]
-
-    def __new__(cls, message: Message, reading: Reading) -> Self:
-        known = super().__new__(cls, message, _forget)
-        known.key, known.reading, known.entries = id(message), reading, ()
-        return known
+_MOST_READINGS: Final = 2_048
 
 
-_KNOWN: Final[dict[int, _Known]] = {}
-"""Readings by the identity of their message; one leaves with its message, so forgetting a message forgets it."""
+class Readings:
+    """The readings of one conversation's messages. Holds state: the latest of them, each with its message.
+
+    An entry holds its message, so no other object can have the identity it is found by.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, Redact | None], tuple[Message, Reading]] = {}
+
+    def of(self, message: Message, redact: Redact | None = None) -> Reading:
+        """Return the reading of a message; O(characters) the first time, then O(1).
+
+        Args:
+            message: The message.
+            redact: Removes from every text what must not be shown.
+        """
+        known = self._known.get((id(message), redact))
+        if known is not None:
+            return known[1]
+        reading = read_message(message, redact or str)
+        while len(self._known) >= _MOST_READINGS:
+            self._known.pop(next(iter(self._known)), None)
+        self._known[id(message), redact] = message, reading
+        return reading
+
+    def knows(self, message: Message, redact: Redact | None = None) -> bool:
+        """Return whether the reading of a message is kept."""
+        return (id(message), redact) in self._known
+
+    def forget(self, message: Message, redact: Redact | None = None) -> None:
+        """Forget what was read in a message that will hardly be asked about again."""
+        self._known.pop((id(message), redact), None)
 
 
-def read_message(message: Message, redact: Callable[[str], str] | None = None) -> Reading:
-    """Return the reading of a message; O(characters) the first time, then O(1).
+def read_message(message: Message, redact: Redact = str) -> Reading:
+    """Return the reading of a message; O(characters).
 
     Args:
         message: The message.
-        redact: Removes from every text what must not be shown; such a reading is not kept.
+        redact: Removes from every text what must not be shown.
     """
-    if redact is not None:
-        return _read(message, redact)
-    known = _KNOWN.get(id(message))
-    if known is not None and known.reading is not None:
-        return known.reading
-    reading = _read(message, str)
-    if known is None:
-        _KNOWN[id(message)] = _Known(message, reading)
-    else:
-        known.reading = reading
-    return reading
-
-
-def forget_readings(ids: Iterable[int]) -> None:
-    """Forget what was read in messages, given by identity, that will hardly be asked about again."""
-    for id in ids:
-        known = _KNOWN.get(id)
-        if known is not None:
-            known.reading = None
-
-
-def _forget(known: weakref.ref[Message]) -> None:
-    assert isinstance(known, _Known)
-    _KNOWN.pop(known.key, None)
-    for table, key in known.entries:
-        table.pop(key, None)
-
-
-def tie(messages: Iterable[Message], table: dict[int, Any], key: int) -> None:
-    """Remove an entry of a table as soon as one of these messages is gone. They were read, without redaction."""
-    entry = (table, key)
-    only = (entry,)
-    for message in messages:
-        known = _KNOWN[id(message)]
-        if entry not in known.entries:
-            known.entries = (*known.entries, entry) if known.entries else only
-
-
-def _read(message: Message, redact: Callable[[str], str]) -> Reading:
     text = "\n".join([part.text for part in message.parts if isinstance(part, TextPart)])
     unread = int(len(text) > READ_CHARS)
     text = redact(both_ends(text))

@@ -1,4 +1,4 @@
-"""Scores: the kind of a sentence, by its function words in English, German, Korean and Chinese.
+"""Scores: the kind of a sentence, by the learned `classifier`, and the words by which two sentences are about one thing.
 
 `score` is the only place that judges words; splitting a message and telling who speaks is `speech`.
 """
@@ -11,38 +11,7 @@ from typing import Final
 
 import attrs
 
-from .cues import (
-    ASKS,
-    CHANGE,
-    DECIDES,
-    FAILS,
-    IF,
-    LASTING,
-    MINE,
-    MUST,
-    NOT,
-    OPEN,
-    OTHERS,
-    PAST,
-    SAYS,
-    SCOPE,
-    SELF,
-    THANKS,
-    WANT,
-    WHY,
-    YOU,
-    cues_of,
-    words_of,
-)
-from .orders import (
-    CLOSED,
-    EASTERN,
-    KOREAN_ORDER,
-    is_announced,
-    is_command,
-    is_eastern,
-    words_in,
-)
+from .classifier import KINDS, PER_MILLE, classifier
 from .sentences import values_of
 
 _LONGEST: Final = 400
@@ -75,12 +44,48 @@ class Judgement:
         stems: The beginnings of its words, by which two statements about one thing are recognized.
         changes: Whether it says that something changed.
         refers: Whether it cannot be understood without the sentence before it.
+        worth: The probability that it is worth keeping, in per mille.
     """
 
     kind: Kind
     stems: frozenset[str]
     changes: bool
     refers: bool
+    worth: int
+
+
+_KINDS: Final = {
+    "rule": Kind.RULE,
+    "prohibition": Kind.RULE,
+    "preference": Kind.PREFERENCE,
+    "fact": Kind.FACT,
+    "value": Kind.VALUE,
+    "change": Kind.VALUE,
+    "decision": Kind.DECISION,
+    "task": Kind.TASK,
+    "request": Kind.REQUEST,
+    "question": Kind.QUESTION,
+    "others_rule": Kind.TALK,
+    "hypothetical": Kind.SUPPOSED,
+    "small_talk": Kind.TALK,
+    "acknowledgement": Kind.REMARK,
+    "program": Kind.FACT,
+}
+_KIND_OF: Final = tuple([_KINDS[kind] for kind in KINDS])
+_RULE, _PROHIBITION, _CHANGE, _DECISION, _PROGRAM = map(KINDS.index, ("rule", "prohibition", "change", "decision", "program"))
+_KEPT: Final = tuple(map(KINDS.index, ("rule", "prohibition", "preference", "fact", "value", "change", "decision", "task")))
+_OTHERS: Final = tuple([place for place in range(_PROGRAM) if place not in _KEPT])
+_WANTED: Final = tuple(map(KINDS.index, ("rule", "prohibition", "preference", "task", "request")))
+_SURE: Final = 750  # per mille: of a rule, so that it stands among the rules
+_LIKELY: Final = 350  # of a rule, so that it is not left out before others
+_WORTH_KEEPING: Final = 250  # per mille: then it is a plain fact at least
+_SURELY_WORTH: Final = 850  # then it may be more, such as a decision
+_CHANGES: Final = 250
+_HALF: Final = 500
+
+
+def _words(listed: str) -> frozenset[str]:
+    return frozenset(listed.split())
 
 
 def score(sentence: str, *, is_own: bool = True) -> Judgement:
@@ -94,177 +99,139 @@ def score(sentence: str, *, is_own: bool = True) -> Judgement:
     ('RULE', 'DUTY')
     """
     read = sentence[:_LONGEST]
-    words = all_words = words_of(read)
     said = _QUOTED.sub(" ", read)
-    if said != read:
-        words = words_of(said)
-    cues = cues_of(said, words)
-    has_value = bool(values_of(read))
-    kind = _kind(said, words, cues, has_value)
-    if kind is Kind.RULE and (not is_own or is_announced(said) or _REPORTED.search(said)):
+    shares = classifier().probabilities(said)
+    worth = PER_MILLE * sum(shares[place] for place in _KEPT) // _people(shares)
+    kind = _kind(shares, worth, has_value=bool(values_of(read)))
+    if kind is Kind.RULE and (not is_own or is_announced(said)):
         kind = Kind.DUTY
-    stems = _stems(read, all_words)
+    stems = _stems(read)
     points = is_eastern(read) or _PRONOUN.search(read) is not None  # Korean may leave out the pronoun
-    changes = bool(cues & CHANGE) or (kind is Kind.VALUE and len(stems) <= 1 and points)
-    return Judgement(kind, stems, changes, kind in _REFERRING and points)
+    changes = shares[_CHANGE] >= _CHANGES or (kind is Kind.VALUE and len(stems) <= 1 and points)
+    return Judgement(kind, stems, changes, kind in _REFERRING and points, worth)
+
+
+def _kind(shares: list[int], worth: int, *, has_value: bool) -> Kind:
+    """Return the kind of a sentence with these probabilities."""
+    rule = shares[_RULE] + shares[_PROHIBITION]
+    if rule * PER_MILLE >= _SURE * _people(shares):
+        return Kind.RULE
+    if rule * PER_MILLE >= _LIKELY * _people(shares):
+        return Kind.DUTY
+    if _WORTH_KEEPING <= worth < _SURELY_WORTH:
+        return Kind.VALUE if has_value else Kind.FACT
+    kind = _KIND_OF[max(_KEPT if worth >= _SURELY_WORTH else _OTHERS, key=shares.__getitem__)]
+    return Kind.VALUE if has_value and kind in (Kind.FACT, Kind.TASK, Kind.TALK, Kind.REMARK) else kind
+
+
+def _people(shares: list[int]) -> int:
+    """Return the probability that a person wrote a sentence, at least 1 per mille.
+
+    What a program printed is recognized by its shape, and does not come here. So all shares are compared with this one.
+    """
+    return max(1, PER_MILLE - shares[_PROGRAM])
+
+
+def demands(sentence: str) -> bool:
+    """Whether a sentence says what the user wants of the assistant."""
+    shares = classifier().probabilities(sentence)
+    return PER_MILLE * sum(shares[place] for place in _WANTED) >= _HALF * _people(shares)
+
+
+def concerns_user(sentence: str) -> bool:
+    """Whether a sentence speaks of what the user wants or does."""
+    return _names_person(sentence) or demands(sentence)
+
+
+def is_announced(sentence: str) -> bool:
+    """Whether words before a colon, which demand nothing themselves, announce the rule: it may be somebody else's."""
+    head, colon, _ = sentence.replace("：", ": ").partition(": ")
+    return bool(colon) and len(head) > (_EASTERN_LABEL if is_eastern(head) else _LABEL) and not demands(head)
+
+
+def is_eastern(text: str) -> bool:
+    """Whether a text has Korean or Chinese characters."""
+    return not text.isascii() and _EASTERN.search(text) is not None
 
 
 def score_of_assistant(sentence: str) -> Kind | None:
     """Return the kind of a sentence of the assistant: a decision, or something that it did; ``None`` for any other."""
-    cues = cues_of(sentence, words_of(sentence))
-    if (cues & DECIDES and cues & (SELF | WHY)) or (cues & WHY and cues & SELF and _WILL.search(sentence)):
+    if not (_names_person(sentence) or is_eastern(sentence)):
+        return None
+    shares = classifier().probabilities(sentence)
+    if shares[_DECISION] >= _HALF:
         return Kind.DECISION
-    return Kind.ANSWER if cues & SELF and not cues & (IF | ASKS) else None
+    return None if _KIND_OF[shares.index(max(shares))] in (Kind.QUESTION, Kind.SUPPOSED) else Kind.ANSWER
 
 
 def reports_failure(text: str) -> bool:
     """Return whether a text of the assistant says that something failed."""
-    return bool(cues_of(text, words_of(text)) & FAILS)
+    return _FAILS.search(text) is not None
 
 
+_LABEL: Final = 12
+_EASTERN_LABEL: Final = 5
+_EASTERN: Final = re.compile(r"[가-힣\u4e00-\u9fff]")
+_PERSONS: Final = _words(  # the first and the second person
+    "i i'm i've i'd i'll we we're we've we'll let's you your yours me my mine our us please ich wir mir mich mein meine meinen "
+    "meiner uns unser unsere du dir dich dein deine bitte je j'ai nous mon ma mes vous tu yo nosotros mi mis tú usted "
+    "ustedes io noi mio mia eu nós meu minha você vocês ik wij mijn ons jij jullie ja my mój moja ty я мы мой моя "
+    "мне ты вы вам "
+    "ben biz benim bizim sen siz أنا نحن मैं हम मेरा मेरी मेरे"
+)
+_PERSON: Final = re.compile(r"저는|제가|우리|나는|내가|제 |세요|我|咱|您|你|请|私|僕|あなた|ください")
+
+
+def _names_person(sentence: str) -> bool:
+    words = sentence.lower().replace("’", "'").split()
+    return not _PERSONS.isdisjoint(words) or (not sentence.isascii() and _PERSON.search(sentence) is not None)
+
+
+_FAILS: Final = re.compile(
+    r"\b(?:failed|fails|unsuccessful|no luck|with an error|(?:did not|didn['’]t) (?:go|work|succeed)|gescheitert|"
+    r"fehlgeschlagen|misslungen|ging nicht|mit einem Fehler|kein Glück)\b|실패|오류로|지 못했|안 되네|"
+    r"失败|没有?成功|报错|没弄成|出错",
+    re.IGNORECASE,
+)
 _REFERRING: Final = (Kind.RULE, Kind.DUTY, Kind.REQUEST)
 _PRONOUN: Final = re.compile(
     r"\b(?:its?|they|them|their|this|that|these|those|there|he|him|his|she|her|one|ones|same|such|it['’]s|"
     r"es|ihn|ihm|sie|ihr\w*|das|dies\w*|den|dem|der|die|dort|da\w*|deren|dessen|hier\w*|solche\w*)\b",
     re.IGNORECASE,
 )
-_WILL: Final = re.compile(
-    (
-        r"\bI(?:['’]ll| will| used| use| took| take)\b|\bich\b.{0,400}\b(?:nehme|genommen|lese|nutze|verwende|setze)\b|"
-        r"\b(?:nehme|lese|nutze|verwende|setze) ich\b|我用了?|我写"
-    ),
-    re.IGNORECASE,
-)
-
-
 _HANGUL: Final = re.compile(r"[가-힣]{2,}")
 _HAN: Final = re.compile(r"[\u4e00-\u9fff]{2,}")
-
-
-_UNITS: Final = words_in(
+_WORD: Final = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+_ASCII_WORD: Final = re.compile(r"[A-Za-z]+(?:['-][A-Za-z]+)*")
+_QUOTED: Final = re.compile(r"[“„\"«「『]\w[^“”„\"«»「」『』\n]{6,150}\s[^“”„\"«»「」『』\n]{0,150}[”“\"»」』]")
+_CLOSED: Final = _words(
+    "the a an and but or if when while as since because that this these those there here it he she they we i you my "
+    "your our their his her its in on at of to from for with by about under over after before until once so then also "
+    "just even what which who how why where is are was were be been has have had do does did will would can could "
+    "should may might must not let's there's that's it's one some many most more both either der die das ein eine und "
+    "oder aber wenn als weil dass es er sie wir ich du man mein meine unser unsere sein ihr ihre im in am an auf aus "
+    "bei mit nach von vor zu zum zur für über unter um durch bis seit so dann auch noch schon nur was wer wie wo warum "
+    "ist sind war waren hat haben wird werden kann können"
+)
+_UNITS: Final = _words(
     "perce proze 퍼센 百分 分之 port numbe numme versi code date time uhr minut secon sekun euro dolla hours stund month "
     "monat 포트 번호 시간 现在 编号 端口 时间 itis there 다시 이제 now is at few too 太少 太多 少了 多了 好了"
 )
-_HONOURED: Final = re.compile(r"께서|께선|[님분](?:은|이|도|들은|들이) ")
-_KOREAN_DUTY: Final = re.compile(
-    r"(?:[야만] ?(?:해요?|합니다|하고요|돼요|됩니다|하셔야 해요|한다)|안 ?(?:돼요?|됩니다|된다)|곤란(?:합니다|해요))[.!\s]*$"
-)
-_UNWANTED: Final = re.compile(
-    r"\b(?:I|we) (?:don['’]t|do not|never) want\b|\bwill ich\b.*\b(?:kein\w*|nicht|nie)\b|我不想", re.IGNORECASE
-)
-_CHINESE_GUESS: Final = re.compile(r"一定(?:是|很|会)|必须(?:承认|说)|不能不|不得不|不能再")
-_CHINESE_ORDER: Final = re.compile(
-    r"请|麻烦|务必|千万|不要|不许|不得|禁止|严禁|(?:^|[，,；;：:])(?:一定)?(?:别(?![提说笑人的问担怪急闹逗])|勿|避免|必须|只能|只用)"
-)
-_CHINESE_PLACE: Final = re.compile(r"在|[^，,；;：:]+[里上中](?:不许|不得|禁止|严禁|必须|不要|不能)|.{2,}(?:不许|不得|严禁)")
-_TOLD: Final = re.compile(
-    r"(?i:\b(?:please|kindly|bitte)\b|\byou(?:['’]re| are)? (?:\w+ )?(?:must|should|shall|ought|may|not|only|never|to)\b|"
-    r"\b(?:want|like|expect|need) you\b)|"
-    r"\b(?:Sie|[dD]u)\b.{0,200}\b(?:nicht|nie|niemals|nur|kein\w*|erst)\b|\b(?:nicht|nie|niemals|nur|kein\w*|erst)\b.{0,200}\b(?:Sie|du)\b"
-)
-_GENERAL: Final = re.compile(
-    r"\byou (?:can|could|will|would) never\b|\byou (?:should|must|could) have (?:been|seen|heard|\w+ed)\b|"
-    r"\bdu (?:kannst|willst|hättest|wirst) |\b(?:kannst|willst|hättest|wirst) du |"
-    # words of a place or a time before the subject
-    r"^\W*(?:in|at|on|back|where|during|around|im|in|am|auf|bei|beim|an|zu|dort|da|damals|früher)\b[^,]*\b(?:you|du|sie)\b",
-    re.IGNORECASE,
-)
-_REPORTED: Final = re.compile(
-    r", (?:(?:as|like|so|wie) (?!much|long|soon|far|little|well|möglich|lange|viel)[^,]{3,40}|"
-    r"(?:I|we) (?:was |were )?(?:read|heard|saw|told)|"
-    r"(?:habe|hab) ich (?:gelesen|gehört)|sagt\w* [^,]{2,30}|(?:ha){1,4}h?|lol|honestly|to be honest|(?:I )?(?:swear|tell you)|"
-    r"imagine(?: that)?|would you believe it|funny \w+|right|innit|echt|ehrlich|stell dir vor|ne)[.!]*$"
-)
-_PERFECT: Final = re.compile(r"\bmust have \w+|\b(?:muss|müssen)\b.*\b(?:haben|sein)\b", re.IGNORECASE)
-_KOREAN_QUESTION: Final = re.compile(r"(?:나요|(?<!니)까요|습니까)[.?\s]*$")
 
 
-_QUOTED: Final = re.compile(r"[“„\"«「『]\w[^“”„\"«»「」『』\n]{6,150}\s[^“”„\"«»「」『』\n]{0,150}[”“\"»」』]")
-
-
-def _kind(sentence: str, words: list[str], cues: int, has_value: bool) -> Kind:
-    asks = sentence.rstrip().endswith(("?", "？"))
-    asks = asks or (not sentence.isascii() and _KOREAN_QUESTION.search(sentence) is not None)
-    if asks and cues & OPEN and cues & YOU:
-        return Kind.TASK
-    if cues & IF and (asks or not (cues & (YOU | WANT) or is_command(sentence, cues))):
-        return Kind.SUPPOSED if asks or cues & SELF else Kind.FACT
-    return Kind.QUESTION if asks else _kind_of_claim(sentence, words, cues, has_value)
-
-
-def _kind_of_claim(sentence: str, words: list[str], cues: int, has_value: bool) -> Kind:
-    if not has_value and _is_remark(sentence, words, cues):
-        return Kind.REMARK
-    if rule := _rule(sentence, words, cues):
-        return rule
-    if cues & OPEN and not cues & SAYS:
-        return Kind.TASK if not has_value else Kind.VALUE
-    if cues & DECIDES and cues & (SELF | WHY):
-        return Kind.DECISION
-    if cues & WANT and not cues & (OTHERS | SAYS | PAST) and (cues & (SELF | MINE) or _HANGUL.search(sentence)):
-        return Kind.PREFERENCE
-    if has_value:
-        return Kind.VALUE
-    if (cues & YOU and not cues & SAYS) or is_command(sentence, cues):
-        return Kind.REQUEST
-    return Kind.TALK if cues & (NOT | SCOPE | MUST | SAYS | THANKS) else Kind.FACT
-
-
-def _is_remark(sentence: str, words: list[str], cues: int) -> bool:
-    """Whether a sentence only acknowledges."""
-    if cues & (MUST | NOT | WANT | OPEN | DECIDES):
-        return False
-    size = len(sentence) if is_eastern(sentence) else 5 * len([word for word in words if word.lower() not in CLOSED])
-    return size <= (16 if cues & THANKS else 5)
-
-
-def _rule(sentence: str, words: list[str], cues: int) -> Kind | None:
-    """Return whether a sentence is a rule for the assistant or a duty, which may be somebody else's; ``None`` if neither."""
-    if cues & SELF and _UNWANTED.search(sentence):
-        return Kind.DUTY
-    if not cues & (MUST | NOT | SCOPE | LASTING) or cues & SAYS:
-        return None
-    if is_eastern(sentence):
-        return _eastern_rule(sentence, cues)
-    command = is_command(sentence, cues)
-    if cues & OTHERS and not command:
-        return None
-    if cues & YOU:
-        told = cues & (NOT | SCOPE) and not cues & PAST and _TOLD.search(sentence) and not _GENERAL.search(sentence)
-        if command or told:
-            return Kind.RULE
-        return Kind.DUTY if cues & (MUST | NOT) else None
-    if cues & SELF:
-        return None
-    if command:
-        return Kind.RULE
-    return Kind.DUTY if cues & MUST and not cues & (PAST | OPEN) and not _PERFECT.search(sentence) else None
-
-
-def _eastern_rule(sentence: str, cues: int) -> Kind | None:
-    if _HANGUL.search(sentence):
-        if KOREAN_ORDER.search(sentence):
-            return Kind.DUTY if _HONOURED.search(sentence) else Kind.RULE
-        duty = _KOREAN_DUTY.search(sentence) and not cues & (SELF | OTHERS | OPEN)
-        return Kind.DUTY if duty else None
-    if not cues & (MUST | NOT) or cues & (SELF | OTHERS | OPEN) or _CHINESE_GUESS.search(sentence):
-        return None
-    of_a_place = not cues & YOU and _CHINESE_PLACE.match(sentence)
-    return Kind.RULE if _CHINESE_ORDER.search(sentence) and not of_a_place else Kind.DUTY
-
-
-def _stems(sentence: str, words: list[str]) -> frozenset[str]:
+def _stems(sentence: str) -> frozenset[str]:
     """Return the beginnings of the words that may name a thing."""
+    words = (_ASCII_WORD if sentence.isascii() else _WORD).findall(sentence)
     if sentence.isascii():
-        found = {word.replace("y", "i")[:5] for word in {*map(str.lower, words)} - CLOSED if len(word) > 2}
+        found = {word.replace("y", "i")[:5] for word in {*map(str.lower, words)} - _CLOSED if len(word) > 2}
         return frozenset(found - _UNITS or found)
-    found = {stem for word in words if len(word) > 1 and (lower := word.lower()) not in CLOSED for stem in _of_word(lower)}
+    found = {stem for word in words if len(word) > 1 and (lower := word.lower()) not in _CLOSED for stem in _of_word(lower)}
     for run in _HAN.findall(sentence):
         found.update(run[at : at + 2] for at in range(len(run) - 1))
     return frozenset(found - _UNITS or found)
 
 
 def _of_word(word: str) -> tuple[str, ...]:
-    if word.isascii() or not EASTERN.search(word):
+    if word.isascii() or not _EASTERN.search(word):
         return (word.replace("y", "i")[:5],) if len(word) > 2 else ()
     return (word[:2],) if _HANGUL.match(word) else ()

@@ -9,8 +9,8 @@ from typing import Final
 
 import attrs
 
-from .orders import concerns_user, demands
-from .scoring import Judgement, Kind, score, score_of_assistant
+from .classifier import PER_MILLE
+from .scoring import Judgement, Kind, concerns_user, demands, score, score_of_assistant
 from .sentences import clipped, sentences, sentences_in, values_of
 from .speech import Passage, Voice, passages, unnumbered
 
@@ -18,7 +18,7 @@ _LONGEST: Final = 400
 _MOST: Final = 400
 _ANSWER_CHARS: Final = range(12, 241)
 _MARK: Final = re.compile('["“”„«»「」『』]')
-_REFERRED: Final = (Kind.VALUE, Kind.FACT, Kind.TALK, Kind.DECISION, Kind.TASK)
+_ALONE: Final = (Kind.QUESTION, Kind.REMARK, Kind.SUPPOSED)
 ASSISTANT: Final = "Assistant"
 QUOTED: Final = "Quoted or pasted"
 
@@ -35,6 +35,7 @@ class Statement:
         changes: Whether it says that something changed.
         lead: What it stands under: a heading, the words before a list, a tag, the header of a table; ``""`` without one.
         by: Who said it, if it may not have been the user; ``""`` for the user.
+        worth: The probability that it is worth keeping, in per mille.
     """
 
     text: str
@@ -44,17 +45,18 @@ class Statement:
     changes: bool = False
     lead: str = ""
     by: str = ""
+    worth: int = PER_MILLE
 
 
 def user_statements(text: str) -> Iterator[Statement]:
     """Yield the statements of a user's message, in order; O(characters).
 
-    >>> said = "The cap is $956. Never exceed it without approval. I never liked caps. My sister is a glazier."
+    >>> said = "The cap is $956. Never go above it without asking me. My sister is a glazier. Where does she live?"
     >>> for each in user_statements(said):
     ...     print(each.kind.name, each.text)
-    RULE The cap is $956. Never exceed it without approval.
-    TALK I never liked caps.
+    RULE The cap is $956. Never go above it without asking me.
     FACT My sister is a glazier.
+    QUESTION Where does she live?
     """
     return itertools.islice(itertools.chain.from_iterable(map(_statements_of, passages(text, demands, concerns_user))), _MOST)
 
@@ -75,6 +77,7 @@ def _statements_of(passage: Passage) -> Iterator[Statement]:
             judged.changes,
             passage.lead,
             QUOTED if voice is Voice.QUOTED else "",
+            judged.worth,
         )
         if before is not None:
             if _belong_together(before, found, judged):
@@ -100,7 +103,7 @@ def _sentences(passage: Passage) -> Iterator[tuple[str, Voice]]:
 
 
 def _belong_together(before: Statement, found: Statement, judged: Judgement) -> bool:
-    return judged.refers and before.by == found.by and before.kind in _REFERRED and len(before.text) < _LONGEST // 2
+    return judged.refers and before.by == found.by and before.kind not in _ALONE and len(before.text) < _LONGEST // 2
 
 
 def _joined(before: Statement, found: Statement) -> Statement:
@@ -110,6 +113,7 @@ def _joined(before: Statement, found: Statement) -> Statement:
         kind=before.kind if before.kind.value >= found.kind.value else found.kind,
         stems=before.stems | found.stems,
         values=before.values + found.values,
+        worth=max(before.worth, found.worth),
     )
 
 

@@ -20,7 +20,7 @@ from .actions import argument_values
 from .facts import FactKind, fact_kind, facts_in
 from .memory import ConversationMemory, Said
 from .page import SummaryPage
-from .reading import read_message
+from .reading import Reading
 from .scoring import Kind
 from .sentences import SearchedText, clipped, one_line
 from .statements import ASSISTANT
@@ -77,6 +77,7 @@ class SummaryWriter:
         memory: What the conversation said.
         page: The page.
         shares: The shares of its room.
+        read: Returns the reading of a message.
         focus: Whether a text mentions the focus of the request; ``None`` if it has none.
     """
 
@@ -86,6 +87,8 @@ class SummaryWriter:
         memory: ConversationMemory,
         page: SummaryPage,
         shares: Shares,
+        *,
+        read: Callable[[Message], Reading],
         focus: Callable[[str], bool] | None = None,
     ) -> None:
         self._previous = SearchedText(request.previous or "")
@@ -93,10 +96,10 @@ class SummaryWriter:
         self._page = page
         self._shares = shares
         self._focus = focus
-        self._kept = request.kept
+        self._kept, self._read = request.kept, read
         self._ranked: list[str] | None = None  # the facts, once there is room for one
         self._has_first = bool(request.said)  # then the task stands in the summary already
-        self._replaced = _replaced_by_kept(request, memory)
+        self._replaced = _replaced_by_kept(request, memory, read)
         before = len(request.originals) if request.previous is None else 0
         self._held = frozenset([text for text in memory.said if text in self._previous])
         self._said = [each for each in memory.said.values() if each.place > before or each.is_rule]
@@ -233,7 +236,11 @@ class SummaryWriter:
 
     def _order(self, said: Said) -> tuple[float, int]:
         """Return the order of statements of equal weight: the earlier summary's oldest, then those with the rarest words."""
-        return (0.0, said.place) if said.statement.text in self._held else (-self._memory.rarity(said), -said.place)
+        return (
+            (0.0, said.place)
+            if said.statement.text in self._held
+            else (-self._memory.rarity(said) * said.statement.worth, -said.place)
+        )
 
     def _add_found(self, upto: float, *, held: bool = False) -> None:
         """Add failed calls that did not succeed later, and rows that the user asked for, the newest first."""
@@ -269,7 +276,7 @@ class SummaryWriter:
             return
         if self._ranked is None:
             kept = (group for group in self._kept if group.kind not in (GroupKind.SYSTEM, GroupKind.SUMMARY))
-            facts = self._memory.facts.followed_by(read_message(each).facts for group in kept for each in group.messages)
+            facts = self._memory.facts.followed_by(self._read(each).facts for group in kept for each in group.messages)
             bonus = None if self._focus is None else self._focus_bonus
             self._ranked = facts.best(_CANDIDATES * self._page.limit + _SPARE, without=self._with_sentence, bonus=bonus)
         self._page.add_facts(self._ranked[: _CANDIDATES * room + _SPARE], upto=upto)
@@ -290,10 +297,10 @@ class SummaryWriter:
         self._page.add_facts(held, upto=upto, held=True)
 
 
-def _replaced_by_kept(request: SummaryRequest, memory: ConversationMemory) -> set[str]:
+def _replaced_by_kept(request: SummaryRequest, memory: ConversationMemory, read: Callable[[Message], Reading]) -> set[str]:
     """Return the statements that a message which stays in the view replaces."""
     users = (group.messages[0] for group in request.kept if group.kind is GroupKind.USER)
-    found = (memory.replaced_by(each) for message in users for each in read_message(message).statements)
+    found = (memory.replaced_by(each) for message in users for each in read(message).statements)
     return {each.statement.text for each in found if each is not None}
 
 

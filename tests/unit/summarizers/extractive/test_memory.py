@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import gc
 import json
-import weakref
 from typing import Any
 
 import pytest
 
 from compaction.formats import openai_chat
 from compaction.messages import Message
-from compaction.summarizers.extractive import memory as module
-from compaction.summarizers.extractive.memory import ConversationMemory, memory_of
-from compaction.summarizers.extractive.reading import read_message
+from compaction.summarizers.extractive.memory import ConversationMemory, Memories
 
 
 def read(*raws: dict[str, Any]) -> list[Message]:
@@ -31,6 +27,10 @@ def ran(command: str, result: str) -> list[Message]:
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": command, "content": result},
     )
+
+
+def memory_of(messages: list[Message]) -> ConversationMemory:
+    return Memories().of(messages)
 
 
 def words(memory: ConversationMemory) -> list[str]:
@@ -106,8 +106,9 @@ def test_rows_that_the_user_asked_for() -> None:
 def test_a_later_round_continues_the_memory() -> None:
     """A later round continues the memory of the first, with the same content as a new one."""
     messages = said("The port is 8080.", "My sister is a glazier.", "The port is 9090 now.")
-    first = memory_of(messages[:2])
-    again = memory_of(messages)
+    memories = Memories()
+    first = memories.of(messages[:2])
+    again = memories.of(messages)
     assert again is first
     assert words(again) == words(memory_of(said("The port is 8080.", "My sister is a glazier.", "The port is 9090 now.")))
 
@@ -116,13 +117,12 @@ def test_messages_between_those_of_earlier_rounds() -> None:
     """A message that was summarized after later ones belongs before them; the memory is the same as a new one."""
     texts = [f"Shelf {n} holds box BX-{n * 7}; the port is {n % 5}080." for n in range(120)]
     messages = [each for text in texts for each in (*said(text), *ran(f"look {text[:9]}", f"row {text[:9]} of {len(text)}"))]
-    copies = [each for text in texts for each in (*said(text), *ran(f"look {text[:9]}", f"row {text[:9]} of {len(text)}"))]
     late = {20: 60, 90: 150, 93: 300, 94: 330}
+    memories = Memories()
     for end in range(30, len(messages) + 1, 30):
         places = [at for at in range(end) if end >= late.get(at, 0)]
-        new = memory_of([copies[at] for at in places])
-        del module._MEMORIES[id(copies[0])]
-        assert everything(memory_of([messages[at] for at in places])) == everything(new)
+        shown = [messages[at] for at in places]
+        assert everything(memories.of(shown)) == everything(memory_of(shown))
 
 
 def everything(memory: ConversationMemory) -> tuple[object, ...]:
@@ -133,38 +133,33 @@ def everything(memory: ConversationMemory) -> tuple[object, ...]:
 def test_another_history_is_another_memory() -> None:
     """Another branch of a conversation has a separate memory, without statements of the first branch."""
     messages = said("The port is 8080.", "My sister is a glazier.", "My aunt is a baker.")
-    memory_of(messages[:2])
-    assert words(memory_of([messages[0], messages[2]])) == ["The port is 8080.", "My aunt is a baker."]
-
-
-def test_a_memory_goes_with_any_of_its_messages() -> None:
-    """A memory is deleted with any of its messages, so that forgotten messages are not kept."""
-    messages = said("The password hint is swordfish.", "My sister is a glazier.")
-    key = id(messages[0])
-    memory_of(messages)
-    assert key in module._MEMORIES
-    del messages[1]
-    gc.collect()
-    assert key not in module._MEMORIES
+    memories = Memories()
+    memories.of(messages[:2])
+    assert words(memories.of([messages[0], messages[2]])) == ["The port is 8080.", "My aunt is a baker."]
 
 
 def test_readings_are_forgotten_once_the_memory_is_long_past_them() -> None:
     """What was read in a message is kept only while it is among the latest; a memory made again reads it again."""
-    texts = [f"Shelf {n} holds box BX-{n * 7}; the port is {n % 5}080." for n in range(300)]
-    messages, copies = said(*texts), said(*texts)
-    readings = [weakref.ref(read_message(message)) for message in messages]
-    memory_of(messages)
-    alive = [place for place, reading in enumerate(readings) if reading() is not None]
-    assert alive == list(range(len(messages)))[-len(alive) :]
-    assert 0 < len(alive) < 100
-    assert everything(memory_of(messages[1:])) == everything(memory_of(copies[1:]))
+    messages = said(*[f"Shelf {n} holds box BX-{n * 7}; the port is {n % 5}080." for n in range(300)])
+    memories = Memories()
+    memories.of(messages)
+    kept = [place for place, message in enumerate(messages) if memories.readings.knows(message)]
+    assert kept == list(range(len(messages)))[-len(kept) :]
+    assert 0 < len(kept) < 100
+    assert everything(memories.of(messages[1:])) == everything(memory_of(messages[1:]))
 
 
-def test_every_memory_goes_with_a_message_that_they_share() -> None:
-    """Two conversations that share a message lose their memories with it."""
-    [first, second, shared] = said("The port is 8080.", "My sister is a glazier.", "The password hint is swordfish.")
-    memory_of([shared], after=[first])
-    memory_of([second, shared])
-    del shared
-    gc.collect()
-    assert not {id(first), id(second)} & set(module._MEMORIES)
+def test_an_exception_while_a_memory_grows_leaves_none() -> None:
+    """If a message cannot be read to its end, the next round reads all messages again."""
+    messages = said("The port is 8080.", "My sister is a glazier.", "My aunt is a baker.")
+    memories = Memories()
+    memories.of(messages[:1])
+
+    def fails(text: str) -> str:
+        if "aunt" in text:
+            raise TimeoutError
+        return text
+
+    with pytest.raises(TimeoutError):
+        memories.of(messages, fails)
+    assert words(memories.of(messages)) == ["The port is 8080.", "My sister is a glazier.", "My aunt is a baker."]

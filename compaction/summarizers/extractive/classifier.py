@@ -1,0 +1,236 @@
+"""The kind of a sentence, by a linear model that was learned from examples in many languages (``benchmarks/statements``).
+
+A sentence is a sum of features: its words, their beginnings and ends, pairs of words, the first word once more, and short runs
+of characters where a script has no blanks. The features of a word depend on the word alone, so their sum is kept for words that
+come back. All arithmetic is on whole numbers: the same sentence has the same scores on every machine.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import struct
+from collections.abc import Iterator
+from math import isqrt
+from pathlib import Path
+from typing import Final
+from zlib import crc32, decompress
+
+KINDS: Final = (
+    *("rule", "prohibition", "preference", "fact", "value", "change", "decision", "task", "request", "question"),
+    *("others_rule", "hypothetical", "small_talk", "acknowledgement", "program"),
+)
+"""The kinds, in the order of the model's scores."""
+
+PER_MILLE: Final = 1_000
+MODEL: Final = Path(__file__).with_name("classifier.bin")
+
+_SIGNS: Final = (
+    r"\s\d_!-&(-/:-@\[-^`{-~\u00a1\u00ab\u00b7\u00bb\u00bf\u0964\u0965\u060c\u061b\u061f\u2010-\u2018\u201a-\u205e"
+    r"\u3000-\u3003\u3008-\u3011\u3014-\u301f\uff00-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65'"
+)
+_STOPS: Final = " .。।"  # at the end: whether somebody sets one says nothing
+_WORD: Final = re.compile(rf"[^{_SIGNS}]+(?:'[^{_SIGNS}]+)*|\d+|[^\s\w]")
+_ASCII_WORD: Final = re.compile(r"[a-z]+(?:'[a-z]+)*|\d+|[^\s\w]")  # the same words, faster
+_NO_BLANKS: Final = re.compile(r"([\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]+)")
+_SYLLABLES: Final = "\u10ff"  # scripts above have syllables or ideas for characters, so one says much
+_PIECE: Final = 3
+_LONGEST_AFFIX: Final = 5
+_MOST_WORDS: Final = 200
+_MOST_KNOWN: Final = 8_192
+_START, _END = 1, 2
+_BEFORE, _AFTER, _APART = 31, 17, 7  # so that the feature of a pair is none of a word
+_NO_WORD: Final = ""
+_BITS: Final = 0xFFFFFFFF
+
+
+def words_of(sentence: str) -> list[str]:
+    """Return the words, numbers and signs of a sentence in lower case; of runs without blanks, each place's next characters.
+
+    >>> words_of("Don't open 2 files!"), words_of("别打开")
+    (["don't", 'open', '2', 'files', '!'], ['别打开', '打开', '开'])
+    """
+    if sentence.isascii():
+        return _ASCII_WORD.findall(sentence.rstrip(_STOPS).lower())[:_MOST_WORDS]
+    words: list[str] = _WORD.findall(sentence.rstrip(_STOPS).lower().replace("’", "'"))[:_MOST_WORDS]
+    if not _NO_BLANKS.search(sentence):
+        return words
+    pieces: list[str] = []
+    for word in words:
+        for place, run in enumerate(_NO_BLANKS.split(word)):
+            pieces += [run[at : at + _PIECE] for at in range(len(run))] if place % 2 else [run] if run else []
+    return pieces[:_MOST_WORDS]
+
+
+def features_of_word(word: str) -> list[int]:
+    """Return the features of a word: itself, its beginnings and its ends, as 32-bit numbers; all numbers are one word."""
+    if word[0].isdigit():
+        word = "0"
+    least = 1 if word[0] > _SYLLABLES else 2
+    if _NO_BLANKS.match(word):
+        return [crc32(word[:end].encode()) for end in range(1, len(word) + 1)]
+    lengths = range(least, min(_LONGEST_AFFIX + 1, len(word)))
+    found = [crc32(f"<{word}>".encode())]
+    found += [crc32(f"<{word[:length]}".encode()) for length in lengths]
+    found += [crc32(f"{word[-length:]}>".encode()) for length in lengths]
+    return found
+
+
+def feature_of_pair(one: int, other: int) -> int:
+    """Return the feature of two words that follow each other, given the first feature of each."""
+    return (one * _BEFORE + other * _AFTER + _APART) & _BITS
+
+
+def feature_of_first(feature: int) -> int:
+    """Return the feature that stands for another one in the first word of a sentence."""
+    return (feature * 7 + 1) & _BITS
+
+
+def features_of(sentence: str) -> Iterator[int]:
+    """Yield the features of a sentence; the model sums their weights."""
+    before, is_first = _START, True
+    for word in words_of(sentence):
+        found = features_of_word(word)
+        yield from found
+        yield feature_of_pair(before, found[0])
+        if is_first:
+            yield from map(feature_of_first, found)
+        before, is_first = found[0], False
+    yield feature_of_pair(before, _END)
+
+
+# ---------------------------------------------------------------- weights as whole numbers
+
+HEAD: Final = struct.Struct(f"<II{len(KINDS)}i")
+_ROW: Final = len(KINDS)
+_LANES: Final = struct.Struct("<17I")
+_EVEN: Final = int.from_bytes(b"\xff\x00" * 8, "little")
+_LOW: Final = int.from_bytes(b"\xff\xff\x00\x00" * 4, "little")
+_FOUND: Final = 1 << 8 * _ROW
+_COUNT: Final = 512  # the bit from which a sum holds the number of features
+PLACES: Final = (0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11)
+"""The byte of a row that holds the weight of each kind; see `_spread`."""
+
+ZERO: Final = 128
+"""The byte that stands for a weight of zero."""
+
+STEPS: Final = 16
+"""Scores have this many steps for each power of two of a probability."""
+
+_POWERS: Final = tuple([round((1 << 16) * 2 ** (-step / STEPS)) for step in range(256)])
+
+
+def slot_of(feature: int, slots: int) -> tuple[int, int]:
+    """Return the only row in which a feature may stand, and the byte that shows that it does."""
+    return feature % slots, feature >> 24
+
+
+class Classifier:
+    """A model that was learned. Holds state: the sums of words that were seen lately.
+
+    A sum is one whole number with a lane of 32 bits for the weights of each kind, one for the number of features that the model
+    has, and one for the number of all features. So the sum of two is one addition.
+
+    Args:
+        data: The content of a model file, compressed: the number of rows, the scale of the weights and the bias of each kind;
+            a mark for each row, which shows whose it is; and the rows, a byte for each kind, in the order of `PLACES`.
+
+    Attributes:
+        slots: The number of rows.
+        scale: What sums are multiplied with.
+        bias: The score of each kind without any feature.
+        marks: The mark of each row.
+        rows: The rows.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        data = decompress(data)
+        self.slots, self.scale, *self.bias = HEAD.unpack_from(data)
+        rows = HEAD.size + self.slots
+        self.marks, self.rows = data[HEAD.size : rows], data[rows:]
+        self._known: dict[str, tuple[int, int, int]] = {_NO_WORD: (0, _END * _AFTER + _APART, 0)}
+        self._first: dict[str, int] = {}
+
+    def probabilities(self, sentence: str) -> list[int]:
+        """Return the probability of each of `KINDS` in per mille; O(characters).
+
+        >>> model = classifier()
+        >>> KINDS[(shares := model.probabilities("Please never delete the log files.")).index(max(shares))]
+        'prohibition'
+        """
+        scores = self.scores(sentence)
+        best = max(scores)
+        shares = [_POWERS[best - score] if best - score < 256 else 0 for score in scores]
+        whole = sum(shares)
+        return [PER_MILLE * share // whole for share in shares]
+
+    def scores(self, sentence: str) -> list[int]:
+        """Return the score of each of `KINDS`: the logarithm of its probability, in `STEPS` a power of two, plus a constant."""
+        words, known, marks, rows, slots, read = (
+            words_of(sentence),
+            self._known,
+            self.marks,
+            self.rows,
+            self.slots,
+            int.from_bytes,
+        )
+        total = even = odd = 0
+        before = _START * _BEFORE
+        for word in (*words, _NO_WORD):
+            entry = known.get(word) or self._learn(word)
+            total += entry[0]
+            pair = (before + entry[1]) & _BITS  # `feature_of_pair`
+            before = entry[2]
+            slot = pair % slots
+            if marks[slot] == pair >> 24:
+                slot *= _ROW
+                row = read(rows[slot : slot + _ROW], "little") | _FOUND
+                even += row & _EVEN
+                odd += row >> 8 & _EVEN
+        total += _spread(even, odd, len(words) + 1)
+        if words:
+            total += self._first.get(words[0]) or self._learn_first(words[0])
+        *lanes, found, count = _LANES.unpack(total.to_bytes(_LANES.size, "little"))
+        root = isqrt(count << 16)
+        zero, scale = ZERO * found, self.scale
+        return [bias + (lane - zero) * scale // root for bias, lane in zip(self.bias, lanes, strict=True)]
+
+    def _learn(self, word: str) -> tuple[int, int, int]:
+        features = features_of_word(word)
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+            self._known[_NO_WORD] = 0, _END * _AFTER + _APART, 0
+        code = features[0]
+        entry = self._known[word] = self._sum(features), code * _AFTER + _APART, code * _BEFORE
+        return entry
+
+    def _learn_first(self, word: str) -> int:
+        if len(self._first) >= _MOST_KNOWN // 8:
+            self._first.clear()
+        total = self._first[word] = self._sum([*map(feature_of_first, features_of_word(word))])
+        return total
+
+    def _sum(self, features: list[int]) -> int:
+        even = odd = 0
+        for feature in features:
+            slot = feature % self.slots
+            if self.marks[slot] == feature >> 24:
+                row = int.from_bytes(self.rows[slot * _ROW : slot * _ROW + _ROW], "little") | _FOUND
+                even += row & _EVEN
+                odd += row >> 8 & _EVEN
+        return _spread(even, odd, len(features))
+
+
+def _spread(even: int, odd: int, count: int) -> int:
+    """Return sums in lanes of 16 bits, those of even and odd bytes, as one in lanes of 32 bits.
+
+    The lanes come out in the order of `PLACES`, then the number of rows and the count.
+    """
+    low = (even & _LOW) | (odd & _LOW) << 128
+    return low | (even >> 16 & _LOW) << 256 | (odd >> 16 & _LOW) << 384 | count << _COUNT
+
+
+@functools.cache
+def classifier() -> Classifier:
+    """Return the model of the package, read the first time it is asked for."""
+    return Classifier(MODEL.read_bytes())
