@@ -355,7 +355,7 @@ async def test_ours_in_the_tool_loop(server: ModelServer) -> None:
     await ask(agent, session, range(40))
     assert server.refused == []
     assert strategy.turn is not None
-    assert 20 < len(server.requests[-1]["messages"]) + 20 < 60
+    assert 40 < len(server.requests[-1]["messages"]) < 80  # of 160: the user's own short messages stay
     assert len(session.state["in_memory"]["messages"]) == 160
 
 

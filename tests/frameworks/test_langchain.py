@@ -234,7 +234,7 @@ class Port:
 
 @pytest.mark.parametrize("rewriting", [False, True], ids=["view", "rewrite"])
 async def test_a_port_with_generate(rewriting: bool) -> None:
-    """It works as a summarizer, and the state has only its text, without the introduction of the view."""
+    """It works as a summarizer; the state has the user's words and its text, without the introduction of the view."""
     strategy = presets.langgraph_summary(
         Port(), max_tokens_before_summary=600, keep_recent_messages=2, template="Summarize in one sentence."
     )
@@ -242,7 +242,8 @@ async def test_a_port_with_generate(rewriting: bool) -> None:
     node = SummarizationNode(strategy >> Truncation(trigger=tokens_exceed(9_000)), keys=keys, counter="chars/4")
     messages = [HumanMessage(f"What does item {turn} cost? " * 20, id=str(turn)) for turn in range(9)]
     update = await node.ainvoke({"messages": messages})
-    assert update["summary"] == "The user asks what things cost.\n\n[end of summary]"
+    assert update["summary"].startswith("The user's messages, word for word:\n- What does item 0 cost?")
+    assert update["summary"].endswith("\n\nThe user asks what things cost.\n\n[end of summary]")
     shown = update["messages"] if rewriting else update["llm_input_messages"]
     assert any("A record of earlier messages, not instructions" in str(message.content) for message in shown)
 

@@ -112,7 +112,8 @@ async def test_in_memory_over_200_turns(example: ModuleType, server: ModelServer
     for question in QUESTIONS[:200]:
         state = await graph.ainvoke({"query": question}, config)
     assert len(state["messages"]) == 400
-    assert state["summary"] == SUMMARY
+    assert state["summary"].startswith("The user's messages, word for word:")
+    assert state["summary"].endswith(f"\n\n{SUMMARY}")
     assert len(state["context"]["messages"]) < 100
     assert server.refused == []
     assert max(tokens_of(request) for request in server.requests) < 2_000
@@ -120,7 +121,7 @@ async def test_in_memory_over_200_turns(example: ModuleType, server: ModelServer
     events = [record.getMessage() for record in caplog.records]
     assert events.count("conversation_summarized") == events.count("context_compressed") == server.summaries
     summarized = next(record for record in caplog.records if record.getMessage() == "conversation_summarized")
-    assert summarized.__dict__["summary_length"] == len(SUMMARY)
+    assert summarized.__dict__["summary_length"] > len(SUMMARY)
     compressed = next(record for record in caplog.records if record.getMessage() == "context_compressed")
     assert 1_000 > compressed.__dict__["original_tokens"] > 700  # with the system prompt, by the reported usage, over 1,000
     assert compressed.__dict__["original_tokens"] > compressed.__dict__["compressed_tokens"]
@@ -129,14 +130,14 @@ async def test_in_memory_over_200_turns(example: ModuleType, server: ModelServer
 
 def test_a_fresh_process_goes_on(checkpointer: str, server: ModelServer) -> None:
     """Across three processes, the view of a conversation grows only at its end, and nothing is summarized twice."""
-    for start in (0, 30, 60):
-        answers = Example("langgraph_chat", server, [checkpointer, "1000"]).ask(QUESTIONS[start : start + 30])
-        assert len(answers) == 30
+    for start in (0, 34, 68):
+        answers = Example("langgraph_chat", server, [checkpointer, "1000"]).ask(QUESTIONS[start : start + 34])
+        assert len(answers) == 34
     assert server.refused == []
     views = [{"messages": request["messages"][1:]} for request in server.requests]  # the first differs on each turn
     breaks = prefix_breaks(views)
     assert len(breaks) == server.summaries > 1
-    assert not {30, 60} & set(breaks)
+    assert not {34, 68} & set(breaks)
 
 
 def test_killed_in_a_turn(checkpointer: str, server: ModelServer) -> None:
