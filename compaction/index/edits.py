@@ -297,7 +297,7 @@ def relay(
     Args:
         steps: The running strategy.
         answered: Returns the answer to an item, or `PASS_ON`, or a generator that yields other items to the caller and returns
-            the answer. Its exceptions end the run.
+            the answer. What it raises for a `Request` is thrown into the strategy; its other exceptions end the run.
         until: Called after an item was answered; returns whether to stop.
         drop_all: Applies `Drops`; if ``None``, each of the drops is answered as an item.
 
@@ -319,7 +319,13 @@ def relay(
             elif (yield from relay(item.one_by_one(), answered, until=until)):
                 return True
             continue
-        value = answered(item)
+        try:
+            value = answered(item)
+        except Exception as error:
+            if not isinstance(item, Request):
+                raise
+            resume, value = steps.throw, error
+            continue
         if value is PASS_ON:
             try:
                 value = yield item

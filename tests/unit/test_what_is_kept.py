@@ -107,7 +107,7 @@ class TestTheUsersWords:
         assert model.requests[0].said.split("\n")[1] == "- The task: count the boxes."
 
     def test_task_share(self) -> None:
-        """The task may take all of the excerpt but what the newest message needs, up to three tenths."""
+        """The task may take seven tenths of the excerpt, and more if the newest message needs less."""
         kept = sent([user("Task. " * 400), *[user(f"Wish {n}.") for n in range(5)]], excerpt(200))
         assert ("[...]" in kept, "Wish 4." in kept) == (True, True)
         whole = "Task. " * 100
@@ -159,8 +159,8 @@ class TestShares:
         return next(part for part in strategy.parts() if isinstance(part, kind))
 
     def test_adaptive(self) -> None:
-        """`adaptive`: 8 %."""
-        assert self.parts(presets.adaptive(10_000), GrowingSummary).user_tokens == 800
+        """`adaptive`: 7.5 %."""
+        assert self.parts(presets.adaptive(10_000), GrowingSummary).user_tokens == 750
 
     def test_statements_beside_the_facts(self) -> None:
         """Beside the user's own words, rules and statements may take 15 % of the facts' room."""

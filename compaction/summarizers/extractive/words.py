@@ -33,9 +33,9 @@ Count = Callable[[str], int]
 def excerpt(messages: Iterable[Message], tokens: int, count: Count, *, task: object = None, earlier: Sequence[str] = ()) -> str:
     r"""Return what the user said in these messages, word for word, in at most so many tokens; empty if nothing fits.
 
-    The task may have all of them but what the newest message needs, up to three tenths. The newest message follows, what the
-    user said before the task, and then the other messages from the newest back, each whole or, where it is too long, without
-    the lines that look pasted or printed by a program.
+    The task may have seven tenths, and more if the newest message needs less. The newest message follows, what the user said
+    before the task, and then the other messages from the newest back, each whole or, where it is too long, without the lines
+    that look pasted or printed by a program.
 
     Cost: O(characters of the user's messages).
 
@@ -64,7 +64,7 @@ def excerpt(messages: Iterable[Message], tokens: int, count: Count, *, task: obj
     chosen: dict[int, str] = {}
     newest = min(count(said[-1]) + 2 * _ENTRY, int((1 - _TASK_SHARE) * tokens)) if first < len(said) - 1 else 0
     for place in order:
-        most = room - newest if place == first else room
+        most = max(room - newest, min(room, int(_TASK_SHARE * tokens))) if place == first else room
         entry = shortened(said[place], most - _ENTRY, count)
         if entry:
             chosen[place] = entry
