@@ -282,6 +282,17 @@ PASS_ON: Final = object()
 """The answer that makes `relay` yield an item to its own caller."""
 
 
+def _thrown(error: Exception, item: object, *, is_passed_on: bool) -> Exception:
+    """Return an exception that the strategy is to get: that of the caller, or that of a request's answer.
+
+    Raises:
+        Exception: Any other one.
+    """
+    if is_passed_on or isinstance(item, Request):
+        return error
+    raise error
+
+
 def relay(
     steps: Generator[Any, Any, Any],
     answered: Callable[[Any], Any],
@@ -319,20 +330,15 @@ def relay(
             elif (yield from relay(item.one_by_one(), answered, until=until)):
                 return True
             continue
+        value = None
         try:
             value = answered(item)
-        except Exception as error:
-            if not isinstance(item, Request):
-                raise
-            resume, value = steps.throw, error
-            continue
-        if value is PASS_ON:
-            try:
+            if value is PASS_ON:
                 value = yield item
-            except Exception as error:
-                resume, value = steps.throw, error
-                continue
-        elif value.__class__ is GeneratorType:
-            value = yield from cast("Generator[Any, Any, Any]", value)
+            elif value.__class__ is GeneratorType:
+                value = yield from cast("Generator[Any, Any, Any]", value)
+        except Exception as error:
+            resume, value = steps.throw, _thrown(error, item, is_passed_on=value is PASS_ON)
+            continue
         if until is not None and until(item):
             return True
