@@ -93,6 +93,7 @@ def worth_it(
     Raises:
         ConfigurationError: If a figure is out of range; when asked, if the strategy awaits an answer.
 
+    >>> from compaction import Drop, MessageIndex
     >>> def drop_the_second(index):
     ...     yield Drop([1], reason="an example")
     >>> chat = [{"role": "user", "content": "word " * size} for size in (10, 400, 40, 1)]

@@ -173,7 +173,8 @@ class SummaryWriter:
     def count_left_out(self) -> None:
         """Say how many rules had no room."""
         rules = (each for each in self._said if each.is_rule and each.statement.text not in self._replaced)
-        self._page.left_out = sum(not self._page.has(self._line(each)) for each in rules)
+        page = self._page
+        page.left_out = sum(not (page.has(self._line(each)) or page.stands(each.text)) for each in rules)
 
     # ---------------------------------------------------------------- lines
 
