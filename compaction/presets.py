@@ -215,11 +215,11 @@ def adaptive(
 def token_budget(budget: int) -> TokenBudgetComposed:
     """Return a strategy that brings a conversation down to a budget once and loses as little as it can.
 
-    It removes repeated results, old reasoning, the middle of long results, and what is too much in other messages that exceed
-    .85 of the budget, except the last user message. If that is not enough, a summary written without a model replaces the
-    oldest groups: what the user said, word for word, in at most a tenth of the budget, and a digest. Both together may have
-    .85 of the budget; the rest is for the newest messages. As a last resort, `LastResort` runs. It stops as soon as the
-    conversation fits the budget.
+    It removes repeated results, old reasoning, the middle of long results except for its exact values, and what is too much in
+    other messages that exceed .85 of the budget, except the last user message. If that is not enough, a summary written without
+    a model replaces the oldest groups: what the user said, word for word, in at most a tenth of the budget, and a digest. Both
+    together may have .85 of the budget; the rest is for the newest messages. As a last resort, `LastResort` runs. It stops as
+    soon as the conversation fits the budget.
 
     Use it for a single list. In a session it would cut again on every turn: use `adaptive` there.
 
@@ -245,7 +245,7 @@ def token_budget(budget: int) -> TokenBudgetComposed:
         target=~tokens_exceed(budget),
     )
     huge = Clip(tokens=room, slack=1.0, keep=last(groups=1, of=kinds(GroupKind.USER)) | kinds(GroupKind.SUMMARY))
-    gentle = [ToolResult(Dedupe()), ClearReasoning(), ToolResult(HeadTail()), huge]
+    gentle = [ToolResult(Dedupe()), ClearReasoning(), ToolResult(HeadTail(values=2_000)), huge]
     return attrs.evolve(
         empty, strategies=[*gentle, digest, strategies.LastResort(tokens=budget, clips=(0.9, 0.5, 0.2, 0.10, 0.05))]
     )

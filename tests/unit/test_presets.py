@@ -13,7 +13,7 @@ from compaction.selectors import spoken
 from compaction.session import CompactionSession
 from compaction.strategies import Excerpt, LastResort, ToolResult, Truncation
 from compaction.triggers import tokens_below, tokens_exceed
-from tests.support.chats import assistant, indexed, shown, system, tool_turns, turns, user
+from tests.support.chats import assistant, call, indexed, result, shown, system, tool_turns, turns, user
 from tests.support.conversion import convert
 from tests.support.scripted import Scripted
 
@@ -219,6 +219,24 @@ def test_adaptive_shortens_results_at_a_cut_and_keeps_the_calls() -> None:
     compact_sync(chat[:-1], presets.adaptive(4_000, scripted), counter="chars/4")
     [request] = scripted.requests
     assert "characters cut" not in str([group.messages for group in request.groups])
+
+
+def test_with_more_budget_token_budget_keeps_no_fewer_values() -> None:
+    """Where shortening the results is enough, the values in what is cut are kept as they would be in a digest."""
+    values = [[f"src/part_{n}/file_{n}_{line}.py" for line in range(0, 120, 8)] for n in range(12)]
+    chat = [system(), user("Look at every part.")]
+    for n, paths in enumerate(values):
+        lines = [
+            f"a line of text with nothing in it that anybody needs {paths[at // 8] if at % 8 == 0 else ''}" for at in range(120)
+        ]
+        chat += [call(f"c{n}"), result(f"c{n}", "\n".join(lines)), assistant(f"I read part {n}.")]
+    whole = indexed(chat).tokens
+    kept: list[int] = []
+    for share in (0.1, 0.2, 0.3, 0.5, 0.7):
+        view = str(compact_sync(chat, presets.token_budget(int(share * whole)), counter="chars/4").messages)
+        kept.append(sum(value in view for paths in values for value in paths))
+    assert kept == sorted(kept)
+    assert kept[-2:] == [180, 180]
 
 
 def test_token_budget_cuts_what_is_larger_than_the_budget() -> None:
