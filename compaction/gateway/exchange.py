@@ -13,7 +13,7 @@ import anyio
 import anyio.to_thread
 import attrs
 
-from ..tokens import LengthError, Usage
+from ..tokens import Usage
 from .bodies import READABLE
 from .client import AnswerStopped, ClientConnection, ClientGone, SlowBody
 from .conversations import GatewayConversations
@@ -219,8 +219,7 @@ class _ModelExchange:
         return response
 
     async def _shorter(self, plan: RequestPlan, error: UpstreamRefusal) -> httpx.Response | None:
-        found = LengthError.read(error)
-        shorter = await self._services.planner.shorter(plan, error, None if found is None else found.window)
+        shorter = await self._services.planner.shorter(plan, error)
         if shorter is None:
             return None
         self._retried, self._plan = "length", shorter
@@ -297,6 +296,7 @@ class _ModelExchange:
         return {
             "conversation": None if turn is None else turn.session.id[-12:],
             "model": None if turn is None else turn.request.model,
+            "window": None if turn is None else turn.window,
             "tokens": None if turn is None else turn.tokens,
             "left_out": None if turn is None else turn.left_out,
             "compacted": plan is not None and plan.is_changed,

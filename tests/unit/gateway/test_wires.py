@@ -140,7 +140,9 @@ def _reminder(agent: Agent, number: int) -> Any:
     return {"role": "system", "content": [{"type": "text", "text": text}] if agent.path == "/v1/messages" else text}
 
 
-async def run(agent: Agent, client: httpx.AsyncClient, name: str, *, turns: int = TURNS, reminders: bool = False) -> None:
+async def run(
+    agent: Agent, client: httpx.AsyncClient, name: str, *, turns: int = TURNS, reminders: bool = False, model: str = "m"
+) -> None:
     """Let an agent work on its turns, with a reminder before every tenth call or none."""
     messages: list[Any] = []
     calls_made = 0
@@ -150,7 +152,7 @@ async def run(agent: Agent, client: httpx.AsyncClient, name: str, *, turns: int 
             calls_made += 1
             if reminders and calls_made % 10 == 0:
                 messages.append(_reminder(agent, calls_made))
-            body = {"model": "m", **agent.fields, agent.key: agent.prepare(messages)}
+            body = {"model": model, **agent.fields, agent.key: agent.prepare(messages)}
             reply = await client.post(agent.path, json=body)
             assert reply.status_code == 200, reply.text
             said, calls = agent.said(reply.json())
