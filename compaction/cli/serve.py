@@ -53,8 +53,11 @@ def serve_command(
         str, typer.Option("--anthropic-url", metavar="URL", help="The base URL for Anthropic's messages.")
     ] = "https://api.anthropic.com/v1",
     google_url: Annotated[
-        str, typer.Option("--google-url", metavar="URL", help="The base URL for Gemini's requests.")
+        str, typer.Option("--google-url", metavar="URL", help="The base URL for Gemini's and Vertex' requests.")
     ] = "https://generativelanguage.googleapis.com",
+    bedrock_url: Annotated[
+        str, typer.Option("--bedrock-url", metavar="URL", help="The base URL for Amazon Bedrock's requests.")
+    ] = "https://bedrock-runtime.us-east-1.amazonaws.com",
     store: Annotated[
         Path | None,
         typer.Option(
@@ -125,6 +128,7 @@ def serve_command(
         openai_url=openai_url,
         anthropic_url=anthropic_url,
         google_url=google_url,
+        bedrock_url=bedrock_url,
         store=store,
         forget_after=forget_after,
         token=token,

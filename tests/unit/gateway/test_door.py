@@ -35,9 +35,7 @@ async def test_unusual_spellings_of_a_route_are_compacted(path: str) -> None:
     assert upstream.got[0].path.rstrip("/") == "/v1/chat/completions"
 
 
-@pytest.mark.parametrize(
-    "path", ["/openai/deployments/gpt/chat/completions", "/model/anthropic.claude/converse", "/v1/x:rawPredict"]
-)
+@pytest.mark.parametrize("path", ["/openai/threads/t/messages", "/model/anthropic.claude/invoke", "/v1/x:rawPredict"])
 async def test_what_is_not_compacted_is_reported(path: str) -> None:
     """A request to a path that looks like a conversation's is passed on, and counted on the page."""
     with ScriptedUpstream(answer(200, {})) as upstream:
@@ -47,6 +45,45 @@ async def test_what_is_not_compacted_is_reported(path: str) -> None:
             health = (await client.get("/healthz")).json()
     assert len(upstream.got) == 2
     assert health["passed_through"] == {"unknown path": 1}
+
+
+VERTEX = "/v1/projects/p/locations/us/publishers"
+GEMINI = [{"role": "user", "parts": [{"text": "word " * 90}]}, {"role": "model", "parts": [{"text": "ok"}]}] * 40
+CLAUDE = [{"role": "user", "content": "word " * 90}, {"role": "assistant", "content": "ok"}] * 40
+CONVERSE = [{"role": "user", "content": [{"text": "word " * 90}]}, {"role": "assistant", "content": [{"text": "ok"}]}] * 40
+
+
+@pytest.mark.parametrize(
+    ("path", "key", "messages"),
+    [
+        ("/openai/deployments/gpt/chat/completions?api-version=2025-01-01", "messages", tool_chat(20)),
+        (f"{VERTEX}/google/models/gemini-2.5-pro:generateContent", "contents", GEMINI[:-1]),
+        (f"{VERTEX}/anthropic/models/claude-sonnet-4@20250514:rawPredict", "messages", CLAUDE[:-1]),
+        ("/model/us.anthropic.claude-v1:0/converse", "messages", CONVERSE[:-1]),
+    ],
+    ids=["azure", "vertex gemini", "vertex claude", "bedrock"],
+)
+async def test_clouds_are_compacted(path: str, key: str, messages: list[Any]) -> None:
+    """The addresses of Azure, Vertex and Bedrock have conversations; only the list of messages changes."""
+    with ScriptedUpstream(answer(200, {})) as upstream:
+        async with in_process(upstream, openai_url=upstream.url) as client:
+            await client.post(path, content=json.dumps({key: messages, "other": 1}))
+    got = upstream.got[0]
+    assert got.path == path
+    assert got.json["other"] == 1
+    assert 0 < len(got.json[key]) < len(messages)
+
+
+async def test_a_signed_body_is_sent_unchanged() -> None:
+    """A changed one would be refused; the page says why the request was sent as it is."""
+    body = json.dumps({"messages": CONVERSE[:-1]}).encode()
+    with ScriptedUpstream(answer(200, {})) as upstream:
+        async with in_process(upstream) as client:
+            signed = {"authorization": "AWS4-HMAC-SHA256 Credential=AKIA/20261124/us-east-1/bedrock/aws4_request, Signature=0"}
+            await client.post("/model/m/converse", content=body, headers=signed)
+            health = (await client.get("/healthz")).json()
+    assert upstream.got[0].body == body
+    assert health["passed_through"] == {"signed": 1}
 
 
 async def test_an_unreachable_upstream_is_named() -> None:
