@@ -31,12 +31,12 @@ _COLLECT: Final = (20_000, 20, 100)  # so that the garbage collector rarely walk
 _NEEDED: Final = ("starlette", "uvicorn", "httpx", "msgspec")
 
 
-PresetName: TypeAlias = Annotated[str, typer.Option(metavar="NAME", help=f"The strategy: {', '.join(_PRESETS)}.")]
-PipelineFile: TypeAlias = Annotated[
+ServedPreset: TypeAlias = Annotated[str, typer.Option(metavar="NAME", help=f"The strategy: {', '.join(_PRESETS)}.")]
+ServedPipeline: TypeAlias = Annotated[
     Path | None,
     typer.Option("--config", metavar="FILE", help="Instead of --preset: a pipeline in TOML or YAML.", show_default=False),
 ]
-Window: TypeAlias = Annotated[
+ServedWindow: TypeAlias = Annotated[
     str,
     typer.Option(
         metavar="SIZE",
@@ -77,9 +77,9 @@ BEDROCK_URL: Final = "https://bedrock-runtime.us-east-1.amazonaws.com"
 
 def serve_command(
     *,
-    preset: PresetName = "adaptive",
-    pipeline: PipelineFile = None,
-    window: Window = "auto",
+    preset: ServedPreset = "adaptive",
+    pipeline: ServedPipeline = None,
+    window: ServedWindow = "auto",
     openai_url: OpenaiUrl = OPENAI_URL,
     anthropic_url: AnthropicUrl = ANTHROPIC_URL,
     google_url: GoogleUrl = GOOGLE_URL,

@@ -32,7 +32,7 @@ from .economy import never_dearer
 from .known_models import known_prices
 from .routes import ModelRoute
 from .settings import GatewaySettings
-from .windows import ModelWindows
+from .windows import ModelWindows, ServedModel
 
 _AHEAD: Final = 0.8  # of the window: past it a model starts to write its summary in the background
 _MOST_POOLS: Final = 64
@@ -65,6 +65,11 @@ class ConversationRequest:
     def model(self) -> str:
         """The model that the request names."""
         return self.route.model_of(self.fields)
+
+    @property
+    def served(self) -> ServedModel:
+        """The model, at its upstream."""
+        return ServedModel(self.upstream, self.model, self.is_long)
 
     @property
     def scope(self) -> str:
@@ -219,7 +224,7 @@ class GatewayConversations:
             return self._done(turn, result, compared)
 
     def _compared(self, request: ConversationRequest) -> tuple[int, list[Any]]:
-        return self.windows.of(request), for_comparison(request.messages, request.route.format)
+        return self.windows.of(request.served), for_comparison(request.messages, request.route.format)
 
     def _options(self, request: ConversationRequest) -> dict[str, Any]:
         beside = request.beside
@@ -260,15 +265,15 @@ class GatewayConversations:
             error: What the error says.
             tokens: The tokens of the refused request, by our count.
         """
-        self.windows.refused(request, error, tokens)
-        if turn is not None and self.windows.of(request) != turn.window:
+        self.windows.refused(request.served, error, tokens)
+        if turn is not None and self.windows.of(request.served) != turn.window:
             self._pool(request, turn.window).discard(turn.session.id)
 
     async def record_usage(self, turn: ConversationTurn, usage: Usage) -> None:
         """Give the provider's reported usage to the session; usage beyond the window corrects that."""
 
         def record() -> None:
-            self.windows.accepted(turn.request, usage.prompt_tokens)
+            self.windows.accepted(turn.request.served, usage.prompt_tokens)
             with contextlib.suppress(InputError):
                 turn.session.record_usage(usage, view=turn.view)
 

@@ -79,10 +79,10 @@ def asks_for_long_context(headers: Mapping[str, str]) -> bool:
     return "context-1m" in headers.get("anthropic-beta", "")
 
 
-def is_signed(headers: Mapping[str, str]) -> bool:
+def has_signature(headers: Mapping[str, str]) -> bool:
     """Return whether the client signed the body, so that no other body would be accepted.
 
-    >>> is_signed({"authorization": "AWS4-HMAC-SHA256 Credential=AKIA/20261124/us-east-1/bedrock/aws4_request"})
+    >>> has_signature({"authorization": "AWS4-HMAC-SHA256 Credential=AKIA/20261124/us-east-1/bedrock/aws4_request"})
     True
     """
     return headers.get("authorization", "").startswith("AWS4-")

@@ -11,7 +11,7 @@ import attrs
 from ..tokens import LengthError
 from .bodies import ModelRequest, TooLarge, Unreadable, decoded, read_request
 from .conversations import ConversationRequest, ConversationTurn, GatewayConversations
-from .headers import asks_for_long_context, is_signed, session_of
+from .headers import asks_for_long_context, has_signature, session_of
 from .routes import ModelRoute
 from .settings import GatewaySettings
 from .status import GatewayStatus
@@ -80,7 +80,7 @@ class Planner:
         try:
             text = decoded(body, headers.get("content-encoding", ""), self._settings.max_body)
             asked = read_request(text, route.key)
-            why = "signed" if is_signed(headers) else route.kept(asked.fields) or ("" if asked.messages else "no messages")
+            why = "signed" if has_signature(headers) else route.kept(asked.fields) or ("" if asked.messages else "no messages")
         except (Unreadable, TooLarge) as error:
             why = str(error) or "too large"
         except Exception as error:

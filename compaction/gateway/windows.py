@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import attrs
 
 from ..errors import StateError
 from ..json_data import natural_number
@@ -15,15 +17,28 @@ from ..tokens import LengthError
 from .known_models import known_window
 from .settings import GatewaySettings
 
-if TYPE_CHECKING:
-    from .conversations import ConversationRequest
-
 _MOST: Final = 256
 _LONG: Final = 1_000_000
 _STEPS: Final = 4  # of a table's window: a larger one is assumed in such steps, since each has sessions of its own
 _SAVED_AS: Final = "gateway:windows"
 
-_Key: TypeAlias = "tuple[str, str, bool]"
+
+@attrs.frozen
+class ServedModel:
+    """A model as one upstream serves it.
+
+    Args:
+        upstream: The address of the upstream.
+        model: The name of the model.
+        is_long: Whether a header asks for a window of a million tokens.
+    """
+
+    upstream: str
+    model: str
+    is_long: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.model or 'unnamed model'}{' with a long context' * self.is_long} at {self.upstream}"
 
 
 class UnknownWindow(Exception):
@@ -45,57 +60,58 @@ class ModelWindows:
         self._configured = settings.window
         self._store = store
         self._lock = threading.Lock()
-        self._learned: dict[_Key, LearnedWindow] = {}
+        self._learned: dict[ServedModel, LearnedWindow] = {}
         if store is not None and (state := store.load(_SAVED_AS)) is not None:
             self._learned = {
-                (str(upstream), str(model), bool(long)): LearnedWindow(
+                ServedModel(str(upstream), str(model), bool(long)): LearnedWindow(
                     window and natural_number(window), natural_number(accepted)
                 )
                 for upstream, model, long, window, accepted in state["windows"]
             }
 
-    def of(self, request: ConversationRequest) -> int:
-        """Return the context window of a request, in tokens.
+    def of(self, served: ServedModel) -> int:
+        """Return the context window of a model, in tokens.
 
         Raises:
             UnknownWindow: If no table has the model, and its provider has not reported the window.
         """
-        learned = self._learned.get(_key(request), LearnedWindow())
-        if self._configured != "auto":
-            return self._configured if learned.window is None else min(self._configured, learned.window)
+        learned = self._learned.get(served, LearnedWindow())
+        configured = self._configured
+        if isinstance(configured, int):
+            return configured if learned.window is None else min(configured, learned.window)
         if learned.window is not None:
             return learned.window
-        known = max(known_window(request.model) or 0, _LONG if request.is_long else 0)
+        known = max(known_window(served.model) or 0, _LONG if served.is_long else 0)
         if not known:
-            raise UnknownWindow(request.model)
+            raise UnknownWindow(served.model)
         step = max(1, known // _STEPS)
         return known + step * max(0, -((known - learned.accepted) // step))
 
-    def refused(self, request: ConversationRequest, error: LengthError, tokens: int) -> None:
+    def refused(self, served: ServedModel, error: LengthError, tokens: int) -> None:
         """Learn from a length error.
 
         Args:
-            request: The request.
+            served: The model.
             error: What the error says.
             tokens: The tokens of the refused request, by our count.
         """
-        self._learn(_key(request), lambda known: known.taught(error, tokens))
+        self._learn(served, lambda known: known.taught(error, tokens))
 
-    def accepted(self, request: ConversationRequest, tokens: int) -> None:
+    def accepted(self, served: ServedModel, tokens: int) -> None:
         """Learn from a request that the provider accepted, with its tokens by the provider's count."""
         try:
-            if tokens <= self.of(request):
+            if tokens <= self.of(served):
                 return
         except UnknownWindow:
             return
-        self._learn(_key(request), lambda known: known.took(tokens))
+        self._learn(served, lambda known: known.took(tokens))
 
-    def _learn(self, key: _Key, change: Any) -> None:
+    def _learn(self, served: ServedModel, change: Callable[[LearnedWindow], LearnedWindow]) -> None:
         with self._lock:
-            self._learned[key] = change(self._learned.pop(key, LearnedWindow()))
+            self._learned[served] = change(self._learned.pop(served, LearnedWindow()))
             while len(self._learned) > _MOST:
                 del self._learned[next(iter(self._learned))]
-            rows = [[*each, learned.window, learned.accepted] for each, learned in self._learned.items()]
+            rows = [[*attrs.astuple(each), learned.window, learned.accepted] for each, learned in self._learned.items()]
         if self._store is not None:
             with contextlib.suppress(StateError):  # it stays in memory, and the next one saves all
                 self._store.save(_SAVED_AS, {"windows": rows})
@@ -103,12 +119,4 @@ class ModelWindows:
     def learned(self) -> Mapping[str, int]:
         """Return the windows that were learned, in tokens, by model and upstream in words."""
         with self._lock:
-            known = list(self._learned.items())
-        return {
-            f"{model or 'unnamed model'}{' with a long context' * long} at {upstream}": found.window or found.accepted
-            for (upstream, model, long), found in known
-        }
-
-
-def _key(request: ConversationRequest) -> _Key:
-    return request.upstream, request.model, request.is_long
+            return {str(served): found.window or found.accepted for served, found in self._learned.items()}
