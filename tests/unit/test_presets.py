@@ -32,7 +32,13 @@ class TestContextWindow:
             ),
             Pipeline(
                 Truncation(target=tokens_below(4_001), keep=last(groups=2) | spoken() | kinds(GroupKind.SUMMARY)),
-                Excerpt(tokens=1_000, trigger=tokens_exceed(5_200), target=tokens_below(4_001), keep=last(groups=2)),
+                Excerpt(
+                    tokens=1_000,
+                    trigger=tokens_exceed(5_200),
+                    target=tokens_below(4_001),
+                    keep=last(groups=2),
+                    at_least=1_200,
+                ),
                 trigger=tokens_exceed(6_400),
             ),
             LastResort(tokens=8_000),
