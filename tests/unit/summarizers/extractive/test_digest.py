@@ -33,9 +33,8 @@ def facts(text: str) -> set[str]:
 def digest_of(chat: Chat, budget: int = 400, **options: Any) -> str:
     index = MessageIndex(chat, counter="chars/4")
     summarizer = DigestSummarizer()
-    request = SummaryRequest(
-        summarizer=summarizer, groups=index.included_groups, budget=budget, counter=index.counter, **options
-    )
+    options = {"groups": index.included_groups, **options}
+    request = SummaryRequest(summarizer=summarizer, budget=budget, counter=index.counter, **options)
     return summarizer.summarize(request)
 
 
@@ -147,6 +146,17 @@ def test_lines_say_who_said_them() -> None:
     assert "- A letter from the town hall:\n  - Quoted or pasted: Dear citizens, never feed the swans." in digest_of(
         [said("user", "Go on."), said("assistant", "Yes."), said("user", pasted), said("assistant", "Yes.")]
     )
+
+
+def test_a_summary_says_what_only_an_old_reminder_says() -> None:
+    """What the newest reminder says too, perhaps with other numbers, is not repeated."""
+    reminders = [f"Reminder {number}: keep the list of tasks current. {number} tasks are open." for number in range(9)]
+    reminders[3] += " Never touch the folder vendor/legacy."
+    chat = [said("user", "Fix the build."), *[said("system", text) for text in reminders], said("assistant", "I will.")]
+    groups = MessageIndex(chat, counter="chars/4").included_groups
+    summary = digest_of(chat, groups=groups[:-2], kept=groups[-2:])
+    assert summary.count("System: ") == 1
+    assert "System: Never touch the folder vendor/legacy." in summary
 
 
 def test_more_than_one_value_is_shown_in_order() -> None:
