@@ -54,9 +54,10 @@ def context_window(
     """Return a pipeline that keeps a conversation inside a model's window.
 
     If a request exceeds half of the input budget, old tool results are collapsed. Above four fifths, the oldest groups in which
-    the user says nothing are dropped, and if that is not enough, old user messages become an excerpt of them, word for word.
-    These thresholds are those of Agent Framework's context-window strategy. Each step continues to a lower target, so that it
-    does not run again on the next turn. As a last resort, above the input budget, `LastResort` runs.
+    the user says nothing are dropped. If that frees too little, and an excerpt would free enough, old user messages become an
+    excerpt of them, word for word. These thresholds are those of Agent Framework's context-window strategy. Each step continues
+    to a lower target, so that it does not run again on the next turn. As a last resort, above the input budget, `LastResort`
+    runs.
 
     Args:
         window: Tokens of the model's input and output together, > 0; or the model's name, see `compaction.models.input_limit`.
@@ -87,6 +88,7 @@ def context_window(
         raise ConfigurationError(f"context_window(tool_batch={tool_batch}): a share from 0 to below 1")
     if not 0 < target < threshold:
         raise ConfigurationError(f"context_window(target={target}): a share above 0 and below threshold={threshold}")
+    enough = tokens_below(int(budget * target) + 1)
     return Pipeline(
         ToolResult(
             trigger=tokens_exceed(int(budget * tool_threshold)),
@@ -94,16 +96,16 @@ def context_window(
             keep=last(groups=keep_tool_groups, of=kinds(GroupKind.TOOL_CALL)),
             at_least=int(budget * tool_batch),
         ),
-        Truncation(
+        Pipeline(
+            Truncation(target=enough, keep=last(groups=keep_groups) | spoken() | kinds(GroupKind.SUMMARY)),
+            strategies.Excerpt(
+                tokens=max(1, int(budget * target / 4)),
+                trigger=tokens_exceed(int(budget * (target + threshold) / 2)),
+                target=enough,
+                keep=last(groups=keep_groups),
+                at_least=int(budget * (threshold - target) / 2),
+            ),
             trigger=tokens_exceed(int(budget * threshold)),
-            target=tokens_below(int(budget * target) + 1),
-            keep=last(groups=keep_groups) | spoken() | kinds(GroupKind.SUMMARY),
-        ),
-        strategies.Excerpt(
-            tokens=max(1, int(budget * target / 4)),
-            trigger=tokens_exceed(int(budget * threshold)),
-            target=tokens_below(int(budget * target) + 1),
-            keep=last(groups=keep_groups),
         ),
         strategies.LastResort(tokens=budget),
         trigger=tokens_exceed(int(budget * tool_threshold)),
@@ -215,11 +217,11 @@ def adaptive(
 def token_budget(budget: int) -> TokenBudgetComposed:
     """Return a strategy that brings a conversation down to a budget once and loses as little as it can.
 
-    It removes repeated results, old reasoning, the middle of long results, and what is too much in other messages that exceed
-    .85 of the budget, except the last user message. If that is not enough, a summary written without a model replaces the
-    oldest groups: what the user said, word for word, in at most a tenth of the budget, and a digest. Both together may have
-    .85 of the budget; the rest is for the newest messages. As a last resort, `LastResort` runs. It stops as soon as the
-    conversation fits the budget.
+    It removes repeated results, old reasoning, the middle of long results except for its exact values, and what is too much in
+    other messages that exceed .85 of the budget, except the last user message. If that is not enough, a summary written without
+    a model replaces the oldest groups: what the user said, word for word, in at most a tenth of the budget, and a digest. Both
+    together may have .85 of the budget; the rest is for the newest messages. As a last resort, `LastResort` runs. It stops as
+    soon as the conversation fits the budget.
 
     Use it for a single list. In a session it would cut again on every turn: use `adaptive` there.
 
@@ -245,7 +247,7 @@ def token_budget(budget: int) -> TokenBudgetComposed:
         target=~tokens_exceed(budget),
     )
     huge = Clip(tokens=room, slack=1.0, keep=last(groups=1, of=kinds(GroupKind.USER)) | kinds(GroupKind.SUMMARY))
-    gentle = [ToolResult(Dedupe()), ClearReasoning(), ToolResult(HeadTail()), huge]
+    gentle = [ToolResult(Dedupe()), ClearReasoning(), ToolResult(HeadTail(values=2_000)), huge]
     return attrs.evolve(
         empty, strategies=[*gentle, digest, strategies.LastResort(tokens=budget, clips=(0.9, 0.5, 0.2, 0.10, 0.05))]
     )

@@ -44,7 +44,7 @@ def create_app(settings: GatewaySettings, *, on_event: OnEvent | None = None) ->
 
     status = GatewayStatus(settings.clock, limit=settings.conversations, is_shadow=settings.shadow)
     conversations = GatewayConversations(settings, _both(status.told, on_event))
-    status.held = conversations.held
+    status.held, status.windows = conversations.held, conversations.windows.learned
     upstreams, unused = Upstreams(settings), UnusedConversations(settings, conversations, status)
     services = GatewayServices(
         settings=settings,

@@ -114,6 +114,7 @@ class GatewaySnapshot:
         conversations: The conversations, the most recently used first.
         held: The number of conversations in memory.
         held_bytes: Bytes of their messages.
+        windows: The windows that providers' reports corrected, in tokens, by model and upstream.
     """
 
     started_at: float
@@ -127,6 +128,7 @@ class GatewaySnapshot:
     conversations: tuple[ConversationStatus, ...] = ()
     held: int = 0
     held_bytes: int = 0
+    windows: Mapping[str, int] = attrs.field(factory=dict[str, int])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the snapshot as JSON-ready data."""
@@ -176,6 +178,7 @@ class GatewayStatus:
 
     Attributes:
         held: Returns the number of conversations in memory, and the bytes of their messages.
+        windows: Returns the windows that were learned.
     """
 
     def __init__(self, clock: Callable[[], float], *, limit: int = 1_000, is_shadow: bool = False) -> None:
@@ -184,6 +187,7 @@ class GatewayStatus:
         self._is_shadow = is_shadow
         self._started_at = clock()
         self.held: Callable[[], tuple[int, int]] = _nothing_held
+        self.windows: Callable[[], Mapping[str, int]] = dict
         self._lock = threading.Lock()
         self._requests: Counter[tuple[str, int]] = Counter()
         self._passed: Counter[str] = Counter()
@@ -307,6 +311,7 @@ class GatewayStatus:
             return GatewaySnapshot(
                 held=held,
                 held_bytes=held_bytes,
+                windows=dict(self.windows()),
                 started_at=self._started_at,
                 at=self._clock(),
                 is_shadow=self._is_shadow,

@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol, TypeAlias, cast
 
 import attrs
 
+from .. import summarizers
 from ..checks import count
 from ..index import COLLAPSED_BY, NO_CALL, MessageGroup, MessageIndex, Replace, Rewrite, collapsed_text, marked, rewritten_parts
 from ..messages import TextPart, ToolCallPart, ToolResultPart
@@ -56,40 +57,76 @@ class Clear:
 
 @attrs.frozen(kw_only=True)
 class HeadTail:
-    """Cuts the middle out of long results, and notes how much was cut.
+    r"""Cuts the middle out of long results, and notes how much was cut.
 
     Args:
         chars: Characters that stay, two thirds at the start, one third at the end; whole lines where possible.
+        values: Characters that the note may have for exact values of the middle, such as paths, identifiers and numbers, that
+            do not stand in what stays; 0 for none. O(characters of the middle).
+
+    >>> from compaction import compact_sync, nothing
+    >>> from compaction.strategies import ToolResult
+    >>> lines = "\n".join(["first line", *["nothing here"] * 9, "moved to src/app.py", *["nothing here"] * 9, "last line"])
+    >>> call = {"id": "c1", "type": "function", "function": {"name": "log", "arguments": "{}"}}
+    >>> chat = [{"role": "assistant", "tool_calls": [call]}, {"role": "tool", "tool_call_id": "c1", "content": lines}]
+    >>> shorten = ToolResult(HeadTail(chars=40, values=60), keep=nothing)
+    >>> print(compact_sync(chat, shorten, counter="chars/4").messages[1]["content"])
+    first line
+    nothing here
+    [... 242 characters cut; values in them: src/app.py ...]
+    last line
     """
 
     chars: int = attrs.field(default=2_000, validator=count(1))
+    values: int = attrs.field(default=0, validator=count())
 
     def __call__(self, index: MessageIndex) -> Shorten:
         return lambda group: _rewritten(group, self._cut, "a long tool result")
 
     def _cut(self, result: ToolResultPart) -> ToolResultPart:
-        cut = cut_middle(result.text, self.chars)
+        cut = cut_middle(result.text, self.chars, values=self.values)
         return result if cut is result.text else attrs.evolve(result, text=cut)
 
 
-def cut_middle(text: str, chars: int) -> str:
+def cut_middle(text: str, chars: int, *, values: int = 0) -> str:
     """Return a text without its middle, and with a note of how much was cut; see `HeadTail`.
 
-    A text that is only slightly longer than ``chars``, or that was cut before, is returned unchanged.
+    A text that is only slightly longer than ``chars``, or that was cut before, is returned unchanged; so is one that would
+    become less than a fifth shorter because of the values in its note.
 
     Args:
         text: The text.
         chars: Characters that stay.
+        values: Characters for exact values of the middle.
     """
-    if len(text) <= chars + len(_CUT) + 16:
+    if len(text) <= chars + _LEAST_CUT or (values and _VALUES in text):
         return text
     slack = min(_LINE_SLACK, chars // 6)
     head_end = _line_end(text, chars * 2 // 3, -slack)
     tail_start = _line_end(text, len(text) - chars // 3, slack)
-    return text[:head_end] + _CUT.format(tail_start - head_end) + text[tail_start:]
+    head, middle, tail = text[:head_end], text[head_end:tail_start], text[tail_start:]
+    found = _values_only_in(middle, (head, tail), values) if values else []
+    cut = head + _CUT.format(len(middle), f"{_VALUES}{summarizers.listed(found)}" if found else "") + tail
+    return text if found and len(cut) > _WORTH_CUTTING * len(text) else cut
 
 
-_CUT: Final = "\n[... {:,} characters cut ...]\n"
+def _values_only_in(middle: str, others: Sequence[str], chars: int) -> list[str]:
+    """Return the exact values of a text that the others do not have, in at most so many characters."""
+    known = {value for other in others for value in summarizers.facts_in(other)}
+    shown: list[str] = []
+    for value in summarizers.facts_in(middle):
+        if value not in known:
+            chars -= len(value) + 1
+            if chars < 0:
+                break
+            shown.append(value)
+    return shown
+
+
+_CUT: Final = "\n[... {:,} characters cut{} ...]\n"
+_VALUES: Final = "; values in them: "
+_WORTH_CUTTING: Final = 0.8
+_LEAST_CUT: Final = 47  # characters, about as many as the note has
 _LINE_SLACK: Final = 200
 
 

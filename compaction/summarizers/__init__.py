@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from .cached import CachedSummarizer
     from .extractive import DigestSummarizer, FactSummarizer
     from .extractive import excerpt as excerpt
+    from .extractive import facts_in as facts_in
+    from .extractive import listed as listed
     from .extractive import shortened as shortened
     from .extractive import split_excerpt as split_excerpt
     from .extractive import task_of as task_of
@@ -48,7 +50,7 @@ export_lazily(
     {
         "base": "Summarizer SummaryBudget SummaryRequest answer_in_time usable_text",
         "cached": "CachedSummarizer",
-        "extractive": "DigestSummarizer FactSummarizer excerpt shortened split_excerpt task_of",
+        "extractive": "DigestSummarizer FactSummarizer excerpt facts_in listed shortened split_excerpt task_of",
         "first_of": "FirstOf",
         "model": "OpenAISummarizer SummarizerLike as_summarizer",
         "redaction": "redact",

@@ -13,7 +13,7 @@ from compaction.selectors import spoken
 from compaction.session import CompactionSession
 from compaction.strategies import Excerpt, LastResort, ToolResult, Truncation
 from compaction.triggers import tokens_below, tokens_exceed
-from tests.support.chats import assistant, indexed, shown, system, tool_turns, turns, user
+from tests.support.chats import assistant, call, indexed, result, shown, system, tool_turns, turns, user
 from tests.support.conversion import convert
 from tests.support.scripted import Scripted
 
@@ -30,16 +30,38 @@ class TestContextWindow:
                 keep=last(groups=4, of=kinds(GroupKind.TOOL_CALL)),
                 at_least=1_600,
             ),
-            Truncation(
+            Pipeline(
+                Truncation(target=tokens_below(4_001), keep=last(groups=2) | spoken() | kinds(GroupKind.SUMMARY)),
+                Excerpt(
+                    tokens=1_000,
+                    trigger=tokens_exceed(5_200),
+                    target=tokens_below(4_001),
+                    keep=last(groups=2),
+                    at_least=1_200,
+                ),
                 trigger=tokens_exceed(6_400),
-                target=tokens_below(4_001),
-                keep=last(groups=2) | spoken() | kinds(GroupKind.SUMMARY),
             ),
-            Excerpt(tokens=1_000, trigger=tokens_exceed(6_400), target=tokens_below(4_001), keep=last(groups=2)),
             LastResort(tokens=8_000),
             trigger=tokens_exceed(4_000),
             target=~tokens_exceed(6_400),
         )
+
+    def test_frees_enough_for_several_calls_however_much_the_user_says(self) -> None:
+        """Each cut makes the request shorter, also when what is said fills half of the window."""
+        session = CompactionSession(presets.context_window(4_000), counter="chars/4", window=4_000)
+        chat: list[dict[str, Any]] = [system("You are an assistant.")]
+        sizes, cuts, before = [0], 0, list[Any]()
+        for n in range(150):
+            chat += [user(f"What does thing {n} of my list cost, please?"), call(f"c{n}"), result(f"c{n}", f"{n} word" * 280)]
+            view = session.view_sync(chat)
+            sizes.append(session.index.tokens)
+            if before != view[: len(before)]:
+                cuts += 1
+                assert sizes[-1] < sizes[-2]
+            before = view
+            chat.append(assistant(f"Thing {n} of your list costs {n} euros in the nearest shop."))
+            assert view[-1] == chat[-2]
+        assert 0 < cuts < 75
 
     def changed(self, share: float, **options: Any) -> list[str]:
         """Names of the steps that edit a conversation with many tool results that fills this share of the input window."""
@@ -219,6 +241,24 @@ def test_adaptive_shortens_results_at_a_cut_and_keeps_the_calls() -> None:
     compact_sync(chat[:-1], presets.adaptive(4_000, scripted), counter="chars/4")
     [request] = scripted.requests
     assert "characters cut" not in str([group.messages for group in request.groups])
+
+
+def test_with_more_budget_token_budget_keeps_no_fewer_values() -> None:
+    """Where shortening the results is enough, the values in what is cut are kept as they would be in a digest."""
+    values = [[f"src/part_{n}/file_{n}_{line}.py" for line in range(0, 120, 8)] for n in range(12)]
+    chat = [system(), user("Look at every part.")]
+    for n, paths in enumerate(values):
+        lines = [
+            f"a line of text with nothing in it that anybody needs {paths[at // 8] if at % 8 == 0 else ''}" for at in range(120)
+        ]
+        chat += [call(f"c{n}"), result(f"c{n}", "\n".join(lines)), assistant(f"I read part {n}.")]
+    whole = indexed(chat).tokens
+    kept: list[int] = []
+    for share in (0.1, 0.2, 0.3, 0.5, 0.7):
+        view = str(compact_sync(chat, presets.token_budget(int(share * whole)), counter="chars/4").messages)
+        kept.append(sum(value in view for paths in values for value in paths))
+    assert kept == sorted(kept)
+    assert kept[-2:] == [180, 180]
 
 
 def test_token_budget_cuts_what_is_larger_than_the_budget() -> None:

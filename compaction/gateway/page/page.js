@@ -103,7 +103,7 @@ function show(data) {
   byId("none").hidden = data.conversations.length > 0;
   showTotals(data);
   byId("conversations").replaceChildren(...data.conversations.map((each) => showConversation(each, data.at)));
-  for (const id of ["failures", "passed_through", "retries"]) showCounts(id, data[id]);
+  for (const id of ["failures", "windows", "passed_through", "retries"]) showCounts(id, data[id]);
 }
 
 async function refresh() {

@@ -8,6 +8,8 @@ from ...lazy import export_lazily
 
 if TYPE_CHECKING:
     from .digest import DigestSummarizer, FactSummarizer
+    from .facts import facts_in as facts_in
+    from .page import listed as listed
     from .words import excerpt as excerpt
     from .words import shortened as shortened
     from .words import split_excerpt as split_excerpt
@@ -15,4 +17,12 @@ if TYPE_CHECKING:
 
 __all__ = ["DigestSummarizer", "FactSummarizer"]
 
-export_lazily(__name__, {"digest": "DigestSummarizer FactSummarizer", "words": "excerpt shortened split_excerpt task_of"})
+export_lazily(
+    __name__,
+    {
+        "digest": "DigestSummarizer FactSummarizer",
+        "facts": "facts_in",
+        "page": "listed",
+        "words": "excerpt shortened split_excerpt task_of",
+    },
+)

@@ -7,6 +7,7 @@ import threading
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import httpx
 import pytest
 
@@ -100,20 +101,31 @@ async def test_a_slow_body_is_given_up() -> None:
         await slow.body(100, 0.05)
 
 
-async def test_a_client_that_leaves_cancels_a_request_without_a_conversation() -> None:
-    """The upstream's connection is closed soon after the client has left, before the first byte of the answer."""
+@pytest.mark.parametrize("begins", [False, True], ids=["before the answer", "in mid-stream"])
+@pytest.mark.parametrize(("method", "path", "body"), [("GET", "/v1/models", b""), ("POST", "/v1/embeddings", b"{}" * 50_000)])
+async def test_a_client_that_leaves_cancels_a_request_without_a_conversation(
+    method: str, path: str, body: bytes, begins: bool
+) -> None:
+    """The upstream's connection is closed after the client has left, before the first byte of the answer or later."""
     closed, started = threading.Event(), threading.Event()
 
     def hang(handler: Handler, got: Got) -> None:
+        if begins:
+            handler.begin(200, [("content-type", "text/event-stream"), ("transfer-encoding", "chunked")])
+            handler.chunk(b"data: {}\n\n")
         started.set()
         handler.connection.settimeout(10)
         if not handler.connection.recv(1):  # the peer closed the connection
             closed.set()
         handler.close_connection = True
 
+    async def ask(url: str) -> None:
+        async with httpx.AsyncClient(timeout=20) as client, client.stream(method, f"{url}{path}", content=body) as reply:
+            _ = [piece async for piece in reply.aiter_raw()]
+
     with ScriptedUpstream(hang) as upstream, serving(upstream) as url:
-        with pytest.raises(httpx.ReadTimeout):
-            async with httpx.AsyncClient(timeout=0.3) as client:
-                await client.get(f"{url}/v1/models")
-        assert started.is_set()
-        assert closed.wait(2)
+        async with anyio.create_task_group() as group:
+            group.start_soon(ask, url)
+            await anyio.to_thread.run_sync(started.wait)
+            group.cancel_scope.cancel()
+        assert await anyio.to_thread.run_sync(closed.wait, 10)

@@ -53,7 +53,7 @@ def test_options_are_named(made: Callable[[], Strategy]) -> None:
     ("style", "shown"),
     [
         (Clear(), "Clear(placeholder='[Old tool output cleared to save context space]', min_chars=200)"),
-        (HeadTail(), "HeadTail(chars=2000)"),
+        (HeadTail(), "HeadTail(chars=2000, values=0)"),
         (Dedupe(), "Dedupe(min_chars=200)"),
         (Collapse(), "Collapse(outcome_chars=160, argument_chars=80)"),
     ],
@@ -68,7 +68,14 @@ def test_what_styles_do_by_default(style: Any, shown: str) -> None:
 
 @pytest.mark.parametrize(
     "style",
-    [Clear(min_chars=1), Dedupe(min_chars=1), HeadTail(chars=1), Collapse(outcome_chars=1), Collapse(argument_chars=1)],
+    [
+        Clear(min_chars=1),
+        Dedupe(min_chars=1),
+        HeadTail(chars=1),
+        HeadTail(values=0),
+        Collapse(outcome_chars=1),
+        Collapse(argument_chars=1),
+    ],
     ids=repr,
 )
 def test_one_is_enough(style: Any) -> None:

@@ -245,9 +245,9 @@ class TestClear:
 
 
 class TestHeadTail:
-    def cut(self, text: str, chars: int) -> str:
+    def cut(self, text: str, chars: int, values: int = 0) -> str:
         """The text of a shortened result."""
-        return str(left(around(call("1"), result("1", text)), HeadTail(chars=chars))[2]["content"])
+        return str(left(around(call("1"), result("1", text)), HeadTail(chars=chars, values=values))[2]["content"])
 
     def test_both_ends_stay_and_the_middle_says_how_much_went(self) -> None:
         """Two thirds of the size come from the start, one third from the end, and a note counts the removed characters."""
@@ -273,6 +273,19 @@ class TestHeadTail:
         """A result that the note would make as long as before is not changed."""
         text = "x" * (300 + 31 + 16 + extra)
         assert (self.cut(text, 300) == text) is (extra == 0)
+
+    def test_the_note_has_the_values_of_the_middle_that_the_rest_does_not_have(self) -> None:
+        """In the order in which they stand there, as many as fit; cut again, the text stays as it is."""
+        text = "\n".join(["see src/first.py", "x " * 400, "src/first.py src/second.py 'two words' src/third.py", "x " * 400])
+        cut = self.cut(text, 200, 30)
+        assert "; values in them: src/second.py src/third.py ...]" in cut
+        assert self.cut(cut, 200, 30) == cut
+
+    def test_a_text_of_values_is_not_cut(self) -> None:
+        """If it would be less than a fifth shorter, it stays whole."""
+        text = "\n".join(f"src/file_{n}.py" for n in range(40))
+        assert self.cut(text, 60, 5_000) == text
+        assert len(self.cut(text, 60, 100)) < 300
 
     @pytest.mark.parametrize(("chars", "at", "cut"), [(60, 30, 30), (60, 29, 40), (2_400, 1_400, 1_400), (2_400, 1_399, 1_600)])
     def test_how_close_by_a_line_must_end(self, chars: int, at: int, cut: int) -> None:
