@@ -54,9 +54,10 @@ def context_window(
     """Return a pipeline that keeps a conversation inside a model's window.
 
     If a request exceeds half of the input budget, old tool results are collapsed. Above four fifths, the oldest groups in which
-    the user says nothing are dropped, and if that is not enough, old user messages become an excerpt of them, word for word.
-    These thresholds are those of Agent Framework's context-window strategy. Each step continues to a lower target, so that it
-    does not run again on the next turn. As a last resort, above the input budget, `LastResort` runs.
+    the user says nothing are dropped. If that frees too little, and an excerpt would free enough, old user messages become an
+    excerpt of them, word for word. These thresholds are those of Agent Framework's context-window strategy. Each step continues
+    to a lower target, so that it does not run again on the next turn. As a last resort, above the input budget, `LastResort`
+    runs.
 
     Args:
         window: Tokens of the model's input and output together, > 0; or the model's name, see `compaction.models.input_limit`.
@@ -87,6 +88,7 @@ def context_window(
         raise ConfigurationError(f"context_window(tool_batch={tool_batch}): a share from 0 to below 1")
     if not 0 < target < threshold:
         raise ConfigurationError(f"context_window(target={target}): a share above 0 and below threshold={threshold}")
+    enough = tokens_below(int(budget * target) + 1)
     return Pipeline(
         ToolResult(
             trigger=tokens_exceed(int(budget * tool_threshold)),
@@ -94,16 +96,16 @@ def context_window(
             keep=last(groups=keep_tool_groups, of=kinds(GroupKind.TOOL_CALL)),
             at_least=int(budget * tool_batch),
         ),
-        Truncation(
+        Pipeline(
+            Truncation(target=enough, keep=last(groups=keep_groups) | spoken() | kinds(GroupKind.SUMMARY)),
+            strategies.Excerpt(
+                tokens=max(1, int(budget * target / 4)),
+                trigger=tokens_exceed(int(budget * (target + threshold) / 2)),
+                target=enough,
+                keep=last(groups=keep_groups),
+                at_least=int(budget * (threshold - target) / 2),
+            ),
             trigger=tokens_exceed(int(budget * threshold)),
-            target=tokens_below(int(budget * target) + 1),
-            keep=last(groups=keep_groups) | spoken() | kinds(GroupKind.SUMMARY),
-        ),
-        strategies.Excerpt(
-            tokens=max(1, int(budget * target / 4)),
-            trigger=tokens_exceed(int(budget * threshold)),
-            target=tokens_below(int(budget * target) + 1),
-            keep=last(groups=keep_groups),
         ),
         strategies.LastResort(tokens=budget),
         trigger=tokens_exceed(int(budget * tool_threshold)),

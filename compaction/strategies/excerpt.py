@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import attrs
 
 from ..checks import count
 from ..index import GroupKind, MarkCeiling, MessageGroup, MessageIndex, Replace
+from ..messages import Message
 from ..selectors import Selector, as_selector, last
 from .base import CompactionStrategy, Steps
 from .summary_text import SummaryText, checked_summary, excerpt_of, is_spoken, next_round, room_beside
@@ -31,6 +32,7 @@ class Excerpt(CompactionStrategy):
         trigger: When to run.
         target: When to stop.
         keep: The groups that stay; by default the newest.
+        at_least: Tokens, >= 0. An excerpt that would free fewer is not written.
         text: The text around the excerpt.
 
     >>> from compaction import compact_sync
@@ -42,6 +44,7 @@ class Excerpt(CompactionStrategy):
 
     tokens: int = attrs.field(kw_only=True, validator=count(1))
     keep: Selector = attrs.field(default=last(groups=1), converter=as_selector, kw_only=True)
+    at_least: int = attrs.field(default=0, validator=count(), kw_only=True)
     text: SummaryText = attrs.field(factory=SummaryText, kw_only=True)
 
     @property
@@ -63,8 +66,12 @@ class Excerpt(CompactionStrategy):
                 continue
             body = self.text.body(said, originals="")
             summary = checked_summary(index, self, body, replaced, round=next_round(replaced, self.name))
-            if summary is not None:
+            if summary is not None and self._frees_enough(index, replaced, summary):
                 yield Replace(replaced, summary, _REASON)
+
+    def _frees_enough(self, index: MessageIndex, replaced: Sequence[MessageGroup], summary: Sequence[Message]) -> bool:
+        freed = sum(group.tokens for group in replaced) - sum(index.measure(message)[0] for message in summary)
+        return freed >= self.at_least
 
     def _is_spoken(self, group: MessageGroup) -> bool:
         return group.made_by == self.name or is_spoken(group)

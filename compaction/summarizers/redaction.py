@@ -39,13 +39,24 @@ def redact(text: str) -> str:
     >>> redact("git show 9116169cf0d2 # token = tokens[0]")
     'git show 9116169cf0d2 # token = tokens[0]'
     """
-    text = _without_tokens(_without_private_keys(text))
+    text = _without_private_keys(text)
+    long_words = _LONG_WORD.findall(text)  # short words hold no token, and are most of a text
+    if long_words:
+        text = _without_tokens(text, " ".join(long_words))
     lowered = text.lower()
     for words, shape, replacement in _PLACES:
-        if any(word in lowered for word in words):
+        if _has_any(lowered, words):
             text = shape.sub(replacement, text)
-    text = _spliced(text, _numbers(text))
+    text = _spliced(text, _numbers(text, longest=max(map(len, long_words), default=0)))
     return _spliced(text, _beside_names(text))
+
+
+def _has_any(text: str, words: Iterable[str]) -> bool:
+    """Return whether a text has one of the words; a loop is twice as fast as ``any``, and this is most of the time."""
+    for word in words:  # noqa: SIM110
+        if word in text:
+            return True
+    return False
 
 
 def _mark(kind: str) -> str:
@@ -97,16 +108,15 @@ INNER_TOKENS: Final[dict[str, tuple[tuple[str, ...], re.Pattern[str], str]]] = {
 """Tokens that no beginning gives away: words of which a text with one contains at least one, and the whole token."""
 
 
-def _without_tokens(text: str) -> str:
-    long_words = " ".join(_LONG_WORD.findall(text))  # short words hold no token, and are most of a text
-    if not long_words:
-        return text
-    for starts, shape, mark in TOKENS.values():
-        for start in starts:
-            if start in long_words:
-                text = _without_started(text, start, shape, mark)
+_STARTS: Final = tuple([(start, shape, mark) for starts, shape, mark in TOKENS.values() for start in starts])
+
+
+def _without_tokens(text: str, long_words: str) -> str:
+    for start, shape, mark in _STARTS:
+        if start in long_words:
+            text = _without_started(text, start, shape, mark)
     for holds, shape, mark in INNER_TOKENS.values():
-        if any(word in text for word in holds):
+        if _has_any(text, holds):
             text = shape.sub(mark, text)
     return text
 
@@ -202,22 +212,39 @@ _WALLET_KEY_LABEL: Final = re.compile(
 )
 
 
-def _numbers(text: str) -> Iterator[_Span]:
-    """Yield the numbers of cards and accounts, one-time codes, and the keys and word lists of wallets."""
+_CODES: Final = ((("cv", "csc"), CARD_CODE, "card_code"), (("pin", "暗証番号", "핀"), PIN, "pin"))
+_LONG_KEY: Final = 55  # characters of the recovery key of a disk; the key of a wallet has more
+
+
+def _numbers(text: str, *, longest: int) -> Iterator[_Span]:
+    """Yield the numbers of cards and accounts, one-time codes, and the keys and word lists of wallets.
+
+    Args:
+        text: The text.
+        longest: The length of its longest word.
+    """
     yield from ((*found.span(), "card_number") for found in CARD.finditer(text) if _is_card(found))
     for found in IBAN.finditer(text):
         if (end := _iban_end(found)) is not None:
             yield found.start(), end, "iban"
     lowered = _small(text)
-    for shape, kind in ((CARD_CODE, "card_code"), (PIN, "pin"), (BITLOCKER, "recovery_key")):
-        yield from ((*found.span("value"), kind) for found in shape.finditer(lowered))
+    for words, shape, kind in _CODES:
+        if _has_any(lowered, words):
+            yield from ((*found.span("value"), kind) for found in shape.finditer(lowered))
+    if longest >= _LONG_KEY:
+        yield from _long_keys(lowered)
+    for labels, label, secrets_from in _LABELLED:
+        if _has_any(lowered, labels):
+            for found in label.finditer(lowered):
+                yield from secrets_from(text, found.end())
+
+
+def _long_keys(lowered: str) -> Iterator[_Span]:
+    """Yield the recovery keys of disks and the keys of wallets."""
+    yield from ((*found.span("value"), "recovery_key") for found in BITLOCKER.finditer(lowered))
     for found in WALLET_KEY.finditer(lowered):
         if _WALLET_KEY_LABEL.search(lowered, max(0, found.start() - _LABEL_CHARS), found.start()):
             yield *found.span("value"), "wallet_key"
-    for labels, label, secrets_from in _LABELLED:
-        if any(word in lowered for word in labels):
-            for found in label.finditer(lowered):
-                yield from secrets_from(text, found.end())
 
 
 def _is_card(found: re.Match[str]) -> bool:

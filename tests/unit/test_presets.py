@@ -30,16 +30,38 @@ class TestContextWindow:
                 keep=last(groups=4, of=kinds(GroupKind.TOOL_CALL)),
                 at_least=1_600,
             ),
-            Truncation(
+            Pipeline(
+                Truncation(target=tokens_below(4_001), keep=last(groups=2) | spoken() | kinds(GroupKind.SUMMARY)),
+                Excerpt(
+                    tokens=1_000,
+                    trigger=tokens_exceed(5_200),
+                    target=tokens_below(4_001),
+                    keep=last(groups=2),
+                    at_least=1_200,
+                ),
                 trigger=tokens_exceed(6_400),
-                target=tokens_below(4_001),
-                keep=last(groups=2) | spoken() | kinds(GroupKind.SUMMARY),
             ),
-            Excerpt(tokens=1_000, trigger=tokens_exceed(6_400), target=tokens_below(4_001), keep=last(groups=2)),
             LastResort(tokens=8_000),
             trigger=tokens_exceed(4_000),
             target=~tokens_exceed(6_400),
         )
+
+    def test_frees_enough_for_several_calls_however_much_the_user_says(self) -> None:
+        """Each cut makes the request shorter, also when what is said fills half of the window."""
+        session = CompactionSession(presets.context_window(4_000), counter="chars/4", window=4_000)
+        chat: list[dict[str, Any]] = [system("You are an assistant.")]
+        sizes, cuts, before = [0], 0, list[Any]()
+        for n in range(150):
+            chat += [user(f"What does thing {n} of my list cost, please?"), call(f"c{n}"), result(f"c{n}", f"{n} word" * 280)]
+            view = session.view_sync(chat)
+            sizes.append(session.index.tokens)
+            if before != view[: len(before)]:
+                cuts += 1
+                assert sizes[-1] < sizes[-2]
+            before = view
+            chat.append(assistant(f"Thing {n} of your list costs {n} euros in the nearest shop."))
+            assert view[-1] == chat[-2]
+        assert 0 < cuts < 75
 
     def changed(self, share: float, **options: Any) -> list[str]:
         """Names of the steps that edit a conversation with many tool results that fills this share of the input window."""

@@ -15,6 +15,7 @@ from compaction.strategies import (
     Clip,
     Excerpt,
     GrowingSummary,
+    HeadTail,
     LastResort,
     SlidingWindow,
     Strategy,
@@ -169,6 +170,16 @@ class TestShares:
     def test_token_budget(self) -> None:
         """`token_budget`: 10 %."""
         assert self.parts(presets.token_budget(10_000), GrowingSummary).user_tokens == 1_000
+
+    def test_values_of_shortened_results(self) -> None:
+        """Where `token_budget` only shortens a result, the note in its middle keeps values, up to 2,000 characters."""
+        strategy = presets.token_budget(10_000)
+        [style] = [style for part in strategy.parts() if isinstance(style := getattr(part, "style", None), HeadTail)]
+        assert style.values == 2_000
+        lines = "a line without any value in it\n" * 100
+        result = {**tool_turns(1)[2], "content": f"{lines}see src/parser.py\n{lines}"}
+        chat = [user("Go."), tool_turns(1)[1], result, *[assistant("I did it. " * 100)] * 3]
+        assert "; values in them: src/parser.py ...]" in sent(chat, presets.token_budget(1_500))
 
     def test_context_window(self) -> None:
         """`context_window`: 12.5 %, in a message of its own."""

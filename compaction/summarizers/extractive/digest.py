@@ -17,6 +17,7 @@ from ...checks import share
 from ...errors import SummaryFailed
 from ...messages import Message, ToolResultPart
 from ..base import SummaryRequest
+from ..redaction import redact as redact_secrets
 from ..sections import Section, read_sections, write_sections
 from .facts import FactKind, facts_in
 from .memory import ConversationMemory, Memories
@@ -41,6 +42,11 @@ _HEADS: Final[Mapping[Section, str]] = {
 }
 
 
+def _name_of(redact: Callable[[str], str] | None) -> str:
+    """Return the name of the package's own function, which is the same in every process, and the `repr` of others."""
+    return "redact" if redact is redact_secrets else repr(redact)
+
+
 @attrs.frozen(kw_only=True)
 class DigestSummarizer:
     r"""A summarizer that fills the sections from the conversation: quotations, failed calls, files, exact facts.
@@ -57,8 +63,7 @@ class DigestSummarizer:
         growth: Share of the free room that facts may fill in a round, above 0 and at most 1. Below 1, later rounds have room
             left, so that a new fact need not push out an old one. 1.0 for a single round.
         turnover: Share of the budget that new facts may always have, above 0 and at most 1.
-        redact: Removes secrets from every text before it is read; ``None`` keeps them, since a digest is made in this process
-            and shows nothing that the conversation did not.
+        redact: Removes secrets from every text before it is read, since a digest is stored and sent again. ``None`` keeps them.
 
     >>> from compaction import MessageIndex
     >>> index = MessageIndex([{"role": "user", "content": "Deploy to eu-west-1. Never touch prod.db."}], counter="chars/4")
@@ -71,7 +76,7 @@ class DigestSummarizer:
 
     growth: float = attrs.field(default=0.45, validator=share)
     turnover: float = attrs.field(default=0.04, validator=share)
-    redact: Callable[[str], str] | None = attrs.field(default=None)
+    redact: Callable[[str], str] | None = attrs.field(default=redact_secrets, repr=_name_of)
 
     def summarize(self, request: SummaryRequest) -> str:
         """Return the digest, at most ``request.budget`` tokens.
@@ -84,12 +89,10 @@ class DigestSummarizer:
             message.text.strip() or any(message.tool_calls()) or any(message.tool_results()) for message in messages
         ):
             raise SummaryFailed("there are no new messages to make a digest of")
-        redact = self.redact or str
+        request = _redacted(request, self.redact)
         memories = request.notes.of(Memories)
         memory = memories.of(messages, self.redact, after=request.originals)
-        page = SummaryPage(request.budget, request.counter.count_text, redact(visible_text(request)))
-        if self.redact is not None and request.previous is not None:
-            request = attrs.evolve(request, previous=self.redact(request.previous))
+        page = SummaryPage(request.budget, request.counter.count_text, visible_text(request))
         read, focus = partial(memories.readings.of, redact=self.redact), _focus_of(request.focus)
         writer = SummaryWriter(request, memory, page, Shares(), read=read, focus=focus)
         before = 0 if request.previous is None else page.tokens(request.previous)
@@ -118,6 +121,7 @@ class FactSummarizer:
     Args:
         constraints: Share of the budget for the user's statements, rules first, above 0 and at most 1.
         calls: Share of the budget for the calls made, one line each, the newest first, above 0 and at most 1.
+        redact: Removes secrets from every text before it is read, as in a `DigestSummarizer`. ``None`` keeps them.
 
     Raises:
         ConfigurationError: If a share is out of range.
@@ -134,6 +138,7 @@ class FactSummarizer:
 
     constraints: float = attrs.field(default=0.4, validator=share)
     calls: float = attrs.field(default=0.04, validator=share)
+    redact: Callable[[str], str] | None = attrs.field(default=redact_secrets, repr=_name_of)
 
     def summarize(self, request: SummaryRequest) -> str:
         """Return the list, at most ``request.budget`` tokens.
@@ -141,12 +146,12 @@ class FactSummarizer:
         Raises:
             SummaryFailed: If the budget is too small for a single line.
         """
-        request, messages = _with_summaries(request), _messages(request)
+        request, messages = _redacted(_with_summaries(request), self.redact), _messages(request)
         memories = request.notes.of(Memories)
-        memory = memories.of(messages, after=request.originals)
+        memory = memories.of(messages, self.redact, after=request.originals)
         page = SummaryPage(request.budget, request.counter.count_text, visible_text(request))
         shares = Shares(request=0.05, rules=self.constraints, said=self.constraints, failed=0.01, calls=self.calls, facts=0.8)
-        writer = SummaryWriter(request, memory, page, shares, read=memories.readings.of)
+        writer = SummaryWriter(request, memory, page, shares, read=partial(memories.readings.of, redact=self.redact))
         writer.add_lines(page.limit, None if request.originals else _held(request.previous, memory))
         if request.previous is not None and not request.originals:
             page.add_facts(facts_in(request.previous), upto=page.used + 0.5 * (page.limit - page.used), held=True)
@@ -178,6 +183,13 @@ def _with_summaries(request: SummaryRequest) -> SummaryRequest:
     if not texts:
         return request
     return attrs.evolve(request, previous="\n\n".join([*texts, *filter(None, [request.previous])]))
+
+
+def _redacted(request: SummaryRequest, redact: Callable[[str], str] | None) -> SummaryRequest:
+    """Return the request with its earlier summary redacted."""
+    if redact is None or request.previous is None:
+        return request
+    return attrs.evolve(request, previous=redact(request.previous))
 
 
 def _held(previous: str | None, memory: ConversationMemory) -> dict[Section, list[str]]:

@@ -223,7 +223,7 @@ class SummaryWriter:
             return said.text
         if text in self._newer:
             return f"{text} (earlier, message {said.place})"
-        return f"{text} (message {said.place})" if said.earlier else text
+        return f"{text} (message {said.place})" if said.earlier or said.statement.values else text
 
     def _weight(self, said: Said) -> float:
         """Return the weight of a statement, which is larger for those of the earlier summary."""

@@ -68,7 +68,14 @@ def test_what_styles_do_by_default(style: Any, shown: str) -> None:
 
 @pytest.mark.parametrize(
     "style",
-    [Clear(min_chars=1), Dedupe(min_chars=1), HeadTail(chars=1), HeadTail(values=0), Collapse(outcome_chars=1), Collapse(argument_chars=1)],
+    [
+        Clear(min_chars=1),
+        Dedupe(min_chars=1),
+        HeadTail(chars=1),
+        HeadTail(values=0),
+        Collapse(outcome_chars=1),
+        Collapse(argument_chars=1),
+    ],
     ids=repr,
 )
 def test_one_is_enough(style: Any) -> None:

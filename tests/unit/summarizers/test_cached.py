@@ -25,7 +25,6 @@ from compaction.summarizers import (
     Summarizer,
     SummaryRequest,
     SummaryTemplate,
-    redact,
 )
 from compaction.tokens import counter
 from tests.support.fault_server import FaultServer, reply
@@ -308,7 +307,7 @@ def test_summarizers_that_cannot_be_told_apart(path: Path) -> None:
     with pytest.raises(ConfigurationError, match="has no 'cache_key'"):
         CachedSummarizer(Nameless(), path)
     with pytest.raises(ConfigurationError, match="its repr holds an address"):
-        CachedSummarizer(DigestSummarizer(redact=redact), path)
+        CachedSummarizer(DigestSummarizer(redact=lambda text: text), path)
     with pytest.raises(ConfigurationError, match="a summarizer has summarize"):
         CachedSummarizer("digest", path)  # type: ignore[arg-type]
 

@@ -171,6 +171,19 @@ def test_more_than_one_value_is_shown_in_order() -> None:
     assert "leaves at 14:35. (earlier, message 2)\n- The ferry goes at 15:20 now. (message 3)" in text
 
 
+def test_a_value_has_the_number_of_its_message() -> None:
+    """Each statement with a value says where it stood, so that a reader can tell which of two is later; others do not."""
+    text = digest_of(
+        [
+            said("user", "Hello there."),
+            said("user", "My sister is a glazier."),
+            said("assistant", "How many words?"),
+            said("user", "Make it 555."),
+        ]
+    )
+    assert "- My sister is a glazier.\n- Make it 555. (message 4)" in text
+
+
 def test_nothing_to_say_is_a_failure_not_an_empty_summary() -> None:
     """A conversation without text raises a `SummaryFailed` instead of giving an empty digest."""
     with pytest.raises(SummaryFailed):

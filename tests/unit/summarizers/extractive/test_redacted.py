@@ -1,0 +1,68 @@
+"""Digests and lists of facts do not keep secrets: they are stored, and sent again with every request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from compaction import MessageIndex
+from compaction.summarizers import DigestSummarizer, FactSummarizer, SummaryRequest
+from tests.support.further_secrets import FURTHER
+from tests.support.planted_secrets import Planted
+from tests.support.unseen_secrets import UNSEEN
+
+Chat = list[dict[str, Any]]
+
+
+def summary_of(summarizer: DigestSummarizer | FactSummarizer, chat: Chat, **options: Any) -> str:
+    index = MessageIndex(chat, counter="chars/4")
+    request = SummaryRequest(
+        summarizer=summarizer, groups=index.included_groups, budget=2_000, counter=index.counter, **options
+    )
+    return summarizer.summarize(request)
+
+
+def chats_with(text: str) -> list[Chat]:
+    """The text as the words of the user, and as the result of a call."""
+    call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": '{"path": "notes.txt"}'}}
+    return [
+        [{"role": "user", "content": text}],
+        [
+            {"role": "user", "content": "Read notes.txt."},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c1", "content": text},
+        ],
+    ]
+
+
+def kept(planted: list[Planted], summarizer: DigestSummarizer | FactSummarizer) -> list[str]:
+    """The shapes whose secret is in a summary."""
+    return [each.shape for each in planted for chat in chats_with(each.text) if each.secret in summary_of(summarizer, chat)]
+
+
+@pytest.mark.parametrize("summarizer", [DigestSummarizer(), DigestSummarizer(growth=1.0), FactSummarizer()])
+def test_secrets_do_not_get_into_a_summary(summarizer: DigestSummarizer | FactSummarizer) -> None:
+    """Of the shapes that `redact` recognizes, none stays, whether the user or a tool showed it."""
+    found = kept([*FURTHER, *UNSEEN], summarizer)
+    assert set(found) <= {"<th>user</th><th>password</th></tr>\n<tr><td>dan</td><td>§</td>"}
+
+
+@pytest.mark.parametrize("summarizer", [DigestSummarizer(), FactSummarizer()])
+def test_an_earlier_summary_is_redacted(summarizer: DigestSummarizer | FactSummarizer) -> None:
+    """A secret in an earlier summary, whoever wrote it, is not taken over."""
+    chat = [{"role": "user", "content": "Go on with build 4.2.1."}]
+    assert "hunter2x" not in summary_of(summarizer, chat, previous="## Critical Context\n- password: hunter2x")
+
+
+def test_redaction_can_be_switched_off() -> None:
+    """With ``redact=None`` the words stay as they were."""
+    chat = [{"role": "user", "content": "The password: hunter2x is for build 4.2.1."}]
+    assert "hunter2x" in summary_of(DigestSummarizer(redact=None), chat)
+    assert "hunter2x" in summary_of(FactSummarizer(redact=None), chat)
+
+
+def test_its_repr_is_the_same_in_every_process() -> None:
+    """The default is shown by its name, since caches and stores distinguish summarizers by their `repr`."""
+    assert repr(DigestSummarizer()) == "DigestSummarizer(growth=0.45, turnover=0.04, redact=redact)"
+    assert repr(FactSummarizer()) == "FactSummarizer(constraints=0.4, calls=0.04, redact=redact)"
