@@ -11,6 +11,7 @@ import attrs
 from ..tokens import LengthError
 from .bodies import ModelRequest, TooLarge, Unreadable, decoded, read_request
 from .conversations import ConversationRequest, ConversationTurn, GatewayConversations
+from .failures import UpstreamRefusal
 from .headers import asks_for_long_context, has_signature, session_of
 from .routes import ModelRoute
 from .settings import GatewaySettings
@@ -19,6 +20,7 @@ from .windows import UnknownWindow
 
 _T = TypeVar("_T")
 
+_TOO_MANY_BYTES: Final = 413
 _BYTES_OF_WINDOW: Final = 8
 """The bytes of a refused request for each token of the window that is assumed if neither a table nor the refusal names it: half
 of what the request has at four bytes a token."""
@@ -140,7 +142,7 @@ class Planner:
     async def _in_thread(self, work: Callable[[], _T]) -> _T:
         return await self._conversations.in_thread(work)
 
-    async def shorter(self, plan: RequestPlan, refused: BaseException) -> RequestPlan | None:
+    async def shorter(self, plan: RequestPlan, refused: UpstreamRefusal) -> RequestPlan | None:
         """Return the plan after a length error; ``None`` if nothing shorter can be sent.
 
         Args:
@@ -163,11 +165,13 @@ class Planner:
             self._status.left_alone(turn.session.id, False)
         return None if body == plan.body else attrs.evolve(plan, turn=turn, body=body, why="")
 
-    def _learn(self, plan: RequestPlan, request: ConversationRequest, refused: BaseException) -> None:
+    def _learn(self, plan: RequestPlan, request: ConversationRequest, refused: UpstreamRefusal) -> None:
         """Learn the window of a refused request."""
         found = LengthError.read(refused) or LengthError()
-        if plan.turn is None and found.window is None:  # no table has the model's window
+        if found.window is None and plan.turn is None:  # no table has the model's window
             found = LengthError(window=max(1, len(plan.original) // _BYTES_OF_WINDOW))
+        if found.window is None and refused.status_code == _TOO_MANY_BYTES:
+            return  # a limit of a proxy on the way, perhaps; only this conversation is shortened
         self._conversations.learn_window(plan.turn, request, found, 0 if plan.turn is None else plan.turn.tokens)
 
     def leave_alone(self, session: str) -> None:

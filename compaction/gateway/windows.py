@@ -81,8 +81,7 @@ class ModelWindows:
             return configured if learned.window is None else min(configured, learned.window)
         if learned.window is not None:
             return learned.window
-        known = max(known_window(served.model) or 0, _LONG if served.is_long else 0)
-        if not known:
+        if not (known := _known(served)):
             raise UnknownWindow(served.model)
         step = max(1, known // _STEPS)
         return known + step * max(0, -((known - learned.accepted) // step))
@@ -99,24 +98,35 @@ class ModelWindows:
 
     def accepted(self, served: ServedModel, tokens: int) -> None:
         """Learn from a request that the provider accepted, with its tokens by the provider's count."""
-        try:
-            if tokens <= self.of(served):
-                return
-        except UnknownWindow:
-            return
         self._learn(served, lambda known: known.took(tokens))
 
     def _learn(self, served: ServedModel, change: Callable[[LearnedWindow], LearnedWindow]) -> None:
         with self._lock:
+            before = self._corrected()
             self._learned[served] = change(self._learned.pop(served, LearnedWindow()))
             while len(self._learned) > _MOST:
                 del self._learned[next(iter(self._learned))]
+            after = self._corrected()
             rows = [[*attrs.astuple(each), learned.window, learned.accepted] for each, learned in self._learned.items()]
-        if self._store is not None:
+        if self._store is not None and after != before:
             with contextlib.suppress(StateError):  # it stays in memory, and the next one saves all
                 self._store.save(_SAVED_AS, {"windows": rows})
 
     def learned(self) -> Mapping[str, int]:
         """Return the windows that were learned, in tokens, by model and upstream in words."""
         with self._lock:
-            return {str(served): found.window or found.accepted for served, found in self._learned.items()}
+            return self._corrected()
+
+    def _corrected(self) -> dict[str, int]:
+        """Return the windows that differ from the table's, by the model in words."""
+        found = {served: learned.window or learned.accepted for served, learned in self._learned.items()}
+        return {
+            str(served): tokens
+            for served, tokens in found.items()
+            if self._learned[served].window is not None or (self._configured == "auto" and tokens > (_known(served) or tokens))
+        }
+
+
+def _known(served: ServedModel) -> int:
+    """Return the table's window of a model in tokens, or that which the header asks for; 0 if the model is unknown."""
+    return max(known_window(served.model) or 0, _LONG if served.is_long else 0)

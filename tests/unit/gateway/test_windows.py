@@ -84,6 +84,19 @@ async def test_a_configured_window_is_a_maximum() -> None:
     assert [size < 9_000 for size in map(size_of, upstream.got)] == [False, True, True]
 
 
+async def test_a_limit_in_bytes_is_no_window() -> None:
+    """A refusal with 413 that names no figure shortens its own conversation only."""
+    refusal = answer(413, b"<html><h1>413 Request Entity Too Large</h1></html>", content_type="text/html")
+    with ScriptedUpstream(refusal, chat_reply()) as upstream:
+        async with in_process(upstream, window="auto") as client:
+            for name in "ab":
+                await client.post(CHAT, content=body_of(tool_chat(100, name=name)))
+            learned = (await client.get("/status.json")).json()["windows"]
+    sizes = list(map(size_of, upstream.got))
+    assert sizes[1] < sizes[0] == sizes[2]
+    assert learned == {}
+
+
 @pytest.mark.parametrize(("beta", "is_cut"), [("context-1m-2025-08-07", False), ("other", True)])
 async def test_a_header_may_ask_for_a_million_tokens(beta: str, is_cut: bool) -> None:
     """With ``context-1m`` in ``anthropic-beta``, a request above the table's window is not cut."""
