@@ -184,6 +184,13 @@ def test_a_value_has_the_number_of_its_message() -> None:
     assert "- My sister is a glazier.\n- Make it 555. (message 4)" in text
 
 
+def test_half_of_a_sign_is_read_like_any_other() -> None:
+    """A lone surrogate, which a cut between two halves of a sign leaves, is no reason to fail."""
+    assert "Never touch prod.db \ud83d again." in digest_of(
+        [said("user", "Never touch prod.db \ud83d again."), said("user", "Go.")]
+    )
+
+
 def test_nothing_to_say_is_a_failure_not_an_empty_summary() -> None:
     """A conversation without text raises a `SummaryFailed` instead of giving an empty digest."""
     with pytest.raises(SummaryFailed):
