@@ -113,7 +113,7 @@ $(call run, docs,             docs,             docs/site.py)
 ## the report of a replay in Chromium, which apt installs where it is missing and may be installed
 $(call run, test-report,      report,           -m pytest tests/report -q)
 $(call run, test-together,    frameworks,       -m pytest tests/frameworks -q -n $(WORKERS))
-$(call run, test-apart,       frameworks-apart, -m pytest tests/frameworks/test_litellm.py tests/frameworks/test_recipes.py tests/frameworks/test_how_tos.py -q -n $(WORKERS))
+$(call run, test-apart,       frameworks-apart, -m pytest tests/frameworks/test_litellm.py tests/frameworks/test_recipes.py tests/frameworks/test_how_tos.py tests/frameworks/test_hosts.py -q -n $(WORKERS))
 
 ## the integrations against the agent frameworks themselves; LiteLLM's apart, because it pins what the others need newer
 test-frameworks: test-together test-apart

@@ -33,6 +33,16 @@ MODULES = {
     "compaction.batch": "Batches",
     "compaction.replay": "Replay",
     "compaction.testing": "Tests for your own strategy",
+    "compaction.integrations.agent_framework": "Agent Framework",
+    "compaction.integrations.anthropic": "Anthropic SDK",
+    "compaction.integrations.google_adk": "Google ADK",
+    "compaction.integrations.langchain": "LangChain",
+    "compaction.integrations.langgraph": "LangGraph",
+    "compaction.integrations.litellm": "LiteLLM proxy",
+    "compaction.integrations.openai_agents": "OpenAI Agents SDK",
+    "compaction.integrations.opentelemetry": "OpenTelemetry",
+    "compaction.integrations.pydantic_ai": "pydantic-ai",
+    "compaction.integrations.strands": "Strands",
 }
 LANGUAGES = {".py": "python", ".toml": "toml", ".json": "json"}
 LINK_OR_CODE = re.compile(r"^```.*?^```|(?<=\]\()(?![a-z]+:|#)([^)\s#]+)(#[^)\s]+)?(?=\))", re.MULTILINE | re.DOTALL)

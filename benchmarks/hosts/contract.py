@@ -83,20 +83,28 @@ def common(case: Callable[..., Case], **options: Any) -> Iterator[Case]:
 
 
 _ANY: Final = "any"
-_OWN_LISTS: Final = "its agents hand over a text, and each has a list of its own, as in the row above"
+_OWN_LISTS: Final = "its agents hand over a text, and each has a list of its own, as parallel sub-agents"
 _STRICTEST: Final = (
     "its messages may go to any provider, so a call stays behind what the user said before it, as in the plain loop on"
     " Anthropic Messages, which has the same figures"
+)
+_SOME_TOKENS: Final = (
+    "its requests have some tokens more, such as titles in the tools' schemas, so a summary is due a request earlier"
 )
 REASONS: Final[Mapping[tuple[str, str], str]] = {
     (_ANY, "time travel"): (
         "the turn that is taken back may go on as a branch, so a summary that was written in it goes with it and is written"
         " again; a program with a session of its own keeps it"
     ),
+    (_ANY, "branches"): (
+        "a branch begins with the view of its conversation, so its first summary may come some requests later than in a loop"
+        " that starts another session, at the price of one prefix break"
+    ),
     ("Agent Framework", "hand-offs"): "hand-offs are a workflow of another package, agent-framework-orchestrations",
     ("Agent Framework", "native items"): "its client leaves these items out of the messages that it returns",
-    ("Agent Framework", "parallel sub-agents"): "one summary in eleven is earlier: the tools' schemas count in full",
-    ("Agent Framework", "1.9 characters a token"): "a summary in fifty is earlier: the tools' schemas count in full",
+    ("Agent Framework", "a pin"): _STRICTEST,
+    ("Agent Framework", "parallel sub-agents"): _SOME_TOKENS,
+    ("Agent Framework", "1.9 characters a token"): _SOME_TOKENS,
     ("Anthropic SDK", "approval"): "its tool runner runs all tools",
     ("Anthropic SDK", "hand-offs"): "it has no agents",
     ("Anthropic SDK", "structured output"): "it changes nothing but a field of the request",
@@ -105,21 +113,29 @@ REASONS: Final[Mapping[tuple[str, str], str]] = {
     ("LangChain", "hand-offs"): "its agents are then nodes of a graph: see LangGraph",
     ("LangChain", "native items"): _STRICTEST,
     ("LangChain", "a pin"): _STRICTEST,
+    ("LangChain", "structured output"): _SOME_TOKENS,
+    ("LangChain", "1.9 characters a token"): _SOME_TOKENS,
     ("LangGraph", "25 calls a turn"): "its node is between any two calls, as in the tool loop",
-    ("LangGraph", "approval"): "an interrupt stops the graph between two nodes, as the end of a process in the row below",
+    ("LangGraph", "approval"): "an interrupt stops the graph between two nodes, as the end of a process does",
     ("LangGraph", "a pin"): _STRICTEST,
     ("LangGraph", "native items"): _STRICTEST,
     ("LangGraph", "overflow once"): "its node does not see the model's error; `CompactionMiddleware` of LangChain does",
     ("LangGraph", "parallel sub-agents"): "each is a graph with a thread of its own, as the sessions at once",
+    ("LangGraph", "streaming"): (
+        "`ChatOpenAI` reports no usage in the streams of other servers than OpenAI's, unless told to with `stream_usage=True`"
+    ),
     ("LangGraph", "structured output"): "the application calls the model",
+    ("LangGraph", "1.9 characters a token"): _SOME_TOKENS,
     ("LiteLLM proxy", "approval"): "its clients run the tools",
     ("LiteLLM proxy", "hand-offs"): "its clients have the agents",
     ("LiteLLM proxy", "structured output"): "it changes nothing but a field of the request",
     ("OpenAI Agents SDK", "the summarizer fails"): (
-        "its tools count some tokens more, so one request exceeds the window by our count, where a paused summarizer is asked"
+        "one request exceeds the window by our count, which has some tokens more; past the window, a paused summarizer is asked"
     ),
-    ("OpenAI Agents SDK", "the summarizer hangs"): "as above",
+    ("OpenAI Agents SDK", "the summarizer hangs"): "as when it fails",
     ("pydantic-ai", "a pin"): _STRICTEST,
+    ("pydantic-ai", "structured output"): _SOME_TOKENS,
+    ("pydantic-ai", "1.9 characters a token"): _SOME_TOKENS,
     ("pydantic-ai", "hand-offs"): "the application gives a history to another agent, as between two turns",
     ("pydantic-ai", "native items"): "the framework itself leaves out what precedes the item, a summary too",
     ("Strands", "hand-offs"): _OWN_LISTS,

@@ -7,13 +7,14 @@ edit, or ``None`` if it cannot shorten the group.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Protocol, TypeAlias, cast
 
 import attrs
 
 from .. import summarizers
 from ..checks import count
+from ..errors import ConfigurationError
 from ..index import COLLAPSED_BY, NO_CALL, MessageGroup, MessageIndex, Replace, Rewrite, collapsed_text, marked, rewritten_parts
 from ..messages import TextPart, ToolCallPart, ToolResultPart
 
@@ -137,40 +138,82 @@ def _line_end(text: str, place: int, slack: int) -> int:
 
 
 _SAME: Final = "[Same output as the later "
+_OLDER: Final = "[Older than the output of the later "
+
+
+def _names(value: object) -> tuple[str, ...]:
+    """Return names of tools as a tuple, whatever list they are in."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise ConfigurationError(f"Dedupe: 'reads' must be a list of tool names (got {value!r})")
+    return tuple(map(str, cast("Iterable[object]", value)))
 
 
 @attrs.frozen(kw_only=True)
 class Dedupe:
     """Replaces a result that a later call repeats exactly with a pointer to that call.
 
+    With ``reads``, an older reading of the same thing is replaced too, though the thing has changed since.
+
     Args:
         min_chars: Results of fewer characters stay.
+        reads: The tools that read something, such as ``["read_file"]``: of their calls with equal arguments, the newest result
+            stays. A call for the same file with other arguments, such as other lines, is another one. A failed call replaces
+            no result.
+
+    >>> Dedupe(reads=["read_file"])
+    Dedupe(min_chars=200, reads=('read_file',))
     """
 
     min_chars: int = attrs.field(default=200, validator=count(1))
+    reads: tuple[str, ...] = attrs.field(default=(), converter=_names)
 
     def __call__(self, index: MessageIndex) -> Shorten:
-        later = self._latest(index.included_groups)
+        same: dict[str, tuple[ToolResultPart, str]] = {}
+        newest: dict[str, tuple[ToolResultPart, str]] = {}
+        for group in index.included_groups:
+            calls = _calls(group)
+            for result in (result for message in group.messages for result in message.tool_results()):
+                call = calls.get(result.call_id)
+                about = (result, "tool result" if call is None else brief_call(call))
+                if self._is_long(result):
+                    same[result.text] = about
+                if call is not None and call.name in self.reads and not result.failed:
+                    newest[_identity(call)] = about
 
-        def repeated(result: ToolResultPart) -> ToolResultPart:
-            known = later.get(result.text)
-            if known is None or known[0] is result or result.media:
+        def shortened(group: MessageGroup) -> Rewrite | None:
+            calls = _calls(group)
+
+            def repeated(result: ToolResultPart) -> ToolResultPart:
+                if not self._is_long(result):
+                    return result
+                call = calls.get(result.call_id)
+                for note, later in (
+                    (_SAME, same.get(result.text)),
+                    (_OLDER, None if call is None else newest.get(_identity(call))),
+                ):
+                    if later is not None and later[0] is not result:
+                        return attrs.evolve(result, text=f"{note}{later[1]}]", media=())
                 return result
-            return attrs.evolve(result, text=f"{_SAME}{known[1]}]", media=())
 
-        return lambda group: _rewritten(group, repeated, "a later call has the same result")
+            return _rewritten(group, repeated, "a later call has the same result, or a newer one")
 
-    def _latest(self, groups: Sequence[MessageGroup]) -> dict[str, tuple[ToolResultPart, str]]:
-        """Return the last result with each long text, and a description of its call."""
-        latest: dict[str, tuple[ToolResultPart, str]] = {}
-        for group in groups:
-            calls = {call.id: call for message in group.messages for call in message.tool_calls()}
-            for message in group.messages:
-                for result in message.tool_results():
-                    if len(result.text) >= self.min_chars and not result.media and not result.text.startswith(_SAME):
-                        call = calls.get(result.call_id)
-                        latest[result.text] = (result, "tool result" if call is None else brief_call(call))
-        return latest
+        return shortened
+
+    def _is_long(self, result: ToolResultPart) -> bool:
+        return len(result.text) >= self.min_chars and not result.media and not result.text.startswith((_SAME, _OLDER))
+
+
+def _calls(group: MessageGroup) -> dict[str, ToolCallPart]:
+    return {call.id: call for message in group.messages for call in message.tool_calls()}
+
+
+def _identity(call: ToolCallPart) -> str:
+    """Return the name and the arguments of a call, the same for arguments in another order."""
+    try:
+        arguments: Any = json.loads(call.arguments)
+    except (ValueError, RecursionError):
+        return f"{call.name} {call.arguments}"
+    return f"{call.name} {json.dumps(arguments, sort_keys=True)}"
 
 
 @attrs.frozen(kw_only=True)

@@ -26,7 +26,7 @@ from compaction.strategies import SlidingWindow, Summarization
 from compaction.triggers import tokens_exceed
 from tests.frameworks.hundred_turns import asked, check_100_turns
 
-LONG = ("tool runner", "tool runner, streaming", "tool runner, no await", "tool runner, no await, streaming")
+LONG = ("tool loop", "streaming", "tool loop, no await", "streaming, no await")
 WINDOW = 6_000
 
 

@@ -13,6 +13,8 @@ from benchmarks.hosts.frameworks import cases
 from benchmarks.hosts.measure import Case, measure, rows_of_json, rows_to_json
 from benchmarks.hosts.table import HOSTS, section
 
+pytestmark = pytest.mark.filterwarnings("ignore", "error:::compaction")  # LiteLLM's proxy warns
+
 
 def names(case: Case) -> str:
     """Return a case's name in the table."""
@@ -24,8 +26,9 @@ SHORT: Final = [attrs.evolve(case, sessions=min(case.sessions, 6)) for case in C
 
 
 @pytest.fixture(autouse=True)
-def quiet() -> None:
-    """Silence the log of summarizers that fail on purpose."""
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Silence the log of summarizers that fail on purpose; LiteLLM reads the table of prices in its own package."""
+    monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     logging.getLogger("compaction").setLevel(logging.CRITICAL)
 
 

@@ -142,3 +142,17 @@ async def test_compaction_on_request(tmp_path: Path) -> None:
     assert "About prices." in str(view)
     assert await session.get_items() == view
     under.close()
+
+
+async def test_with_its_filter_a_session_is_compacted_once_in_a_turn(tmp_path: Path) -> None:
+    """A run without the filter reads a view; with it, the items are read whole and the model call is compacted."""
+    under = SQLiteSession("a", tmp_path / "items.db")
+    session = CompactingSession(under, presets.token_budget(300), counter="chars/4")
+    await session.add_items(history())
+    assert len(await session.get_items()) < 41
+    config = RunConfig(call_model_input_filter=session.filter, tracing_disabled=True)
+    assert await session.get_items() == await under.get_items()
+    inner = refusing(0)
+    await Runner.run(Agent(name="Shop", model=CompactingModel(inner)), "And milk?", session=session, run_config=config)
+    assert len(inner.calls[0].input) < 41
+    under.close()

@@ -110,6 +110,7 @@ CONFIGURATIONS: dict[str, Strategy] = {
     "head and tail at least": ToolResult(HeadTail(chars=1), keep=last(groups=1), at_least=50),
     "dedupe": ToolResult(Dedupe(), keep=last(groups=1)),
     "dedupe everything": ToolResult(Dedupe(min_chars=1), keep=nothing, at_least=1),
+    "newest readings": ToolResult(Dedupe(min_chars=1, reads=["look", "read_file", "browser_open", "search"]), keep=nothing),
     "calls": SelectiveToolCall(),
     "calls to a target": SelectiveToolCall(trigger=tokens_exceed(100), keep=tools("browser_*") | last(groups=2)),
     "reasoning": ClearReasoning(),

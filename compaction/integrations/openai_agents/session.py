@@ -4,8 +4,8 @@
     run_config = RunConfig(call_model_input_filter=session.filter, model_provider=CompactingModels())
     await Runner.run(agent, "hello", session=session, run_config=run_config)
 
-The session's filter shortens the input of each model call. In a run without the filter, the session shortens the history at
-the start of the run. The stored items stay whole. A run without a session uses a `CompactionFilter`. The models of
+The session's filter shortens the input of each model call. In a run without the filter, the session shortens the history at the
+start of the run. The stored items stay whole. A run without a session uses a `CompactionFilter`. The models of
 `CompactingModels` report usage and repeat a request that was too long.
 
 A conversation that a service keeps is not compacted, and a session of such items is refused. A filter cannot see who keeps the

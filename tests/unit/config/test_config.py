@@ -100,7 +100,12 @@ SELECTORS: list[Selector] = [
     ~(first(turns=1) | pinned) & last(turns=3),
     fitting(9_000, last(messages=9), fitting(5_000, last(turns=2), nothing)),
 ]
-STYLES = [Clear(placeholder="gone", min_chars=5), Collapse(outcome_chars=9), Dedupe(min_chars=7), HeadTail(chars=99)]
+STYLES = [
+    Clear(placeholder="gone", min_chars=5),
+    Collapse(outcome_chars=9),
+    Dedupe(min_chars=7, reads=["read"]),
+    HeadTail(chars=99),
+]
 PROMPT = "Up to {max_summary_tokens} tokens.\n{existing_summary_section}{messages_text}"
 STORE = {"use": "SQLiteStore", "path": "store.db"}
 SUMMARIZERS = [

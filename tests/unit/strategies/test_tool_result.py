@@ -340,6 +340,26 @@ class TestDedupe:
             messages = around(call(str(first["tool_call_id"])), first, call(str(second["tool_call_id"])), second)
             assert left(messages, Dedupe()) == messages
 
+    def test_an_older_reading_points_to_the_newest(self) -> None:
+        """Of the readings of one thing, which changed in between, the newest stays; other arguments are another thing."""
+        path, other = '{"path": "a.py", "lines": 9}', '{"path": "b.py", "lines": 9}'
+        messages = around(
+            *(call("1", name="read", arguments=path), result("1", LONG)),
+            *(call("2", name="read", arguments='{"lines": 9, "path": "a.py"}'), result("2", LONG + "changed")),
+            *(call("3", name="read", arguments=other), result("3", LONG + "other")),
+            *(call("4", name="write", arguments=path), result("4", LONG + "written")),
+            *(call("5", name="write", arguments=path), result("5", LONG + "again")),
+        )
+        found = [message["content"] for message in left(messages, Dedupe(reads=["read"])) if message["role"] == "tool"]
+        assert found[0] == "[Older than the output of the later read(lines=9, path=a.py)]"
+        assert found[1:] == [LONG + "changed", LONG + "other", LONG + "written", LONG + "again"]
+        assert left(messages, Dedupe()) == messages
+
+    def test_reads_is_a_list(self) -> None:
+        """A single name is refused, because it would be read as a list of letters."""
+        with pytest.raises(ConfigurationError, match="'reads' must be a list of tool names"):
+            Dedupe(reads="read_file")  # type: ignore[arg-type]
+
     def test_an_orphan_can_be_pointed_to(self) -> None:
         """If the later result has no call, the reference names no tool."""
         messages = around(call("1"), result("1", LONG), assistant("so"), result("9", LONG))
