@@ -91,7 +91,7 @@ class _WordScan:
     def perhaps_in(self, text: str) -> set[str]:
         """Return the words that may be in a text; O(characters)."""
         numbers = {found.lastindex or 0 for found in self._shape.finditer(text)}
-        return set().union(*[self._words[number - 1] for number in numbers])
+        return {word for number in numbers for word in self._words[number - 1]}
 
 
 def _from_rare_letter(word: str, stops: str) -> str:
