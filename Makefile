@@ -31,7 +31,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .PHONY: help demo docs test lint types unit cover mutation soak bench bench-batch bench-replay bench-retention bench-words
-.PHONY: bench-validity bench-frameworks bench-hosts test-gateway bench-gateway test-judges test-hermes test-ray test-frameworks test-together test-apart test-llm test-report chromium clean
+.PHONY: bench-validity bench-frameworks bench-hosts bench-proxy bench-together test-gateway bench-gateway test-judges test-hermes test-ray test-frameworks test-together test-apart test-llm test-report chromium clean
 
 # --- environments: what pip installs into each ------------------------------------------------------------------------
 
@@ -92,8 +92,12 @@ $(call run, bench-words,      test,             -m benchmarks.retention.words)
 $(call run, bench-validity,   rivals,           -W ignore -m benchmarks.validity)
 ## the CPU time of a model call in a long history, beside the frameworks' own compaction
 $(call run, bench-frameworks, frameworks,       -m benchmarks.in_frameworks)
+$(call run, bench-proxy,      frameworks-apart, -W ignore -m benchmarks.hosts --only LiteLLM --save .venv-frameworks-apart/hosts.json)
+$(call run, bench-together,   frameworks,       -W ignore -m benchmarks.hosts --also .venv-frameworks-apart/hosts.json)
+
 ## every framework beside a plain loop, on a strict model on loopback (docs/hosts.md); half an hour
-$(call run, bench-hosts,      frameworks,       -W ignore -m benchmarks.hosts)
+bench-hosts: bench-proxy bench-together
+
 ## the tests that ask other packages whether what is left is valid
 $(call run, test-judges,      judges,           $(PYTEST) tests/formats/test_judges.py)
 ## the plugin inside real Hermes Agent (docs/hermes-plugin.md)
@@ -109,7 +113,7 @@ $(call run, docs,             docs,             docs/site.py)
 ## the report of a replay in Chromium, which apt installs where it is missing and may be installed
 $(call run, test-report,      report,           -m pytest tests/report -q)
 $(call run, test-together,    frameworks,       -m pytest tests/frameworks -q -n $(WORKERS))
-$(call run, test-apart,       frameworks-apart, -m pytest tests/frameworks/test_litellm.py tests/frameworks/test_recipes.py -q -n $(WORKERS))
+$(call run, test-apart,       frameworks-apart, -m pytest tests/frameworks/test_litellm.py tests/frameworks/test_recipes.py tests/frameworks/test_how_tos.py -q -n $(WORKERS))
 
 ## the integrations against the agent frameworks themselves; LiteLLM's apart, because it pins what the others need newer
 test-frameworks: test-together test-apart

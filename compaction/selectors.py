@@ -7,7 +7,8 @@ They are combined with ``|``, ``&`` and ``~``. Rules for `first` and `last`:
 
 - Only whole groups are chosen. A number of messages is rounded up, so that ``last(messages=4)`` may keep five. A number of
   tokens is rounded down, but the newest group is always chosen.
-- `last` skips system messages and never chooses them; `first` chooses them.
+- `last` skips system messages that must stay and never chooses them; `first` chooses them. A reminder that a later one
+  replaced may leave, so `last` counts it.
 - Both skip summaries and never choose them. A collapsed tool call is treated as a tool call.
 """
 
@@ -184,7 +185,8 @@ class _Range(Selector):
         for id in ids if self.end == "first" else reversed(ids):
             kind = index.columns.kind(id)
             is_summary = kind is GroupKind.SUMMARY and not index.columns.is_collapsed(id)
-            is_counted = not is_summary and not (kind is GroupKind.SYSTEM and self.end == "last")
+            stays = kind is GroupKind.SYSTEM and id not in index.columns.grouping.outdated
+            is_counted = not is_summary and not (stays and self.end == "last")
             if is_counted and (allowed is None or id in allowed):
                 yield id
 
@@ -312,7 +314,8 @@ def _that_speak(index: MessageIndex) -> list[int]:
 
 
 system: Final[Selector] = kinds(GroupKind.SYSTEM)
-"""System and developer messages; an edit that would remove one is refused, unless the strategy has ``drop_system=True``."""
+"""System and developer messages. An edit that would remove one is refused, unless the strategy has ``drop_system=True``, or
+the message is a reminder in mid-conversation that a later one replaced."""
 
 
 def tools(*names: str) -> Selector:
@@ -361,7 +364,7 @@ def last(
     tokens: int | None = None,
     of: SelectorLike | None = None,
 ) -> Selector:
-    """Return a selector of the last groups of the view; system messages and summaries are skipped.
+    """Return a selector of the last groups of the view; summaries and system messages that must stay are skipped.
 
     Args:
         messages: At least this many messages, in whole groups.

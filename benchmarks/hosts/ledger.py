@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 import attrs
@@ -28,6 +28,7 @@ class Page:
         breaks: Requests that do not begin with the messages of the one before.
         crossed: Requests that hold a marker of another conversation.
         lost: Requests without a summary although the one before had one.
+        dropped: Requests without a text that must stay.
         tokens: Tokens of all accepted requests.
         cached: Those that the request before began with.
         largest: Tokens of the longest accepted request.
@@ -44,6 +45,7 @@ class Page:
     breaks: int = 0
     crossed: int = 0
     lost: int = 0
+    dropped: int = 0
     tokens: int = 0
     cached: int = 0
     largest: int = 0
@@ -81,7 +83,9 @@ class Ledger:
         page.over_twice += page.waits_for_retry
         page.waits_for_retry = True
 
-    def accept(self, conversation: str, messages: Sequence[Any], tokens: int, characters: int) -> int:
+    def accept(
+        self, conversation: str, messages: Sequence[Any], tokens: int, characters: int, musts: Collection[str] = ()
+    ) -> int:
         """Record an accepted request, and return the number of its tokens that the previous request began with."""
         page = self.page(conversation)
         now = [json.dumps(_content(message), sort_keys=True) for message in messages]
@@ -98,6 +102,7 @@ class Ledger:
         has_summary = any(SUMMARY_SIGN in message for message in now)
         page.lost += page.has_summary and not has_summary
         page.has_summary = has_summary
+        page.dropped += any(not any(must in message for message in now) for must in musts)
         return cached
 
 

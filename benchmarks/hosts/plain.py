@@ -39,13 +39,23 @@ class PlainLoop(Host):
             self._known[name] = (session, self.start())
         return self._known[name]
 
+    async def restart(self) -> None:
+        """Do nothing: the reference is one process."""
+
+    async def snapshot(self, conversation: str) -> Any:
+        return list(self.conversation(conversation)[1])
+
+    async def restore(self, conversation: str, snapshot: Any) -> None:
+        _, messages = self.conversation(conversation)
+        messages[:] = snapshot
+
     async def turn(self, conversation: str, text: str) -> None:
         session, messages = self.conversation(conversation)
         start = len(messages)
         messages.append(self.said(text))
         try:
             await self._answer(session, messages, ["look_up_price"] if self.is_specialist(conversation) else self._tools)
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, Exception):
             del messages[start:]  # the user will ask again
             raise
 
@@ -58,7 +68,8 @@ class PlainLoop(Host):
             except Exception as error:
                 view = await session.overflowed(error)
                 reply = await self.send(view, tools)
-            session.record_usage(self.usage(reply), view=view)
+            if usage := self.usage(reply):
+                session.record_usage(usage, view=view)
             messages += self.kept(reply)
             calls = self.calls(reply)
             if not calls:

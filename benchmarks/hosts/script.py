@@ -23,6 +23,8 @@ LONG: Final = "long"
 """The beginning of the names of conversations whose turns have more rounds."""
 BRIEF: Final = "brief"
 """The beginning of the names of conversations whose turns have one request, and longer messages of the user."""
+PINNED: Final = "/0/1/0: "
+"""The beginning of a tool result of the first turn, after the conversation's name: the one that cases pin."""
 OUTPUT_TOOLS: Final = ("final_result", "Answer")
 """Tools through which frameworks ask for structured output where the format has no option for it."""
 WORDS: Final = (
@@ -92,6 +94,7 @@ class Reply:
         text: The text.
         calls: The calls.
         signature: The signature or encrypted form of the thought before the calls, where the format has one.
+        native: The contents of the provider's own compaction before the text, where the format has one.
         prompt_tokens: Tokens of the request, by the server's count.
         cached_tokens: Those of them that the last request of the conversation began with.
         completion_tokens: Tokens of the reply.
@@ -101,6 +104,7 @@ class Reply:
     text: str = ""
     calls: tuple[Call, ...] = ()
     signature: str = ""
+    native: str = ""
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0
@@ -169,6 +173,8 @@ def script(asked: Asked, id: str) -> Reply:
 
 def _tool(names: Sequence[str], turn: int, now: int, number: int) -> str:
     """Return the tool of a call: a specialist in some turns, a tool with approval for some calls, else the price list."""
+    if "transfer_to_specialist" in names and now == number == 0 and turn % 5 == 2:
+        return "transfer_to_specialist"
     if "ask_specialist" in names and now == 0 and turn % 5 == 2:
         return "ask_specialist"
     if "place_order" in names and (now == 1 or number == 2):

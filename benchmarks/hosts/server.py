@@ -2,8 +2,8 @@
 
 A request that breaks a rule of its format, by `tests.support.validators`, is refused with 400; one that is longer than the
 window, by a count of the server's own, with the provider's own length error. What is left is answered by the script, in one
-piece or streamed, with usage. An address that begins with ``/summaries`` is the model of a summarizer: it answers with a short
-text and is counted apart.
+piece or streamed, with usage. `Conduct` names what a provider may do besides. An address that begins with ``/summaries`` is the
+model of a summarizer: it answers with a short text and is counted apart.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from math import ceil
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self
 from urllib.parse import urlsplit
 
 import attrs
@@ -22,12 +22,34 @@ import attrs
 from tests.support.validators import VIOLATIONS
 
 from .ledger import SUMMARY_SIGN, Ledger
-from .script import MARKER, Asked, Reply, conversation_of, script
+from .script import MARKER, PINNED, Asked, Reply, conversation_of, markers, script
 from .wires import Body, Wire, wire_of
 
 SUMMARY: Final = (
     f"## Goal\nThe user asks what things cost.\n\n## Progress\n{SUMMARY_SIGN}\n\n## Next steps\nAnswer the latest question."
 )
+
+REFUSED: Final = 18
+"""The request of each conversation that is refused once, counted in accepted ones: in the fifth turn of the tool loop."""
+WITHOUT_USAGE: Final = {"openai-chat": "usage", "openai-responses": "usage", "gemini": "usageMetadata"}
+"""The field that is left out by format; the clients of the other formats expect it, and it says zero there."""
+
+
+@attrs.frozen(kw_only=True)
+class Conduct:
+    """What a provider does besides answering.
+
+    Args:
+        reports: Which replies report their usage: each, the last of a turn, none, or each with a thousandth of it.
+        refuses: Whether one request of each conversation is refused: as too long by a fifth, although it fits, or with 429.
+        native: Whether the last reply of some turns begins with the provider's own compaction, which must then stay.
+        pinned: Whether a tool result of the first turn must stay.
+    """
+
+    reports: Literal["each", "late", "never", "a thousandth"] = "each"
+    refuses: Literal["", "as too long", "with 429"] = ""
+    native: bool = False
+    pinned: bool = False
 
 
 class StrictServer:
@@ -38,6 +60,10 @@ class StrictServer:
         characters_per_token: How it counts: characters of the request, divided by this.
         play: Returns the reply to a request, given a name that no other reply has.
         seconds: Seconds that a summary takes.
+        conduct: What it does besides answering.
+
+    Attributes:
+        throttled: Requests that were refused with 429.
     """
 
     def __init__(
@@ -47,11 +73,16 @@ class StrictServer:
         characters_per_token: float = 4.0,
         play: Callable[[Asked, str], Reply] = script,
         seconds: float = 0.0,
+        conduct: Conduct | None = None,
     ) -> None:
         self.window = window
         self.characters_per_token = characters_per_token
         self.ledger = Ledger()
         self.summaries = 0
+        self.throttled = 0
+        self._conduct = conduct or Conduct()
+        self._refused: set[str] = set()
+        self._native: dict[str, str] = {}
         self._play = play
         self._seconds = seconds
         self._server = _Server(("127.0.0.1", 0), _Handler)
@@ -94,19 +125,52 @@ class StrictServer:
         if tokens > self.window:
             self.ledger.refuse(conversation, f"{tokens} tokens of {self.window}", over=True)
             return json_response(400, wire.too_long(tokens, self.window))
-        cached = self.ledger.accept(conversation, asked.messages, tokens, asked.characters)
+        if (refusal := self._refusal(wire, conversation, tokens)) is not None:
+            return refusal
+        cached = self.ledger.accept(conversation, asked.messages, tokens, asked.characters, self._musts(asked, conversation))
         page = self.ledger.page(conversation)
         page.crossed += len({name for step in asked.steps for name, _ in MARKER.findall(step.text)}) > 1
         reply = self._play(asked, f"{conversation.replace('.', '_')}_{page.requests}")
+        if self._conduct.native and not reply.calls and markers(asked.steps)[0][1] % 7 == 2:
+            self._native[conversation] = f"own-{reply.id}"
+            reply = attrs.evolve(reply, native=self._native[conversation])
         return self.reply(wire, asked, attrs.evolve(reply, prompt_tokens=tokens, cached_tokens=cached))
+
+    def _refusal(self, wire: Wire, conversation: str, tokens: int) -> tuple[int, str, bytes] | None:
+        """Return the refusal of a request that is in order, which happens once in a conversation, if this is the one."""
+        due = self.ledger.page(conversation).requests >= REFUSED and conversation not in self._refused
+        if not due or not self._conduct.refuses:
+            return None
+        self._refused.add(conversation)
+        if self._conduct.refuses == "with 429":
+            self.throttled += 1
+            return json_response(429, wire.invalid("Too many requests, please try again."))
+        self.ledger.refuse(conversation, "refused once", over=True)
+        return json_response(400, wire.too_long(max(tokens, self.window) * 6 // 5, self.window))
+
+    def _musts(self, asked: Asked, conversation: str) -> list[str]:
+        """Return the texts that a request must have."""
+        musts = [self._native[conversation]] if conversation in self._native else []
+        if self._conduct.pinned and markers(asked.steps)[0][1] > 0:
+            musts.append(f"{conversation}{PINNED}")
+        return musts
 
     def reply(self, wire: Wire, asked: Asked, reply: Reply) -> tuple[int, str, bytes]:
         """Return the response with this reply, in one piece or streamed."""
         said = len(reply.text) + sum(len(json.dumps(call.arguments)) for call in reply.calls)
         reply = attrs.evolve(reply, completion_tokens=self.tokens(said), prompt_tokens=reply.prompt_tokens or 1)
+        reports = self._conduct.reports
+        if reports == "a thousandth":
+            reply = attrs.evolve(reply, prompt_tokens=reply.prompt_tokens // 1_000 + 1, cached_tokens=0)
+        is_silent = reports == "never" or (reports == "late" and bool(reply.calls))
+        if is_silent:
+            reply = attrs.evolve(reply, prompt_tokens=0, cached_tokens=0, completion_tokens=0)
         if asked.stream:
             return 200, wire.stream_type, wire.stream(asked, reply)
-        return json_response(200, wire.write(asked, reply))
+        body = wire.write(asked, reply)
+        if is_silent:
+            body.pop(WITHOUT_USAGE.get(wire.name, ""), None)
+        return json_response(200, body)
 
     def tokens(self, characters: int) -> int:
         """Return the tokens of this many characters, by the server's count."""
@@ -116,6 +180,9 @@ class StrictServer:
 def json_response(status: int, body: Body) -> tuple[int, str, bytes]:
     """Return a response with a JSON body."""
     return status, "application/json", json.dumps(body).encode()
+
+
+_AMAZON: Final = {400: "ValidationException", 429: "ThrottlingException"}
 
 
 class _Server(ThreadingHTTPServer):
@@ -145,8 +212,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
-        if status == 400:
-            self.send_header("x-amzn-ErrorType", "ValidationException")
+        if status in _AMAZON:
+            self.send_header("x-amzn-ErrorType", _AMAZON[status])
         self.end_headers()
         self.wfile.write(body)
 

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import pickle
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, TypeVar
+from weakref import WeakValueDictionary
 
 import attrs
 
 from compaction import Pipeline, last, presets
 from compaction.errors import SummaryFailed
+from compaction.messages import Message
+from compaction.stores import SessionStore
 from compaction.strategies import Summarization, Truncation
 from compaction.triggers import tokens_below, tokens_exceed
 
-from .script import SPECIALIST, result_text, user_text
+from .script import PINNED, SPECIALIST, result_text, user_text
 from .server import SUMMARY, StrictServer
 
 INSTRUCTIONS: Final = "You are a shop. Look up what the user asks for, and answer in a sentence."
@@ -22,6 +28,15 @@ TIMEOUT_SECONDS: Final = 120.0
 """Seconds that clients wait: 50 conversations in one process keep each other waiting."""
 Summaries: TypeAlias = Literal["work", "fail", "hang"]
 StrategyName: TypeAlias = Literal["summaries", "adaptive", "context_window"]
+Restarts: TypeAlias = Literal["", "new", "copied", "pickled"]
+"""What each turn begins with: what the last one left; new objects; deep copies; or pickled ones."""
+_T = TypeVar("_T")
+_SUMMARIZERS: Final[WeakValueDictionary[int, Any]] = WeakValueDictionary()
+
+
+def is_pinned(message: Message) -> bool:
+    """Whether this is the message that must stay in the cases with a pin."""
+    return PINNED in message.text
 
 
 class CountingSummarizer:
@@ -38,6 +53,10 @@ class CountingSummarizer:
         self.turn: asyncio.Task[None] | None = None
         self._does = does
         self._cancel_every = cancel_every
+        _SUMMARIZERS[id(self)] = self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _summarizer, (id(self),)  # copies of a strategy ask the same model
 
     async def summarize(self, request: Any) -> str:
         """Return the summary."""
@@ -53,6 +72,12 @@ class CountingSummarizer:
         return SUMMARY
 
 
+def _summarizer(key: int) -> CountingSummarizer:
+    """Return the summarizer that a copied or pickled one stands for."""
+    found: CountingSummarizer = _SUMMARIZERS[key]
+    return found
+
+
 @attrs.frozen(kw_only=True)
 class Trial:
     """The arguments of a host.
@@ -64,6 +89,8 @@ class Trial:
         seed: Seeds the texts.
         folder: A folder for what must outlive a process.
         strategy_name: The strategy: a summary at seven tenths of the window and dropping at 85 %, or a preset.
+        restarts: What each turn begins with.
+        is_pinned: Whether one message is pinned.
     """
 
     server: StrictServer
@@ -72,6 +99,8 @@ class Trial:
     seed: int
     folder: Path
     strategy_name: StrategyName = "summaries"
+    restarts: Restarts = ""
+    is_pinned: bool = False
 
     @property
     def url(self) -> str:
@@ -94,7 +123,13 @@ class Trial:
     @property
     def options(self) -> dict[str, Any]:
         """The options of every integration."""
-        return {"counter": "chars/4", "window": self.server.window}
+        pin = {"pin": is_pinned} if self.is_pinned else {}
+        return {"counter": "chars/4", "window": self.server.window, **pin}
+
+    @property
+    def store(self) -> dict[str, Any]:
+        """The option ``store`` of the integrations that have one, if each turn is another process."""
+        return {"store": SessionStore(self.folder / "compaction.db")} if self.restarts else {}
 
 
 class Host:
@@ -106,6 +141,30 @@ class Host:
 
     def __init__(self, trial: Trial) -> None:
         self.trial = trial
+        self._renewed: Any = None
+
+    def renewed(self, make: Callable[[], _T]) -> _T:
+        """Return the integration's object for a process: a new one, or a copy of the last one."""
+        if self._renewed is not None and self.trial.restarts == "copied":
+            self._renewed = copy.deepcopy(self._renewed)
+        elif self._renewed is not None and self.trial.restarts == "pickled":
+            self._renewed = pickle.loads(pickle.dumps(self._renewed))
+        else:
+            self._renewed = make()
+        made: _T = self._renewed
+        return made
+
+    async def restart(self) -> None:
+        """Start another process, to which only what was saved is left."""
+        raise NotImplementedError
+
+    async def snapshot(self, conversation: str) -> Any:
+        """Return the conversation as it is."""
+        raise NotImplementedError
+
+    async def restore(self, conversation: str, snapshot: Any) -> None:
+        """Continue a conversation, which may be a new one, from a snapshot."""
+        raise NotImplementedError
 
     async def turn(self, conversation: str, text: str) -> None:
         """Answer the user in a conversation; a sub-agent's conversation is named after the call that started it."""
@@ -121,6 +180,10 @@ class Host:
     async def place_order(self, item: str) -> str:
         """Order an item."""
         return result_text(item, self.trial.seed)
+
+    async def transfer_to_specialist(self, item: str) -> str:
+        """Let the specialist continue this conversation."""
+        return '{"assistant": "specialist"}'
 
     async def ask_specialist(self, item: str) -> str:
         """Ask a specialist about an item."""

@@ -120,7 +120,9 @@ def beside_peers(conversations: Sequence[Conversation], budget: float) -> str:
 
 def recorded(folder: str, conversations: int, seed: int) -> list[Conversation]:
     """Return recorded conversations with planted items; none, and one line that says why, where the recordings are absent."""
-    if conversations and not CORPUS.is_dir():
+    if not conversations:
+        return []
+    if not CORPUS.is_dir():
         print(f"no recorded conversations: {CORPUS} is absent\n")
         return []
     return list(plant_into_recorded(folder, conversations, seed))

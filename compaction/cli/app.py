@@ -22,6 +22,7 @@ _COMMANDS: Final = {
     "repair": ("check", "repair_command", "Make conversations valid, and list the changes."),
     "replay": ("replay", "replay_command", "Compare the cost of strategies on recorded sessions."),
     "serve": ("serve", "serve_command", "Run the gateway between agents and their providers."),
+    "run": ("run", "run_command", "Run an agent behind a gateway of its own, and stop with it."),
     "config": ("config", "config_commands", "Check and show pipeline files."),
     "hermes": ("hermes", "hermes_commands", "Install, uninstall and check the plugin for Hermes Agent."),
     "doctor": ("doctor", "doctor_command", "Show what is installed, and how tokens are counted."),

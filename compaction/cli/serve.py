@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO, TypeAlias
 
 import typer
 
@@ -31,36 +31,60 @@ _COLLECT: Final = (20_000, 20, 100)  # so that the garbage collector rarely walk
 _NEEDED: Final = ("starlette", "uvicorn", "httpx", "msgspec")
 
 
+ServedPreset: TypeAlias = Annotated[str, typer.Option(metavar="NAME", help=f"The strategy: {', '.join(_PRESETS)}.")]
+ServedPipeline: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="FILE", help="Instead of --preset: a pipeline in TOML or YAML.", show_default=False),
+]
+ServedWindow: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        metavar="SIZE",
+        help="The context window in tokens, such as 200k, or a model's name; auto: the input limit of the model that "
+        "each request names.",
+    ),
+]
+OpenaiUrl: TypeAlias = Annotated[
+    str, typer.Option("--openai-url", metavar="URL", help="The base URL for chat completions and Responses.")
+]
+AnthropicUrl: TypeAlias = Annotated[
+    str, typer.Option("--anthropic-url", metavar="URL", help="The base URL for Anthropic's messages.")
+]
+GoogleUrl: TypeAlias = Annotated[
+    str, typer.Option("--google-url", metavar="URL", help="The base URL for Gemini's and Vertex' requests.")
+]
+BedrockUrl: TypeAlias = Annotated[
+    str, typer.Option("--bedrock-url", metavar="URL", help="The base URL for Amazon Bedrock's requests.")
+]
+StoreFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="Save decisions in this file, so that a restart sends the same requests.", show_default=False
+    ),
+]
+Shadow: TypeAlias = Annotated[
+    bool, typer.Option("--shadow", help="Forward every request unchanged, and show what compaction would have done.")
+]
+RecordFolder: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Record sessions in this folder; compaction replay reads them.", show_default=False),
+]
+OPENAI_URL: Final = "https://api.openai.com/v1"
+ANTHROPIC_URL: Final = "https://api.anthropic.com/v1"
+GOOGLE_URL: Final = "https://generativelanguage.googleapis.com"
+BEDROCK_URL: Final = "https://bedrock-runtime.us-east-1.amazonaws.com"
+
+
 def serve_command(
     *,
-    preset: Annotated[str, typer.Option(metavar="NAME", help=f"The strategy: {', '.join(_PRESETS)}.")] = "adaptive",
-    pipeline: Annotated[
-        Path | None,
-        typer.Option("--config", metavar="FILE", help="Instead of --preset: a pipeline in TOML or YAML.", show_default=False),
-    ] = None,
-    window: Annotated[
-        str,
-        typer.Option(
-            metavar="SIZE",
-            help="The context window in tokens, such as 200k, or a model's name; auto: the input limit of the model that "
-            "each request names.",
-        ),
-    ] = "auto",
-    openai_url: Annotated[
-        str, typer.Option("--openai-url", metavar="URL", help="The base URL for chat completions and Responses.")
-    ] = "https://api.openai.com/v1",
-    anthropic_url: Annotated[
-        str, typer.Option("--anthropic-url", metavar="URL", help="The base URL for Anthropic's messages.")
-    ] = "https://api.anthropic.com/v1",
-    google_url: Annotated[
-        str, typer.Option("--google-url", metavar="URL", help="The base URL for Gemini's requests.")
-    ] = "https://generativelanguage.googleapis.com",
-    store: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Save decisions in this file, so that a restart sends the same requests.", show_default=False
-        ),
-    ] = None,
+    preset: ServedPreset = "adaptive",
+    pipeline: ServedPipeline = None,
+    window: ServedWindow = "auto",
+    openai_url: OpenaiUrl = OPENAI_URL,
+    anthropic_url: AnthropicUrl = ANTHROPIC_URL,
+    google_url: GoogleUrl = GOOGLE_URL,
+    bedrock_url: BedrockUrl = BEDROCK_URL,
+    store: StoreFile = None,
     port: Annotated[int, typer.Option(min=0, max=65_535, help="The port; 0 for any that is free.")] = 8484,
     host: Annotated[str, typer.Option(help="The address; one that other machines can reach needs --token.")] = "127.0.0.1",
     name: Annotated[
@@ -84,13 +108,8 @@ def serve_command(
             show_envvar=True,
         ),
     ] = None,
-    shadow: Annotated[
-        bool, typer.Option("--shadow", help="Forward every request unchanged, and show what compaction would have done.")
-    ] = False,
-    record: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Record sessions in this folder; compaction replay reads them.", show_default=False),
-    ] = None,
+    shadow: Shadow = False,
+    record: RecordFolder = None,
     forget_after: Annotated[
         float | None,
         typer.Option(
@@ -113,18 +132,17 @@ def serve_command(
 
     The page at / shows its conversations. The log on standard error has one line of JSON for each request.
     """
-    if missing := [each for each in _NEEDED if find_spec(each) is None]:
-        raise ConfigurationError(f"serve needs {', '.join(missing)}; install compaction-toolkit[gateway]")
     if host not in LOOPBACK_NAMES and not (token or "").strip():
         raise ConfigurationError(f"--host {host}: other machines could use this gateway; pass --token, or do not set --host")
-    settings = GatewaySettings(
-        strategy=_strategy(preset, pipeline),
-        awaits=pipeline is not None,
-        window="auto" if window == "auto" else window_tokens(window, None),
+    settings = settings_of(
+        preset,
+        pipeline,
+        window=window,
         counter=counter,
         openai_url=openai_url,
         anthropic_url=anthropic_url,
         google_url=google_url,
+        bedrock_url=bedrock_url,
         store=store,
         forget_after=forget_after,
         token=token,
@@ -132,15 +150,39 @@ def serve_command(
         origins=frozenset(origin or ()),
         shadow=shadow,
         record=record,
-        cases=(Path.home() / ".compaction" if store is None else store.parent) / "gateway-cases",
         max_body=max_body,
         conversations=conversations,
         conversation_bytes=max_memory,
-        keys=signing_keys(),
     )
     said = f"{pipeline or preset}, window {window}, {'decisions are not saved' if store is None else f'saved in {store}'}"
     _run(settings, host, port, f"{said}, requests are sent unchanged" if shadow else said)
     return 0
+
+
+def settings_of(preset: str, pipeline: Path | None, *, window: str, store: Path | None, **options: Any) -> GatewaySettings:
+    """Return the settings of a gateway.
+
+    Args:
+        preset: The name of the strategy.
+        pipeline: A file with a pipeline, instead of the preset.
+        window: The context window: ``auto``, a size, or a model's name.
+        store: The file in which decisions are saved.
+        options: The other settings.
+
+    Raises:
+        ConfigurationError: If an option cannot be used, or a package is missing.
+    """
+    if missing := [each for each in _NEEDED if find_spec(each) is None]:
+        raise ConfigurationError(f"the gateway needs {', '.join(missing)}; install compaction-toolkit[gateway]")
+    return GatewaySettings(
+        strategy=_strategy(preset, pipeline),
+        awaits=pipeline is not None,
+        window="auto" if window == "auto" else window_tokens(window, None),
+        store=store,
+        cases=(Path.home() / ".compaction" if store is None else store.parent) / "gateway-cases",
+        keys=signing_keys(),
+        **options,
+    )
 
 
 def _strategy(preset: str, pipeline: Path | None) -> Callable[[int], Strategy]:
@@ -152,25 +194,37 @@ def _strategy(preset: str, pipeline: Path | None) -> Callable[[int], Strategy]:
 
 def _run(settings: GatewaySettings, host: str, port: int, said: str) -> None:
     """Serve until a signal ends the process. ``said`` describes the settings in the printed line."""
+    server, listening = make_server(settings, host, port, sys.stderr)
+    port = listening.getsockname()[1]
+    name = f"[{host}]" if ":" in host else host
+    typer.echo(f"compaction gateway on http://{name}:{port}, its page is at / ({said})", err=True)
+    server.run([listening])
+
+
+def make_server(settings: GatewaySettings, host: str, port: int, log: TextIO | None) -> tuple[uvicorn.Server, socket.socket]:
+    """Return a server of the gateway, and the socket at which it listens already, so that its address can be used at once.
+
+    Args:
+        settings: The gateway's settings.
+        host: The address.
+        port: The port; 0 for any that is free.
+        log: Where to write the log; ``None`` for nowhere.
+    """
     import uvicorn
 
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # a client that disconnects is an error of its connection only
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.set_threshold(*_COLLECT)
-    _log_lines("compaction.gateway", logging.INFO, "%(message)s")
-    _log_lines("compaction", logging.WARNING, "%(levelname)s %(name)s: %(message)s")
-    _log_lines("uvicorn", logging.WARNING, "%(levelname)s %(name)s: %(message)s")
+    _log_lines("compaction.gateway", logging.INFO, "%(message)s", log)
+    _log_lines("compaction", logging.WARNING, "%(levelname)s %(name)s: %(message)s", log)
+    _log_lines("uvicorn", logging.WARNING, "%(levelname)s %(name)s: %(message)s", log)
     logging.getLogger("uvicorn.error").addFilter(is_worth_a_log)
     app: Any = create_app(settings, on_event=OpenTelemetryEvents() if find_spec("opentelemetry") is not None else None)
     options: dict[str, Any] = {"log_config": None, "access_log": False, "server_header": False, "date_header": False}
     limits: dict[str, Any] = {"proxy_headers": False, "ws": "none", "lifespan": "on", "timeout_graceful_shutdown": 5}
     server = uvicorn.Server(uvicorn.Config(app, host=host, port=port, **options, **limits))
-    listening = listening_socket(server.config)  # listens now, so that the printed address can be used at once
-    port = listening.getsockname()[1]
-    name = f"[{host}]" if ":" in host else host
-    typer.echo(f"compaction gateway on http://{name}:{port}, its page is at / ({said})", err=True)
-    server.run([listening])
+    return server, listening_socket(server.config)
 
 
 def listening_socket(config: uvicorn.Config) -> socket.socket:
@@ -185,8 +239,8 @@ def listening_socket(config: uvicorn.Config) -> socket.socket:
     return listening
 
 
-def _log_lines(name: str, level: int, format: str) -> None:
-    handler = logging.StreamHandler(sys.stderr)
+def _log_lines(name: str, level: int, format: str, log: TextIO | None) -> None:
+    handler = logging.NullHandler() if log is None else logging.StreamHandler(log)
     handler.setFormatter(logging.Formatter(format))
     logger = logging.getLogger(name)
     logger.setLevel(level)

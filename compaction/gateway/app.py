@@ -42,9 +42,10 @@ def create_app(settings: GatewaySettings, *, on_event: OnEvent | None = None) ->
     from starlette.applications import Starlette
     from starlette.routing import Mount
 
-    status = GatewayStatus(settings.clock, limit=settings.conversations, is_shadow=settings.shadow)
+    alone = settings.token is None  # all users of a token see the page
+    status = GatewayStatus(settings.clock, limit=settings.conversations, is_shadow=settings.shadow, shows_texts=alone)
     conversations = GatewayConversations(settings, _both(status.told, on_event))
-    status.held = conversations.held
+    status.held, status.windows = conversations.held, conversations.windows.learned
     upstreams, unused = Upstreams(settings), UnusedConversations(settings, conversations, status)
     services = GatewayServices(
         settings=settings,

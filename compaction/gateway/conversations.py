@@ -25,23 +25,20 @@ from ..run import unawaited
 from ..session import BackgroundTasks, Blocking, CompactionSession, OnEvent, SessionPool
 from ..stores import SessionStore
 from ..strategies import Failed
-from ..tokens import Usage, counter
+from ..tokens import LengthError, Usage, counter
 from ..triggers import tokens_exceed
 from .breakpoints import for_comparison, keep_breakpoints
 from .economy import never_dearer
-from .known_models import known_prices, known_window
+from .known_models import known_prices
 from .routes import ModelRoute
 from .settings import GatewaySettings
+from .windows import ModelWindows, ServedModel
 
 _AHEAD: Final = 0.8  # of the window: past it a model starts to write its summary in the background
 _MOST_POOLS: Final = 64
 _MOST_THREADS: Final = 8
 _LOCK_SECONDS: Final = 0.5
 _T = TypeVar("_T")
-
-
-class UnknownWindow(Exception):
-    """No table has the window of the model that a request names, and its provider has not reported it yet."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -54,6 +51,7 @@ class ConversationRequest:
         messages: Its messages.
         id: The session id that the agent sends, if any.
         upstream: The address of the upstream.
+        is_long: Whether a header asks for a window of a million tokens.
     """
 
     route: ModelRoute
@@ -61,11 +59,17 @@ class ConversationRequest:
     messages: list[Any] = attrs.field(repr=False)
     id: str | None
     upstream: str
+    is_long: bool = False
 
     @property
     def model(self) -> str:
         """The model that the request names."""
         return self.route.model_of(self.fields)
+
+    @property
+    def served(self) -> ServedModel:
+        """The model, at its upstream."""
+        return ServedModel(self.upstream, self.model, self.is_long)
 
     @property
     def scope(self) -> str:
@@ -130,11 +134,14 @@ class ConversationTurn:
 
 
 class GatewayConversations:
-    """The conversations of a gateway. Holds state: a pool of sessions for each format and window, and learned windows.
+    """The conversations of a gateway. Holds state: a pool of sessions for each format and window.
 
     Args:
         settings: The gateway's settings.
         on_event: Receives the events of all sessions.
+
+    Attributes:
+        windows: The windows of models.
     """
 
     def __init__(self, settings: GatewaySettings, on_event: OnEvent | None = None) -> None:
@@ -142,11 +149,11 @@ class GatewayConversations:
         self._on_event = on_event
         self._counter = counter(settings.counter)
         self._pools: dict[tuple[str, int, float], SessionPool] = {}
-        self._learned: dict[tuple[str, str], int] = {}
         self._lock = threading.Lock()
         self._tasks = BackgroundTasks()
         self._threads: anyio.CapacityLimiter | None = None  # made in the event loop that uses it
         self._store = None if settings.store is None else SessionStore(settings.store, timeout_seconds=_LOCK_SECONDS)
+        self.windows = ModelWindows(settings, self._store)
 
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
@@ -155,28 +162,7 @@ class GatewayConversations:
     async def __aexit__(self, *exception: object) -> None:
         await self._tasks.__aexit__(*exception)
 
-    # ---------------------------------------------------------------- windows and pools
-
-    def window_of(self, request: ConversationRequest) -> int:
-        """Return the context window of a request, in tokens.
-
-        Raises:
-            UnknownWindow: If no table has the model, and its provider has not reported the window.
-        """
-        window = self._settings.window
-        if window != "auto":
-            return window
-        learned = self._learned.get((request.upstream, request.model))
-        if learned is not None:
-            return learned
-        if (known := known_window(request.model)) is None:
-            raise UnknownWindow(request.model)
-        return known
-
-    def learn_window(self, request: ConversationRequest, window: int) -> None:
-        """Store the window that a provider's length error names, for a model that no table has."""
-        if len(self._learned) < _MOST_POOLS:
-            self._learned[request.upstream, request.model] = window
+    # ---------------------------------------------------------------- pools
 
     def _pool(self, request: ConversationRequest, window: int) -> SessionPool:
         settings = self._settings
@@ -238,7 +224,7 @@ class GatewayConversations:
             return self._done(turn, result, compared)
 
     def _compared(self, request: ConversationRequest) -> tuple[int, list[Any]]:
-        return self.window_of(request), for_comparison(request.messages, request.route.format)
+        return self.windows.of(request.served), for_comparison(request.messages, request.route.format)
 
     def _options(self, request: ConversationRequest) -> dict[str, Any]:
         beside = request.beside
@@ -268,10 +254,26 @@ class GatewayConversations:
             return self._failed(turn, error, compared)
         return self._done(turn, result, compared)
 
+    def learn_window(
+        self, turn: ConversationTurn | None, request: ConversationRequest, error: LengthError, tokens: int
+    ) -> None:
+        """Learn the window from a length error. If it changes, the conversation begins again with a strategy of its size.
+
+        Args:
+            turn: The turn that was refused, if the window was known.
+            request: Its request.
+            error: What the error says.
+            tokens: The tokens of the refused request, by our count.
+        """
+        self.windows.refused(request.served, error, tokens)
+        if turn is not None and self.windows.of(request.served) != turn.window:
+            self._pool(request, turn.window).discard(turn.session.id)
+
     async def record_usage(self, turn: ConversationTurn, usage: Usage) -> None:
-        """Give the provider's reported usage to the session."""
+        """Give the provider's reported usage to the session; usage beyond the window corrects that."""
 
         def record() -> None:
+            self.windows.accepted(turn.request.served, usage.prompt_tokens)
             with contextlib.suppress(InputError):
                 turn.session.record_usage(usage, view=turn.view)
 

@@ -13,7 +13,7 @@ import anyio
 import anyio.to_thread
 import attrs
 
-from ..tokens import LengthError, Usage
+from ..tokens import Usage
 from .bodies import READABLE
 from .client import AnswerStopped, ClientConnection, ClientGone, SlowBody
 from .conversations import GatewayConversations
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _OTHER: Final = "other"
 _UNKNOWN_PATH: Final = "unknown path"
+_UNCOUNTED: Final = 2_000  # tokens: the gateway also counts tools and instructions
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -219,8 +220,7 @@ class _ModelExchange:
         return response
 
     async def _shorter(self, plan: RequestPlan, error: UpstreamRefusal) -> httpx.Response | None:
-        found = LengthError.read(error)
-        shorter = await self._services.planner.shorter(plan, error, None if found is None else found.window)
+        shorter = await self._services.planner.shorter(plan, error)
         if shorter is None:
             return None
         self._retried, self._plan = "length", shorter
@@ -259,7 +259,7 @@ class _ModelExchange:
         if plan is None or plan.turn is None or self._route.counts or not 200 <= self._client.status < 300:
             return
         try:
-            if self._usage is not None and not is_plausible(self._usage.prompt_tokens, plan.turn.tokens):
+            if self._usage is not None and not self._usage.is_plausible(plan.turn.tokens, beside=_UNCOUNTED):
                 services.status.passed("usage not believed")
             elif self._usage is not None and not plan.why:
                 await services.conversations.record_usage(plan.turn, self._usage)
@@ -297,6 +297,7 @@ class _ModelExchange:
         return {
             "conversation": None if turn is None else turn.session.id[-12:],
             "model": None if turn is None else turn.request.model,
+            "window": None if turn is None else turn.window,
             "tokens": None if turn is None else turn.tokens,
             "left_out": None if turn is None else turn.left_out,
             "compacted": plan is not None and plan.is_changed,
@@ -307,23 +308,6 @@ class _ModelExchange:
             "added_seconds": self._added,
             "seconds": anyio.current_time() - self._began,
         }
-
-
-_MOST_RATIO: Final = 5
-_SMALL_TOKENS: Final = 2_000
-
-
-def is_plausible(reported: int, counted: int) -> bool:
-    """Whether a provider's count of a prompt can be that of a request with this many tokens by our count.
-
-    A report that is too high by a factor of thirty would cause a cut that cannot be taken back. Tokenizers differ by less
-    than a factor of five; of a small request, what stands beside its messages may be most.
-
-    >>> is_plausible(9_000, 3_000), is_plausible(90_000, 3_000), is_plausible(1_500, 12)
-    (True, False, True)
-    """
-    most, least = max(reported, counted), min(reported, counted)
-    return most <= _SMALL_TOKENS or most <= _MOST_RATIO * least
 
 
 def _fields(usage: Usage | None) -> dict[str, Any]:

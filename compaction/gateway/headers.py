@@ -70,6 +70,24 @@ def session_of(headers: Mapping[str, str]) -> str | None:
     return next((value[:_LONGEST_SESSION] for value in found if value), None)
 
 
+def asks_for_long_context(headers: Mapping[str, str]) -> bool:
+    """Return whether a header asks Anthropic for a window of a million tokens.
+
+    >>> asks_for_long_context({"anthropic-beta": "oauth-2025-04-20,context-1m-2025-08-07"})
+    True
+    """
+    return "context-1m" in headers.get("anthropic-beta", "")
+
+
+def has_signature(headers: Mapping[str, str]) -> bool:
+    """Return whether the client signed the body, so that no other body would be accepted.
+
+    >>> has_signature({"authorization": "AWS4-HMAC-SHA256 Credential=AKIA/20261124/us-east-1/bedrock/aws4_request"})
+    True
+    """
+    return headers.get("authorization", "").startswith("AWS4-")
+
+
 def _named_by_connection(headers: Iterable[tuple[bytes, bytes]]) -> set[bytes]:
     values = (value for name, value in headers if name == b"connection")
     return {each.strip().lower() for value in values for each in value.split(b",")}

@@ -8,15 +8,19 @@ from typing import Final, TypeVar
 
 import attrs
 
+from ..tokens import LengthError
 from .bodies import ModelRequest, TooLarge, Unreadable, decoded, read_request
-from .conversations import ConversationRequest, ConversationTurn, GatewayConversations, UnknownWindow
-from .headers import session_of
+from .conversations import ConversationRequest, ConversationTurn, GatewayConversations
+from .failures import UpstreamRefusal
+from .headers import asks_for_long_context, has_signature, session_of
 from .routes import ModelRoute
 from .settings import GatewaySettings
 from .status import GatewayStatus
+from .windows import UnknownWindow
 
 _T = TypeVar("_T")
 
+_TOO_MANY_BYTES: Final = 413
 _BYTES_OF_WINDOW: Final = 8
 """The bytes of a refused request for each token of the window that is assumed if neither a table nor the refusal names it: half
 of what the request has at four bytes a token."""
@@ -78,7 +82,7 @@ class Planner:
         try:
             text = decoded(body, headers.get("content-encoding", ""), self._settings.max_body)
             asked = read_request(text, route.key)
-            why = route.kept(asked.fields) or ("" if asked.messages else "no messages")
+            why = "signed" if has_signature(headers) else route.kept(asked.fields) or ("" if asked.messages else "no messages")
         except (Unreadable, TooLarge) as error:
             why = str(error) or "too large"
         except Exception as error:
@@ -87,7 +91,14 @@ class Planner:
         else:
             if not why:
                 id, fields, messages = session_of(headers), asked.fields, asked.messages
-                request = ConversationRequest(route=route, fields=fields, messages=messages, id=id, upstream=upstream)
+                request = ConversationRequest(
+                    route=route,
+                    fields=fields,
+                    messages=messages,
+                    id=id,
+                    upstream=upstream,
+                    is_long=asks_for_long_context(headers),
+                )
                 return RequestPlan(body=body, original=body, asked=asked, request=request)
         self._status.passed(why)
         return RequestPlan(body=body, original=body, why=why)
@@ -131,19 +142,17 @@ class Planner:
     async def _in_thread(self, work: Callable[[], _T]) -> _T:
         return await self._conversations.in_thread(work)
 
-    async def shorter(self, plan: RequestPlan, refused: BaseException, window: int | None) -> RequestPlan | None:
+    async def shorter(self, plan: RequestPlan, refused: UpstreamRefusal) -> RequestPlan | None:
         """Return the plan after a length error; ``None`` if nothing shorter can be sent.
 
         Args:
             plan: The plan of the request that was too long.
             refused: The provider's error.
-            window: The window that the error names, if any.
         """
         if plan.request is None or plan.request.route.counts or self._settings.shadow:
             return None
         try:
-            if plan.turn is None:  # no table has the model's window
-                self._conversations.learn_window(plan.request, window or max(1, len(plan.original) // _BYTES_OF_WINDOW))
+            await self._in_thread(partial(self._learn, plan, plan.request, refused))
             if self._settings.awaits:
                 turn = await self._conversations.turn(plan.request, refused=refused)
             else:
@@ -155,6 +164,15 @@ class Planner:
         if self._alone.pop(turn.session.id, self) is None:
             self._status.left_alone(turn.session.id, False)
         return None if body == plan.body else attrs.evolve(plan, turn=turn, body=body, why="")
+
+    def _learn(self, plan: RequestPlan, request: ConversationRequest, refused: UpstreamRefusal) -> None:
+        """Learn the window of a refused request."""
+        found = LengthError.read(refused) or LengthError()
+        if found.window is None and plan.turn is None:  # no table has the model's window
+            found = LengthError(window=max(1, len(plan.original) // _BYTES_OF_WINDOW))
+        if found.window is None and refused.status_code == _TOO_MANY_BYTES:
+            return  # a limit of a proxy on the way, perhaps; only this conversation is shortened
+        self._conversations.learn_window(plan.turn, request, found, 0 if plan.turn is None else plan.turn.tokens)
 
     def leave_alone(self, session: str) -> None:
         """Stop compacting a conversation until its next length error."""

@@ -8,9 +8,9 @@ from typing import Any, Final, Literal, TypeAlias
 
 import attrs
 
-from ..formats import MessageFormat, anthropic, fields_of, gemini, items_of, openai_chat, openai_responses
+from ..formats import MessageFormat, anthropic, bedrock, fields_of, gemini, items_of, openai_chat, openai_responses
 
-Provider: TypeAlias = Literal["openai", "anthropic", "google"]
+Provider: TypeAlias = Literal["openai", "anthropic", "google", "bedrock"]
 """The provider whose API a request uses."""
 
 _SLASHES: Final = re.compile(r"/{2,}")
@@ -21,6 +21,13 @@ _CONVERSATION: Final = re.compile(
 )
 _VERSION: Final = re.compile(r"/v\d+(?:alpha|beta)?\d*(?=/)")
 _GEMINI: Final = re.compile(r"/models/([^/:]+):(?:stream)?[gG]enerateContent")
+_AZURE: Final = re.compile(r"/openai(?:/deployments/([^/]+)|/v\d+(?:alpha|beta)?\d*)?(/chat/completions|/responses)")
+_VERTEX: Final = re.compile(
+    r"/projects/[^/]+/locations/[^/]+/(?:endpoints/openapi(/chat/completions)|publishers/\w+(/models/.+))"
+)
+_VERTEX_CLAUDE: Final = re.compile(r"/models/([^/:]+):(?:streamR|r)awPredict")
+_BEDROCK: Final = re.compile(r"/model/(.+)/converse(?:-stream)?")
+_COUNTER: Final = "count-tokens"  # Vertex counts tokens under the name of a model
 
 
 @attrs.frozen(kw_only=True)
@@ -120,6 +127,14 @@ _GENERATE: Final = ModelRoute(
     counted=("systemInstruction", "system_instruction", "tools"),
     kept=_kept_by_gemini,
 )
+_CONVERSE: Final = ModelRoute(
+    name="converse",
+    provider="bedrock",
+    format=bedrock,
+    key="messages",
+    counted=("system", "toolConfig"),
+    kept=_kept_by_none,
+)
 
 
 def route_of(method: str, path: str) -> ModelRoute | None:
@@ -127,13 +142,31 @@ def route_of(method: str, path: str) -> ModelRoute | None:
 
     >>> route_of("POST", "/v1/chat/completions").name, route_of("POST", "/v1beta/models/gemini-2.5-pro:generateContent").model
     ('chat', 'gemini-2.5-pro')
+    >>> route_of("POST", "/openai/deployments/gpt/chat/completions").model, route_of("POST", "/model/m/converse").provider
+    ('gpt', 'bedrock')
     """
     if method != "POST":
         return None
     rest = without_version(path).rstrip("/")
+    if (found := _VERTEX.fullmatch(rest)) is not None:
+        return attrs.evolve(_ROUTES[found[1]], provider="google") if found[1] else _of_publisher(found[2])
     if (found := _GEMINI.fullmatch(rest)) is not None:
         return attrs.evolve(_GENERATE, model=found[1])
+    if (found := _AZURE.fullmatch(rest)) is not None:
+        return attrs.evolve(_ROUTES[found[2]], model=found[1])
+    if (found := _BEDROCK.fullmatch(rest)) is not None:
+        return attrs.evolve(_CONVERSE, model=found[1])
     return _ROUTES.get(rest)
+
+
+def _of_publisher(rest: str) -> ModelRoute | None:
+    """Return the route of a model of Vertex: Google's own, or Anthropic's."""
+    if (found := _GEMINI.fullmatch(rest)) is not None:
+        return attrs.evolve(_GENERATE, model=found[1])
+    found = _VERTEX_CLAUDE.fullmatch(rest)
+    if found is None or found[1].startswith(_COUNTER):
+        return None
+    return attrs.evolve(_MESSAGES, provider="google", model=found[1])
 
 
 def normalized(path: str) -> str:
@@ -146,9 +179,9 @@ def normalized(path: str) -> str:
 
 
 def looks_like_conversation(method: str, path: str) -> bool:
-    """Return whether requests to a path that no route has probably contain a conversation, as those of Azure and Vertex do.
+    """Return whether requests to a path that no route has probably contain a conversation.
 
-    >>> looks_like_conversation("POST", "/openai/deployments/gpt/chat/completions")
+    >>> looks_like_conversation("POST", "/model/anthropic.claude/invoke")
     True
     """
     return method == "POST" and _CONVERSATION.search(path) is not None
@@ -165,6 +198,12 @@ def provider_of(path: str, headers: Mapping[str, str]) -> Provider:
     rest = without_version(path)
     if rest.startswith("/messages") or "anthropic-version" in headers:
         return "anthropic"
-    if path.startswith(("/v1beta", "/v1alpha", "/upload/v1beta")) or "x-goog-api-key" in headers:
+    if rest.startswith("/model/"):
+        return "bedrock"
+    if (
+        path.startswith(("/v1beta", "/v1alpha", "/upload/v1beta"))
+        or rest.startswith("/projects/")
+        or "x-goog-api-key" in headers
+    ):
         return "google"
     return "openai"

@@ -46,7 +46,8 @@ class GatewaySettings:
         counter: A token counter or the name of one.
         openai_url: The upstream for chat completions, Responses and unknown paths.
         anthropic_url: The upstream for Anthropic's messages.
-        google_url: The upstream for Gemini's requests.
+        google_url: The upstream for requests of Gemini and Vertex.
+        bedrock_url: The upstream for Amazon Bedrock's requests.
         store: The file in which decisions are saved; ``None`` to save nothing.
         forget_after: Seconds after which an unused conversation is deleted; ``None`` for never.
         token: The token that clients must send in the header ``x-compaction-token``; ``None`` to require none.
@@ -74,6 +75,7 @@ class GatewaySettings:
     openai_url: str = attrs.field(default="https://api.openai.com/v1", validator=_url)
     anthropic_url: str = attrs.field(default="https://api.anthropic.com/v1", validator=_url)
     google_url: str = attrs.field(default="https://generativelanguage.googleapis.com", validator=_url)
+    bedrock_url: str = attrs.field(default="https://bedrock-runtime.us-east-1.amazonaws.com", validator=_url)
     store: Path | None = None
     forget_after: float | None = attrs.field(default=None, validator=attrs.validators.optional(above(0)))
     token: str | None = attrs.field(default=None, validator=_token, repr=False)

@@ -1,4 +1,6 @@
-"""The state of a gateway as frozen snapshots, for the page at ``/``, ``/metrics`` and ``/healthz``. It contains no texts.
+"""The state of a gateway as frozen snapshots, for the page at ``/``, ``/metrics`` and ``/healthz``.
+
+It contains no texts but the newest summary of each conversation, and that only if nobody else uses the gateway.
 
 >>> status = GatewayStatus(lambda: 0.0)
 >>> status.passed("not JSON")
@@ -10,18 +12,21 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import attrs
 
 from ..formats import fields_of
+from ..index import Edit, Replace, Together
+from ..result import CompactionResult
 from ..session import CacheBroken, Compacted, Event, Evicted, Overflowed, SaveFailed, StepFailed
 from ..tokens import Usage
 from .known_models import known_prices
 
 _MOST_CUTS: Final = 50
 _MOST_REASONS: Final = 100
+_SUMMARY_CHARS: Final = 8_000
 _SUMMED: Final = (
     *("tokens_saved", "tokens_lost", "dollars_saved", "dollars_lost"),
     *("prompt_tokens", "cached_tokens", "completion_tokens", "seconds_total"),
@@ -39,12 +44,18 @@ class Cut:
         tokens_before: Tokens of the messages before.
         tokens_after: Tokens of the messages after.
         edits: The number of edits of each kind, by kind and reason.
+        left: How many messages, turns and tool calls left the request.
+        summary: What was sent instead; only of the newest cut, and only if texts may be shown.
+        tokens_lost: Tokens that the provider had cached and had to read again.
     """
 
     at: float
     tokens_before: int
     tokens_after: int
     edits: Mapping[str, int]
+    left: Mapping[str, int] = attrs.field(factory=dict[str, int])
+    summary: str = ""
+    tokens_lost: int = 0
 
 
 @attrs.frozen(kw_only=True)
@@ -114,6 +125,7 @@ class GatewaySnapshot:
         conversations: The conversations, the most recently used first.
         held: The number of conversations in memory.
         held_bytes: Bytes of their messages.
+        windows: The windows that providers' reports corrected, in tokens, by model and upstream.
     """
 
     started_at: float
@@ -127,6 +139,7 @@ class GatewaySnapshot:
     conversations: tuple[ConversationStatus, ...] = ()
     held: int = 0
     held_bytes: int = 0
+    windows: Mapping[str, int] = attrs.field(factory=dict[str, int])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the snapshot as JSON-ready data."""
@@ -173,17 +186,23 @@ class GatewayStatus:
         clock: Returns seconds since 1970.
         limit: The most conversations to keep, >= 1.
         is_shadow: Whether every request is sent unchanged.
+        shows_texts: Whether the summaries of cuts may be shown.
 
     Attributes:
         held: Returns the number of conversations in memory, and the bytes of their messages.
+        windows: Returns the windows that were learned.
     """
 
-    def __init__(self, clock: Callable[[], float], *, limit: int = 1_000, is_shadow: bool = False) -> None:
+    def __init__(
+        self, clock: Callable[[], float], *, limit: int = 1_000, is_shadow: bool = False, shows_texts: bool = False
+    ) -> None:
         self._clock = clock
+        self._shows_texts = shows_texts
         self._limit = limit
         self._is_shadow = is_shadow
         self._started_at = clock()
         self.held: Callable[[], tuple[int, int]] = _nothing_held
+        self.windows: Callable[[], Mapping[str, int]] = dict
         self._lock = threading.Lock()
         self._requests: Counter[tuple[str, int]] = Counter()
         self._passed: Counter[str] = Counter()
@@ -234,9 +253,14 @@ class GatewayStatus:
                     tokens_before=result.before.tokens,
                     tokens_after=result.after.tokens,
                     edits=dict(kinds.most_common(20)),
+                    left=_left(result),
+                    summary=_written(result.edits)[:_SUMMARY_CHARS] if self._shows_texts else "",
                 )
                 self._totals["cuts"] += 1
-                self._cuts.setdefault(event.session, deque(maxlen=_MOST_CUTS)).append(cut)
+                cuts = self._cuts.setdefault(event.session, deque(maxlen=_MOST_CUTS))
+                if cuts:
+                    cuts[-1] = attrs.evolve(cuts[-1], summary="")
+                cuts.append(cut)
             elif isinstance(event, CacheBroken):
                 self._broken[event.session] = event.tokens
             elif isinstance(event, StepFailed | SaveFailed):
@@ -256,6 +280,8 @@ class GatewayStatus:
             lost = self._broken.pop(report.session, 0)
             if usage is not None:
                 lost = min(lost, max(0, usage.prompt_tokens - usage.cached_tokens))
+            if lost and (cuts := self._cuts.get(report.session)):
+                cuts[-1] = attrs.evolve(cuts[-1], tokens_lost=lost)
             self._totals["requests"] += 1
             failures = Counter(found.failures)
             failures.update(report.failures)
@@ -307,6 +333,7 @@ class GatewayStatus:
             return GatewaySnapshot(
                 held=held,
                 held_bytes=held_bytes,
+                windows=dict(self.windows()),
                 started_at=self._started_at,
                 at=self._clock(),
                 is_shadow=self._is_shadow,
@@ -317,6 +344,24 @@ class GatewayStatus:
                 totals=dict(self._totals),
                 conversations=tuple(reversed(self._conversations.values())),
             )
+
+
+def _left(result: CompactionResult) -> dict[str, int]:
+    """Return how many messages, turns and tool calls left the request."""
+    names = ("messages", "turns", "tool_calls")
+    left = {name: getattr(result.before, name) - getattr(result.after, name) for name in names}
+    return {name: count for name, count in left.items() if count > 0}
+
+
+def _written(edits: Iterable[Edit]) -> str:
+    """Return the texts of the summaries that edits inserted."""
+    texts: list[str] = []
+    for edit in edits:
+        if isinstance(edit, Together):
+            texts.append(_written(edit.edits))
+        elif isinstance(edit, Replace):
+            texts += [message.text for message in edit.messages]
+    return "\n\n".join(filter(None, texts))
 
 
 def _nothing_held() -> tuple[int, int]:

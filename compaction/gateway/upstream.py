@@ -72,6 +72,7 @@ class Upstreams:
             "openai": settings.openai_url.rstrip("/"),
             "anthropic": settings.anthropic_url.rstrip("/"),
             "google": settings.google_url.rstrip("/"),
+            "bedrock": settings.bedrock_url.rstrip("/"),
         }
         self._client = httpx.AsyncClient(
             timeout=httpx.Timeout(settings.timeout, connect=min(_CONNECT_SECONDS, settings.timeout)),

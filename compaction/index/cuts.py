@@ -393,7 +393,7 @@ def replaceable(projection: Projection, format: MessageFormat, ids: Sequence[int
 
 def _gaps(format: MessageFormat, pieces: _Pieces, free: set[int]) -> tuple[set[int], set[int]]:
     """Return the groups that may be removed from the gaps before the last one, and the groups of the last gap."""
-    gaps: list[tuple[list[int], int]] = []
+    gaps: list[tuple[list[int], list[int]]] = []
     before: Message | None = None
     run: list[int] = []
     for piece, id in enumerate(pieces.groups):
@@ -401,28 +401,31 @@ def _gaps(format: MessageFormat, pieces: _Pieces, free: set[int]) -> tuple[set[i
             run.append(piece)
             continue
         first = pieces.first(piece)
-        closes = _closing(format, before, [pieces.first(each) for each in run[1:]] + [first]) if run else 0
+        closing = _closing(format, pieces, before, run, piece) if run else []
         if run:
-            gaps.append((run, closes))
-        leads = before is None and first is not None and first.is_system and closes == len(run)
+            gaps.append((run, closing))
+        leads = before is None and first is not None and first.is_system and len(closing) == len(run)
         before, run = None if leads else pieces.end(piece), []
     if run:
-        gaps.append((run, len(run)))
-    closing = {pieces.groups[piece] for run, closes in gaps[:-1] for piece in run[:closes]}
-    return closing, {pieces.groups[piece] for piece in gaps[-1][0]} if gaps else set()
+        gaps.append((run, run))
+    closing = [pieces.groups[piece] for _, closing in gaps[:-1] for piece in closing]
+    return set(closing), {pieces.groups[piece] for piece in gaps[-1][0]} if gaps else set()
 
 
-def _closing(format: MessageFormat, before: Message | None, following: Sequence[Message | None]) -> int:
-    """Return how many of the pieces of a gap, at most, may be removed; the message after an instruction stays there.
+def _closing(format: MessageFormat, pieces: _Pieces, before: Message | None, run: list[int], after: int) -> list[int]:
+    """Return those pieces of a gap that may be removed; the message after an instruction stays there.
 
     Args:
         format: The format.
+        pieces: The pieces of the view.
         before: The message before the gap.
-        following: For each piece, the first message after it.
+        run: The pieces of the gap.
+        after: The piece after it.
     """
     if before is not None and before.is_system:
-        return 0
-    return next((count for count in range(len(following), 0, -1) if format.prefers(before, following[count - 1])), 0)
+        before, run = pieces.end(run[0]), run[1:]
+    following = [pieces.first(piece) for piece in [*run, after][1:]]
+    return run[: next((count for count in range(len(run), 0, -1) if format.prefers(before, following[count - 1])), 0)]
 
 
 def _within(pieces: _Pieces, groups: Collection[int]) -> set[int]:

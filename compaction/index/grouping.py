@@ -7,10 +7,11 @@ O(1) however long the conversation is.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from ..messages import Message, Outline, ToolCallPart, ToolResultPart
+from ..messages import Message, Outline, TextPart, ToolCallPart, ToolResultPart
 from .groups import GroupKind, only_reasoning, says_nothing
 from .marks import Mark, MarkCeiling, Marks, read_mark, text_digest
 
@@ -25,6 +26,13 @@ _SYSTEM, _USER, _CALLS = GroupKind.SYSTEM, GroupKind.USER, GroupKind.TOOL_CALL  
 
 _FEW = 16
 """Up to this number of call ids are searched in a list; more are looked up in a set."""
+
+_MOST_REMINDERS: Final = 4
+"""Instructions after the leading ones that stay, if no two of them are alike."""
+
+_ALIKE: Final = 0.6  # of the words of two instructions are in both
+_READ_CHARS: Final = 4_000  # of an instruction, to compare it
+_WORD: Final = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\d_]+")
 
 
 _Open: TypeAlias = "tuple[int, _Open | None]"
@@ -57,6 +65,8 @@ class Grouping:
         history: The newest group in which the provider itself summarized everything before it.
         pending: The tool-call group that may still get results, because only results follow it.
         leading: The number of *instructions*, that is, system or developer messages, at the start.
+        outdated: The instructions after the leading ones that may leave: a later one is alike, apart from numbers, or there
+            are four later ones of other kinds.
         system: The number of system groups.
         left_turn: The turn that a group belonged to before words of the user moved it to the next.
         has_marks: Whether any message begins with a mark, believed or not.
@@ -75,15 +85,15 @@ class Grouping:
         self.waiting: dict[int, int] = {}
         self.orphans: set[int] = set()
         self.made_by: dict[int, str] = {}
-        self.turn = 0
+        self.turn = self.leading = self.system = 0
         self.newest: int | None = None
         self.last_user: int | None = None
         self.last_marked: dict[str, int] = {}
         self.last_words: int | None = None
         self.history: int | None = None
         self.pending: int | None = None
-        self.leading = 0
-        self.system = 0
+        self.outdated: set[int] = set()
+        self._reminders: list[tuple[frozenset[str], int]] = []  # words and id of those that are not outdated, oldest first
         self.left_turn: int | None = None
         self.stale: list[int] = []
         self._previous = -1
@@ -116,6 +126,7 @@ class Grouping:
             id = self._add_calls(tuple([call[0] for call in calls]))
         elif (kind := _CALLS if calls else _KINDS[role]) is _SYSTEM:
             id = self._start(kind)
+            self._note_instruction(id, text or "")
         else:
             id = self.newest = len(self.group_of)
             if kind is _USER:
@@ -158,6 +169,8 @@ class Grouping:
             id = self._start(_KINDS[role])
             if role == "user":
                 self._note_user(id, words=words, empty=says_nothing(message))
+            else:
+                self._note_instruction(id, _text_alone(message))
         else:
             id, thinking = self._add_assistant(message)
             answering = role == "assistant"
@@ -220,6 +233,19 @@ class Grouping:
             self.last_marked.clear()
         if self.last_user is None or not empty:
             self.last_user = id
+
+    def _note_instruction(self, id: int, text: str | None) -> None:
+        """Note an instruction, and the earlier one that it makes outdated; ``None`` for one that never is."""
+        if id < self.leading or text is None:
+            return
+        words = frozenset(_WORD.findall(text[:_READ_CHARS].lower()))
+        outdated = next((each for each in self._reminders if _alike(each[0], words)), None)
+        if outdated is None and len(self._reminders) == _MOST_REMINDERS:
+            outdated = self._reminders[0]
+        if outdated is not None:
+            self._reminders.remove(outdated)
+            self.outdated.add(outdated[1])
+        self._reminders.append((words, id))
 
     def _stop_waiting(self) -> None:
         """Note that another message follows the pending calls, after which no result can arrive."""
@@ -356,6 +382,16 @@ class Grouping:
         if id not in self._id_sets:
             self._id_sets[id] = set(ids)
         return call_id in self._id_sets[id]
+
+
+def _text_alone(message: Message) -> str | None:
+    """Return the text of an instruction; ``None`` if it has other parts, such as a tool that it adds."""
+    return message.text if all(isinstance(part, TextPart) for part in message.parts) else None
+
+
+def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether two texts have most of their words in common."""
+    return 2 * len(one & other) >= _ALIKE * (len(one) + len(other))
 
 
 def _has(message: Message, kind: type[ToolCallPart | ToolResultPart]) -> bool:

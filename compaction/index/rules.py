@@ -57,11 +57,12 @@ def removable(projection: Projection, by: str = "") -> list[int]:
     kept = {*projection.pinned, grouping.pending, grouping.newest, grouping.last_user, grouping.last_words, grouping.history}
     kept.add(grouping.last_marked_of_others(by))
     end = len(projection.source) if grouping.pending is None else grouping.pending
-    kinds, system = grouping.kinds, GroupKind.SYSTEM
+    kinds, system, outdated = grouping.kinds, GroupKind.SYSTEM, grouping.outdated
     return [
         id
         for id in projection.ids()
-        if id not in kept and (projection.anchor(id) <= end if id < 0 else id < end and kinds[id] is not system)
+        if id not in kept
+        and (projection.anchor(id) <= end if id < 0 else id < end and (kinds[id] is not system or id in outdated))
     ]
 
 
@@ -84,7 +85,7 @@ def protection(projection: Projection, id: int, *, allow_system: bool = False, b
     if not projection.is_included(id):
         return f"group {id} is not in the view" if projection.exists(id) else f"group {id} does not exist"
     grouping = projection.grouping
-    if id >= 0 and not allow_system and grouping.kinds[id] is _SYSTEM:
+    if id >= 0 and not allow_system and grouping.kinds[id] is _SYSTEM and id not in grouping.outdated:
         return "system messages must be kept"
     if id in projection.pinned:
         return "pinned groups must be kept"

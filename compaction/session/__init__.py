@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from .pool import SessionPool
     from .rehearsal import Rehearsed as Rehearsed
+    from .saving import LearnedWindow as LearnedWindow
     from .session import CompactionSession, SessionStatus
     from .session import within as within
     from .turns import Blocking as Blocking
@@ -65,6 +66,7 @@ export_lazily(
         " SaveFailed StepFailed Veto",
         "pool": "SessionPool",
         "rehearsal": "Rehearsed",
+        "saving": "LearnedWindow",
         "session": "CompactionSession SessionStatus within",
         "turns": "Blocking TurnLock",
     },

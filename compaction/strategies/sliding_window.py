@@ -60,8 +60,8 @@ class SlidingWindow(CompactionStrategy):
 
 
 def _same_turn(index: MessageIndex, one: int, other: int) -> bool:
-    """Return whether two successive groups belong to one turn; a collapsed tool call belongs to the turn around it."""
+    """Return whether two successive groups belong to one turn; a collapsed tool call or a reminder is in the turn around it."""
     columns = index.columns
     if columns.turn(one) == columns.turn(other):
         return True
-    return (columns.is_collapsed(one) or columns.is_collapsed(other)) and columns.kind(other) is not GroupKind.USER
+    return None in (columns.turn(one), columns.turn(other)) and columns.kind(other) is not GroupKind.USER

@@ -37,7 +37,7 @@ class Usage:
     cache_write_tokens: int = attrs.field(default=0, kw_only=True, validator=count())
     reasoning_tokens: int = attrs.field(default=0, kw_only=True, validator=count())
 
-    def is_plausible(self, counted: int) -> bool:
+    def is_plausible(self, counted: int, *, beside: int = _MOST_BESIDE) -> bool:
         """Return whether a request may have these prompt tokens.
 
         Some servers report nothing, only what was not cached, or another unit. A report is believed if it is at least a fifth
@@ -45,11 +45,12 @@ class Usage:
 
         Args:
             counted: Tokens of the request's messages by our count.
+            beside: Tokens that may stand beside them and are not in that count.
 
         >>> Usage(9, 5).is_plausible(4_000), Usage(8_400, 5).is_plausible(4_000)
         (False, True)
         """
-        return counted <= _MOST_RATIO * self.prompt_tokens and self.prompt_tokens <= _MOST_RATIO * counted + _MOST_BESIDE
+        return counted <= _MOST_RATIO * self.prompt_tokens and self.prompt_tokens <= _MOST_RATIO * counted + beside
 
     @classmethod
     def read(cls, usage: Any) -> Usage:

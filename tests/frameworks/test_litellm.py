@@ -22,6 +22,7 @@ from litellm.proxy import proxy_server
 from benchmarks.hosts.frameworks.litellm_proxy import CASES, KEY, Proxy
 from benchmarks.hosts.measure import Case, measure
 from benchmarks.hosts.server import StrictServer
+from benchmarks.hosts.wires import WIRES
 from compaction import last, presets
 from compaction.integrations.litellm import ProxyCompaction
 from compaction.session import Event, Overflowed
@@ -100,6 +101,24 @@ async def test_one_retry_after_a_length_error(path: str, start: Start, *, stream
     counts = [server.ledger.total(name) for name in ("over", "over_twice", "requests")]
     assert counts == [1, 0, 3]
     assert len([event for event in events if isinstance(event, Overflowed)]) == 1
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
+@BOTH
+async def test_a_length_error_that_litellm_does_not_know(
+    path: str, start: Start, monkeypatch: pytest.MonkeyPatch, *, stream: bool
+) -> None:
+    """LiteLLM takes GPT-5's words for another error, which its router does not repeat; the client's next attempt fits."""
+    says = "Your input exceeds the context window of this model. Please adjust your input and try again."
+    error = {"error": {"message": says, "type": "invalid_request_error", "param": "input", "code": "context_length_exceeded"}}
+    for name in ("openai-chat", "openai-responses"):
+        monkeypatch.setattr(type(WIRES[name]), "too_long", lambda *_: error)
+    compaction = ProxyCompaction(presets.context_window(1_000_000), counter="chars/4", window=4_000)
+    with StrictServer(window=3_000) as server:
+        async with start(server, compaction, MODELS[path]) as client:
+            answers = [await ask(client, path, asked(12), stream=stream) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [400, 200]
+    assert [server.ledger.total(name) for name in ("over", "over_twice", "requests")] == [1, 0, 1]
 
 
 def test_copies() -> None:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from compaction import Drop, Edit, GroupKind, Message, MessageIndex, Replace, Rewrite, Together
+from compaction import Drop, Edit, Message, MessageIndex, Replace, Rewrite, Together
 from compaction.errors import InvalidMessage, NoProgress
 from compaction.formats import openai_chat
 from compaction.index.edits import Restore
@@ -246,8 +246,7 @@ class Index(RuleBasedStateMachine):
             if isinstance(each, Drop) and each.allow_system
             for id in each.groups
         }
-        system = {group.id for group in model.groups.values() if group.kind is GroupKind.SYSTEM} - allowed
-        kept = {*system, *model.protected, *([] if model.pending is None else [model.pending])}
+        kept = {*(model.standing - allowed), *model.protected, *([] if model.pending is None else [model.pending])}
         assert [id for id in kept if not self.index.is_included(id)] == []
 
     @invariant()

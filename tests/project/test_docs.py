@@ -20,6 +20,8 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from tests.support.packages import missing_packages
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 SEPARATE = {"README.md", "own-strategies.md"}
@@ -87,10 +89,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pages_with("python")
 def test_python_blocks_run(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The Python blocks of a page run in order as one program; on the pages in ``SEPARATE``, each block is a program."""
+    """The Python blocks of a page run in order as one program; on the pages in ``SEPARATE``, each block is a program.
+
+    Programs that need a framework run where it is installed: tests/frameworks/test_how_tos.py.
+    """
     program = ModuleType(page.stem)
     for info, line, content in fences(page):
-        if info == "python":
+        if info == "python" and not missing_packages(content):
             program = ModuleType(page.stem) if page.name in SEPARATE else program
             monkeypatch.setitem(sys.modules, page.stem, program)  # so that classes of the page can be pickled
             run_block(content, page, line, vars(program))

@@ -189,7 +189,7 @@ def tool_chat(rounds: int, words: int = 60, name: str = "a") -> list[dict[str, A
 
 def settings_of(url: str, **options: Any) -> GatewaySettings:
     """The settings of a gateway in front of an upstream; by default a window of 2,000 tokens."""
-    urls = {"openai_url": f"{url}/v1", "anthropic_url": url, "google_url": url}
+    urls = {"openai_url": f"{url}/v1", "anthropic_url": url, "google_url": url, "bedrock_url": url}
     usual: dict[str, Any] = {"strategy": presets.adaptive, "window": 2_000, "counter": "chars/4", "timeout": 20.0}
     return GatewaySettings(**{**usual, **urls, **options})
 

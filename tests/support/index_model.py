@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -122,6 +123,24 @@ def joined(before: Sequence[Message], owners: Sequence[Group], message: Message,
     return previous if thoughts_alone(message) and (thinking or previous.calls) else None
 
 
+WORD = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\d_]+")
+
+
+def standing(messages: Sequence[Message]) -> set[int]:
+    """The instructions that stay: those at the start or with more than text, and of the others the newest of four kinds."""
+    places = [place for place, message in enumerate(messages) if kind_of(message) is GroupKind.SYSTEM]
+    leading = {place for place in places if places[: place + 1] == [*range(place + 1)]}
+    leading |= {place for place in places if any(not isinstance(part, TextPart) for part in messages[place].parts)}
+    newest: list[int] = []
+    for place in places:
+        words, *known_words = (set(WORD.findall(messages[at].text.lower())) for at in (place, *newest))
+        others = dict(zip(newest, known_words, strict=True))
+        like = [other for other, known in others.items() if 2 * len(known & words) >= 0.6 * (len(known) + len(words))]
+        if place not in leading:
+            newest = [*(other for other in newest if other not in like[:1]), place][-4:]
+    return leading | set(newest)
+
+
 class Model:
     """A conversation whose journal is replayed from scratch."""
 
@@ -130,6 +149,7 @@ class Model:
         self.shown: list[Message | None] = list(self.read)
         self.groups = {group.id: group for group in grouped(self.read)}
         self.pins = pins
+        self.standing = standing(self.read)
         talk = [group for group in self.groups.values() if group.kind is not GroupKind.SYSTEM]
         asked = [group.id for group in talk if group.kind is GroupKind.USER]
         shown = [id for id in asked if not empty(self.read[id])] or asked[:1]
@@ -199,7 +219,7 @@ class Model:
         return (
             0 < len(edit.groups) == len(named) < len(here)
             and all(group.id not in {*self.pins, *self.protected, self.pending} for group in named)
-            and (allow_system or all(group.kind is not GroupKind.SYSTEM for group in named))
+            and (allow_system or self.standing.isdisjoint(edit.groups))
         )
 
     def may_rewrite(self, edit: Rewrite) -> bool:

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from compaction.integrations.agent_framework import CompactionProvider, as_framework_strategy
 
+from ..contract import common
 from ..measure import Case
 from ..trial import INSTRUCTIONS, TIMEOUT_SECONDS, Host, Trial
 
@@ -68,10 +69,13 @@ class AgentFramework(Host):
         if self._as_strategy:
             more["compaction_strategy"] = as_framework_strategy(self.trial.strategy, agent_name="Shop", **self.trial.options)
         else:
-            ours = CompactionProvider(
-                before_strategy=self.trial.strategy, history_source_id=history.source_id, **self.trial.options
+            providers.append(
+                self.renewed(
+                    lambda: CompactionProvider(
+                        before_strategy=self.trial.strategy, history_source_id=history.source_id, **self.trial.options
+                    )
+                )
             )
-            providers.append(ours)
         made = partial(Agent, client=self._client, name="Shop", instructions=INSTRUCTIONS, context_providers=providers, **more)
         self._specialist: Any = made(tools=[self._tool("look_up_price")])
         self._agent: Any = made(tools=[self._tool(name) for name in self._tools])
@@ -83,15 +87,25 @@ class AgentFramework(Host):
     async def close(self) -> None:
         await self._sdk.close()
 
+    async def restart(self) -> None:
+        saved = {name: await self.snapshot(name) for name in self._sessions}
+        self._build()  # only the saved data survives
+        for name, each in saved.items():
+            await self.restore(name, each)
+
+    async def snapshot(self, conversation: str) -> Any:
+        return json.dumps(self._sessions[conversation].to_dict())
+
+    async def restore(self, conversation: str, snapshot: Any) -> None:
+        self._sessions[conversation] = AgentSession.from_dict(json.loads(snapshot))
+
     async def turn(self, conversation: str, text: str) -> None:
         if conversation not in self._sessions:
             self._sessions[conversation] = self._agent.create_session()
         result = await self._run(conversation, text)
         while requests := result.user_input_requests:
             if self._restarts:
-                saved = json.dumps(self._sessions[conversation].to_dict())
-                self._build()  # only the saved data survives
-                self._sessions[conversation] = AgentSession.from_dict(json.loads(saved))
+                await self.restart()
             approvals = [request.to_function_approval_response(approved=True) for request in requests]
             result = await self._run(conversation, Message("user", approvals))
 
@@ -122,9 +136,5 @@ CASES = (
     _case("parallel sub-agents", tools=("look_up_price", "ask_specialist")),
     _case("approval, resumed from what was saved", tools=("look_up_price", "place_order")),
     _case("approval, in one process", tools=("look_up_price", "place_order"), host={"restarts": False}),
-    _case("50 sessions at once", sessions=50),
-    _case("cancellation in mid-summary", cancel_every=3),
-    _case("1.9 characters a token", characters_per_token=1.9),
-    _case("the summarizer fails", summaries="fail"),
-    _case("the summarizer hangs", summaries="hang"),
+    *common(_case),
 )

@@ -10,6 +10,7 @@ from anthropic import Anthropic, AsyncAnthropic, beta_async_tool, beta_tool
 
 from compaction.integrations.anthropic import RequestCompaction
 
+from ..contract import NATIVE, common
 from ..measure import Case
 from ..trial import INSTRUCTIONS, Host, Trial
 
@@ -41,14 +42,28 @@ class AnthropicSDK(Host):
         self._known: dict[str, list[Any]] = {}
         self._client = self.client()
 
+    def compaction(self) -> RequestCompaction:
+        """Return the middleware."""
+        return self.renewed(lambda: RequestCompaction(self.trial.strategy, **self.trial.store, **self.trial.options))
+
     def client(self) -> Any:
         """Return the client."""
-        compaction = RequestCompaction(self.trial.strategy, **self.trial.options)
+        compaction = self.compaction()
         address = self.trial.server.address
         return AsyncAnthropic(api_key="none", base_url=address, max_retries=0, middleware=[compaction])
 
     async def close(self) -> None:
         await self._client.close()
+
+    async def restart(self) -> None:
+        await self._client.close()
+        self._client = self.client()
+
+    async def snapshot(self, conversation: str) -> Any:
+        return list(self._known[conversation])
+
+    async def restore(self, conversation: str, snapshot: Any) -> None:
+        self._known[conversation] = list(snapshot)
 
     def runner(self, conversation: str, made: list[Any]) -> Any:
         """Return a tool runner for the history."""
@@ -82,7 +97,7 @@ class AnthropicSDKWithoutAwait(AnthropicSDK):
     """The same with the client that does not await, in a thread."""
 
     def client(self) -> Any:
-        compaction = RequestCompaction(self.trial.strategy, **self.trial.options)
+        compaction = self.compaction()
         return Anthropic(api_key="none", base_url=self.trial.server.address, max_retries=0, middleware=[compaction])
 
     async def close(self) -> None:
@@ -115,16 +130,14 @@ def _case(name: str, *, kind: Any = AnthropicSDK, host: dict[str, Any] | None = 
 
 
 CASES = (
-    _case("tool runner"),
-    _case("tool runner, thread=False", host={"threads": False}),
-    _case("tool runner, 25 calls a turn", long=True),
-    _case("tool runner, streaming", host={"stream": True}),
-    _case("tool runner, streaming, tools at once", host={"stream": True, "eager": True}),
-    _case("tool runner, no await", kind=AnthropicSDKWithoutAwait, strategy="context_window"),
-    _case("tool runner, no await, streaming", kind=AnthropicSDKWithoutAwait, host={"stream": True}, strategy="context_window"),
+    _case("tool loop"),
+    _case("tool loop, thread=False", host={"threads": False}),
+    _case("25 calls a turn", long=True),
+    _case("streaming", host={"stream": True}),
+    _case("streaming, tools at once", host={"stream": True, "eager": True}),
+    _case("tool loop, no await", kind=AnthropicSDKWithoutAwait, strategy="context_window"),
+    _case("streaming, no await", kind=AnthropicSDKWithoutAwait, host={"stream": True}, strategy="context_window"),
     _case("parallel sub-agents", tools=("look_up_price", "ask_specialist")),
-    _case("50 sessions at once", sessions=50),
-    _case("cancellation in mid-summary", cancel_every=3),
-    _case("1.9 characters a token", characters_per_token=1.9),
-    _case("the summarizer fails", summaries="fail"),
+    _case("native items", **NATIVE),
+    *common(_case),
 )

@@ -17,12 +17,15 @@ from pydantic import BaseModel
 
 from compaction.integrations.google_adk import CompactionPlugin
 
+from ..contract import common
 from ..measure import Case
 from ..trial import INSTRUCTIONS, Host, Trial
 
 CONFIRMATION: Final = "adk_request_confirmation"
 ADDED: Final = 72
 """Characters that the framework adds to each request: a sentence with the agent's name, and titles in the tool's schema."""
+
+_WHERE: Final = {"app_name": "hosts", "user_id": "user"}
 
 
 class Answer(BaseModel):
@@ -41,7 +44,6 @@ class GoogleADK(Host):
         stream: Whether the model's words are streamed.
         structured: Whether the answer has a type.
         callbacks: Whether each agent has the callbacks, instead of the runner the plugin.
-        restarts: Whether each turn is another process, to which only what was saved is left.
     """
 
     def __init__(
@@ -52,10 +54,9 @@ class GoogleADK(Host):
         stream: bool = False,
         structured: bool = False,
         callbacks: bool = False,
-        restarts: bool = False,
     ) -> None:
         super().__init__(trial)
-        self._tools, self._structured, self._callbacks, self._restarts = tools, structured, callbacks, restarts
+        self._tools, self._structured, self._callbacks = tools, structured, callbacks
         self._config = RunConfig(streaming_mode=StreamingMode.SSE if stream else StreamingMode.NONE)
         self._model = Gemini(model="gemini-2.5-flash", base_url=trial.server.address, client_kwargs={"api_key": "none"})
         self._sessions = InMemorySessionService()
@@ -64,7 +65,7 @@ class GoogleADK(Host):
 
     def _build(self) -> None:
         """Create the agents and their runners, as a starting process does."""
-        compaction = CompactionPlugin(self.trial.strategy, **self.trial.options)
+        compaction = self.renewed(lambda: CompactionPlugin(self.trial.strategy, **self.trial.options))
         options: dict[str, Any] = compaction.callbacks if self._callbacks else {}
         made = partial(LlmAgent, model=self._model, instruction=INSTRUCTIONS[ADDED:], **options)
         main = made(
@@ -80,12 +81,27 @@ class GoogleADK(Host):
     def _tool(self, name: str) -> FunctionTool:
         return FunctionTool(getattr(self, name), require_confirmation=name == "place_order")
 
+    async def restart(self) -> None:
+        self._build()
+
+    async def snapshot(self, conversation: str) -> Any:
+        return await self._sessions.get_session(**_WHERE, session_id=conversation)
+
+    async def restore(self, conversation: str, snapshot: Any) -> None:
+        if conversation in self._known:  # the framework takes back what followed
+            now = await self._sessions.get_session(**_WHERE, session_id=conversation)
+            first = now.events[len(snapshot.events)].invocation_id
+            await self._runner.rewind_async(user_id="user", session_id=conversation, rewind_before_invocation_id=first)
+            return
+        self._known.add(conversation)
+        made = await self._sessions.create_session(**_WHERE, session_id=conversation)
+        for event in snapshot.events:
+            await self._sessions.append_event(made, event)
+
     async def turn(self, conversation: str, text: str) -> None:
-        if self._restarts:
-            self._build()
         if conversation not in self._known:
             self._known.add(conversation)
-            await self._sessions.create_session(app_name="hosts", user_id="user", session_id=conversation)
+            await self._sessions.create_session(**_WHERE, session_id=conversation)
         asked = await self._run(conversation, types.Part(text=text))
         while asked:
             self._build()  # only the session service survives
@@ -122,10 +138,5 @@ CASES = (
     _case("structured output", host={"structured": True}),
     _case("parallel sub-agents", tools=("look_up_price", "ask_specialist")),
     _case("approval, resumed by another process", tools=("look_up_price", "place_order")),
-    _case("50 sessions at once", sessions=50),
-    _case("cancellation in mid-summary", cancel_every=3),
-    _case("1.9 characters a token", characters_per_token=1.9),
-    _case("a process a request, 1.9 characters a token", host={"restarts": True}, brief=True, characters_per_token=1.9),
-    _case("the summarizer fails", summaries="fail"),
-    _case("the summarizer hangs", summaries="hang"),
+    *common(_case),
 )

@@ -19,6 +19,7 @@ from pydantic import BaseModel
 
 from compaction.integrations.langchain import CompactionMiddleware, RewritingMiddleware
 
+from ..contract import NATIVE, common
 from ..measure import Case
 from ..trial import INSTRUCTIONS, TIMEOUT_SECONDS, Host, Trial
 
@@ -40,7 +41,40 @@ class Answer(BaseModel):
     euros: int
 
 
-class LangChain(Host):
+class Threads(Host):
+    """The conversations of a graph: threads of its checkpointer, or branches of one, each known by its newest checkpoint.
+
+    Args:
+        trial: What it is given.
+    """
+
+    graph: Any
+
+    def __init__(self, trial: Trial) -> None:
+        super().__init__(trial)
+        self._heads: dict[str, Any] = {}
+
+    def config(self, conversation: str) -> dict[str, Any]:
+        """Return the configuration of a turn."""
+        head = self._heads.get(conversation, {"configurable": {"thread_id": conversation}})
+        return {**head, "recursion_limit": 100}
+
+    async def moved(self, conversation: str) -> None:
+        """Remember where a branch ends after a turn."""
+        if conversation in self._heads:
+            thread = self._heads[conversation]["configurable"]["thread_id"]
+            self._heads[conversation] = (await self.graph.aget_state({"configurable": {"thread_id": thread}})).config
+
+    async def snapshot(self, conversation: str) -> Any:
+        if conversation not in self._heads:
+            self._heads[conversation] = (await self.graph.aget_state(self.config(conversation))).config
+        return self._heads[conversation]
+
+    async def restore(self, conversation: str, snapshot: Any) -> None:
+        self._heads[conversation] = snapshot
+
+
+class LangChain(Threads):
     """An agent, each conversation a thread of its checkpointer, or a list that the application keeps.
 
     Args:
@@ -52,7 +86,6 @@ class LangChain(Host):
         stream: Whether the model's words are streamed.
         response_format: How the answer is structured, if it is.
         responses: Whether the model speaks Responses.
-        restarts: Whether each turn is another process, to which only what was saved is left.
     """
 
     def __init__(
@@ -65,11 +98,10 @@ class LangChain(Host):
         stream: bool = False,
         response_format: Any = None,
         responses: bool = False,
-        restarts: bool = False,
     ) -> None:
         super().__init__(trial)
         self._tools, self._state, self._stream, self._response_format = tools, state, stream, response_format
-        self._kind, self._restarts = middleware, restarts
+        self._kind = middleware
         self._model = chat_model(trial, streaming=stream, use_responses_api=responses)
         self._saver = InMemorySaver()
         self._kept: dict[str, list[Any]] = {}
@@ -77,12 +109,12 @@ class LangChain(Host):
 
     def _build(self) -> None:
         """Create the agents, as a starting process does."""
-        compaction = self._kind(self.trial.strategy, **self.trial.options)
+        compaction = self.renewed(lambda: self._kind(self.trial.strategy, **self.trial.options))
         approval = [HumanInTheLoopMiddleware({"place_order": True})] if "place_order" in self._tools else []
         saver = self._saver if self._state == "checkpointer" else None
         made = partial(create_agent, self._model, system_prompt=INSTRUCTIONS)
         self._specialist: Any = made(tools=[self._tool("look_up_price")], middleware=[compaction])
-        self._agent: Any = made(
+        self.graph: Any = made(
             tools=[self._tool(name) for name in self._tools],
             middleware=[*approval, compaction],
             response_format=self._response_format,
@@ -90,13 +122,16 @@ class LangChain(Host):
         )
         if self._state == "parent":
             graph = StateGraph(MessagesState)
-            graph.add_node("agent", self._agent)
+            graph.add_node("agent", self.graph)
             graph.add_edge(START, "agent")
             graph.add_edge("agent", END)
-            self._agent = graph.compile(checkpointer=self._saver)
+            self.graph = graph.compile(checkpointer=self._saver)
 
     def _tool(self, name: str) -> Any:
         return StructuredTool.from_function(coroutine=getattr(self, name), name=name)
+
+    async def restart(self) -> None:
+        self._build()
 
     async def close(self) -> None:
         await self._model.root_async_client.close()
@@ -105,24 +140,23 @@ class LangChain(Host):
         if self.is_specialist(conversation):
             await self._specialist.ainvoke({"messages": [("user", text)]}, {"recursion_limit": 100})
             return
-        if self._restarts:
-            self._build()
-        config = {"configurable": {"thread_id": conversation}, "recursion_limit": 100}
+        config = self.config(conversation)
         if self._state == "application":
             kept = [*self._kept.get(conversation, ()), HumanMessage(text)]
-            self._kept[conversation] = (await self._agent.ainvoke({"messages": kept}, config))["messages"]
+            self._kept[conversation] = (await self.graph.ainvoke({"messages": kept}, config))["messages"]
             return
         given: Any = {"messages": [("user", text)]}
         while given is not None:
             if self._stream:
-                async for _ in self._agent.astream(given, config, stream_mode="messages"):
+                async for _ in self.graph.astream(given, config, stream_mode="messages"):
                     pass
                 return
-            state = await self._agent.ainvoke(given, config)
+            state = await self.graph.ainvoke(given, config)
             given = None
             if interrupts := state.get("__interrupt__"):
                 self._build()  # only the checkpoints survive
                 given = Command(resume={"decisions": [{"type": "approve"} for _ in interrupts[0].value["action_requests"]]})
+        await self.moved(conversation)
 
 
 def _case(name: str, *, wire: str = "openai-chat", host: dict[str, Any] | None = None, **options: Any) -> Case:
@@ -135,20 +169,16 @@ CASES = (
     _case("tool loop"),
     _case("tool loop, Responses", wire="openai-responses"),
     _case("tool loop, rewriting", host={"middleware": RewritingMiddleware}),
-    _case("without a checkpointer", host={"state": "application"}),
+    _case("tool loop, without a checkpointer", host={"state": "application"}),
     _case("25 calls a turn", long=True),
     _case("25 calls a turn, without a checkpointer", long=True, host={"state": "application"}),
-    _case("as a subgraph of a checkpointed parent", host={"state": "parent"}),
+    _case("tool loop, as a subgraph of a checkpointed parent", host={"state": "parent"}),
     _case("streaming", host={"stream": True}),
     _case("structured output, by the provider", host={"response_format": ProviderStrategy(Answer)}),
     _case("structured output, by a tool", host={"response_format": ToolStrategy(Answer)}),
     _case("parallel sub-agents", tools=("look_up_price", "ask_specialist")),
     _case("approval, resumed from what was saved", tools=("look_up_price", "place_order")),
-    _case("50 sessions at once", sessions=50),
     _case("50 sessions at once, without a checkpointer", sessions=50, host={"state": "application"}),
-    _case("cancellation in mid-summary", cancel_every=3),
-    _case("1.9 characters a token", characters_per_token=1.9),
-    _case("a process a request, 1.9 characters a token", host={"restarts": True}, brief=True, characters_per_token=1.9),
-    _case("the summarizer fails", summaries="fail"),
-    _case("the summarizer hangs", summaries="hang"),
+    _case("native items", wire="openai-responses", **NATIVE),
+    *common(_case),
 )

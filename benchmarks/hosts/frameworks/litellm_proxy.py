@@ -17,6 +17,7 @@ from openai.lib.streaming.chat import ChatCompletionStreamState
 
 from compaction.integrations.litellm import ProxyCompaction
 
+from ..contract import NATIVE, common
 from ..measure import Case
 from ..plain import PlainChat, PlainLoop, PlainResponses
 from ..plain_others import PlainAnthropic
@@ -135,9 +136,11 @@ class LiteLLMProxy(Host):
         model: The model behind the proxy, as LiteLLM names it.
     """
 
-    def __init__(self, trial: Trial, *, client: Any = _Chat, model: str = "openai/m") -> None:
+    def __init__(
+        self, trial: Trial, *, client: Any = _Chat, model: str = "openai/m", tools: Sequence[str] = ("look_up_price",)
+    ) -> None:
         super().__init__(trial)
-        self._client = client(trial)
+        self._client = client(trial, tools)
         self._model = model
         self._starting = asyncio.Lock()
         self._app: Any = None
@@ -145,11 +148,22 @@ class LiteLLMProxy(Host):
     async def turn(self, conversation: str, text: str) -> None:
         async with self._starting:
             if self._app is None:
-                compaction = ProxyCompaction(self.trial.strategy, **self.trial.options)
+                compaction = self.renewed(
+                    lambda: ProxyCompaction(self.trial.strategy, **self.trial.store, **self.trial.options)
+                )
                 self._app = await Proxy.start(compaction, self._model, self.trial.server.address, self.trial.folder)
                 await self._client.close()
                 self._client.connect(self._app)
         await self._client.turn(conversation, text)
+
+    async def restart(self) -> None:
+        self._app = None
+
+    async def snapshot(self, conversation: str) -> Any:
+        return await self._client.snapshot(conversation)
+
+    async def restore(self, conversation: str, snapshot: Any) -> None:
+        await self._client.restore(conversation, snapshot)
 
     async def close(self) -> None:
         Proxy.stop()
@@ -157,20 +171,24 @@ class LiteLLMProxy(Host):
 
 
 def _case(name: str, *, client: Any = _Chat, model: str = "openai/m", wire: str = "openai-chat", **options: Any) -> Case:
-    return Case(host="LiteLLM proxy", name=name, make=partial(LiteLLMProxy, client=client, model=model), wire=wire, **options)
+    tools = options.get("tools", ("look_up_price",))
+    make = partial(LiteLLMProxy, client=client, model=model, tools=tools)
+    return Case(host="LiteLLM proxy", name=name, make=make, wire=wire, **options)
 
 
 CASES = (
-    _case("chat completions"),
-    _case("chat completions, streaming", client=_StreamedChat),
-    _case("chat completions, 25 calls a turn", long=True),
-    _case("chat completions of an Anthropic model, streaming", client=_StreamedChat, model=CLAUDE),
-    _case("Responses", client=_Responses, wire="openai-responses"),
-    _case("Responses, streaming", client=_StreamedResponses, wire="openai-responses"),
-    _case("Anthropic messages", client=_Anthropic, model=CLAUDE, wire="anthropic"),
-    _case("Anthropic messages, streaming", client=_StreamedAnthropic, model=CLAUDE, wire="anthropic"),
-    _case("50 clients at once", sessions=50),
-    _case("1.9 characters a token", characters_per_token=1.9),
+    _case("tool loop"),
+    _case("tool loop, Responses", client=_Responses, wire="openai-responses"),
+    _case("tool loop, Anthropic messages", client=_Anthropic, model=CLAUDE, wire="anthropic"),
+    _case("25 calls a turn", long=True),
+    _case("streaming", client=_StreamedChat),
+    _case("streaming, of an Anthropic model", client=_StreamedChat, model=CLAUDE),
+    _case("streaming, Responses", client=_StreamedResponses, wire="openai-responses"),
+    _case("streaming, Anthropic messages", client=_StreamedAnthropic, model=CLAUDE, wire="anthropic"),
+    _case("parallel sub-agents", tools=("look_up_price", "ask_specialist")),
+    _case("native items", client=_Responses, wire="openai-responses", **NATIVE),
+    _case("native items, Anthropic messages", client=_Anthropic, model=CLAUDE, wire="anthropic", **NATIVE),
+    *common(_case),
     _case(
         "1.9 characters a token, Anthropic messages",
         client=_Anthropic,
@@ -178,5 +196,4 @@ CASES = (
         wire="anthropic",
         characters_per_token=1.9,
     ),
-    _case("the summarizer fails", summaries="fail"),
 )

@@ -23,6 +23,7 @@ from pydantic import BaseModel
 from compaction.integrations.openai_agents import CompactingModel, CompactingSession, CompactionFilter
 from compaction.stores import SessionStore
 
+from ..contract import NATIVE, common
 from ..measure import Case
 from ..trial import INSTRUCTIONS, TIMEOUT_SECONDS, Host, Trial
 
@@ -44,6 +45,7 @@ class OpenAIAgents(Host):
         stream: Whether runs are streamed.
         structured: Whether the answer has a type.
         filter_only: Whether plain sessions are used, with one `CompactionFilter` for all.
+        hands_over: Whether the agent may hand the conversation over to the specialist.
     """
 
     def __init__(
@@ -55,26 +57,61 @@ class OpenAIAgents(Host):
         stream: bool = False,
         structured: bool = False,
         filter_only: bool = False,
+        hands_over: bool = False,
     ) -> None:
         super().__init__(trial)
         self._client = AsyncOpenAI(api_key="none", base_url=trial.url, max_retries=0, timeout=TIMEOUT_SECONDS)
         kind: Any = OpenAIChatCompletionsModel if chat else OpenAIResponsesModel
         model = CompactingModel(kind(model="m", openai_client=self._client))
         output: Any = AgentOutputSchema(Answer, strict_json_schema=False) if structured else None
-        made = {name: function_tool(getattr(self, name), needs_approval=name == "place_order") for name in tools}
-        self._agent = Agent(name="Shop", instructions=INSTRUCTIONS, tools=list(made.values()), model=model, output_type=output)
+        own = [name for name in tools if name != "transfer_to_specialist"]
+        made = {name: function_tool(getattr(self, name), needs_approval=name == "place_order") for name in own}
         self._specialist = Agent(
-            name="Specialist", instructions=INSTRUCTIONS, tools=[function_tool(self.look_up_price)], model=model
+            name="specialist", instructions=INSTRUCTIONS, tools=[function_tool(self.look_up_price)], model=model
+        )
+        self._agent = Agent(
+            name="Shop",
+            instructions=INSTRUCTIONS,
+            tools=list(made.values()),
+            handoffs=[self._specialist] if hands_over else [],
+            model=model,
+            output_type=output,
         )
         self._stream = stream
         self._store = SessionStore(trial.folder / "compaction.db")
-        self._filter = CompactionFilter(trial.strategy, **trial.options) if filter_only else None
+        self._filter: CompactionFilter | None = None
+        if filter_only:
+            self._filter = self._new_filter()
         self._sessions: dict[str, Any] = {}
+
+    def _new_filter(self) -> CompactionFilter:
+        return self.renewed(lambda: CompactionFilter(self.trial.strategy, **self.trial.store, **self.trial.options))
+
+    async def restart(self) -> None:
+        self._close_sessions()
+        self._store = SessionStore(self.trial.folder / "compaction.db")
+        if self._filter is not None:
+            self._filter = self._new_filter()
+
+    async def snapshot(self, conversation: str) -> Any:
+        session = self._sessions[conversation]
+        return await getattr(session, "underlying", session).get_items()
+
+    async def restore(self, conversation: str, snapshot: Any) -> None:
+        if conversation not in self._sessions:
+            await self._session(conversation).add_items(snapshot)
+        session = self._sessions[conversation]
+        while len(await self.snapshot(conversation)) > len(snapshot):
+            await session.pop_item()
 
     async def close(self) -> None:
         await self._client.close()
+        self._close_sessions()
+
+    def _close_sessions(self) -> None:
         for session in self._sessions.values():
             getattr(session, "underlying", session).close()
+        self._sessions.clear()
 
     async def turn(self, conversation: str, text: str) -> None:
         agent = self._specialist if self.is_specialist(conversation) else self._agent
@@ -112,7 +149,7 @@ def _case(name: str, *, wire: str = "openai-responses", host: dict[str, Any] | N
 
 
 CASES = (
-    _case("tool loop, session and filter"),
+    _case("tool loop"),
     _case("tool loop, chat completions", wire="openai-chat"),
     _case("tool loop, filter alone", host={"filter_only": True}),
     _case("25 calls a turn", long=True),
@@ -123,10 +160,10 @@ CASES = (
     _case("structured output", host={"structured": True}),
     _case("parallel sub-agents", tools=("look_up_price", "ask_specialist")),
     _case("approval, resumed from what was saved", tools=("look_up_price", "place_order")),
-    _case("50 sessions at once", sessions=50),
     _case("50 sessions at once, filter alone", sessions=50, host={"filter_only": True}),
-    _case("cancellation in mid-summary", cancel_every=3),
-    _case("1.9 characters a token", characters_per_token=1.9),
-    _case("the summarizer fails", summaries="fail"),
-    _case("the summarizer hangs", summaries="hang"),
+    _case("a copy a turn, filter alone", restarts="copied", host={"filter_only": True}),
+    _case("a pickle a turn, filter alone", restarts="pickled", host={"filter_only": True}),
+    _case("hand-offs", tools=("look_up_price", "transfer_to_specialist"), host={"hands_over": True}),
+    _case("native items", **NATIVE),
+    *common(_case),
 )

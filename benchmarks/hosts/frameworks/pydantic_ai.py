@@ -14,6 +14,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from compaction.integrations.pydantic_ai import CompactionProcessor
 from compaction.stores import SessionStore
 
+from ..contract import NATIVE, common
 from ..measure import Case
 from ..trial import INSTRUCTIONS, TIMEOUT_SECONDS, Host, Trial
 
@@ -35,7 +36,6 @@ class PydanticAI(Host):
         new_only: Whether the application adds ``new_messages()`` to what it stores, instead of storing ``all_messages()``.
         stream: Whether the model's words are streamed.
         output: The type of the answer.
-        restarts: Whether each turn is another process, to which only what was saved is left.
     """
 
     def __init__(
@@ -47,11 +47,9 @@ class PydanticAI(Host):
         new_only: bool = False,
         stream: bool = False,
         output: Any = str,
-        restarts: bool = False,
     ) -> None:
         super().__init__(trial)
         self._tools, self._new_only, self._stream, self._output = tools, new_only, stream, output
-        self._restarts = restarts
         self._client = AsyncOpenAI(api_key="none", base_url=trial.url, max_retries=0, timeout=TIMEOUT_SECONDS)
         kind: Any = OpenAIResponsesModel if responses else OpenAIChatModel
         self._model = kind("m", provider=OpenAIProvider(openai_client=self._client))
@@ -61,7 +59,7 @@ class PydanticAI(Host):
     def _build(self) -> None:
         """Create the agents, as a starting process does."""
         store = SessionStore(self.trial.folder / "compaction.db")
-        processor = CompactionProcessor(self.trial.strategy, store=store, **self.trial.options)
+        processor = self.renewed(lambda: CompactionProcessor(self.trial.strategy, store=store, **self.trial.options))
         made = partial(Agent, self._model, instructions=INSTRUCTIONS, capabilities=[processor])
         output = [self._output, DeferredToolRequests] if "place_order" in self._tools else self._output
         self._specialist: Any = made(tools=[self.look_up_price])
@@ -70,12 +68,19 @@ class PydanticAI(Host):
     def _tool(self, name: str) -> Any:
         return Tool(getattr(self, name), requires_approval=name == "place_order")
 
+    async def restart(self) -> None:
+        self._build()
+
+    async def snapshot(self, conversation: str) -> Any:
+        return self._stored[conversation]
+
+    async def restore(self, conversation: str, snapshot: Any) -> None:
+        self._stored[conversation] = snapshot
+
     async def close(self) -> None:
         await self._client.close()
 
     async def turn(self, conversation: str, text: str) -> None:
-        if self._restarts:
-            self._build()
         agent = self._specialist if self.is_specialist(conversation) else self._agent
         result = await self._run(agent, conversation, text)
         while isinstance(result.output, DeferredToolRequests):
@@ -108,7 +113,7 @@ def _case(name: str, *, wire: str = "openai-chat", host: dict[str, Any] | None =
 CASES = (
     _case("tool loop"),
     _case("tool loop, Responses", wire="openai-responses"),
-    _case("new messages stored", host={"new_only": True}),
+    _case("tool loop, new messages stored", host={"new_only": True}),
     _case("25 calls a turn", long=True),
     _case("25 calls a turn, new messages stored", long=True, host={"new_only": True}),
     _case("streaming", host={"stream": True}),
@@ -116,11 +121,7 @@ CASES = (
     _case("structured output, by the provider", host={"output": NativeOutput(Answer)}),
     _case("parallel sub-agents", tools=("look_up_price", "ask_specialist")),
     _case("approval, resumed from what was saved", tools=("look_up_price", "place_order")),
-    _case("50 sessions at once", sessions=50),
     _case("50 sessions at once, new messages stored", sessions=50, host={"new_only": True}),
-    _case("cancellation in mid-summary", cancel_every=3),
-    _case("1.9 characters a token", characters_per_token=1.9),
-    _case("a process a request, 1.9 characters a token", host={"restarts": True}, brief=True, characters_per_token=1.9),
-    _case("the summarizer fails", summaries="fail"),
-    _case("the summarizer hangs", summaries="hang"),
+    _case("native items", wire="openai-responses", **NATIVE),
+    *common(_case),
 )

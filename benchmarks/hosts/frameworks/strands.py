@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from functools import partial
 from typing import Any
 
@@ -14,6 +15,7 @@ from strands.types.tools import ToolContext
 
 from compaction.integrations.strands import CompactionConversationManager
 
+from ..contract import common
 from ..measure import Case
 from ..trial import INSTRUCTIONS, Host, Trial
 
@@ -33,7 +35,6 @@ class Strands(Host):
         tools: The main agent's tools.
         stream: Whether the model's words are streamed.
         structured: Whether the answer has a type.
-        restarts: Whether each turn is another process, which knows what a session manager saved.
     """
 
     def __init__(
@@ -43,10 +44,9 @@ class Strands(Host):
         tools: tuple[str, ...] = ("look_up_price",),
         stream: bool = True,
         structured: bool = False,
-        restarts: bool = False,
     ) -> None:
         super().__init__(trial)
-        self._tools, self._structured, self._restarts = tools, structured, restarts
+        self._tools, self._structured = tools, structured
         self._model = BedrockModel(
             boto_session=boto3.Session(aws_access_key_id="none", aws_secret_access_key="none", region_name="us-east-1"),
             endpoint_url=trial.server.address,
@@ -57,12 +57,12 @@ class Strands(Host):
 
     def _agent(self, conversation: str) -> Agent:
         names = ("look_up_price",) if self.is_specialist(conversation) else self._tools
-        saves = self._restarts or "place_order" in self._tools
+        saves = bool(self.trial.restarts) or "place_order" in self._tools
         return Agent(
             model=self._model,
             system_prompt=INSTRUCTIONS,
             tools=[self._tool(name) for name in names],
-            conversation_manager=CompactionConversationManager(self.trial.strategy, **self.trial.options),
+            conversation_manager=self.renewed(lambda: CompactionConversationManager(self.trial.strategy, **self.trial.options)),
             session_manager=FileSessionManager(conversation, storage_dir=str(self.trial.folder)) if saves else None,
             callback_handler=None,
         )
@@ -78,14 +78,22 @@ class Strands(Host):
 
         return call
 
+    async def restart(self) -> None:
+        self._agents.clear()  # the session manager has saved them
+
+    async def snapshot(self, conversation: str) -> Any:
+        return copy.deepcopy(self._agents[conversation].messages)
+
+    async def restore(self, conversation: str, snapshot: Any) -> None:
+        agent = self._agents.setdefault(conversation, self._agent(conversation))
+        agent.messages[:] = snapshot
+
     async def turn(self, conversation: str, text: str) -> None:
         result = await self._run(conversation, text)
         while result.stop_reason == "interrupt":
             self._agents.clear()  # only the saved data survives
             approved = [{"interruptResponse": {"interruptId": each.id, "response": "yes"}} for each in result.interrupts]
             result = await self._run(conversation, approved)
-        if self._restarts:
-            self._agents.clear()
 
     async def _run(self, conversation: str, prompt: Any) -> Any:
         if conversation not in self._agents:
@@ -105,12 +113,6 @@ CASES = (
     _case("25 calls a turn", long=True),
     _case("structured output", host={"structured": True}),
     _case("parallel sub-agents", tools=("look_up_price", "ask_specialist")),
-    _case("approval, resumed by another process", tools=("look_up_price", "place_order")),
-    _case("each turn in another process", host={"restarts": True}),
-    _case("50 sessions at once", sessions=50),
-    _case("cancellation in mid-summary", cancel_every=3),
-    _case("1.9 characters a token", characters_per_token=1.9),
-    _case("a process a request, 1.9 characters a token", host={"restarts": True}, brief=True, characters_per_token=1.9),
-    _case("the summarizer fails", summaries="fail"),
-    _case("the summarizer hangs", summaries="hang"),
+    _case("approval", tools=("look_up_price", "place_order")),
+    *common(_case, host={"stream": False}),
 )

@@ -60,7 +60,8 @@ def _frame(asked: Asked, reply: Reply) -> Body:
 
 def _blocks(reply: Reply) -> list[Body]:
     if not reply.calls:
-        return [{"type": "text", "text": reply.text}]
+        native: list[Body] = [{"type": "compaction", "content": reply.native}] if reply.native else []
+        return [*native, {"type": "text", "text": reply.text}]
     thought: Body = {"type": "thinking", "thinking": thought_of(reply.signature), "signature": reply.signature}
     calls: list[Body] = [
         {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments} for call in reply.calls

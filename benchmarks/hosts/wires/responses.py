@@ -94,7 +94,9 @@ def _output(reply: Reply) -> list[Body]:
         ]
         return [thought, *calls] if reply.signature else calls
     part = {"type": "output_text", "text": reply.text, "annotations": [], "logprobs": []}
-    return [{"type": "message", "id": f"msg_{reply.id}", "role": "assistant", "status": "completed", "content": [part]}]
+    message: Body = {"type": "message", "id": f"msg_{reply.id}", "role": "assistant", "status": "completed", "content": [part]}
+    native: Body = {"type": "compaction", "id": f"cmp_{reply.id}", "encrypted_content": reply.native}
+    return [native, message] if reply.native else [message]
 
 
 def _response(asked: Asked, reply: Reply, output: list[Body], status: str) -> Body:

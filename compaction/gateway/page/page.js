@@ -67,8 +67,13 @@ function bar(each) {
 
 function showCut(cut, at) {
   const edits = Object.entries(cut.edits).map(([what, times]) => make("li", { text: times > 1 ? `${what} (${count(times)} times)` : what }));
+  const left = Object.entries(cut.left).map(([what, times]) => `${count(times)} ${what.replace("_", " ")}`).join(", ");
+  const notes = [`saved ${short(cut.tokens_before - cut.tokens_after)} tokens a request`];
+  if (left) notes.push(`left: ${left}`);
+  if (cut.tokens_lost) notes.push(`read again, not from the cache: ${short(cut.tokens_lost)} tokens`);
+  const instead = cut.summary ? [make("p", { class: "note", text: "Sent instead:" }), make("pre", { text: cut.summary })] : [];
   return make("li", {}, make("span", { text: `${ago(at - cut.at)} ago: ${short(cut.tokens_before)} to ${short(cut.tokens_after)} tokens` }),
-    make("ul", {}, ...edits));
+    make("p", { class: "note", text: notes.join(" · ") }), make("ul", {}, ...edits), ...instead);
 }
 
 function showConversation(each, at) {
@@ -103,7 +108,7 @@ function show(data) {
   byId("none").hidden = data.conversations.length > 0;
   showTotals(data);
   byId("conversations").replaceChildren(...data.conversations.map((each) => showConversation(each, data.at)));
-  for (const id of ["failures", "passed_through", "retries"]) showCounts(id, data[id]);
+  for (const id of ["failures", "windows", "passed_through", "retries"]) showCounts(id, data[id]);
 }
 
 async function refresh() {

@@ -4,9 +4,9 @@
     run_config = RunConfig(call_model_input_filter=session.filter, model_provider=CompactingModels())
     await Runner.run(agent, "hello", session=session, run_config=run_config)
 
-The session shortens the history at the start of a run, and its filter shortens the input inside a long tool loop. The stored
-items stay whole. A run without a session uses a `CompactionFilter`. The models of `CompactingModels` report usage and repeat a
-request that was too long.
+The session's filter shortens the input of each model call. In a run without the filter, the session shortens the history at
+the start of the run. The stored items stay whole. A run without a session uses a `CompactionFilter`. The models of
+`CompactingModels` report usage and repeat a request that was too long.
 
 A conversation that a service keeps is not compacted, and a session of such items is refused. A filter cannot see who keeps the
 items. It recognizes such a conversation by results whose calls are missing.
@@ -15,7 +15,7 @@ items. It recognizes such a conversation by results whose calls are missing.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Unpack
 from urllib.parse import quote
 
@@ -41,6 +41,9 @@ class CompactingSession(_SessionABC):
     """A session around another one: items are stored there unchanged, and read through a strategy.
 
     Holds state: the conversation. With a store, another process resumes with the same view.
+
+    A run whose ``call_model_input_filter`` is the session's `filter` reads the stored items whole, and each call is compacted
+    with everything that it sends. Otherwise the history is compacted when a run reads it.
 
     Attributes:
         turn: The last turn, with the result and the index of the conversation; ``None`` before the first.
@@ -70,6 +73,7 @@ class CompactingSession(_SessionABC):
             IntegrationOptions(strategy=strategy, **options), openai_responses, store=store
         )
         self._focus: str | None = None
+        self._is_filtering = False
         self.turn: FrameworkTurn | None = None
         self.skipped: str | None = None
 
@@ -82,19 +86,23 @@ class CompactingSession(_SessionABC):
         self._focus = focus
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
-        """Return the compacted history for the start of a run; with a limit, the latest items as they are stored."""
+        """Return the compacted history for the start of a run; with a limit or the filter, the items as they are stored."""
         items = await self.underlying.get_items(limit)
-        if limit is not None or not items:
+        if limit is not None or self._is_filtering or not items:
             return list(items)
         return (await self._turn(items)).view
 
-    async def filter(self, data: Any) -> Any:
-        """Return the compacted input of a model call, for ``RunConfig(call_model_input_filter=session.filter)``."""
+    @property
+    def filter(self) -> Callable[[Any], Awaitable[Any]]:
+        """The function for ``RunConfig(call_model_input_filter=session.filter)``: it compacts the input of each model call."""
+        self._is_filtering = True
+        return self._filter
+
+    async def _filter(self, data: Any) -> Any:
+        """Return the compacted input of a model call."""
         self.skipped = _skips(data.model_data.input)
         if self.skipped is not None:
             return data.model_data
-        if self.turn is None and self._store is not None:
-            await self.get_items()  # a run resumed in a new process starts with a view, but the saved edits name stored items
         return _sent(data, await self._turn(data.model_data.input, **_request(data, self._conversations)))
 
     async def _turn(self, items: list[Any], **request: Any) -> FrameworkTurn:

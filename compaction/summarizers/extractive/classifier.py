@@ -68,12 +68,16 @@ def features_of_word(word: str) -> list[int]:
         word = "0"
     least = 1 if word[0] > _SYLLABLES else 2
     if _NO_BLANKS.match(word):
-        return [crc32(word[:end].encode()) for end in range(1, len(word) + 1)]
+        return [_hashed(word[:end]) for end in range(1, len(word) + 1)]
     lengths = range(least, min(_LONGEST_AFFIX + 1, len(word)))
-    found = [crc32(f"<{word}>".encode())]
-    found += [crc32(f"<{word[:length]}".encode()) for length in lengths]
-    found += [crc32(f"{word[-length:]}>".encode()) for length in lengths]
+    found = [_hashed(f"<{word}>")]
+    found += [_hashed(f"<{word[:length]}") for length in lengths]
+    found += [_hashed(f"{word[-length:]}>") for length in lengths]
     return found
+
+
+def _hashed(text: str) -> int:
+    return crc32(text.encode("utf-8", "surrogatepass"))
 
 
 def feature_of_pair(one: int, other: int) -> int:

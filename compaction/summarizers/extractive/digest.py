@@ -22,13 +22,13 @@ from ..sections import Section, read_sections, write_sections
 from .facts import FactKind, facts_in
 from .memory import ConversationMemory, Memories
 from .page import SummaryPage
-from .statements import ASSISTANT, QUOTED
+from .statements import ASSISTANT, QUOTED, SYSTEM
 from .writer import Shares, SummaryWriter, visible_text
 
 _WORD: Final = re.compile(r"[^\W_]{2,}")
 _NOTE: Final = re.compile(r" \((?:was .+ until |now .+, since |earlier, )?message \d+\)$")
 _OWN: Final = re.compile(rf"(?:{'|'.join(kind.value for kind in FactKind)}|Changed|Read|First): |\(\d+ (?:more|texts) ")
-_BY: Final = re.compile(rf"^(?:- )?(?:(?:{ASSISTANT}|{QUOTED}): )?")
+_BY: Final = re.compile(rf"^(?:- )?(?:(?:{ASSISTANT}|{SYSTEM}|{QUOTED}): )?")
 _HEADS: Final[Mapping[Section, str]] = {
     Section.GOAL: "The user asked:",
     Section.CONSTRAINTS: "Rules and preferences:",

@@ -18,7 +18,7 @@ from .actions import Action, RowSearch, error_in, outcome_of
 from .facts import FactSource, FactTable
 from .reading import Reading, Readings, Redact
 from .scoring import Kind
-from .statements import Statement
+from .statements import SYSTEM, Statement
 
 _MOST: Final = 1_500
 _LEAST_SHARED: Final = 0.2  # one word that five statements have, or several more frequent ones
@@ -87,6 +87,7 @@ class ConversationMemory:
         self.unread = 0
         self._frequency: Counter[str] = Counter()
         self._with_stem: dict[str, dict[str, int]] = {}  # statements with values by their stems, numbered as they were said
+        self._instructed: dict[frozenset[str], str] = {}  # the latest statement of a reminder, by its words without numbers
         self._number = 0
         self._recent: list[str] = []
         self._open: dict[str, Action] = {}
@@ -177,6 +178,11 @@ class ConversationMemory:
         if known is not None:
             self.said[statement.text] = attrs.evolve(known, place=place)
             return
+        if statement.by == SYSTEM:
+            before = self._instructed.get(statement.stems)
+            if before in self.said:
+                self._drop(before)
+            self._instructed[statement.stems] = statement.text
         text, earlier = statement.text, tuple[str, ...]()
         self._frequency.update(statement.stems)
         if statement.values:

@@ -14,7 +14,7 @@ from .facts import FactSource, facts_in, is_telling
 from .scoring import reports_failure
 from .sentences import READ_CHARS, both_ends
 from .speech import Voice, is_printed, passages
-from .statements import Statement, assistant_statements, user_statements
+from .statements import SYSTEM, Statement, assistant_statements, user_statements
 
 _VALUE_CHARS: Final = 80
 _REQUEST_CHARS: Final = 2_000
@@ -48,7 +48,7 @@ class Reading:
     Args:
         source: Who said it; what a program put into a user message counts as a result.
         text: The beginning of the words.
-        statements: The statements of the user, or the decisions of the assistant.
+        statements: The statements of the user or of an instruction, or the decisions of the assistant.
         facts: The facts of all its texts, each with the value of the sources that show it. The collector of garbage need not
             visit a dictionary of plain numbers.
         calls: Its calls.
@@ -139,6 +139,8 @@ def read_message(message: Message, redact: Redact = str) -> Reading:
         statements = tuple(user_statements(text))
         shows_work = _shows_work(text)
         text = _first_prose(text) or text
+    elif message.is_system:
+        statements = tuple([attrs.evolve(each, by=each.by or SYSTEM) for each in user_statements(text)])
     elif source is FactSource.ASSISTANT:
         statements = tuple(assistant_statements(text))
     fails = source is FactSource.ASSISTANT and reports_failure(text[:_FIRST_WORDS])

@@ -20,6 +20,7 @@ _ANSWER_CHARS: Final = range(12, 241)
 _MARK: Final = re.compile('["“”„«»「」『』]')
 _ALONE: Final = (Kind.QUESTION, Kind.REMARK, Kind.SUPPOSED)
 ASSISTANT: Final = "Assistant"
+SYSTEM: Final = "System"
 QUOTED: Final = "Quoted or pasted"
 
 

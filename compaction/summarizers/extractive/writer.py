@@ -23,7 +23,7 @@ from .page import SummaryPage
 from .reading import Reading
 from .scoring import Kind
 from .sentences import SearchedText, clipped, one_line
-from .statements import ASSISTANT
+from .statements import ASSISTANT, SYSTEM
 
 _SECTIONS: Final[Mapping[Kind, Section]] = {
     Kind.RULE: Section.CONSTRAINTS,
@@ -299,10 +299,16 @@ class SummaryWriter:
 
 
 def _replaced_by_kept(request: SummaryRequest, memory: ConversationMemory, read: Callable[[Message], Reading]) -> set[str]:
-    """Return the statements that a message which stays in the view replaces."""
+    """Return the statements that a message which stays in the view replaces, or says again with other numbers."""
     users = (group.messages[0] for group in request.kept if group.kind is GroupKind.USER)
     found = (memory.replaced_by(each) for message in users for each in read(message).statements)
-    return {each.statement.text for each in found if each is not None}
+    replaced = {each.statement.text for each in found if each is not None}
+    told = [each.statement for each in memory.said.values() if each.statement.by == SYSTEM]
+    if told:
+        instructions = (group.messages[0] for group in request.kept if group.kind is GroupKind.SYSTEM)
+        repeated = {each.stems for message in instructions for each in read(message).statements}
+        replaced.update([each.text for each in told if each.stems in repeated])
+    return replaced
 
 
 def visible_text(request: SummaryRequest) -> str:

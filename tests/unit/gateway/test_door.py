@@ -7,6 +7,7 @@ import threading
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import httpx
 import pytest
 
@@ -34,9 +35,7 @@ async def test_unusual_spellings_of_a_route_are_compacted(path: str) -> None:
     assert upstream.got[0].path.rstrip("/") == "/v1/chat/completions"
 
 
-@pytest.mark.parametrize(
-    "path", ["/openai/deployments/gpt/chat/completions", "/model/anthropic.claude/converse", "/v1/x:rawPredict"]
-)
+@pytest.mark.parametrize("path", ["/openai/threads/t/messages", "/model/anthropic.claude/invoke", "/v1/x:rawPredict"])
 async def test_what_is_not_compacted_is_reported(path: str) -> None:
     """A request to a path that looks like a conversation's is passed on, and counted on the page."""
     with ScriptedUpstream(answer(200, {})) as upstream:
@@ -46,6 +45,45 @@ async def test_what_is_not_compacted_is_reported(path: str) -> None:
             health = (await client.get("/healthz")).json()
     assert len(upstream.got) == 2
     assert health["passed_through"] == {"unknown path": 1}
+
+
+VERTEX = "/v1/projects/p/locations/us/publishers"
+GEMINI = [{"role": "user", "parts": [{"text": "word " * 90}]}, {"role": "model", "parts": [{"text": "ok"}]}] * 40
+CLAUDE = [{"role": "user", "content": "word " * 90}, {"role": "assistant", "content": "ok"}] * 40
+CONVERSE = [{"role": "user", "content": [{"text": "word " * 90}]}, {"role": "assistant", "content": [{"text": "ok"}]}] * 40
+
+
+@pytest.mark.parametrize(
+    ("path", "key", "messages"),
+    [
+        ("/openai/deployments/gpt/chat/completions?api-version=2025-01-01", "messages", tool_chat(20)),
+        (f"{VERTEX}/google/models/gemini-2.5-pro:generateContent", "contents", GEMINI[:-1]),
+        (f"{VERTEX}/anthropic/models/claude-sonnet-4@20250514:rawPredict", "messages", CLAUDE[:-1]),
+        ("/model/us.anthropic.claude-v1:0/converse", "messages", CONVERSE[:-1]),
+    ],
+    ids=["azure", "vertex gemini", "vertex claude", "bedrock"],
+)
+async def test_clouds_are_compacted(path: str, key: str, messages: list[Any]) -> None:
+    """The addresses of Azure, Vertex and Bedrock have conversations; only the list of messages changes."""
+    with ScriptedUpstream(answer(200, {})) as upstream:
+        async with in_process(upstream, openai_url=upstream.url) as client:
+            await client.post(path, content=json.dumps({key: messages, "other": 1}))
+    got = upstream.got[0]
+    assert got.path == path
+    assert got.json["other"] == 1
+    assert 0 < len(got.json[key]) < len(messages)
+
+
+async def test_a_signed_body_is_sent_unchanged() -> None:
+    """A changed one would be refused; the page says why the request was sent as it is."""
+    body = json.dumps({"messages": CONVERSE[:-1]}).encode()
+    with ScriptedUpstream(answer(200, {})) as upstream:
+        async with in_process(upstream) as client:
+            signed = {"authorization": "AWS4-HMAC-SHA256 Credential=AKIA/20261124/us-east-1/bedrock/aws4_request, Signature=0"}
+            await client.post("/model/m/converse", content=body, headers=signed)
+            health = (await client.get("/healthz")).json()
+    assert upstream.got[0].body == body
+    assert health["passed_through"] == {"signed": 1}
 
 
 async def test_an_unreachable_upstream_is_named() -> None:
@@ -100,20 +138,31 @@ async def test_a_slow_body_is_given_up() -> None:
         await slow.body(100, 0.05)
 
 
-async def test_a_client_that_leaves_cancels_a_request_without_a_conversation() -> None:
-    """The upstream's connection is closed soon after the client has left, before the first byte of the answer."""
+@pytest.mark.parametrize("begins", [False, True], ids=["before the answer", "in mid-stream"])
+@pytest.mark.parametrize(("method", "path", "body"), [("GET", "/v1/models", b""), ("POST", "/v1/embeddings", b"{}" * 50_000)])
+async def test_a_client_that_leaves_cancels_a_request_without_a_conversation(
+    method: str, path: str, body: bytes, begins: bool
+) -> None:
+    """The upstream's connection is closed after the client has left, before the first byte of the answer or later."""
     closed, started = threading.Event(), threading.Event()
 
     def hang(handler: Handler, got: Got) -> None:
+        if begins:
+            handler.begin(200, [("content-type", "text/event-stream"), ("transfer-encoding", "chunked")])
+            handler.chunk(b"data: {}\n\n")
         started.set()
         handler.connection.settimeout(10)
         if not handler.connection.recv(1):  # the peer closed the connection
             closed.set()
         handler.close_connection = True
 
+    async def ask(url: str) -> None:
+        async with httpx.AsyncClient(timeout=20) as client, client.stream(method, f"{url}{path}", content=body) as reply:
+            _ = [piece async for piece in reply.aiter_raw()]
+
     with ScriptedUpstream(hang) as upstream, serving(upstream) as url:
-        with pytest.raises(httpx.ReadTimeout):
-            async with httpx.AsyncClient(timeout=0.3) as client:
-                await client.get(f"{url}/v1/models")
-        assert started.is_set()
-        assert closed.wait(2)
+        async with anyio.create_task_group() as group:
+            group.start_soon(ask, url)
+            await anyio.to_thread.run_sync(started.wait)
+            group.cancel_scope.cancel()
+        assert await anyio.to_thread.run_sync(closed.wait, 10)

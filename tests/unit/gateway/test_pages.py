@@ -13,6 +13,8 @@ from compaction.session import CacheBroken
 from compaction.tokens import Usage
 from tests.support.gateways import ScriptedUpstream, chat_reply, in_process, tool_chat
 
+CHAT = "/v1/chat/completions"
+
 
 async def test_the_page_may_run_its_own_script_and_nothing_else() -> None:
     """The status page's content policy allows only its own script and style, by hash, and requests to the gateway."""
@@ -64,6 +66,27 @@ def test_what_a_cut_lost_is_priced_by_the_reported_usage(model: str, dollars: fl
     status.reported(report)
     (found,) = status.snapshot().conversations
     assert (found.tokens_lost, found.dollars_lost) == (1_000, pytest.approx(dollars))
+
+
+async def test_the_page_says_what_was_sent_instead() -> None:
+    """Of each cut: what left, what it saved and broke; of the newest also the summary, unless others may see the page."""
+    messages = tool_chat(60)
+    for token in (None, "t"):
+        with ScriptedUpstream(chat_reply()) as upstream:
+            async with in_process(upstream, token=token) as client:
+                headers = {"x-compaction-token": token or ""}
+                for count in range(1, len(messages), 2):
+                    await client.post(CHAT, json={"model": "m", "messages": messages[:count]}, headers=headers)
+                data = (await client.get("/status.json", headers=headers)).json()
+        (conversation,) = data["conversations"]
+        *older, newest = conversation["cuts"]
+        assert newest["left"]["messages"] > 0
+        assert newest["tokens_lost"] > 0
+        assert sum(cut["tokens_lost"] for cut in conversation["cuts"]) == conversation["tokens_lost"]
+        assert {cut["summary"] for cut in older} == {""}
+        sent = [message["content"] for message in upstream.got[-1].json["messages"]]
+        assert (newest["summary"] in sent) == (token is None)
+        assert bool(newest["summary"]) == (token is None)
 
 
 def test_unknown_models_have_neither_prices_nor_a_window() -> None:

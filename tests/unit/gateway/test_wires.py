@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import attrs
@@ -134,12 +135,23 @@ class Recorder(StrictServer):
         return super().answer(wire, path, body)
 
 
-async def run(agent: Agent, client: httpx.AsyncClient, name: str, model: str = "m") -> None:
-    """Let an agent work on its turns."""
+def _reminder(agent: Agent, number: int) -> Any:
+    text = f"Reminder {number}: keep your notes current, and be brief."
+    return {"role": "system", "content": [{"type": "text", "text": text}] if agent.path == "/v1/messages" else text}
+
+
+async def run(
+    agent: Agent, client: httpx.AsyncClient, name: str, *, turns: int = TURNS, reminders: bool = False, model: str = "m"
+) -> None:
+    """Let an agent work on its turns, with a reminder before every tenth call or none."""
     messages: list[Any] = []
-    for turn in range(TURNS):
+    calls_made = 0
+    for turn in range(turns):
         messages.append(agent.user(user_text(name, turn)))
         while True:
+            calls_made += 1
+            if reminders and calls_made % 10 == 0:
+                messages.append(_reminder(agent, calls_made))
             body = {"model": model, **agent.fields, agent.key: agent.prepare(messages)}
             reply = await client.post(agent.path, json=body)
             assert reply.status_code == 200, reply.text
@@ -171,3 +183,22 @@ async def test_a_task_that_fills_the_window_several_times(name: str) -> None:
             marks = json.dumps(body).count('"cache_control"')
             assert marks == min(2, len(body["messages"]))
             assert json.dumps(body).count('"ttl": "1h"') == marks
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("name", ["openai-chat", "openai-responses", "anthropic"])
+async def test_reminders_do_not_raise_the_floor(name: str) -> None:
+    """With a reminder every ten calls, none of 300 requests is refused, and later cuts leave no more than earlier ones."""
+    agent = AGENTS[name]
+    with Recorder(window=4_500) as model:
+        async with lifespan(settings_of(model.address, window=4_500, timeout=60.0)) as app, client_of(app) as client:
+            await run(agent, client, "alpha", turns=62, reminders=True)
+    ledger = model.ledger
+    assert {each: ledger.total(each) for each in ("invalid", "over")} == {"invalid": 0, "over": 0}, ledger.pages
+    reminders = [json.dumps(body[agent.key]).count("Reminder") for body in model.bodies]
+    sizes = [len(json.dumps(body)) for body in model.bodies]
+    floors = [size for before, size in pairwise(sizes) if size < before]
+    half = len(floors) // 2
+    assert len(sizes) >= 300
+    assert max(reminders) <= 4
+    assert max(floors[half:]) <= 1.2 * max(floors[:half])

@@ -33,9 +33,8 @@ def facts(text: str) -> set[str]:
 def digest_of(chat: Chat, budget: int = 400, **options: Any) -> str:
     index = MessageIndex(chat, counter="chars/4")
     summarizer = DigestSummarizer()
-    request = SummaryRequest(
-        summarizer=summarizer, groups=index.included_groups, budget=budget, counter=index.counter, **options
-    )
+    options = {"groups": index.included_groups, **options}
+    request = SummaryRequest(summarizer=summarizer, budget=budget, counter=index.counter, **options)
     return summarizer.summarize(request)
 
 
@@ -149,6 +148,17 @@ def test_lines_say_who_said_them() -> None:
     )
 
 
+def test_a_summary_says_what_only_an_old_reminder_says() -> None:
+    """What the newest reminder says too, perhaps with other numbers, is not repeated."""
+    reminders = [f"Reminder {number}: keep the list of tasks current. {number} tasks are open." for number in range(9)]
+    reminders[3] += " Never touch the folder vendor/legacy."
+    chat = [said("user", "Fix the build."), *[said("system", text) for text in reminders], said("assistant", "I will.")]
+    groups = MessageIndex(chat, counter="chars/4").included_groups
+    summary = digest_of(chat, groups=groups[:-2], kept=groups[-2:])
+    assert summary.count("System: ") == 1
+    assert "System: Never touch the folder vendor/legacy." in summary
+
+
 def test_more_than_one_value_is_shown_in_order() -> None:
     """Values that may be of one thing stand in order, with the numbers of their messages."""
     text = digest_of(
@@ -172,6 +182,13 @@ def test_a_value_has_the_number_of_its_message() -> None:
         ]
     )
     assert "- My sister is a glazier.\n- Make it 555. (message 4)" in text
+
+
+def test_half_of_a_sign_is_read_like_any_other() -> None:
+    """A lone surrogate, which a cut between two halves of a sign leaves, is no reason to fail."""
+    assert "Never touch prod.db \ud83d again." in digest_of(
+        [said("user", "Never touch prod.db \ud83d again."), said("user", "Go.")]
+    )
 
 
 def test_nothing_to_say_is_a_failure_not_an_empty_summary() -> None:

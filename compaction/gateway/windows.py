@@ -1,0 +1,132 @@
+"""The context windows of models: the configured one or that of the table, corrected by what the providers say."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import attrs
+
+from ..errors import StateError
+from ..json_data import natural_number
+from ..session import LearnedWindow
+from ..stores import SessionStore
+from ..tokens import LengthError
+from .known_models import known_window
+from .settings import GatewaySettings
+
+_MOST: Final = 256
+_LONG: Final = 1_000_000
+_STEPS: Final = 4  # of a table's window: a larger one is assumed in such steps, since each has sessions of its own
+_SAVED_AS: Final = "gateway:windows"
+
+
+@attrs.frozen
+class ServedModel:
+    """A model as one upstream serves it.
+
+    Args:
+        upstream: The address of the upstream.
+        model: The name of the model.
+        is_long: Whether a header asks for a window of a million tokens.
+    """
+
+    upstream: str
+    model: str
+    is_long: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.model or 'unnamed model'}{' with a long context' * self.is_long} at {self.upstream}"
+
+
+class UnknownWindow(Exception):
+    """No table has the window of the model that a request names, and its provider has not reported it yet."""
+
+
+class ModelWindows:
+    """The windows of models, one for each upstream, model and header. Holds state: what was learned. Thread-safe.
+
+    A refusal sets the window, for known models as for unknown ones. A request that was accepted although it is larger than the
+    table's window raises it. What was learned is saved in the store.
+
+    Args:
+        settings: The gateway's settings.
+        store: Where to keep what was learned; ``None`` to keep it in memory only.
+    """
+
+    def __init__(self, settings: GatewaySettings, store: SessionStore | None = None) -> None:
+        self._configured = settings.window
+        self._store = store
+        self._lock = threading.Lock()
+        self._learned: dict[ServedModel, LearnedWindow] = {}
+        if store is not None and (state := store.load(_SAVED_AS)) is not None:
+            self._learned = {
+                ServedModel(str(upstream), str(model), bool(long)): LearnedWindow(
+                    window and natural_number(window), natural_number(accepted)
+                )
+                for upstream, model, long, window, accepted in state["windows"]
+            }
+
+    def of(self, served: ServedModel) -> int:
+        """Return the context window of a model, in tokens.
+
+        Raises:
+            UnknownWindow: If no table has the model, and its provider has not reported the window.
+        """
+        learned = self._learned.get(served, LearnedWindow())
+        configured = self._configured
+        if isinstance(configured, int):
+            return configured if learned.window is None else min(configured, learned.window)
+        if learned.window is not None:
+            return learned.window
+        if not (known := _known(served)):
+            raise UnknownWindow(served.model)
+        step = max(1, known // _STEPS)
+        return known + step * max(0, -((known - learned.accepted) // step))
+
+    def refused(self, served: ServedModel, error: LengthError, tokens: int) -> None:
+        """Learn from a length error.
+
+        Args:
+            served: The model.
+            error: What the error says.
+            tokens: The tokens of the refused request, by our count.
+        """
+        self._learn(served, lambda known: known.taught(error, tokens))
+
+    def accepted(self, served: ServedModel, tokens: int) -> None:
+        """Learn from a request that the provider accepted, with its tokens by the provider's count."""
+        self._learn(served, lambda known: known.took(tokens))
+
+    def _learn(self, served: ServedModel, change: Callable[[LearnedWindow], LearnedWindow]) -> None:
+        with self._lock:
+            before = self._corrected()
+            self._learned[served] = change(self._learned.pop(served, LearnedWindow()))
+            while len(self._learned) > _MOST:
+                del self._learned[next(iter(self._learned))]
+            after = self._corrected()
+            rows = [[*attrs.astuple(each), learned.window, learned.accepted] for each, learned in self._learned.items()]
+        if self._store is not None and after != before:
+            with contextlib.suppress(StateError):  # it stays in memory, and the next one saves all
+                self._store.save(_SAVED_AS, {"windows": rows})
+
+    def learned(self) -> Mapping[str, int]:
+        """Return the windows that were learned, in tokens, by model and upstream in words."""
+        with self._lock:
+            return self._corrected()
+
+    def _corrected(self) -> dict[str, int]:
+        """Return the windows that differ from the table's, by the model in words."""
+        found = {served: learned.window or learned.accepted for served, learned in self._learned.items()}
+        return {
+            str(served): tokens
+            for served, tokens in found.items()
+            if self._learned[served].window is not None or (self._configured == "auto" and tokens > (_known(served) or tokens))
+        }
+
+
+def _known(served: ServedModel) -> int:
+    """Return the table's window of a model in tokens, or that which the header asks for; 0 if the model is unknown."""
+    return max(known_window(served.model) or 0, _LONG if served.is_long else 0)

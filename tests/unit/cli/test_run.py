@@ -1,0 +1,103 @@
+"""``compaction run -- AGENT``: the agent's environment, its exit code, and signals, with small programs as agents."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compaction.cli.run import agent_environment, agent_options
+from compaction.errors import ConfigurationError
+from tests.support.gateways import ScriptedUpstream, chat_reply, tool_chat
+
+ROOT = Path(__file__).parents[3]
+ASKS = """
+import json, os, sys, urllib.request
+body = json.dumps({"model": "m", "messages": json.loads(sys.argv[1])}).encode()
+request = urllib.request.Request(os.environ["OPENAI_BASE_URL"] + "/chat/completions", body)
+print(json.load(urllib.request.urlopen(request))["choices"][0]["message"]["content"])
+"""
+WAITS = """
+import signal, sys
+signal.signal(signal.SIGINT, lambda *_: sys.exit(9))
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(8))
+print("ready", flush=True)
+signal.pause()
+"""
+
+
+def started(*arguments: str, **environment: str) -> subprocess.Popen[str]:
+    """``compaction run`` in a process, with these options and an agent."""
+    command = [sys.executable, "-m", "compaction", "run", "--counter", "chars/4", *arguments]
+    given = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, env=given, text=True, **pipes)
+
+
+def test_an_agent_uses_the_gateway(tmp_path: Path) -> None:
+    """Its requests are compacted, and go to the upstream that the variable named before."""
+    messages = tool_chat(30)
+    log = tmp_path / "log.txt"
+    with ScriptedUpstream(chat_reply("It is done.")) as upstream:
+        arguments = ("--window", "2000", "--log", str(log), "--", sys.executable, "-c", ASKS, json.dumps(messages))
+        process = started(*arguments, OPENAI_BASE_URL=f"{upstream.url}/v1")
+        out, errors = process.communicate(timeout=60)
+    assert (process.returncode, out) == (0, "It is done.\n"), errors
+    assert 0 < len(upstream.got[0].json["messages"]) < len(messages)
+    assert errors.startswith("compaction gateway on http://127.0.0.1:")
+    assert json.loads(log.read_text())["compacted"] is True
+
+
+@pytest.mark.parametrize(("ends", "code"), [("sys.exit(7)", 7), ("os.kill(os.getpid(), 15)", 143)])
+def test_the_exit_code_is_the_agents(ends: str, code: int) -> None:
+    """Also if a signal ended it, as in a shell."""
+    process = started("--", sys.executable, "-c", f"import os, sys; {ends}")
+    process.communicate(timeout=60)
+    assert process.returncode == code
+
+
+def test_an_agent_that_does_not_exist() -> None:
+    """One line says so, and the exit code is that of a shell."""
+    process = started("--", "no-such-agent")
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 127
+    assert errors.splitlines()[-1] == "compaction: no-such-agent: No such file or directory"
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 9), (signal.SIGTERM, 8)])
+def test_signals_are_passed_on(number: int, code: int) -> None:
+    """The agent decides what an interrupt means; the gateway stops with it."""
+    process = started("--", sys.executable, "-c", WAITS)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert process.returncode == code
+
+
+def test_the_environment_of_an_agent() -> None:
+    """Each client finds the address where it looks for it, and its own settings stay."""
+    given = {"HOME": "/home/a", "NO_PROXY": "intern", "OPENCODE_CONFIG_CONTENT": '{"model": "openai/gpt-5"}'}
+    found = agent_environment("http://127.0.0.1:9", given)
+    assert found["HOME"] == "/home/a"
+    assert found["OPENAI_BASE_URL"] == found["AIDER_OPENAI_API_BASE"] == "http://127.0.0.1:9/v1"
+    assert found["ANTHROPIC_BASE_URL"] == found["GOOGLE_GEMINI_BASE_URL"] == "http://127.0.0.1:9"
+    assert found["NO_PROXY"] == "intern,127.0.0.1"
+    opencode = json.loads(found["OPENCODE_CONFIG_CONTENT"])
+    assert opencode["model"] == "openai/gpt-5"
+    assert opencode["provider"]["google"]["options"] == {"baseURL": "http://127.0.0.1:9/v1beta"}
+    with pytest.raises(ConfigurationError, match="OPENCODE_CONFIG_CONTENT"):
+        agent_environment("http://127.0.0.1:9", {"OPENCODE_CONFIG_CONTENT": "[1]"})
+
+
+def test_codex_gets_options() -> None:
+    """Codex reads no environment variable for its address; other agents get no options."""
+    options = agent_options("codex", "http://127.0.0.1:9")
+    assert 'model_providers.gateway.base_url="http://127.0.0.1:9/v1"' in options
+    assert agent_options("opencode", "http://127.0.0.1:9") == []
