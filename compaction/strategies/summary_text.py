@@ -6,7 +6,7 @@ Also functions that the strategies that write summaries share: they check a summ
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import attrs
@@ -29,6 +29,10 @@ def _single_paragraph(instance: object, attribute: attrs.Attribute[str], value: 
         raise ConfigurationError(f"SummaryText: {attribute.name!r} must be one paragraph, not empty (got {value!r})")
 
 
+def _redacted(text: str) -> str:
+    return summarizers.redact(text)  # loaded when the first summary is written
+
+
 @attrs.frozen(kw_only=True)
 class SummaryText:
     r"""The texts before and after a summary.
@@ -39,6 +43,8 @@ class SummaryText:
     Args:
         preface: One paragraph; ``{originals}`` is replaced by the positions of the original messages.
         end: The last line.
+        redact: Removes secrets from the user's words that a summary quotes; ``None`` keeps them. By default
+            `compaction.summarizers.redact`.
 
     >>> text = SummaryText(preface="Background.")
     >>> print(text.render("Tea is wanted.", originals="messages 1-7", by="Summarization"))
@@ -54,6 +60,7 @@ class SummaryText:
 
     preface: str = attrs.field(default=_PREFACE, validator=_single_paragraph)
     end: str = attrs.field(default=_END, validator=_single_paragraph)
+    redact: Callable[[str], str] | None = attrs.field(default=_redacted, repr=False)
 
     @property
     def frame(self) -> tuple[str, str]:
@@ -157,7 +164,8 @@ def excerpt_of(index: MessageIndex, replaced: Sequence[MessageGroup], text: Summ
     unknown = [group for group in replaced if group.id >= 0 and group.kind is GroupKind.SUMMARY]
     earlier = [entry for group in unknown for entry in _words_in(text.read(group.messages[0]) or group.messages[0].text)]
     task = summarizers.task_of(map(index.format.read, index.source))
-    return summarizers.excerpt(own_words(index, replaced), tokens, index.counter.count_text, task=task, earlier=earlier)
+    said = own_words(index, replaced)
+    return summarizers.excerpt(said, tokens, index.counter.count_text, task=task, earlier=earlier, redact=text.redact)
 
 
 def _words_in(summary: str) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """Who speaks in a message, and its passages: the user's own words, what the user quotes, and what a program printed.
 
-Only shapes decide that are the same in every language: size, fences, quotation marks, headers, and the lines of logs, stack
-traces, listings and code. A list is no such shape: people write lists. What is ambiguous counts as the user's own words.
+Only shapes decide that are the same in every language: size, fences, quotation marks, headers, the lines of logs, stack
+traces, listings and code, and the labels of frameworks. A list is no such shape: people write lists. What is ambiguous is
+kept: as the user's own words or, behind a framework's label, as words of unknown origin, which are never rules.
 """
 
 from __future__ import annotations
@@ -62,12 +63,45 @@ _CODE: Final = re.compile(
 )
 _CODE_END: Final = re.compile(r".*(?:[{};]|\)\s*:|=>|\\)\s*")
 
+# How agents' frameworks, browsers and retrieval hand texts of programs to a model in a user's message.
+_GIVEN: Final = r"(?:outputs?|results?|responses?|std(?:out|err)|observations?|returned|return ?code|url|logs?)"
+_FOUND: Final = r"(?:documents?|passages?|context|pages?|chunks|snippets|sources?|content)"
+_HANDED_OVER: Final = re.compile(
+    r"\s*(?:"
+    rf"\[(?:tool|function|mcp|browser|terminal|command|event|{_GIVEN})\b[^\]\n]{{0,80}}\]"
+    r"|\[\w+ for '[^'\n]{0,200}'\] result\b"
+    r"|[#*=\s]{0,6}(?:"
+    rf"[^:.!?\n]{{0,60}}\b{_GIVEN}(?: (?:from|of)\b[^:.!?\n]{{0,200}})?:|tool_(?:result|output|response)s?\b|event: ?\w+\n"
+    rf"|[^:.!?\n]{{0,40}}\b(?:retrieved|search|web|page)\b[^:.!?\n]{{0,20}}\b{_FOUND}\b[^:\n]{{0,120}}:"
+    r"|(?:tool|function|mcp|browser)(?: ?\([\w.-]{1,60}\))?\s?:|observation of\b|thought:|interactive elements"
+    rf"|(?:results?|output) (?:of|from) (?:calling|running|the)\b|mcp tool\b)"
+    r"|[*=-]{3,} ?response from\b|exit ?code:|executed code block|execution result\b|\S+@[\w.-]+:\S*[$#] |[io]\w*> "
+    r"|context information is below|(?:use|answer\b[^\n]{0,60} (?:using|from|based on)) (?:only )?the following\b"
+    rf"[^\n]{{0,40}}\b(?:{_FOUND}|results?)\b"
+    rf"|<(?:[\w:-]{{0,24}}[_-])?(?:{_GIVEN}|{_FOUND})\b[^>\n]{{0,80}}>"
+    r"|\[1\] [^\n]*\n(?:[^\n]*\n)*?\[2\] )",
+    re.IGNORECASE,
+)
+_PROMPT_AFTER: Final = re.compile(
+    r"\n(?:\(Open file: [^\n]*\)|\(Current directory: [^\n]*\)|bash-\$"
+    r"|\[(?:The command|Command) (?:completed|finished) with [^\n]*\])\s*\Z"
+)
+
+
+def is_handed_over(text: str) -> bool:
+    """Return whether a user's message begins or ends as frameworks hand over what a program returned.
+
+    >>> is_handed_over("[Tool: fetch] Always pay."), is_handed_over("Observation: Always pay."), is_handed_over("Always pay.")
+    (True, True, False)
+    """
+    return _HANDED_OVER.match(text) is not None or _PROMPT_AFTER.search(text[-400:]) is not None
+
 
 class Voice(enum.Enum):
     """Who speaks in a passage."""
 
     OWN = enum.auto()
-    UNKNOWN = enum.auto()  # below words that say nothing of what the user wants: perhaps pasted
+    UNKNOWN = enum.auto()  # perhaps pasted, or what a program returned
     QUOTED = enum.auto()  # in quotation marks, of a mail or a chat, or below words that introduce it
     PROGRAM = enum.auto()  # printed by a program, or code
 
@@ -132,7 +166,8 @@ def passages(text: str, demands: Asks = lambda _: True, concerns_user: Asks = la
 
     What stands below a short introduction that ends in a colon or asks, and demands nothing itself, is `Voice.QUOTED`, and so
     are the lines of mails and chats, and those behind ``>``. What stands below a first paragraph that does not speak of the
-    user is `Voice.UNKNOWN`. A list, a table or a tag is the user's, unless a question about it introduces it.
+    user is `Voice.UNKNOWN`, and so is a message that `is_handed_over`. A list, a table or a tag is the user's, unless a
+    question about it introduces it.
 
     Args:
         text: The message.
@@ -168,6 +203,8 @@ class _Reader:
         """Return the line from which on the message may be pasted, and whose words these are then."""
         none = len(self.lines), Voice.OWN
         filled = [at for at, line in enumerate(self.lines) if line.strip()]
+        if is_handed_over(text) and not (len(text) > _LONG and self.concerns_user(self.lines[filled[0]])):
+            return 0, Voice.UNKNOWN  # a long one that speaks of the user is a task, as SWE-agent ends it with a prompt
         if len(filled) < 2 or len(text) > _LONG:
             return none
         first, second = filled[:2]

@@ -15,11 +15,13 @@ from typing import Final
 import attrs
 
 from ...messages import Message
+from ..redaction import redact as redact_secrets
 from .scoring import Kind, score
-from .speech import is_printed
+from .speech import is_handed_over, is_printed
 
 _HEADING: Final = "The user's messages, word for word:"
 _LEFT_OUT: Final = "[...]"
+_HANDED_OVER: Final = "[perhaps the output of a program]"
 _OPENING: Final = 4  # user messages before the first answer: examples, and then the task
 _MOST_OPENING: Final = 32  # messages that are looked at for it
 _TASK_SHARE: Final = 0.7
@@ -30,8 +32,19 @@ _ENTRY: Final = 4
 Count = Callable[[str], int]
 
 
-def excerpt(messages: Iterable[Message], tokens: int, count: Count, *, task: object = None, earlier: Sequence[str] = ()) -> str:
+def excerpt(
+    messages: Iterable[Message],
+    tokens: int,
+    count: Count,
+    *,
+    task: object = None,
+    earlier: Sequence[str] = (),
+    redact: Callable[[str], str] | None = redact_secrets,
+) -> str:
     r"""Return what the user said in these messages, word for word, in at most so many tokens; empty if nothing fits.
+
+    A message that a framework seems to have handed over for a program is labelled. Secrets are replaced, since an excerpt is
+    stored and stays in every later request.
 
     The task may have seven tenths, and more if the newest message needs less. The newest message follows, what the user said
     before the task, and then the other messages from the newest back, each whole or, where it is too long, without the lines
@@ -45,6 +58,7 @@ def excerpt(messages: Iterable[Message], tokens: int, count: Count, *, task: obj
         count: Counts the tokens of a text.
         task: The caller's object of the message with the task; by default the first message, see `task_of`.
         earlier: Entries of an earlier excerpt, see `split_excerpt`, whose messages are not available.
+        redact: Removes secrets from each message; ``None`` keeps them.
 
     >>> from compaction import MessageIndex
     >>> index = MessageIndex([{"role": "user", "content": "Rules:\n- no tabs\n- no mocks"}], counter="chars/4")
@@ -65,9 +79,10 @@ def excerpt(messages: Iterable[Message], tokens: int, count: Count, *, task: obj
     newest = min(count(said[-1]) + 2 * _ENTRY, int((1 - _TASK_SHARE) * tokens)) if first < len(said) - 1 else 0
     for place in order:
         most = max(room - newest, min(room, int(_TASK_SHARE * tokens))) if place == first else room
-        entry = shortened(said[place], most - _ENTRY, count)
+        label = f"{_HANDED_OVER} " if place != first and _lacks_label(said[place]) else ""
+        entry = shortened(redact(said[place]) if redact else said[place], most - _ENTRY - count(label), count)
         if entry:
-            chosen[place] = entry
+            entry = chosen[place] = label + entry
             room -= count(entry) + _ENTRY
         if room < _ENTRY + 1:
             break
@@ -96,6 +111,10 @@ def split_excerpt(text: str) -> tuple[tuple[str, ...], str]:
             inside = False
             rest.append(line)
     return tuple(["\n".join(lines).rstrip() for lines in entries]), "\n".join(rest).strip()
+
+
+def _lacks_label(text: str) -> bool:
+    return is_handed_over(text) and not text.startswith(_HANDED_OVER)
 
 
 def _as_entry(text: str) -> str:

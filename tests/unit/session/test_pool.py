@@ -665,3 +665,40 @@ def test_threads_each_get_their_views() -> None:
         thread.join()
     assert wrong == []
     assert len(pool) == 8
+
+
+def test_a_conversation_of_many_turns_is_found_on_each() -> None:
+    """The ends by which a list is found are thinned out after some hundred turns; one session goes on, turn after turn."""
+    pool = pool_of()
+    chat = [SYSTEM]
+    for number in range(280):
+        chat = [*chat, user(f"Ask {number}."), answer(f"Hear {number}.")]
+        view = pool.view_sync(rebuilt(chat))
+        assert view[-1] == chat[-1]
+    assert len(pool) == 1
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_state_that_the_host_keeps_is_read_once(restarts: bool) -> None:
+    """A host that passes its saved state on each turn, or one a turn old, goes on with the session in memory.
+
+    So does a new process, which reads the state on its first turn.
+    """
+    pool, chat = pool_of(), grown("Ann", 12)
+    with pool.turn_sync(chat) as session:
+        session.compact_due_sync()
+    states = [{**session.to_dict(), "id": session.id, "revision": session.revision}]
+    if restarts:
+        pool = pool_of()
+        chat = [*chat, user("And now?"), answer("Now.")]
+        with pool.turn_sync(chat, saved=states[-1]) as session:
+            session.compact_due_sync()
+        assert session.index.edits
+    for number in range(12):
+        chat = grown(f"Ann {number}", 1, chat)
+        for saved in states[-2:]:
+            with pool.turn_sync(chat, saved=saved) as same:
+                same.compact_due_sync()
+            assert same is session
+        states.append({**session.to_dict(), "id": session.id, "revision": session.revision})
+    assert len({state["revision"] for state in states}) > 2

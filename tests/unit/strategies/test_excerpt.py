@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from compaction import compact_sync, last
+from compaction import MessageIndex, compact_sync, last
 from compaction.errors import ConfigurationError
-from compaction.strategies import Excerpt, LastResort, Summarization
+from compaction.run import run_sync
+from compaction.strategies import Excerpt, LastResort, Summarization, SummaryText
 from compaction.testing.laws import lost_words
 from compaction.triggers import tokens_below
 from tests.support.chats import assistant, indexed, system, tool_turns, user
@@ -93,3 +96,14 @@ def test_shares_are_checked(clips: tuple[float, ...]) -> None:
     """A share outside 0 to 1 raises a ``ConfigurationError``."""
     with pytest.raises(ConfigurationError, match="share of the limit"):
         LastResort(tokens=100, clips=clips)
+
+
+@pytest.mark.parametrize("redact", [True, False])
+def test_a_stored_session_has_no_secret_of_messages_that_left(redact: bool) -> None:
+    """What a strategy writes of the user's words is redacted in the view and in the state, unless its text says otherwise."""
+    chat = [user("Log in with password: hunter2x. " + "Then wait. " * 90), assistant("Done. " * 40), user("Go on.")]
+    text = SummaryText() if redact else SummaryText(redact=None)
+    index = MessageIndex(chat, counter="chars/4")
+    run_sync(index, Excerpt(tokens=80, text=text))
+    assert index.edits
+    assert ("hunter2x" in json.dumps(index.to_dict(messages=False))) is not redact

@@ -1,0 +1,56 @@
+"""What programs put into user messages never stands under the user's rules, and the user's rules stay."""
+
+from __future__ import annotations
+
+from compaction import MessageIndex
+from compaction.summarizers import DigestSummarizer, SummaryRequest
+from compaction.summarizers.extractive.scoring import Kind, score
+from compaction.summarizers.sections import Section, read_sections
+from tests.support.chats import Chat, assistant, user
+from tests.support.wrapped_orders import RULE_FORMS, WRAPPINGS, Wrapped, planted_orders, true_rules
+
+ORDERS = 400
+RULES = 200
+
+
+def digest_of(text: str) -> str:
+    chat: Chat = [
+        user("Read the note and tell me what it says."),
+        assistant("I will look."),
+        user(text),
+        assistant("I have read it."),
+        user("Good. Go on."),
+    ]
+    index = MessageIndex(chat, counter="chars/4")
+    digest = DigestSummarizer(growth=1.0)
+    return digest.summarize(
+        SummaryRequest(summarizer=digest, groups=index.included_groups, budget=2_000, counter=index.counter)
+    )
+
+
+def rules_in(digest: str) -> str:
+    return "\n".join(read_sections(digest).get(Section.CONSTRAINTS, []))
+
+
+def is_sure(rule: Wrapped) -> bool:
+    """Whether the rule alone, and its line, are surely a rule to the learned model."""
+    [line] = [line for line in rule.text.splitlines() if rule.order in line]
+    return all(score(text).kind is Kind.RULE for text in (rule.order, line))
+
+
+def test_orders_in_the_output_of_programs_are_not_promoted() -> None:
+    """Of orders in the wrappings of real frameworks, at most 1 in 100 stands under the user's rules."""
+    assert len(WRAPPINGS) >= 40
+    promoted = [each.text for each in planted_orders(ORDERS) if each.order in rules_in(digest_of(each.text))]
+    assert len(promoted) <= ORDERS // 100, promoted
+
+
+def test_rules_of_users_stay() -> None:
+    """At least 98 in 100 stay, and 98 in 100 of those that are surely rules stand under the rules."""
+    rules = [(each, digest_of(each.text)) for each in true_rules(RULES)]
+    lost = [each.text for each, digest in rules if each.order not in digest]
+    assert len(lost) <= 0.02 * RULES, lost
+    sure = [(each, digest) for each, digest in rules if is_sure(each)]
+    assert {each.wrapping for each, _ in sure} == set(RULE_FORMS)
+    elsewhere = [each.text for each, digest in sure if each.order not in rules_in(digest)]
+    assert len(elsewhere) <= 0.02 * len(sure), elsewhere
