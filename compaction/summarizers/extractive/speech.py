@@ -75,7 +75,7 @@ _HANDED_OVER: Final = re.compile(
     rf"|[^:.!?\n]{{0,40}}\b(?:retrieved|search|web|page)\b[^:.!?\n]{{0,20}}\b{_FOUND}\b[^:\n]{{0,120}}:"
     r"|(?:tool|function|mcp|browser)(?: ?\([\w.-]{1,60}\))?\s?:|observation of\b|thought:|interactive elements"
     rf"|(?:results?|output) (?:of|from) (?:calling|running|the)\b|mcp tool\b)"
-    r"|[*=-]{3,} ?response from\b|exit ?code:|executed code block|execution result\b|\S+@[\w.-]+:\S*[$#] |[io]\w*> "
+    r"|[*=-]{3,} ?response from\b|exit ?code:|executed code block|execution result\b|[\w.-]{1,32}@[\w.-]{1,64}:[^\s@:]{0,200}[$#] |[io]\w*> "
     r"|context information is below|(?:use|answer\b[^\n]{0,60} (?:using|from|based on)) (?:only )?the following\b"
     rf"[^\n]{{0,40}}\b(?:{_FOUND}|results?)\b"
     rf"|<(?:[\w:-]{{0,24}}[_-])?(?:{_GIVEN}|{_FOUND})\b[^>\n]{{0,80}}>"
