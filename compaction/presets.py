@@ -100,7 +100,7 @@ def context_window(
             Truncation(target=enough, keep=last(groups=keep_groups) | spoken() | kinds(GroupKind.SUMMARY)),
             strategies.Excerpt(
                 tokens=max(1, int(budget * target / 4)),
-                trigger=tokens_exceed(int(budget * (target + threshold) / 2)),
+                trigger=tokens_exceed(int(budget * (2 * target + threshold) / 3)),
                 target=enough,
                 keep=last(groups=keep_groups),
                 at_least=int(budget * (threshold - target) / 2),

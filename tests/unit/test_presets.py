@@ -34,7 +34,7 @@ class TestContextWindow:
                 Truncation(target=tokens_below(4_001), keep=last(groups=2) | spoken() | kinds(GroupKind.SUMMARY)),
                 Excerpt(
                     tokens=1_000,
-                    trigger=tokens_exceed(5_200),
+                    trigger=tokens_exceed(4_800),
                     target=tokens_below(4_001),
                     keep=last(groups=2),
                     at_least=1_200,
