@@ -4,7 +4,7 @@
 #   WORKERS=4           how many processes run the tests
 #   CORPUS=FOLDER       recorded conversations to measure on
 #   ARGS="-k trigger"   more arguments for what a target runs
-#   MUTATED=FILES       the modules that make mutation breaks
+#   MUTATED=FILES       the modules or folders that make mutation breaks; with ARGS="--sample 300", 300 times
 #   LLAMA_SERVER=PATH   a llama-server that exists, for test-llm: nothing is built then
 
 PYTHON  ?= python3

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from types import FunctionType
@@ -26,7 +26,7 @@ import attrs
 import pytest
 
 from .forks import TIMERS, forked, put_in
-from .mutants import Mutant, mutants, mutated
+from .mutants import Mutant, mutated
 
 PLAIN = ("-q", "-s", "-x", "--tb=no", "-p", "no:cacheprovider", "-p", "no:benchmark", "-o", "timeout=0")
 UNFIT = 3
@@ -49,11 +49,13 @@ class Verdict:
     tests: int
 
 
-def run(modules: Sequence[Path], tests: Sequence[str], seconds: float, told: Callable[[Path, list[Verdict]], None]) -> None:
-    """Run every mutant of these modules, and report the outcomes module by module.
+def run(
+    mutants: Mapping[Path, Sequence[Mutant]], tests: Sequence[str], seconds: float, told: Callable[[Path, list[Verdict]], None]
+) -> None:
+    """Run these mutants, and report the outcomes module by module.
 
     Args:
-        modules: Paths relative to the working directory, which is the root of the tree.
+        mutants: The mutants of each module; its path is relative to the working directory, which is the root of the tree.
         tests: The arguments of pytest.
         seconds: CPU time of the tests of one mutant; of the tests that execute its statement, the fastest are run.
         told: Called with each module and its outcomes when its mutants have run.
@@ -62,7 +64,7 @@ def run(modules: Sequence[Path], tests: Sequence[str], seconds: float, told: Cal
         SystemExit: The tests cannot be collected, or fail on the unchanged code.
     """
     with tempfile.TemporaryDirectory() as folder:
-        plugin = _Forks(modules, seconds, told, Path(folder))
+        plugin = _Forks(mutants, seconds, told, Path(folder))
         if (code := pytest.main([*PLAIN, f"--basetemp={folder}/tests", *tests], plugins=[plugin])) or not plugin.items:
             raise SystemExit(f"pytest ended with {code!r}")
 
@@ -71,7 +73,7 @@ def run(modules: Sequence[Path], tests: Sequence[str], seconds: float, told: Cal
 class _Forks:
     """The plugin that replaces pytest's loop over tests. Holds state: the time and lines of each test."""
 
-    modules: Sequence[Path]
+    mutants: Mapping[Path, Sequence[Mutant]]
     seconds: float
     told: Callable[[Path, list[Verdict]], None]
     folder: Path
@@ -96,16 +98,17 @@ class _Forks:
         if session.testsfailed:
             raise session.Interrupted("the tests cannot be collected")
         self.items = session.items
-        paths = {str(path.resolve()) for path in self.modules}
+        paths = {str(path.resolve()) for path in self.mutants}
+        gc.unfreeze()  # what is frozen is not among the objects
         functions = (each for each in gc.get_objects() if isinstance(each, FunctionType))
         self.functions = [each for each in functions if each.__code__.co_filename in paths]
         session.config.pluginmanager.unregister(name="terminalreporter")
         self._learn()
         gc.freeze()
-        for module in self.modules:
+        for module, mutants in self.mutants.items():
             source = module.read_text(encoding="utf-8")
             self._check(module, source)
-            self.told(module, [self._verdict(module, source, mutant) for mutant in mutants(source)])
+            self.told(module, [self._verdict(module, source, mutant) for mutant in mutants])
         return True
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -128,7 +131,7 @@ class _Forks:
     def _record(self, learned: Path) -> int:
         from coverage import Coverage
 
-        measure = Coverage(data_file=None, include=[str(path.resolve()) for path in self.modules], config_file=False)
+        measure = Coverage(data_file=None, include=[str(path.resolve()) for path in self.mutants], config_file=False)
         took, failed = [], []
         measure.start()
         for number, item in enumerate(self.items):

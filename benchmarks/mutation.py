@@ -2,6 +2,10 @@
 
     python -m benchmarks.mutation compaction/index/*.py --write docs/validity.md
     python -m benchmarks.mutation compaction/formats/detect.py --tests tests/formats/test_detect.py --seconds 5
+    python -m benchmarks.mutation compaction/session --sample 300 --write docs/validity.md
+
+A folder stands for all its modules, and its own tests (``tests/unit/session``) run too. ``--sample`` tries so many mutants,
+drawn evenly from all of them: 300 take about ten minutes.
 
 Mutants that no test notices are printed with their line. ``survivors.toml`` explains why a mutant makes no difference; entries
 name the text of the line and the change, so they stay correct when lines move. All other survivors are unexplained.
@@ -17,15 +21,17 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from random import Random
 
 import attrs
 
 from .mutant_runs import Verdict, run
+from .mutants import Mutant, mutants
 from .tables import Section, written
 
 EXPLAINED = Path(__file__).with_name("survivors.toml")
 SLOW = ("batch", "cli", "config", "integrations", "replay", "stores", "summarizers/extractive/test_digest.py")
-TESTS = ("compaction", "tests/formats", "tests/unit", "-m", "not slow", *(f"--ignore=tests/unit/{part}" for part in SLOW))
+TESTS = ("compaction", "tests/formats", "tests/unit", "-m", "not slow")
 SECTION = "mutation"
 
 Explained = Mapping[tuple[str, str, str], str]
@@ -57,12 +63,14 @@ class Figures:
         noticed: Those noticed by a test or a time limit.
         explained: Those not noticed, with an explanation why they make no difference.
         modules: The number of their modules.
+        made: The number of mutants that could be made of them; more than ``mutants`` for a sample.
     """
 
     mutants: int = 0
     noticed: int = 0
     explained: int = 0
     modules: int = 0
+    made: int = 0
 
     def __add__(self, other: Figures) -> Figures:
         return Figures(*map(operator.add, attrs.astuple(self), attrs.astuple(other)))
@@ -75,14 +83,15 @@ class Figures:
         """Return a line of the page."""
         modules = f"{self.modules} module{'s' * (self.modules != 1)}"
         shares = f"{self.noticed / self.mutants:.1%} noticed, {self.explained} explained, {self.unexplained} unexplained"
-        return f"- `{name}`: {self.mutants:,} mutants of {modules}, {shares} ({date})"
+        tried = f"{self.mutants:,} of {self.made:,}" if self.mutants < self.made else f"{self.mutants:,}"
+        return f"- `{name}`: {tried} mutants of {modules}, {shares} ({date})"
 
 
-def figures_of(module: str, verdicts: Sequence[Verdict], explained: Explained) -> Figures:
-    """Return the outcomes of the mutants of a module."""
+def figures_of(module: str, verdicts: Sequence[Verdict], explained: Explained, made: int) -> Figures:
+    """Return the outcomes of the mutants of a module, of which ``made`` could be made."""
     survived = [verdict.mutant for verdict in verdicts if verdict.outcome == "survived"]
     known = sum((module, mutant.text, mutant.change) in explained for mutant in survived)
-    return Figures(len(verdicts), len(verdicts) - len(survived), known, 1)
+    return Figures(len(verdicts), len(verdicts) - len(survived), known, 1, made)
 
 
 def merged(page: str, name: str, line: str) -> str:
@@ -95,13 +104,14 @@ def merged(page: str, name: str, line: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("modules", type=Path, nargs="+", help="the modules to mutate, relative to the root of the tree")
     parser.add_argument(
-        "--tests",
-        nargs="+",
-        default=TESTS,
-        help="the tests to run; by default the fast tests of the lower floors",
+        "modules", type=Path, nargs="+", help="the modules or folders to mutate, relative to the root of the tree"
     )
+    parser.add_argument(
+        "--tests", nargs="+", help="the tests to run; by default the fast tests of the lower floors, and those of the folders"
+    )
+    parser.add_argument("--sample", type=int, metavar="N", help="try N mutants, drawn evenly from all; by default every one")
+    parser.add_argument("--seed", type=int, default=0, help="the seed of the sample")
     parser.add_argument("--seconds", type=float, default=5, help="CPU time for the tests of one mutant")
     parser.add_argument(
         "--write", type=Path, metavar="PAGE", help="the page to write the totals of these modules to, by folder"
@@ -110,18 +120,46 @@ def main() -> None:
     arguments = parser.parse_args()
     explained = read_explained(EXPLAINED)
     folders: defaultdict[str, Figures] = defaultdict(Figures)
+    given: list[Path] = arguments.modules
+    modules = [module for path in given for module in (sorted(path.rglob("*.py")) if path.is_dir() else [path])]
+    made = {module: mutants(module.read_text(encoding="utf-8")) for module in modules}
+    tried = sampled(made, arguments.sample, arguments.seed)
 
     def told(path: Path, verdicts: list[Verdict]) -> None:
-        module, folder = path.relative_to("compaction").as_posix(), path.parent.as_posix()
+        module = path.relative_to("compaction").as_posix()
+        folder = next((each for each in given if each in path.parents), path.parent).as_posix()
         _print_news(module, verdicts, explained)
-        figures = figures_of(module, verdicts, explained)
+        figures = figures_of(module, verdicts, explained, len(made[path]))
         folders[folder] += figures
         print(figures.told(module, arguments.date), flush=True)
         if arguments.write:
             line = folders[folder].told(folder, arguments.date)
             arguments.write.write_text(merged(arguments.write.read_text(encoding="utf-8"), folder, line), encoding="utf-8")
 
-    run(arguments.modules, arguments.tests, arguments.seconds, told)
+    run(tried, arguments.tests or tests_of(given), arguments.seconds, told)
+
+
+def sampled(made: Mapping[Path, Sequence[Mutant]], count: int | None, seed: int) -> dict[Path, list[Mutant]]:
+    """Return ``count`` of these mutants, drawn evenly from all modules, in their order; all of them for ``None``."""
+    every = [(module, mutant) for module, mutants in made.items() for mutant in mutants]
+    chosen = range(len(every)) if count is None else sorted(Random(seed).sample(range(len(every)), min(count, len(every))))
+    found: defaultdict[Path, list[Mutant]] = defaultdict(list)
+    for place in chosen:
+        module, mutant = every[place]
+        found[module].append(mutant)
+    return found
+
+
+def tests_of(given: Sequence[Path]) -> list[str]:
+    """Return the arguments of pytest for these modules: the fast tests of the lower floors, and each folder's own.
+
+    >>> "--ignore=tests/unit/batch" in tests_of([Path("compaction/session")])
+    True
+    >>> "--ignore=tests/unit/batch" in tests_of([Path("compaction/batch")])
+    False
+    """
+    own = {path.relative_to("compaction").as_posix() for path in given if path.is_dir()}
+    return [*TESTS, *(f"--ignore=tests/unit/{part}" for part in SLOW if part not in own)]
 
 
 def _print_news(module: str, verdicts: Sequence[Verdict], explained: Explained) -> None:

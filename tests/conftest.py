@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
 from collections.abc import Callable, Generator
@@ -37,6 +38,12 @@ def corpus_dir() -> Path:
     if not folder.is_dir():
         pytest.skip(_NO_CORPUS)
     return folder
+
+
+def pytest_collection_finish() -> None:
+    """Take what the collected tests hold, which lives to the end, out of the garbage collector's rounds."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

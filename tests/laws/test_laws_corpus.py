@@ -66,8 +66,11 @@ CONFIGURATIONS: dict[str, Strategy] = {
 @pytest.mark.parametrize("strategy", CONFIGURATIONS.values(), ids=CONFIGURATIONS)
 @pytest.mark.parametrize("name", FILES)
 def test_laws_hold_on_recorded_conversations(corpus: Corpus, name: str, strategy: Strategy) -> None:
-    """Every strategy keeps laws 1 to 5, 7 and 9 on recorded conversations of agents and their providers."""
-    for conversation in corpus(name):
+    """Every strategy keeps laws 1 to 5, 7 and 9 on recorded conversations of agents and their providers.
+
+    Each takes a third of them, beginning at another one, so that five strategies meet each conversation.
+    """
+    for conversation in corpus(name)[[*CONFIGURATIONS.values()].index(strategy) % 3 :: 3]:
         check_strategy(strategy, messages=conversation["messages"], settles_in=settling(strategy))
 
 

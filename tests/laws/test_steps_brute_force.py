@@ -15,8 +15,8 @@ from compaction.formats import MessageFormat
 from tests.support.random_edits import valid_conversation
 from tests.support.wires import FORMATS
 
-LISTS: Final = 400
-"""The number of lists of each format: 2,000 in all."""
+LISTS: Final = 150
+"""The number of lists of each format: 750 in all."""
 MOST: Final = 10
 """The most groups of a list that are tried: 1,024 sets."""
 

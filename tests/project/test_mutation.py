@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.mutant_runs import Verdict
 from benchmarks.mutants import mutants, mutated
-from benchmarks.mutation import EXPLAINED, Figures, figures_of, read_explained
+from benchmarks.mutation import EXPLAINED, Figures, figures_of, read_explained, sampled
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = "import sys; from benchmarks.mutation import main; sys.exit(main())"
@@ -165,9 +165,21 @@ def test_an_explanation_goes_by_the_text_of_the_line() -> None:
     """An explanation applies to the mutant with the same module, line text and change, and to no other mutant."""
     known, other = mutants("a = 1\nb = 1")
     verdicts = [Verdict(mutant, "survived", "", 3) for mutant in (known, other)]
-    figures = figures_of("m.py", verdicts, {("m.py", "a = 1", "1 -> 2"): "Nobody reads it."})
-    assert figures == Figures(mutants=2, noticed=0, explained=1, modules=1)
+    figures = figures_of("m.py", verdicts, {("m.py", "a = 1", "1 -> 2"): "Nobody reads it."}, 3)
+    assert figures == Figures(mutants=2, noticed=0, explained=1, modules=1, made=3)
     assert figures.unexplained == 1
+
+
+def test_a_sample_is_drawn_evenly_and_repeats() -> None:
+    """A sample has the asked number of mutants of all modules, in their order, and the same ones for the same seed."""
+    made = {Path("a.py"): mutants("a = 1\n" * 90), Path("b.py"): mutants("b = 1\n" * 10)}
+    drawn = sampled(made, 50, seed=1)
+    assert drawn == sampled(made, 50, seed=1) != sampled(made, 50, seed=2)
+    assert sum(map(len, drawn.values())) == 50
+    assert len(drawn[Path("a.py")]) > 30
+    for module, kept in drawn.items():
+        assert kept == [each for each in made[module] if each in kept]
+    assert sampled(made, None, seed=1) == {module: list(every) for module, every in made.items()} == sampled(made, 500, seed=1)
 
 
 def test_explanations_are_of_what_can_be_changed() -> None:

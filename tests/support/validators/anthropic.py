@@ -140,7 +140,7 @@ def pairs(messages: list[Any]) -> list[str]:
             if block.get("type") == "tool_use" and block.get("id"):
                 if repr(block["id"]) in known:
                     found.append(f"messages[{place}] duplicate-call-id")
-                elif repr(block["id"]) not in answers:
+                if repr(block["id"]) not in answers:
                     found.append(f"messages[{place}] {'pending-call' if ends else 'call-without-result'} {block['id']}")
                 known.add(repr(block["id"]))
         before = messages[place - 1] if role_at(messages, place - 1) == "assistant" else None
