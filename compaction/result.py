@@ -66,6 +66,7 @@ class CompactionResult:
         failures: The parts that failed, and what was done instead.
         outcome: The outcome of the run.
         notes: Warnings in words, such as which strategy missed its target, with the target's value.
+        triggered: The steps that made edits, each with the explanation of its trigger; a step comes after those inside it.
     """
 
     messages: list[Any]
@@ -76,6 +77,7 @@ class CompactionResult:
     failures: tuple[Failed, ...]
     outcome: Outcome
     notes: tuple[str, ...] = ()
+    triggered: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         before, after = self.before, self.after
@@ -110,6 +112,7 @@ class RunRecorder:
         running: The name of the innermost strategy that is running; empty if none is.
         failures: The failures so far.
         missed: Each strategy that missed its target, with the target.
+        triggered: Each strategy that made edits, with the explanation of its trigger.
     """
 
     def __init__(self, index: MessageIndex, on_step: Observer | None, clock: Callable[[], float]) -> None:
@@ -119,6 +122,7 @@ class RunRecorder:
         self.running = ""
         self.failures: list[Failed] = []
         self.missed: list[tuple[Strategy, Trigger]] = []
+        self.triggered: list[str] = []
         self._index = index
         self._on_step = on_step
         self._is_watched = on_step is not None or _logger.isEnabledFor(logging.INFO)
@@ -145,6 +149,8 @@ class RunRecorder:
         while self._open:
             began, before, mark, start = self._open.pop()
             mine = began.strategy is ended.strategy
+            if self._index.edit_count > mark:
+                self.triggered.append(f"{began.strategy.name}: {began.why}")
             if self._is_watched:
                 self._report(began, before, mark, start, reached=ended.reached if mine else None)
             if mine:
@@ -209,6 +215,7 @@ class RunRecorder:
             failures=tuple(self.failures),
             outcome="over_target" if missed else "degraded" if self.failures else "compacted" if edits else "unchanged",
             notes=(*[note for _, note in missed], *((_OPENING,) if edits and self._opens_worse() else ())),
+            triggered=tuple(self.triggered),
         )
 
     def _opens_worse(self) -> bool:

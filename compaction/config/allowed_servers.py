@@ -11,6 +11,7 @@ from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
 from ..errors import ConfigurationError
+from ..strategies import ProviderCompaction
 from ..summarizers import OpenAISummarizer, redact
 
 NO_KEY: Final = ("none", "unused")
@@ -42,6 +43,8 @@ def check_no_secrets(options: Mapping[str, Any]) -> None:
 
 _ENDING: Final = "_API_KEY"
 _DEFAULT_KEY: Final = "OPENAI_API_KEY"
+_SENDING: Final = (OpenAISummarizer.__name__, ProviderCompaction.__name__)
+"""The components that send this key if they name no other variable."""
 _PLAIN_URL: Final = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9._~/%-]*)?")
 
 
@@ -85,7 +88,7 @@ def _tables(data: object) -> Iterator[tuple[str, Mapping[str, object]]]:
 
 def _variable_problem(table: Mapping[str, object], allowed: Collection[str] | None) -> str | None:
     variable = table.get("api_key_env")
-    if variable is None and table.get("use") == OpenAISummarizer.__name__ and table.get("api_key") not in NO_KEY:
+    if variable is None and table.get("use") in _SENDING and table.get("api_key") not in NO_KEY:
         variable = _DEFAULT_KEY
     if not isinstance(variable, str):
         return None

@@ -18,7 +18,7 @@ import attrs
 from ..errors import ConfigurationError
 from ..selectors import Selector
 from ..stores import Store
-from ..strategies import FunctionStrategy, OffloadStyle, Pipeline, Strategy, ToolStyle
+from ..strategies import FunctionStrategy, OffloadStyle, Pipeline, ProviderCompaction, Strategy, ToolStyle
 from ..summarizers import FirstOf, OpenAISummarizer, Summarizer, SummaryTemplate, as_template, redact
 from ..triggers import Trigger, always
 from .allowed_servers import check_no_secrets
@@ -42,7 +42,10 @@ _KINDS: Final[dict[object, ComponentKind]] = {
 }
 _EXPRESSIONS: Final = (ComponentKind.TRIGGER, ComponentKind.SELECTOR)
 _SECRETIVE: Final = (ComponentKind.SUMMARIZER, ComponentKind.STORE)
-_NOT_IN_FILES: Final[dict[type, tuple[str, ...]]] = {OpenAISummarizer: ("client", "on_usage", "sleep", "random", "redact")}
+_NOT_IN_FILES: Final[dict[type, tuple[str, ...]]] = {
+    OpenAISummarizer: ("client", "on_usage", "sleep", "random", "redact"),
+    ProviderCompaction: ("client",),
+}
 _FUNCTIONS: Final[dict[str, Callable[[str], str]]] = {"redact": redact}
 _PLAIN: Final[dict[object, tuple[type, ...]]] = {
     str: (str,),

@@ -6,14 +6,16 @@ its neighbours with `joins`. A refused edit is recorded with the rule that it wo
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 
 import attrs
 
 from ..errors import NoProgress, StrategyError
 from ..formats import MessageFormat, fields_of
-from ..messages import MediaPart, Message, TextPart
+from ..messages import MediaPart, Message, ReasoningPart, TextPart
 from .edits import Drop, Edit, Refusal, Replace, Restore, Rewrite, Together, signature
 from .groups import GroupKind, only_reasoning, says_nothing
 from .journal import visible_ordinals
@@ -35,7 +37,10 @@ def refusal(projection: Projection, format: MessageFormat, edit: Edit, by: str) 
     if isinstance(edit, Drop):
         return removal(projection, edit.groups, allow_system=edit.allow_system)
     if isinstance(edit, Replace):
-        rule = removal(projection, edit.groups, by=by) or _replacement(format, edit.messages)
+        newer = any(message.holds_history for message in edit.messages)
+        rule = removal(projection, edit.groups, by=by, newer=newer) or _replacement(format, edit.messages)
+        if rule is None and newer:
+            rule = _repetition(projection, edit)
         if rule is None and format.judges_joins:
             rule = _within(projection, edit.groups)
         return rule or _parting(projection, edit.groups)
@@ -51,7 +56,8 @@ def refusal(projection: Projection, format: MessageFormat, edit: Edit, by: str) 
 def removable(projection: Projection, by: str = "") -> list[int]:
     """Return the groups of the view that `protection` does not protect, in order. O(groups).
 
-    ``by`` names the strategy. It may remove its own summary, even if that is the last message with the user role.
+    ``by`` names the strategy. It may remove its own summary, even if that is the last message with the user role, or if the
+    provider wrote it.
     """
     grouping = projection.grouping  # `Grouping` explains the groups that are kept
     kept = {*projection.pinned, grouping.pending, grouping.newest, grouping.last_user, grouping.last_words, grouping.history}
@@ -62,26 +68,37 @@ def removable(projection: Projection, by: str = "") -> list[int]:
         id
         for id in projection.ids()
         if id not in kept
+        and not (id < 0 and _is_newest_history(projection, id) and projection.made_by(id) != by)
         and (projection.anchor(id) <= end if id < 0 else id < end and (kinds[id] is not system or id in outdated))
     ]
 
 
-def removal(projection: Projection, ids: Sequence[int], *, allow_system: bool = False, by: str = "") -> str | None:
-    """Return why these groups may not all be removed; ``by`` names the strategy if a summary replaces them."""
+def removal(
+    projection: Projection, ids: Sequence[int], *, allow_system: bool = False, by: str = "", newer: bool = False
+) -> str | None:
+    """Return why these groups may not all be removed.
+
+    Args:
+        projection: The view.
+        ids: The groups.
+        allow_system: Whether system groups may be removed.
+        by: The strategy, if a summary replaces them.
+        newer: Whether that summary is one that the provider wrote: an older one may then go.
+    """
     if not ids:
         return "the edit names no groups"
     if len(ids) > 1 and len(set(ids)) < len(ids):
         return "the edit names a group twice"
     for id in ids:
-        if (rule := protection(projection, id, allow_system=allow_system, by=by)) is not None:
+        if (rule := protection(projection, id, allow_system=allow_system, by=by, newer=newer)) is not None:
             return rule
     if len(ids) >= projection.included.groups:
         return "the edit would remove every group of the view"
     return None
 
 
-def protection(projection: Projection, id: int, *, allow_system: bool = False, by: str = "") -> str | None:
-    """Return why a group may not be removed, ignoring its neighbours, or ``None``; ``by`` as for `removal`. O(1)."""
+def protection(projection: Projection, id: int, *, allow_system: bool = False, by: str = "", newer: bool = False) -> str | None:
+    """Return why a group may not be removed, ignoring its neighbours, or ``None``; arguments as for `removal`. O(1)."""
     if not projection.is_included(id):
         return f"group {id} is not in the view" if projection.exists(id) else f"group {id} does not exist"
     grouping = projection.grouping
@@ -95,15 +112,15 @@ def protection(projection: Projection, id: int, *, allow_system: bool = False, b
             return "a tool call must be kept until its result arrives"
         if projection.anchor(id) > pending:
             return "groups after an unanswered tool call must be kept until its result arrives"
-    return _newest(projection, id, by)
+    return _newest(projection, id, by, newer)
 
 
-def _newest(projection: Projection, id: int, by: str) -> str | None:
+def _newest(projection: Projection, id: int, by: str, newer: bool) -> str | None:
     """Return why this group may not be removed because it is the newest of its kind."""
     grouping = projection.grouping
     if id == grouping.newest:
         return "the newest group must be kept"
-    if id == grouping.history:
+    if not newer and (id == grouping.history or (id < 0 and _is_newest_history(projection, id))):
         return "the newest summary that the provider itself wrote must be kept"
     if id == grouping.last_user or id == grouping.last_words:
         return "the last user message must be kept"
@@ -112,15 +129,39 @@ def _newest(projection: Projection, id: int, by: str) -> str | None:
     return None
 
 
+def _is_newest_history(projection: Projection, id: int) -> bool:
+    """Return whether an inserted group is a summary of the provider, and the host has no newer one."""
+    group, history = projection.inserted[id], projection.grouping.history
+    return group.messages[0].holds_history and (history is None or history < group.anchor)
+
+
+def _repetition(projection: Projection, edit: Replace) -> str | None:
+    """Return the rule against a provider's summary that the conversation already has; O(messages)."""
+    sources = [projection.read(ordinal) for ordinal in range(len(projection.source))]
+    inserted = [projection.inserted[id].messages for id in projection.visibility.shown_groups.difference(edit.groups)]
+    known = [each for each in chain(sources, *inserted) if each.holds_history]
+    for message in filter(operator.attrgetter("holds_history"), edit.messages):
+        if any(each.raw is message.raw or each.raw == message.raw or _same_id(each, message) for each in known):
+            return "a replacement must not repeat a summary of the provider that the conversation has"
+    return None
+
+
+def _same_id(one: Message, other: Message) -> bool:
+    return _known_by(one) is not None and _known_by(one) == _known_by(other)
+
+
 def _replacement(format: MessageFormat, messages: Sequence[Message]) -> str | None:
-    """Return why these messages cannot replace others."""
+    """Return why these messages cannot replace others. One that the provider wrote may have an id, and parts of its own."""
     if not 1 <= len(messages) <= 2:
         return "a replacement must be one message, or two if the format requires alternating roles"
     if any(_structure(message)[1] for message in messages):
         return "a replacement must not contain tool calls or results"
-    if any(not isinstance(part, TextPart | MediaPart) for message in messages for part in message.parts):
+    ours = [message for message in messages if not message.holds_history]
+    if any(not isinstance(part, TextPart | MediaPart) for message in ours for part in message.parts):
         return "a replacement must contain only text and media"
-    if any(_known_by(message) for message in messages):
+    if any(isinstance(part, ReasoningPart) for message in messages for part in message.parts):
+        return "a replacement must not contain reasoning"
+    if any(_known_by(message) for message in ours):
         return "a replacement must not have an id, which would name a message of the host or the provider"
     return next((problem for message in messages if (problem := format.acceptable(message)) is not None), None)
 

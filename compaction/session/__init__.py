@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         CacheBroken,
         Compacted,
         Compacting,
+        ContextUsed,
         Event,
         Evicted,
         HostChanged,
@@ -43,6 +44,7 @@ __all__ = [
     "Compacted",
     "Compacting",
     "CompactionSession",
+    "ContextUsed",
     "Event",
     "Evicted",
     "HostChanged",
@@ -62,8 +64,8 @@ export_lazily(
     __name__,
     {
         "ahead": "BackgroundTasks",
-        "events": "CacheBroken Compacted Compacting Event Evicted HostChanged LittleSaved NearLimit OnEvent Overflowed"
-        " SaveFailed StepFailed Veto",
+        "events": "CacheBroken Compacted Compacting ContextUsed Event Evicted HostChanged LittleSaved NearLimit OnEvent"
+        " Overflowed SaveFailed StepFailed Veto",
         "pool": "SessionPool",
         "rehearsal": "Rehearsed",
         "saving": "LearnedWindow",

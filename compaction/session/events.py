@@ -39,6 +39,27 @@ class Event:
 
 
 @attrs.frozen(kw_only=True)
+class ContextUsed(Event):
+    """A view is ready to be sent. Reported once for each view, whether it changed or not.
+
+    Args:
+        tokens: Tokens of the request, >= 0, corrected with the reported usage if there is any.
+        window: Tokens of the window; ``None`` if unknown.
+        triggered: The steps that changed the view before this request, each with the explanation of its trigger, such as
+            ``"Truncation: tokens 1,024 > 1,000"``; empty if nothing changed.
+    """
+
+    tokens: int
+    window: int | None
+    triggered: tuple[str, ...] = ()
+
+    @property
+    def share(self) -> float | None:
+        """The share of the window that the request fills, >= 0 (above 1 if it does not fit); ``None`` without a window."""
+        return self.tokens / self.window if self.window else None
+
+
+@attrs.frozen(kw_only=True)
 class NearLimit(Event):
     """The request reached nine tenths of the window. Reported again only after a request below nine tenths.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import attrs
@@ -11,9 +11,9 @@ from .. import summarizers
 from ..errors import StrategyError
 from ..index import PASS_ON, MessageIndex, PreparedSummaries, PreparedSummary, Request, RunHistory, dry_run, relay
 from ..stores import StoreRequest
-from ..strategies import Steps, Strategy, TokenBudgetComposed, prepared_for, replaced_by
+from ..strategies import Steps, Strategy, prepared_for, replaced_by, token_limits
 from ..summarizers import SummaryRequest
-from ..triggers import Bounds, Trigger
+from ..triggers import Bounds
 
 _WORD: Final = "word "
 
@@ -92,7 +92,7 @@ def rehearsed(
     """
     context = index.context
     pauses = RunHistory.from_dict(context.pauses.to_dict())
-    limits = sorted({limit for limit in _limits(strategy, index) if limit >= index.tokens})
+    limits = sorted({limit for limit in token_limits(strategy, index) if limit >= index.tokens})
     runs = [(strategy, limit + 1 - index.tokens) for limit in limits]
     for tried, more in [(strategy, 0)] if is_due else [*runs, (strategy.forced(), 0)]:
         index.context = attrs.evolve(
@@ -111,17 +111,6 @@ def rehearsed(
         if isinstance(request, SummaryRequest) and found is not None:
             return request, found
     return None
-
-
-def _limits(strategy: Strategy, index: MessageIndex) -> Iterator[int]:
-    """Yield the token limits above which parts of a strategy run."""
-    for part in strategy.parts():
-        trigger: object = getattr(part, "trigger", None)
-        limit = trigger.token_limit(index) if isinstance(trigger, Trigger) else None
-        if isinstance(part, TokenBudgetComposed):
-            limit = part.budget
-        if limit is not None:
-            yield limit
 
 
 def _standing(index: MessageIndex, strategy: Strategy, running: object, request: SummaryRequest) -> PreparedSummary | None:

@@ -14,6 +14,7 @@ from .events import (
     CacheBroken,
     Compacted,
     Compacting,
+    ContextUsed,
     Event,
     HostChanged,
     NearLimit,
@@ -109,12 +110,15 @@ class EventReporter:
             index.rollback(start)
             notes, view = (*result.notes, f"vetoed: {veto}"), index.messages()
             result = attrs.evolve(result, messages=view, after=result.before, edits=(), outcome="unchanged", notes=notes)
+            result = attrs.evolve(result, triggered=())
         for failure in result.failures:
             self.tell(StepFailed(session=self._session, failure=failure))
         if result.edits:
             self._set(why="compaction")
             self.tell(Compacted(session=self._session, result=result))
         self._sent_now(result.messages, index)
+        tokens, window = max(0, index.tokens), index.context.window
+        self.tell(ContextUsed(session=self._session, tokens=tokens, window=window, triggered=result.triggered))
         if self._failures:
             result = attrs.evolve(result, failures=(*result.failures, *self._failures))
             self._failures.clear()

@@ -9,6 +9,7 @@
 `Offload`                moves large tool results, or old groups, to a store and leaves stubs
 `Lossless`               runs any strategy, but first stores the messages that it removes
 `Summarization`          replaces old groups with a summary, which later rounds update
+`ProviderCompaction`     replaces old groups with the item that OpenAI's own compaction returns
 `GrowingSummary`         replaces the oldest groups with a summary that only grows at its end
 `SlidingWindow`          drops old turns
 `Truncation`             drops the oldest groups until a target holds
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from .offload_styles import OffloadStyle, StubGroups, StubResults
     from .prepared import may_stand as may_stand
     from .prepared import prepared_for as prepared_for
+    from .provider_compaction import ProviderCompaction, server_compaction
     from .reasoning import ClearReasoning
     from .selective_tool_call import SelectiveToolCall
     from .sliding_window import SlidingWindow
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
     from .summary_text import replaced_by as replaced_by
     from .summary_text import summary_words as summary_words
     from .token_budget import TokenBudgetComposed
+    from .token_budget import token_limits as token_limits
     from .tool_result import ToolResult
     from .tool_styles import Clear, Collapse, Dedupe, HeadTail, ToolStyle
     from .truncation import Truncation
@@ -82,6 +85,7 @@ __all__ = [
     "OnFailure",
     "OnStoreFailure",
     "Pipeline",
+    "ProviderCompaction",
     "SelectiveToolCall",
     "SlidingWindow",
     "StepBegan",
@@ -98,6 +102,7 @@ __all__ = [
     "ToolStyle",
     "Truncation",
     "as_strategy",
+    "server_compaction",
 ]
 
 export_lazily(
@@ -113,12 +118,13 @@ export_lazily(
         "offload": "Lossless Offload OnStoreFailure",
         "offload_styles": "OffloadStyle StubGroups StubResults",
         "prepared": "may_stand prepared_for",
+        "provider_compaction": "ProviderCompaction server_compaction",
         "reasoning": "ClearReasoning",
         "selective_tool_call": "SelectiveToolCall",
         "sliding_window": "SlidingWindow",
         "summarization": "OnFailure Summarization",
         "summary_text": "SummaryText replaced_by summary_words",
-        "token_budget": "TokenBudgetComposed",
+        "token_budget": "TokenBudgetComposed token_limits",
         "tool_result": "ToolResult",
         "tool_styles": "Clear Collapse Dedupe HeadTail ToolStyle",
         "truncation": "Truncation",

@@ -17,7 +17,7 @@ def short_text(strategy: object) -> str:
 
     >>> from compaction.strategies import Clear, ToolResult
     >>> short_text(ToolResult(Clear(placeholder="gone " * 99), at_least=500))
-    "ToolResult(style=Clear(placeholder='gone gone gone gone gone gone gone gone ...', min_chars=200), at_least=500)"
+    "ToolResult(style=Clear(placeholder='gone gone gone gone gone gone gone gone ...', min_chars=200, inputs=()), at_least=500)"
     """
     kind = type(strategy)
     if not attrs.has(kind):

@@ -34,7 +34,7 @@ class ToolResult(CompactionStrategy):
 
     >>> from compaction.strategies import Clear
     >>> ToolResult(Clear(min_chars=500), keep=last(turns=1)).style
-    Clear(placeholder='[Old tool output cleared to save context space]', min_chars=500)
+    Clear(placeholder='[Old tool output cleared to save context space]', min_chars=500, inputs=())
     """
 
     style: ToolStyle = attrs.field(factory=Collapse)

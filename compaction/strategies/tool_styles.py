@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any, Final, Protocol, TypeAlias, cast
 
 import attrs
@@ -16,7 +18,7 @@ from .. import summarizers
 from ..checks import count
 from ..errors import ConfigurationError
 from ..index import COLLAPSED_BY, NO_CALL, MessageGroup, MessageIndex, Replace, Rewrite, collapsed_text, marked, rewritten_parts
-from ..messages import TextPart, ToolCallPart, ToolResultPart
+from ..messages import Part, TextPart, ToolCallPart, ToolResultPart
 
 Shorten: TypeAlias = Callable[[MessageGroup], Replace | Rewrite | None]
 """A function that returns the edit that shortens a tool-call group; ``None`` if it cannot be shortened."""
@@ -35,20 +37,92 @@ def _rewritten(group: MessageGroup, change: Callable[[ToolResultPart], ToolResul
     return rewritten_parts(group, lambda part: change(part) if isinstance(part, ToolResultPart) else part, reason)
 
 
+def _names(value: object, option: str) -> tuple[str, ...]:
+    """Return names of tools as a tuple, whatever list they are in."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise ConfigurationError(f"{option} must be a list of tool names (got {value!r})")
+    return tuple(map(str, cast("Iterable[object]", value)))
+
+
+_CLEARED_INPUT: Final = "[Old tool input cleared]"
+
+
+def _clear_inputs(value: object) -> tuple[str, ...]:
+    return _names(value, "Clear: 'inputs'")
+
+
+def _dedupe_reads(value: object) -> tuple[str, ...]:
+    return _names(value, "Dedupe: 'reads'")
+
+
 @attrs.frozen(kw_only=True)
 class Clear:
     """Replaces the text of results with a placeholder; the calls and the messages stay.
 
+    With ``inputs``, the calls stay too, but long texts in their arguments are replaced. The arguments keep their form: a JSON
+    object has the same keys, and values of the same types.
+
     Args:
         placeholder: The text in place of a result; by default that of Hermes Agent's documentation.
-        min_chars: Results of at most this many characters stay.
+        min_chars: Results, and texts in arguments, of at most this many characters stay.
+        inputs: The tools of whose calls the arguments are shortened too, by name or pattern: ``["write_file"]``, or ``["*"]``
+            for all. Tools that the provider runs itself are never among them.
+
+    >>> from compaction import compact_sync, nothing
+    >>> from compaction.strategies import ToolResult
+    >>> written = json.dumps({"path": "a.py", "content": "x = 1 " * 99})
+    >>> call = {"id": "c1", "type": "function", "function": {"name": "write_file", "arguments": written}}
+    >>> chat = [{"role": "assistant", "tool_calls": [call]}, {"role": "tool", "tool_call_id": "c1", "content": "ok"}]
+    >>> clear = ToolResult(Clear(inputs=["write_*"]), keep=nothing)
+    >>> compact_sync(chat, clear, counter="chars/4").messages[0]["tool_calls"][0]["function"]["arguments"]
+    '{"path": "a.py", "content": "[Old tool input cleared]"}'
     """
 
     placeholder: str = "[Old tool output cleared to save context space]"
     min_chars: int = attrs.field(default=200, validator=count(1))
+    inputs: tuple[str, ...] = attrs.field(default=(), converter=_clear_inputs)
 
     def __call__(self, index: MessageIndex) -> Shorten:
-        return lambda group: _rewritten(group, self._cleared, "an old tool result")
+        if not self.inputs:
+            return lambda group: _rewritten(group, self._cleared, "an old tool result")
+        return self._with_inputs
+
+    def _with_inputs(self, group: MessageGroup) -> Rewrite | None:
+        messages = [
+            message.with_parts(partial(self._cleared_part, inputs=not (message.begins or message.resumes)))
+            for message in group.messages
+        ]
+        changed = any(new is not old for new, old in zip(messages, group.messages, strict=True))
+        return Rewrite(group, messages, "an old tool call") if changed else None
+
+    def _cleared_part(self, part: Part, *, inputs: bool) -> Part:
+        if isinstance(part, ToolResultPart):
+            return self._cleared(part)
+        if not inputs or not isinstance(part, ToolCallPart):
+            return part
+        if not any(fnmatchcase(part.name, name) for name in self.inputs):
+            return part
+        arguments = self._cleared_arguments(part.arguments)
+        return part if arguments == part.arguments else attrs.evolve(part, arguments=arguments)
+
+    def _cleared_arguments(self, arguments: str) -> str:
+        """Return arguments without long texts; arguments that are not JSON are one text."""
+        try:
+            values: Any = json.loads(arguments)
+            cleared = self._cleared_value(values) if isinstance(values, dict) else values
+        except ValueError:
+            return str(self._cleared_value(arguments))
+        except RecursionError:
+            return arguments
+        return arguments if cleared == values else json.dumps(cleared, ensure_ascii=False)
+
+    def _cleared_value(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: self._cleared_value(each) for name, each in cast("dict[str, Any]", value).items()}
+        if isinstance(value, list):
+            return list(map(self._cleared_value, cast("list[object]", value)))
+        is_long = isinstance(value, str) and len(value) > max(self.min_chars, len(_CLEARED_INPUT))
+        return _CLEARED_INPUT if is_long else value
 
     def _cleared(self, result: ToolResultPart) -> ToolResultPart:
         if (len(result.text) <= self.min_chars and not result.media) or result.text == self.placeholder:
@@ -141,13 +215,6 @@ _SAME: Final = "[Same output as the later "
 _OLDER: Final = "[Older than the output of the later "
 
 
-def _names(value: object) -> tuple[str, ...]:
-    """Return names of tools as a tuple, whatever list they are in."""
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        raise ConfigurationError(f"Dedupe: 'reads' must be a list of tool names (got {value!r})")
-    return tuple(map(str, cast("Iterable[object]", value)))
-
-
 @attrs.frozen(kw_only=True)
 class Dedupe:
     """Replaces a result that a later call repeats exactly with a pointer to that call.
@@ -165,7 +232,7 @@ class Dedupe:
     """
 
     min_chars: int = attrs.field(default=200, validator=count(1))
-    reads: tuple[str, ...] = attrs.field(default=(), converter=_names)
+    reads: tuple[str, ...] = attrs.field(default=(), converter=_dedupe_reads)
 
     def __call__(self, index: MessageIndex) -> Shorten:
         same: dict[str, tuple[ToolResultPart, str]] = {}

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from .model import OpenAISummarizer
     from .model import SummarizerLike as SummarizerLike
     from .model import as_summarizer as as_summarizer
+    from .model import is_sync_client as is_sync_client
+    from .model import openai_package as openai_package
+    from .model import read_error as read_error
     from .redaction import redact
     from .templates import PromptLoader, SummaryTemplate
     from .templates import as_template as as_template
@@ -52,7 +55,7 @@ export_lazily(
         "cached": "CachedSummarizer",
         "extractive": "DigestSummarizer FactSummarizer excerpt facts_in listed shortened split_excerpt task_of",
         "first_of": "FirstOf",
-        "model": "OpenAISummarizer SummarizerLike as_summarizer",
+        "model": "OpenAISummarizer SummarizerLike as_summarizer is_sync_client openai_package read_error",
         "redaction": "redact",
         "templates": "PromptLoader SummaryTemplate as_template default_template",
     },

@@ -53,6 +53,8 @@ def test_what_happens_is_recorded_without_texts() -> None:
     assert first["gen_ai.operation.name"] == "compact"
     assert first["compaction.tokens.before"] > first["compaction.tokens.after"] > 0
     assert {event.name for event in call.events} >= {"compaction.host_changed", "compaction.overflowed"}
+    used, left = dict(call.attributes or {}), session.status().tokens
+    assert [used[f"compaction.context.{name}"] for name in ("tokens", "window", "share")] == [left, 300, left / 300]
     measured = metrics_of(reader)
     assert measured["compaction.compactions"] == len(compact)
     assert measured["compaction.overflows"] == 1
@@ -65,4 +67,5 @@ def metrics_of(reader: InMemoryMetricReader) -> dict[str, float]:
     data = reader.get_metrics_data()
     assert data is not None
     metrics = [metric for each in data.resource_metrics for scope in each.scope_metrics for metric in scope.metrics]
-    return {metric.name: sum(point.value for point in metric.data.data_points) for metric in metrics}  # type: ignore[union-attr]
+    counters = [metric for metric in metrics if metric.name != "compaction.context.share"]
+    return {metric.name: sum(point.value for point in metric.data.data_points) for metric in counters}  # type: ignore[union-attr]

@@ -10,6 +10,7 @@ Each request gets the next answer of the script; the last answer is repeated. ``
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
 from collections.abc import Callable, Mapping
@@ -107,6 +108,35 @@ def reply(text: str | None, *, finish: str | None = "stop", refusal: str | None 
         if usage is not ...:
             completion["usage"] = usage
         handler.send(200, json.dumps(completion).encode())
+
+    return answer
+
+
+def compacted(*beside: dict[str, Any], content: str | None = None) -> Answer:
+    """The answer of ``/responses/compact`` as OpenAI's reference shows it: the user's messages, then one compaction item.
+
+    Its id and content depend on the request; ``content`` replaces the content, and ``beside`` are further items.
+    """
+
+    def answer(handler: _Handler, request: dict[str, Any]) -> None:
+        assert handler.path == "/v1/responses/compact", handler.path
+        digest = hashlib.sha256(json.dumps(request["input"]).encode()).hexdigest()[:12]
+        said = [item for item in request["input"] if item.get("role") == "user"]
+        users = [
+            {**item, "type": "message", "content": [{"type": "input_text", "text": item["content"]}]}
+            for item in said
+            if isinstance(item["content"], str)
+        ]
+        item = {
+            "id": f"cmp_{digest}",
+            "type": "compaction",
+            "encrypted_content": f"gAAAAA{digest}" if content is None else content,
+        }
+        usage = {"input_tokens": 42897, "input_tokens_details": {"cached_tokens": 12000}, "output_tokens": 12000}
+        details = {"output_tokens_details": {"reasoning_tokens": 64}, "total_tokens": 54897}
+        output = [*users, *beside, item]
+        answered = {"id": "resp_001", "object": "response.compaction", "created_at": 1731459200, "output": output}
+        handler.send(200, json.dumps({**answered, "usage": {**usage, **details}}).encode())
 
     return answer
 

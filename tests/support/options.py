@@ -83,6 +83,7 @@ STYLES: list[ToolStyle] = [
     Collapse(outcome_chars=9, argument_chars=9),
     Clear(),
     Clear(min_chars=1),
+    Clear(min_chars=1, inputs=["*"]),
     HeadTail(chars=1),
 ]
 

@@ -80,6 +80,7 @@ class Brief:
 STRATEGIES: Final[tuple[Strategy, ...]] = (
     ToolResult(keep=last(groups=1)),
     ToolResult(Clear(min_chars=10), keep=last(groups=1)),
+    ToolResult(Clear(min_chars=10, inputs=["*"]), keep=last(groups=1)),
     ToolResult(HeadTail(chars=60), keep=last(groups=1)),
     ToolResult(Dedupe(min_chars=10), keep=last(groups=1)),
     ClearReasoning(keep=last(groups=1)),

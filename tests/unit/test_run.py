@@ -123,6 +123,7 @@ class TestResult:
             failures=(),
             outcome="compacted",
             notes=("the shortened list does not begin with a user message; strict chat templates refuse such a list",),
+            triggered=("strategy: it has no trigger",),
         )
 
     def test_a_view_that_opened_with_an_answer_before_is_not_noted(self) -> None:

@@ -18,6 +18,7 @@ from ...errors import ConfigurationError, InvalidMessage
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ..rulebook import WireFormat
 from ..wire import (
+    arguments_object,
     arguments_text,
     elements_of,
     fields_of,
@@ -264,9 +265,8 @@ def _write_item(fields: dict[str, Any], kind: str, old: Sequence[Part], parts: S
     if after.name != before.name:
         fields["name"] = after.name
     if after.arguments != before.arguments:
-        if not isinstance(fields.get(CALLS[kind].arguments), str):
-            raise ConfigurationError(f"parts: the arguments of a {kind} item are not text, so they cannot be reworded")
-        fields[CALLS[kind].arguments] = after.arguments
+        is_text = isinstance(fields.get(CALLS[kind].arguments), str)
+        fields[CALLS[kind].arguments] = after.arguments if is_text else arguments_object(after.arguments)
 
 
 def _write_result(fields: dict[str, Any], kind: Result, old: Sequence[Part], parts: Sequence[Part]) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Final
 from ...session import (
     CacheBroken,
     Compacted,
+    ContextUsed,
     Event,
     Evicted,
     HostChanged,
@@ -30,7 +31,8 @@ _SCOPE: Final = "compaction"
 class OpenTelemetryEvents:
     """Receives the events of sessions, pools and integrations as ``on_event=``. Holds state: a tracer and its instruments.
 
-    Each compaction is a span ``compact``. Each other event is an event of the span that is current, such as the model call.
+    Each compaction is a span ``compact``. How full the window is stands on the span that is current, such as the model call, as
+    ``compaction.context.tokens``, ``.window``, ``.share`` and ``.triggered``. Each other event is an event of that span.
 
     ===================================  ==========  =========================================================
     metric                               unit        counts
@@ -40,6 +42,7 @@ class OpenTelemetryEvents:
     ``compaction.tokens.billed_again``   {token}     tokens behind a changed beginning, see `CacheBroken`
     ``compaction.failures``              {failure}   steps and saves that failed, by ``error.type``
     ``compaction.overflows``             {error}     requests that a provider refused as too long
+    ``compaction.context.share``         1           a histogram: the share of the window that each request fills
     ===================================  ==========  =========================================================
 
     Args:
@@ -61,11 +64,15 @@ class OpenTelemetryEvents:
         self._billed = meter.create_counter("compaction.tokens.billed_again", "{token}", "Tokens behind a changed beginning")
         self._failures = meter.create_counter("compaction.failures", "{failure}", "Steps and saves that failed")
         self._overflows = meter.create_counter("compaction.overflows", "{error}", "Requests refused as too long")
+        self._share = meter.create_histogram("compaction.context.share", "1", "Share of the window that a request fills")
 
     def __call__(self, event: Event) -> None:
         """Record one event."""
         if isinstance(event, Compacted):
             self._compacted(event)
+            return
+        if isinstance(event, ContextUsed):
+            self._used(event)
             return
         attributes = _attributes(event)
         self._trace.get_current_span().add_event(f"compaction.{_name(event)}", _of(event) | attributes)
@@ -75,6 +82,15 @@ class OpenTelemetryEvents:
             self._failures.add(1, attributes)
         elif isinstance(event, Overflowed):
             self._overflows.add(1)
+
+    def _used(self, event: ContextUsed) -> None:
+        span = self._trace.get_current_span()
+        span.set_attribute("compaction.context.tokens", event.tokens)
+        span.set_attribute("compaction.context.triggered", event.triggered)
+        if event.share is not None:
+            span.set_attribute("compaction.context.window", event.window)
+            span.set_attribute("compaction.context.share", event.share)
+            self._share.record(event.share)
 
     def _compacted(self, event: Compacted) -> None:
         result = event.result

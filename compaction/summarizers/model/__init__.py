@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from .model_calls import ModelCall as ModelCall
     from .model_calls import ModelReply as ModelReply
     from .openai_summarizer import OpenAISummarizer
+    from .openai_summarizer import is_sync_client as is_sync_client
+    from .openai_summarizer import openai_package as openai_package
+    from .openai_wire import read_error as read_error
     from .text_generator import SummarizerLike as SummarizerLike
     from .text_generator import SummaryOptions as SummaryOptions
     from .text_generator import as_summarizer as as_summarizer
@@ -20,7 +23,8 @@ export_lazily(
     __name__,
     {
         "model_calls": "ModelCall ModelReply",
-        "openai_summarizer": "OpenAISummarizer",
+        "openai_summarizer": "OpenAISummarizer is_sync_client openai_package",
+        "openai_wire": "read_error",
         "text_generator": "SummarizerLike SummaryOptions as_summarizer",
     },
 )

@@ -141,7 +141,7 @@ class OpenAISummarizer:
             raise ConfigurationError("OpenAISummarizer: pass only one of 'client', 'api_key' and 'api_key_env'")
         if self.client is None:
             return
-        _is_sync(self.client)
+        is_sync_client(self.client)
         if self.base_url is not None or self.api_key is not None:
             raise ConfigurationError(
                 "OpenAISummarizer: a client has its own base_url and api_key; pass the client or the arguments, not both"
@@ -163,7 +163,7 @@ class OpenAISummarizer:
             ConfigurationError: If the window is too small, there is no key, or ``openai`` cannot be imported.
         """
         steps = self._steps(request)
-        if self.client is not None and _is_sync(self.client):
+        if self.client is not None and is_sync_client(self.client):
             return drive_sync(steps, partial(self._send, self._given_client()))
         return self._awaited(steps, self.api_key if self.api_key_env is None else _key_in(self.api_key_env))
 
@@ -176,7 +176,7 @@ class OpenAISummarizer:
         return self.client.with_options(max_retries=self.max_retries, timeout=self.timeout)
 
     def _new_client(self, api_key: str | None) -> AbstractAsyncContextManager[Any]:
-        openai = _openai_package()
+        openai = openai_package()
         try:
             client: AbstractAsyncContextManager[Any] = openai.AsyncOpenAI(
                 base_url=self.base_url, api_key=api_key, timeout=self.timeout, max_retries=self.max_retries
@@ -240,8 +240,8 @@ class OpenAISummarizer:
         return read_error(error, timeout_seconds=self.timeout)
 
 
-def _openai_package() -> ModuleType:
-    """Import and return the ``openai`` package.
+def openai_package(by: str = "OpenAISummarizer") -> ModuleType:
+    """Import and return the ``openai`` package, which the class ``by`` needs.
 
     Raises:
         ConfigurationError: If it cannot be imported.
@@ -250,20 +250,20 @@ def _openai_package() -> ModuleType:
         import openai
     except ImportError as error:
         raise ConfigurationError(
-            f"OpenAISummarizer needs the openai package, which cannot be imported ({error}); install openai"
+            f"{by} needs the openai package, which cannot be imported ({error}); install openai"
         ) from error
     return openai
 
 
-def _is_sync(client: object) -> bool:
-    """Return whether a client is the synchronous one.
+def is_sync_client(client: object, by: str = "OpenAISummarizer") -> bool:
+    """Return whether a client, given to the class ``by``, is the synchronous one.
 
     Raises:
         ConfigurationError: If it is not a client of the ``openai`` package.
     """
-    openai = _openai_package()
+    openai = openai_package(by)
     if isinstance(client, openai.OpenAI):
         return True
     if isinstance(client, openai.AsyncOpenAI):
         return False
-    raise ConfigurationError(f"OpenAISummarizer: 'client' must be an openai.AsyncOpenAI or openai.OpenAI (got {client!r})")
+    raise ConfigurationError(f"{by}: 'client' must be an openai.AsyncOpenAI or openai.OpenAI (got {client!r})")

@@ -84,3 +84,11 @@ def test_files_and_texts_are_restricted_too(tmp_path: Path) -> None:
     cached = {"use": "Summarization", "summarizer": {"use": "CachedSummarizer", "summarizer": {"api_key_env": "HOME"}}}
     with pytest.raises(ConfigurationError, match=r"summarizer\.summarizer\.api_key_env: 'HOME'"):
         from_data(cached)
+
+
+def test_a_strategy_that_sends_the_default_key() -> None:
+    """`ProviderCompaction` sends ``OPENAI_API_KEY``, which must be allowed too."""
+    native = {"use": "ProviderCompaction", "model": "gpt-5.5"}
+    from_data(native, allow_env={"OPENAI_API_KEY"})
+    with pytest.raises(ConfigurationError, match="'OPENAI_API_KEY' is not in allow_env"):
+        from_data({"steps": [native]}, allow_env={"B_API_KEY"})

@@ -13,6 +13,7 @@ from compaction.session import (
     Compacted,
     Compacting,
     CompactionSession,
+    ContextUsed,
     Event,
     HostChanged,
     LittleSaved,
@@ -64,7 +65,8 @@ def test_a_compaction_is_told_before_and_after() -> None:
     session = cutting(on_event=told.append, id="a")
     session.view_sync(talk(6))
     session.view_sync(talk(14))
-    compacting, compacted = told
+    used, compacting, compacted, _ = told
+    assert isinstance(used, ContextUsed)
     assert isinstance(compacting, Compacting)
     assert isinstance(compacted, Compacted)
     assert compacting.edits == compacted.result.edits
@@ -73,12 +75,40 @@ def test_a_compaction_is_told_before_and_after() -> None:
 
 
 def test_a_view_that_grows_breaks_no_cache() -> None:
-    """No event is reported while the view only grows."""
+    """While the view only grows, no event but its size is reported."""
     told: list[Event] = []
     session = cutting(on_event=told.append)
     for turns in range(1, 8):
         session.view_sync(talk(turns))
-    assert told == []
+    assert {type(event) for event in told} == {ContextUsed}
+
+
+def test_each_view_tells_how_full_the_window_is() -> None:
+    """`ContextUsed` has the tokens of each view, its share of the window, and what made the view change."""
+    told: list[Event] = []
+    session = cutting(on_event=told.append, window=2_000)
+    sizes = []
+    for turns in (6, 14):
+        session.view_sync(talk(turns))
+        sizes.append(session.status().tokens)
+    first, second = [event for event in told if isinstance(event, ContextUsed)]
+    assert [first.tokens, second.tokens] == sizes
+    assert (first.window, first.share, first.triggered) == (2_000, sizes[0] / 2_000, ())
+    assert second.triggered == ("Truncation: tokens 1,260 > 1,000",)
+    assert ContextUsed(session="a", tokens=9, window=None).share is None
+
+
+def test_a_vetoed_view_names_no_step() -> None:
+    """After a veto nothing changed, so `ContextUsed` names no step."""
+    told: list[Event] = []
+
+    def watch(event: Event) -> None:
+        told.append(event)
+        if isinstance(event, Compacting):
+            raise Veto("not now")
+
+    cutting(on_event=watch).view_sync(talk(14))
+    assert [event.triggered for event in told if isinstance(event, ContextUsed)] == [()]
 
 
 def test_the_broken_tokens_are_those_sent_again() -> None:
@@ -119,7 +149,7 @@ def test_another_exception_stops_nothing() -> None:
     session = cutting(on_event=watch)
     assert len(session.view_sync(talk(14))) < 28
     failures = session.status().failures
-    assert [failure.split("'")[1] for failure in failures] == ["Compacting", "Compacted"]
+    assert [failure.split("'")[1] for failure in failures] == ["Compacting", "Compacted", "ContextUsed"]
 
 
 def test_a_failed_summarizer_is_told() -> None:
@@ -132,7 +162,7 @@ def test_a_failed_summarizer_is_told() -> None:
     told: list[Event] = []
     strategy = Summarization(Broken(), trigger=tokens_exceed(500), keep=last(messages=2))
     CompactionSession(strategy, counter="chars/4", on_event=told.append, clock=None).view_sync(talk(14))
-    (failed,) = told
+    failed, _ = told
     assert isinstance(failed, StepFailed)
     assert str(failed.failure.error) == "no model"
 
@@ -153,7 +183,7 @@ def test_a_host_that_changes_its_list_is_told() -> None:
     session = cutting(on_event=told.append)
     session.view_sync(talk(3))
     session.view_sync(talk(3)[:-2])
-    (changed, *_) = told
+    changed = told[1]
     assert isinstance(changed, HostChanged)
     assert changed.changes.rewound == (4, 5)
 
@@ -207,7 +237,7 @@ class TestOverflowed:
         view = session.overflowed_sync(too_long(2 * counted, counted))
         assert len(view) < 40
         assert session.index.included.tokens * 2 <= counted
-        overflowed = told[0]
+        overflowed = told[1]
         assert isinstance(overflowed, Overflowed)
         assert (overflowed.tokens, overflowed.window) == (2 * counted, counted)
         assert session.status().window == counted

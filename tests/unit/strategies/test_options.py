@@ -52,7 +52,7 @@ def test_options_are_named(made: Callable[[], Strategy]) -> None:
 @pytest.mark.parametrize(
     ("style", "shown"),
     [
-        (Clear(), "Clear(placeholder='[Old tool output cleared to save context space]', min_chars=200)"),
+        (Clear(), "Clear(placeholder='[Old tool output cleared to save context space]', min_chars=200, inputs=())"),
         (HeadTail(), "HeadTail(chars=2000, values=0)"),
         (Dedupe(), "Dedupe(min_chars=200, reads=())"),
         (Collapse(), "Collapse(outcome_chars=160, argument_chars=80)"),

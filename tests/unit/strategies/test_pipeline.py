@@ -185,7 +185,7 @@ class TestAlgebra:
             "    SlidingWindow(keep=last(turns=9)),",
             "    Pipeline(",
             "        drop_first,",
-            f"        ToolResult(style=Clear(placeholder='{'gone ' * 8}...', min_chars=200), at_least=500),",
+            f"        ToolResult(style=Clear(placeholder='{'gone ' * 8}...', min_chars=200, inputs=()), at_least=500),",
             "        trigger=turns_exceed(3),",
             "    ),",
             "    TokenBudgetComposed(strategies=[Truncation()], budget=9),",

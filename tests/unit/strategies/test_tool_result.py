@@ -33,6 +33,59 @@ from tests.support.chats import Chat, assistant, call, edits_of, indexed, result
 LONG = "line of output\n" * 100
 IMAGE = {"type": "image_url", "image_url": {"url": "https://example.com/cat.png"}}
 
+ARGUMENTS = {"path": "a.py", "lines": ["x = 1\n" * 90, 7], "content": "y = 2\n" * 90}
+TEXT = json.dumps(ARGUMENTS)
+NAMES = ("write_file", "read_file")
+WRITING: dict[str, list[Any]] = {
+    "openai-chat": [
+        user("q"),
+        *[each for name in NAMES for each in (call(name, name=name, arguments=TEXT), result(name, "ok"))],
+        *(assistant("a"), user("r")),
+    ],
+    "openai-responses": [
+        {"type": "message", "role": "user", "content": "q"},
+        *[
+            each
+            for name in NAMES
+            for each in (
+                {"type": "function_call", "call_id": name, "name": name, "arguments": TEXT},
+                {"type": "function_call_output", "call_id": name, "output": "ok"},
+            )
+        ],
+        {"type": "message", "role": "user", "content": "r"},
+    ],
+    "anthropic": [
+        user("q"),
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": name, "name": name, "input": ARGUMENTS} for name in NAMES],
+        },
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": name, "content": "ok"} for name in NAMES]},
+        *(assistant("a"), user("r")),
+    ],
+    "gemini": [
+        {"role": "user", "parts": [{"text": "q"}]},
+        {"role": "model", "parts": [{"functionCall": {"id": name, "name": name, "args": ARGUMENTS}} for name in NAMES]},
+        {
+            "role": "user",
+            "parts": [{"functionResponse": {"id": name, "name": name, "response": {"result": "ok"}}} for name in NAMES],
+        },
+        {"role": "model", "parts": [{"text": "a"}]},
+        {"role": "user", "parts": [{"text": "r"}]},
+    ],
+    "bedrock": [
+        {"role": "user", "content": [{"text": "q"}]},
+        {
+            "role": "assistant",
+            "content": [{"toolUse": {"toolUseId": name, "name": name, "input": ARGUMENTS}} for name in NAMES],
+        },
+        {"role": "user", "content": [{"toolResult": {"toolUseId": name, "content": [{"text": "ok"}]}} for name in NAMES]},
+        {"role": "assistant", "content": [{"text": "a"}]},
+        {"role": "user", "content": [{"text": "r"}]},
+    ],
+}
+"""One call of each tool with the same long arguments, in each wire format."""
+
 
 def left(messages: Chat, style: ToolStyle, **options: Any) -> Chat:
     """The view after everything before the newest group was open to change."""
@@ -237,6 +290,62 @@ class TestClear:
         picture = {"role": "tool", "tool_call_id": "1", "content": [{"type": "text", "text": "see"}, IMAGE]}
         assert left(around(call("1"), picture), Clear(placeholder="-"))[2]["content"] == [{"type": "text", "text": "-"}]
 
+    @pytest.mark.parametrize("messages", WRITING.values(), ids=WRITING)
+    def test_inputs_keep_their_form(self, messages: list[Any]) -> None:
+        """With ``inputs``, long texts in the arguments of the named tools go, in every wire format; keys and types stay."""
+        before = json.dumps(messages)
+        index = MessageIndex(messages, counter="chars/4")
+        assert run_sync(index, ToolResult(Clear(inputs=["write_*"]), keep=nothing)).outcome == "compacted"
+        assert index.format.validate(index.messages()) == index.format.validate(messages) == []
+        calls = {
+            call.name: json.loads(call.arguments)
+            for group in index.included_groups
+            for m in group.messages
+            for call in m.tool_calls()
+        }
+        cleared = {"path": "a.py", "lines": ["[Old tool input cleared]", 7], "content": "[Old tool input cleared]"}
+        assert calls == {"write_file": cleared, "read_file": ARGUMENTS}
+        assert json.dumps(messages) == before
+
+    def test_inputs_that_are_not_objects(self) -> None:
+        """Free text is replaced whole; a JSON value that is no object stays, as do short texts and the last call."""
+        texts = ["*** Begin Patch\n" * 30, json.dumps(["x" * 300]), '{"path": "a.py"}', "{" + "x" * 300]
+        chat: Chat = [user("q")]
+        for number, text in enumerate(texts):
+            chat += [call(str(number), arguments=text), result(str(number))]
+        view = left([*chat, assistant("a"), user("r")], Clear(inputs=["*"]))
+        found = [message["tool_calls"][0]["function"]["arguments"] for message in view if "tool_calls" in message]
+        assert found == ["[Old tool input cleared]", texts[1], texts[2], "[Old tool input cleared]"]
+        assert left(view, Clear(inputs=["*"])) == view
+
+    def test_a_patch_is_cleared_in_its_object(self) -> None:
+        """Arguments that are an object in the Responses format stay an object."""
+        operation = {"type": "update_file", "path": "a.py", "diff": "+x\n" * 200}
+        items: list[Any] = [
+            {"type": "message", "role": "user", "content": "q"},
+            {"type": "apply_patch_call", "call_id": "c1", "status": "completed", "operation": operation},
+            {"type": "apply_patch_call_output", "call_id": "c1", "status": "completed", "output": "done"},
+            {"type": "message", "role": "user", "content": "r"},
+        ]
+        view = compact_sync(items, ToolResult(Clear(inputs=["apply_patch"]), keep=nothing), counter="chars/4").messages
+        assert view[1] == {**items[1], "operation": {**operation, "diff": "[Old tool input cleared]"}}
+
+    def test_a_program_of_the_provider_keeps_its_code(self) -> None:
+        """The input of a tool that the provider runs itself is never changed."""
+        items: list[Any] = [
+            {"type": "message", "role": "user", "content": "q"},
+            {"type": "program", "id": "p1", "call_id": "c1", "code": "x = 1\n" * 200, "fingerprint": "f"},
+            {"type": "program_output", "id": "o1", "call_id": "c1", "result": "done", "status": "completed"},
+            {"type": "message", "role": "user", "content": "r"},
+        ]
+        done = compact_sync(items, ToolResult(Clear(inputs=["*"]), keep=nothing), counter="chars/4", format="openai-responses")
+        assert done.messages == items
+
+    def test_inputs_are_a_list(self) -> None:
+        """One name alone is an error, not a list of its letters."""
+        with pytest.raises(ConfigurationError, match="Clear: 'inputs' must be a list of tool names"):
+            Clear(inputs="write_file")
+
     @pytest.mark.parametrize("min_chars", [0, -1, 1.5, True])
     def test_bad_arguments(self, min_chars: int) -> None:
         """``min_chars`` must be a whole number of at least 1."""
@@ -358,7 +467,7 @@ class TestDedupe:
     def test_reads_is_a_list(self) -> None:
         """A single name is refused, because it would be read as a list of letters."""
         with pytest.raises(ConfigurationError, match="'reads' must be a list of tool names"):
-            Dedupe(reads="read_file")  # type: ignore[arg-type]
+            Dedupe(reads="read_file")
 
     def test_an_orphan_can_be_pointed_to(self) -> None:
         """If the later result has no call, the reference names no tool."""

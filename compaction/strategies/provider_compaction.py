@@ -1,0 +1,283 @@
+"""Compaction by the provider: the `ProviderCompaction` strategy asks for it, `server_compaction` leaves it to the server.
+
+OpenAI's endpoint ``/responses/compact`` takes a list of Responses items, and returns the user's messages and one *compaction
+item*: encrypted history that only its provider can read. Anthropic and OpenAI also compact inside an ordinary request, if the
+request says above which size.
+
+Sources: the type definitions of the packages openai 3.54 and anthropic 2.12, and the guides
+https://developers.openai.com/api/docs/guides/compaction and https://platform.claude.com/docs/en/build-with-claude/compaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Any, Final, Literal, cast
+
+import anyio
+import attrs
+
+from .. import summarizers
+from ..checks import above, count, share
+from ..errors import ConfigurationError, SummaryFailed, SyncDriverError
+from ..index import GroupKind, MessageGroup, MessageIndex, Replace, Request, RunContext
+from ..json_data import member_of
+from ..messages import Message
+from ..selectors import Selector, as_selector, last
+from ..triggers import always, never
+from .base import CompactionStrategy, Failed, Steps, Strategy, StrategyLike, as_strategy
+from .token_budget import token_limits
+
+_FORMAT: Final = "openai-responses"
+_LEAST_ANTHROPIC: Final = 50_000  # tokens; the API refuses a lower trigger
+_BETA: Final = "compact-2026-01-12"
+
+
+def _optional_strategy(strategy: StrategyLike | None) -> Strategy | None:
+    return None if strategy is None else as_strategy(strategy)
+
+
+@attrs.frozen
+class ProviderCompaction(CompactionStrategy):
+    """Replaces old groups with the compaction item that OpenAI's ``responses.compact`` returns; only for Responses items.
+
+    What the user said stays, word for word, as in the endpoint's own answer: calls, results, reasoning and answers go. The item
+    is encrypted, and counts as a few tokens until the provider reports usage. A later round replaces it with a new one. Other
+    strategies keep it, like every newest item of a provider. The whole list up to the last old group is sent, unredacted, to
+    the provider.
+
+    Cost: O(messages), and one request.
+
+    Args:
+        model: The model that will read the item.
+        client: An ``openai.OpenAI``, which also works with the ``_sync`` functions, or an ``openai.AsyncOpenAI``. By default
+            each request makes an ``AsyncOpenAI``, configured by its environment variables, and closes it.
+        trigger: When to run.
+        target: If it holds before the request, nothing is requested.
+        keep: The groups that stay; by default the last 4.
+        fallback: The strategy to run if the request fails, such as a `Summarization` without a trigger; ``None`` changes
+            nothing then. For 1, 5 or 15 minutes after one, two or more failures in a row, only the fallback runs.
+        instructions: The ``instructions`` of the request, if they are not among the messages.
+        least_share: Nothing is requested unless the groups since the last item have this share of the view's tokens, > 0.
+        timeout: Seconds for the request, > 0.
+        max_retries: How often the client sends a request again after a temporary failure.
+
+    Raises:
+        ConfigurationError: If an argument is out of range or ``client`` is of another kind; when it runs, if the messages are
+            in another format, or the installed ``openai`` has no such method.
+
+    >>> from compaction.strategies import ClearReasoning
+    >>> print(ProviderCompaction("gpt-5.5", keep=last(turns=2), fallback=ClearReasoning()))
+    ProviderCompaction(model='gpt-5.5', keep=last(turns=2), fallback=ClearReasoning())
+    """
+
+    model: str
+    client: Any = attrs.field(default=None, repr=False, kw_only=True)
+    keep: Selector = attrs.field(default=last(groups=4), converter=as_selector, kw_only=True)
+    fallback: Strategy | None = attrs.field(default=None, converter=_optional_strategy, kw_only=True)
+    instructions: str | None = attrs.field(default=None, kw_only=True)
+    least_share: float = attrs.field(default=0.1, validator=share, kw_only=True)
+    timeout: float = attrs.field(default=120.0, validator=above(0), kw_only=True)
+    max_retries: int = attrs.field(default=2, validator=count(), kw_only=True)
+
+    def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
+        if not isinstance(self.model, str) or not self.model:
+            raise ConfigurationError(f"ProviderCompaction: 'model' must be a name (got {self.model!r})")
+        if self.client is not None:
+            summarizers.is_sync_client(self.client, self.name)
+
+    @property
+    def children(self) -> tuple[Strategy, ...]:
+        return () if self.fallback is None else (self.fallback,)
+
+    def with_children(self, children: Iterable[Strategy]) -> Strategy:
+        return attrs.evolve(self, fallback=next(iter(children), None))
+
+    def when_forced(self, focus: str | None) -> Mapping[str, Any] | None:
+        fallback = None if self.fallback is None else self.fallback.forced(focus)
+        return {"trigger": always, "target": never, "fallback": fallback}
+
+    def edits(self, index: MessageIndex) -> Steps:
+        if index.format.name != _FORMAT:
+            raise ConfigurationError(
+                f"ProviderCompaction needs Responses items, and these messages are in the format {index.format.name};"
+                " use Summarization(OpenAISummarizer(...)) for other formats"
+            )
+        pauses, replaced = index.context.pauses, self._replaced(index)
+        if not replaced or self.target(index):
+            return
+        if self.is_paused(index):
+            yield from self._fall_back(index)
+            return
+        try:
+            item = _compaction_item(index, (yield _CompactRequest(self, _input(index, replaced))))
+        except (ConfigurationError, SyncDriverError):
+            raise
+        except Exception as error:
+            pauses.record_failure(self.pauses_as, index.context.now)
+            policy = "nothing was compacted" if self.fallback is None else f"{self.fallback.name} ran instead"
+            yield Failed(self.name, error, policy)
+            yield from self._fall_back(index)
+            return
+        pauses.record_success(self.pauses_as)
+        yield Replace(replaced, [item], "compacted by the provider")
+
+    def _fall_back(self, index: MessageIndex) -> Steps:
+        if self.fallback is not None:
+            yield from self.fallback(index)
+
+    def _replaced(self, index: MessageIndex) -> list[MessageGroup]:
+        """Return the groups that the item will replace, in order; none if too little is new since the last item."""
+        mine, history = {part.name for part in self.parts()}, index.columns.grouping.history
+        ids = set(self.free(index))
+        if history is not None and history not in self.keep(index) | index.columns.pinned:
+            ids.add(history)  # a newer item may replace it
+        view = [group for group in index.included_groups if group.id in ids and group.kind is not GroupKind.USER]
+        others = [group for group in view if group.kind is GroupKind.SUMMARY and group.made_by not in mine]
+        old = index.replaceable([group for group in view if group not in others or group.is_collapsed])
+        order = {group.id: place for place, group in enumerate(index.included_groups)}
+        newest = max((order[group.id] for group in index.included_groups if _is_item(group)), default=-1)
+        fresh = sum(group.tokens for group in old if order[group.id] > newest and group.made_by not in mine)
+        return old if fresh and fresh >= self.least_share * index.included.tokens else []
+
+
+def _is_item(group: MessageGroup) -> bool:
+    """Return whether a provider wrote the group in place of history."""
+    return any(message.holds_history for message in group.messages)
+
+
+def _input(index: MessageIndex, replaced: Sequence[MessageGroup]) -> list[Any]:
+    """Return the view up to the last of these groups, as JSON-ready items."""
+    groups, ids = index.included_groups, {group.id for group in replaced}
+    end = max(place for place, group in enumerate(groups) if group.id in ids)
+    sent = {id(message.raw) for group in groups[: end + 1] for message in group.messages}
+    return [index.format.to_wire(raw) for raw in index.messages() if id(raw) in sent]
+
+
+def _compaction_item(index: MessageIndex, response: object) -> Message:
+    """Return the compaction item of a response.
+
+    Raises:
+        SummaryFailed: If there is not exactly one, or other items than messages of the user stand beside it.
+    """
+    output: object = member_of(response, "output")
+    items = list(cast("Iterable[Any]", output)) if isinstance(output, list) else []
+    kinds = [str(member_of(item, "type")) for item in items if member_of(item, "role") != "user"]
+    if kinds != ["compaction"]:
+        raise SummaryFailed(f"the provider answered with {', '.join(kinds) or 'no items'}, not with one compaction item")
+    item = next(item for item in items if member_of(item, "type") == "compaction")
+    message = index.format.read(item.to_dict())  # the fields that the server sent
+    problem = index.format.acceptable(message)
+    if problem is not None or not message.raw["encrypted_content"]:
+        raise SummaryFailed(f"the provider's compaction item cannot be used: {problem or 'it is empty'}")
+    return message
+
+
+@attrs.frozen
+class _CompactRequest(Request):
+    """A request to ``responses.compact``.
+
+    Args:
+        strategy: The strategy with the options.
+        items: The items to compact.
+    """
+
+    strategy: ProviderCompaction
+    items: list[Any]
+
+    def call(self) -> Any:
+        client = self.strategy.client
+        if client is None or not summarizers.is_sync_client(client, self.strategy.name):
+            return self._awaited()
+        try:
+            return self._send(self._configured(client))
+        except (ConfigurationError, SummaryFailed):
+            raise
+        except Exception as error:
+            raise self._failed(error) from error
+
+    async def _awaited(self) -> object:
+        given = self.strategy.client
+        opened = self._new_client() if given is None else nullcontext(self._configured(given))
+        async with opened as client:
+            try:
+                with anyio.fail_after(self.strategy.timeout):
+                    return await cast("Awaitable[object]", self._send(client))
+            except (ConfigurationError, SummaryFailed):
+                raise
+            except Exception as error:
+                raise self._failed(error) from error
+
+    def _configured(self, client: Any) -> Any:
+        return client.with_options(max_retries=self.strategy.max_retries, timeout=self.strategy.timeout)
+
+    def _new_client(self) -> AbstractAsyncContextManager[Any]:
+        openai = summarizers.openai_package(self.strategy.name)
+        try:
+            client: AbstractAsyncContextManager[Any] = openai.AsyncOpenAI(
+                timeout=self.strategy.timeout, max_retries=self.strategy.max_retries
+            )
+        except Exception as error:
+            raise ConfigurationError(
+                f"ProviderCompaction: the openai client cannot be created ({error}); pass client=, or set OPENAI_API_KEY"
+            ) from error
+        return client
+
+    def _send(self, client: Any) -> object:
+        """Call the endpoint; the answer of an async client is an awaitable."""
+        compact = getattr(client.responses, "compact", None)
+        if compact is None:
+            raise ConfigurationError("ProviderCompaction: this version of openai has no responses.compact; update it")
+        more = {} if self.strategy.instructions is None else {"instructions": self.strategy.instructions}
+        return compact(model=self.strategy.model, input=self.items, **more)
+
+    def _failed(self, error: Exception) -> SummaryFailed:
+        fault = summarizers.read_error(error, timeout_seconds=self.strategy.timeout)
+        return SummaryFailed(f"{self.strategy.model} {fault.says}")
+
+
+def server_compaction(
+    strategy: StrategyLike, provider: Literal["openai", "anthropic"], *, window: int | None = None, ratio: float = 0.9
+) -> dict[str, Any]:
+    """Return the arguments of a request that let the server compact before a strategy would.
+
+    The server's threshold is a share of the lowest number of tokens with which a trigger of the strategy compares a request. So
+    the strategy runs only if the server did not compact. Append the whole answer to the messages, with its compaction item or
+    block: every strategy keeps the newest one.
+
+    Args:
+        strategy: The strategy that runs if the server did not compact.
+        provider: ``"openai"`` for ``client.responses.create``, ``"anthropic"`` for ``client.beta.messages.create``.
+        window: Tokens of the model's window, if a trigger is a share of it.
+        ratio: The share, above 0 and at most 1.
+
+    Raises:
+        ConfigurationError: If an argument is out of range, no trigger compares tokens, or Anthropic's server would have to
+            compact below its minimum of 50,000 tokens.
+
+    >>> from compaction.strategies import Truncation
+    >>> from compaction.triggers import tokens_exceed
+    >>> server_compaction(Truncation(trigger=tokens_exceed(100_000)), "openai")
+    {'context_management': [{'type': 'compaction', 'compact_threshold': 90000}]}
+    """
+    if provider not in ("openai", "anthropic"):
+        raise ConfigurationError(f"server_compaction: 'provider' must be openai or anthropic (got {provider!r})")
+    if not 0 < ratio <= 1:
+        raise ConfigurationError(f"server_compaction: 'ratio' must be a share above 0 and at most 1 (got {ratio!r})")
+    index = MessageIndex(counter="chars/4", context=RunContext(window=window))
+    limits = list(token_limits(as_strategy(strategy), index))
+    if not limits:
+        raise ConfigurationError(
+            "server_compaction: no trigger of the strategy compares tokens; add one, such as tokens_exceed"
+        )
+    tokens = int(min(limits) * ratio)
+    if provider == "openai":
+        return {"context_management": [{"type": "compaction", "compact_threshold": tokens}]}
+    if tokens < _LEAST_ANTHROPIC:
+        raise ConfigurationError(
+            f"server_compaction: {tokens:,} tokens are below the {_LEAST_ANTHROPIC:,} from which Anthropic's server compacts;"
+            " raise the trigger, or use the strategy alone"
+        )
+    edit = {"type": "compact_20260112", "trigger": {"type": "input_tokens", "value": tokens}}
+    return {"betas": [_BETA], "context_management": {"edits": [edit]}}
