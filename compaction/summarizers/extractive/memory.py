@@ -18,7 +18,7 @@ from .actions import Action, RowSearch, error_in, outcome_of
 from .facts import FactSource, FactTable
 from .reading import Reading, Readings, Redact
 from .scoring import Kind
-from .statements import SYSTEM, Statement
+from .statements import SYSTEM, Statement, disowned
 
 _MOST: Final = 1_500
 _LEAST_SHARED: Final = 0.2  # one word that five statements have, or several more frequent ones
@@ -88,6 +88,7 @@ class ConversationMemory:
         self._frequency: Counter[str] = Counter()
         self._with_stem: dict[str, dict[str, int]] = {}  # statements with values by their stems, numbered as they were said
         self._instructed: dict[frozenset[str], str] = {}  # the latest statement of a reminder, by its words without numbers
+        self._frames: dict[str, tuple[int, tuple[str, ...]]] = {}  # the message that had each first, and what it said there
         self._number = 0
         self._recent: list[str] = []
         self._open: dict[str, Action] = {}
@@ -118,8 +119,9 @@ class ConversationMemory:
             if reading.fails and self._latest is not None:
                 self._fail(*self._latest)
             self._latest = None
-        for statement in reading.statements:
-            self._say(statement)
+        own = self._own(reading)
+        for place, statement in enumerate(reading.statements):
+            self._say(statement if place < own else disowned(statement))
         self._shown = self.facts.messages if reading.shows_work else None
         for call in reading.calls:
             self.actions.pop(call.line, None)
@@ -129,6 +131,24 @@ class ConversationMemory:
         for result in reading.results:
             self._finish(result)
         self._prune()
+
+    def _own(self, reading: Reading) -> int:
+        """Return how many statements stand before the first paragraph that begins as one of an earlier message did.
+
+        A program framed both, so what stood there is disowned, too.
+        """
+        own = len(reading.statements)
+        for frame, start in reading.frames:
+            place, texts = self._frames.setdefault(frame, (self.facts.messages, ()))
+            if place == self.facts.messages:
+                self._frames[frame] = place, tuple([each.text for each in reading.statements[start:]])
+                continue
+            own = min(own, start)
+            for text in texts:
+                said = self.said.get(text)
+                if said is not None and said.place == place:
+                    self.said[text] = attrs.evolve(said, statement=disowned(said.statement))
+        return own
 
     def _finish(self, result: ToolResultPart) -> None:
         """Note the outcome of a call, and the rows of its result that the user asked for."""
@@ -159,7 +179,7 @@ class ConversationMemory:
             ranked = sorted(self.said, key=lambda text: (-self.said[text].statement.kind, -self.said[text].place))
             for text in ranked[_MOST // 2 :]:
                 self._drop(text)
-        for grown in (self.actions, self.files, self.rows, self.gone):
+        for grown in (self.actions, self.files, self.rows, self.gone, self._frames):
             if len(grown) > _MOST:
                 for key in list(grown)[: _MOST // 2]:
                     del grown[key]

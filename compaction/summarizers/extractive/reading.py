@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
@@ -13,13 +14,14 @@ from .actions import argument_values, brief_of
 from .facts import FactSource, facts_in, is_telling
 from .scoring import reports_failure
 from .sentences import READ_CHARS, both_ends
-from .speech import Voice, is_printed, passages
+from .speech import Voice, frames_in, is_printed, passages
 from .statements import SYSTEM, Statement, assistant_statements, user_statements
 
 _VALUE_CHARS: Final = 80
 _REQUEST_CHARS: Final = 2_000
 _FIRST_WORDS: Final = 120
 _DEMONSTRATION_CHARS: Final = 2_000
+_BEGINNING: Final = 12  # fewer characters than of a line that another one continues
 _PRINTED_SHARE: Final = 0.25
 _MACHINE: Final = re.compile(r"terminal|executor|observation|environment|tool|function|computer", re.IGNORECASE)
 _OUTPUT: Final = re.compile(
@@ -56,6 +58,8 @@ class Reading:
         fails: Whether the assistant says that something failed.
         unread: How many of its texts were so long that only both ends were read.
         shows_work: Whether it is a long user message that is in good part what programs printed, as a demonstration is.
+        frames: How the paragraphs of a user's message begin that a program may have framed, each with the number of the first
+            statement that may stand in it.
     """
 
     source: FactSource
@@ -67,6 +71,7 @@ class Reading:
     fails: bool = False
     unread: int = 0
     shows_work: bool = False
+    frames: tuple[tuple[str, int], ...] = ()
 
 
 Redact: TypeAlias = Callable[[str], str]
@@ -120,6 +125,27 @@ def read_message(message: Message, redact: Redact = str) -> Reading:
     text = redact(both_ends(text))
     source = _source(message, text)
     facts = dict.fromkeys(facts_in(text), source.value)
+    calls, results = _exchanges(message, facts, redact)
+    unread += sum(len(part.text) > READ_CHARS for part in message.parts if isinstance(part, ToolResultPart))
+    statements: tuple[Statement, ...] = ()
+    frames: tuple[tuple[str, int], ...] = ()
+    shows_work = False
+    if source is FactSource.USER:
+        statements = tuple(user_statements(text))
+        frames = _frames(text, statements)
+        shows_work = _shows_work(text)
+        text = _first_prose(text) or text
+    elif message.is_system:
+        statements = tuple([attrs.evolve(each, by=each.by or SYSTEM) for each in user_statements(text)])
+    elif source is FactSource.ASSISTANT:
+        statements = tuple(assistant_statements(text))
+    fails = source is FactSource.ASSISTANT and reports_failure(text[:_FIRST_WORDS])
+    request = text[:_REQUEST_CHARS]
+    return Reading(source, request, statements, facts, tuple(calls), tuple(results), fails, unread, shows_work, frames)
+
+
+def _exchanges(message: Message, facts: dict[str, int], redact: Redact) -> tuple[list[CallReading], list[ToolResultPart]]:
+    """Return the calls and the results of a message, and add the facts in them."""
     calls: list[CallReading] = []
     results: list[ToolResultPart] = []
     for part in message.parts:
@@ -129,22 +155,20 @@ def read_message(message: Message, redact: Redact = str) -> Reading:
             _add(facts, facts_in("\n".join(value for _, value in values)), FactSource.ASSISTANT)
             _add(facts, [value for _, value in values if _is_short(value)], FactSource.ASSISTANT)
         elif isinstance(part, ToolResultPart):
-            unread += len(part.text) > READ_CHARS
             result = redact(both_ends(part.text))
             results.append(part if result is part.text else attrs.evolve(part, text=result))
             _add(facts, facts_in(result), FactSource.RESULT)
-    statements: tuple[Statement, ...] = ()
-    shows_work = False
-    if source is FactSource.USER:
-        statements = tuple(user_statements(text))
-        shows_work = _shows_work(text)
-        text = _first_prose(text) or text
-    elif message.is_system:
-        statements = tuple([attrs.evolve(each, by=each.by or SYSTEM) for each in user_statements(text)])
-    elif source is FactSource.ASSISTANT:
-        statements = tuple(assistant_statements(text))
-    fails = source is FactSource.ASSISTANT and reports_failure(text[:_FIRST_WORDS])
-    return Reading(source, text[:_REQUEST_CHARS], statements, facts, tuple(calls), tuple(results), fails, unread, shows_work)
+    return calls, results
+
+
+def _frames(text: str, statements: tuple[Statement, ...]) -> tuple[tuple[str, int], ...]:
+    """Return the frames in a message, each with the number of statements before it; O(characters)."""
+    found = tuple(frames_in(text)) if statements else ()
+    places: list[int] = []
+    for statement in statements if found else ():
+        before = places[-1] if places else 0
+        places.append(max(before, text.find(statement.text[:_BEGINNING], before)))
+    return tuple([(frame, bisect_left(places, start)) for frame, start in found])
 
 
 def _first_prose(text: str) -> str:

@@ -8,6 +8,7 @@ kept: as the user's own words or, behind a framework's label, as words of unknow
 from __future__ import annotations
 
 import enum
+import itertools
 import re
 from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
@@ -22,6 +23,7 @@ _MOST_LINES: Final = 4_000
 _CERTAIN: Final = 2
 _WRAPPED: Final = 24  # characters of a line that may continue in the next
 
+_BLANK: Final = re.compile(r"\n[ \t\r]*\n\s*")
 _FENCE: Final = re.compile(r"\s{0,3}(?:```|~~~)")
 _BULLET: Final = re.compile(
     r"(\s*)((?:[-*+•▪◦‣·●○■□▶►➤✓✔✗✘☐☑☒✅❌❗⚠➡👉🔹🔸⭐📌🚫⛔–—]\ufe0f?|\(?\d{1,3}[.)、．]|\(?[a-zA-Z][.)]|[①-⑳])"
@@ -96,6 +98,53 @@ def is_handed_over(text: str) -> bool:
     (True, True, False)
     """
     return _HANDED_OVER.match(text) is not None or _PROMPT_AFTER.search(text[-400:]) is not None
+
+
+_MOST_FRAMES: Final = 8
+_FRAME: Final = re.compile(
+    r"(?P<sign>[\[<{(=][=<\[{(]*[\w /.-]{0,24}|[$>★@~*](?!\s*\*))[^\n]*|(?P<label>[^\n:：]{1,120}[:：])(?P<rest>[^\n]*)"
+    r"|(?P<data>[^\n]*[\d,;|_][^\n]*[^\s.!?。！？])"
+)
+_VARYING: Final = re.compile(
+    r"\d[\w.:/-]*|[\w.-]*[/@\\][\w./@\\-]*|[a-z_]+\.[a-z]\w*|(?<==)\S+|'[^'\n]*'|\"[^\"\n]*\"|`[^`\n]*`"
+)
+_WHEN: Final = re.compile(r"\d\d?[:.]\d\d|\d[-/.]\d\d?[-/.]\d")
+_OF_USER: Final = re.compile(
+    r"</?(?:user[_-]?)?(?:task|query|question|feedback|instructions?|requests?|message|prompt|input|rules?)?>", re.IGNORECASE
+)
+
+
+def frames_in(text: str) -> Iterator[tuple[str, int]]:
+    r"""Yield how the paragraphs of a message begin that a program may have framed, each with its place; O(characters).
+
+    What varies from one to the next, as numbers, names of files and quoted words, is left out. People seldom begin two
+    paragraphs with one bracket, label or line of data, and programs always do: one such paragraph says nothing, but two in
+    messages of one conversation come from a program.
+
+    >>> list(frames_in("OBSERVATION:\nno such file")), list(frames_in("Look here.\n\n[exec 12] done"))
+    ([('OBSERVATION:', 0)], [('[exec 0', 12)])
+    >>> list(frames_in("Never push to main.\n\n- never push\n\nAlso: use tabs\n\n<task>\nRun it."))
+    []
+    """
+    starts = itertools.chain([0], (found.end() for found in _BLANK.finditer(text)))
+    frames = ((_frame_of(*text[start : start + 400].partition("\n")[::2]), start) for start in starts)
+    return itertools.islice(((frame, start) for frame, start in frames if frame), _MOST_FRAMES)
+
+
+def _frame_of(first: str, below: str) -> str:
+    """Return how a paragraph with this first line begins, without what varies; ``""`` if people begin paragraphs so."""
+    first = first.strip()
+    found = None if _OF_USER.match(first) or _BULLET.match(first) else _FRAME.fullmatch(first)
+    if found is None:
+        return ""
+    if found["label"] is not None:
+        under = below.partition("\n")[0] if found["rest"].strip() else below.lstrip()
+        if not under.strip() or _BULLET.match(under):
+            return ""
+    if found["sign"] is not None:
+        return _VARYING.sub("0", found["sign"]).rstrip()
+    line = _VARYING.sub("0", found["label"] or found["data"])
+    return re.sub(r"[^\W\d_]+", "w", line) if _WHEN.search(first) else line
 
 
 class Voice(enum.Enum):

@@ -62,6 +62,11 @@ def user_statements(text: str) -> Iterator[Statement]:
     return itertools.islice(itertools.chain.from_iterable(map(_statements_of, passages(text, demands, concerns_user))), _MOST)
 
 
+def disowned(statement: Statement) -> Statement:
+    """Return the statement as one that a program showed: it lays nothing down."""
+    return attrs.evolve(statement, kind=min(statement.kind, Kind.FACT), by=statement.by or QUOTED)
+
+
 def _statements_of(passage: Passage) -> Iterator[Statement]:
     """Yield the statements of a passage; a sentence that refers to the one before it is joined to that."""
     if passage.voice is Voice.PROGRAM:
@@ -72,14 +77,15 @@ def _statements_of(passage: Passage) -> Iterator[Statement]:
         judged = score(said, is_own=voice is Voice.OWN)
         found = Statement(
             clipped(sentence, _LONGEST),
-            min(judged.kind, Kind.FACT) if voice is Voice.QUOTED else judged.kind,
+            judged.kind,
             judged.stems,
             values_of(said[:_LONGEST]),
             judged.changes,
             passage.lead,
-            QUOTED if voice is Voice.QUOTED else "",
-            judged.worth,
+            worth=judged.worth,
         )
+        if voice is Voice.QUOTED:
+            found = disowned(found)
         if before is not None:
             if _belong_together(before, found, judged):
                 yield _joined(before, found)
