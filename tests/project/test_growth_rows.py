@@ -14,6 +14,7 @@ from compaction.strategies import CompactionStrategy, FunctionStrategy, Strategy
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 ABSTRACT = (Strategy, CompactionStrategy, FunctionStrategy)
+OF_A_SERVER = {"ProviderCompaction"}  # the time is that of the provider's answer
 
 
 def test_each_has_a_row() -> None:
@@ -22,7 +23,7 @@ def test_each_has_a_row() -> None:
     configured = set(re.findall(r"(\w+)\(", source))
     things = {name: getattr(strategies, name) for name in strategies.__all__}
     ours = {name for name, thing in things.items() if isclass(thing) and issubclass(thing, Strategy) and thing not in ABSTRACT}
-    assert (ours | set(presets.PRESETS)) - configured == set()
+    assert (ours | set(presets.PRESETS)) - configured == OF_A_SERVER
 
 
 @pytest.mark.parametrize("name", ROWS)
