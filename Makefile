@@ -31,7 +31,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .PHONY: help demo docs test lint types unit cover mutation soak bench bench-batch bench-replay bench-retention bench-words
-.PHONY: bench-validity bench-frameworks bench-hosts bench-proxy bench-together test-gateway bench-gateway test-judges test-hermes test-ray test-frameworks test-together test-apart test-llm test-report chromium clean
+.PHONY: release-check bench-validity bench-frameworks bench-hosts bench-proxy bench-together test-gateway bench-gateway test-judges test-hermes test-ray test-frameworks test-together test-apart test-llm test-report chromium clean
 
 # --- environments: what pip installs into each ------------------------------------------------------------------------
 
@@ -50,6 +50,7 @@ pip.ray              = --editable '.[all,ray]' --group test --group engines
 pip.frameworks       = --editable '.[fast,$(FRAMEWORKS)]' --group frameworks
 pip.frameworks-apart = --editable '.[fast,litellm]' --group frameworks-apart
 pip.docs             = --editable '.[all]' --group docs
+pip.release          = --group release
 pip.peers            = --editable '.[fast]' --group peers
 pip.hermes           = --editable '.[cli,config,fast]' hypothesis pytest pytest-timeout httpx requests python-dotenv
 pip.llm              = --editable '.[fast]' --group test --find-links $(LLM_CACHE) $(LLM_SERVER)
@@ -110,6 +111,14 @@ $(call run, test-gateway,     gateway,          $(PYTEST) tests/gateway)
 $(call run, bench-gateway,    test,             -m benchmarks.gateway_bill --write docs/gateway.md)
 ## the documentation as a site in build/site; a dead link is an error
 $(call run, docs,             docs,             docs/site.py)
+## the wheel and the source distribution in dist, checked as the package index checks them
+release-check: $(call made,release)
+	@rm -rf dist
+	@$(<D)/bin/python -m build --quiet >/dev/null
+	@$(<D)/bin/python -m twine check --strict dist/*
+	@$(<D)/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	@$(<D)/bin/check-jsonschema --builtin-schema vendor.github-issue-forms $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
+	@$(<D)/bin/check-jsonschema --builtin-schema vendor.compose-spec examples/gateway/compose.yaml
 ## the report of a replay in Chromium, which apt installs where it is missing and may be installed
 $(call run, test-report,      report,           -m pytest tests/report -q)
 $(call run, test-together,    frameworks,       -m pytest tests/frameworks -q -n $(WORKERS))

@@ -40,6 +40,13 @@ def corpus_dir() -> Path:
     return folder
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that need the recorded conversations, so that they can run alone: ``-m corpus``."""
+    for item in items:
+        if "corpus_dir" in getattr(item, "fixturenames", ()):
+            item.add_marker("corpus")
+
+
 def pytest_collection_finish() -> None:
     """Take what the collected tests hold, which lives to the end, out of the garbage collector's rounds."""
     gc.collect()
