@@ -31,7 +31,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .PHONY: help demo docs test lint types unit cover mutation soak bench bench-batch bench-replay bench-retention bench-words
-.PHONY: release-check bench-validity bench-frameworks bench-hosts bench-proxy bench-together test-gateway bench-gateway test-judges test-hermes test-ray test-frameworks test-together test-apart test-llm test-report chromium clean
+.PHONY: screenshots release-check bench-validity bench-frameworks bench-hosts bench-proxy bench-together test-gateway bench-gateway test-judges test-hermes test-ray test-frameworks test-together test-apart test-llm test-report chromium clean
 
 # --- environments: what pip installs into each ------------------------------------------------------------------------
 
@@ -111,6 +111,9 @@ $(call run, test-gateway,     gateway,          $(PYTEST) tests/gateway)
 $(call run, bench-gateway,    test,             -m benchmarks.gateway_bill --write docs/gateway.md)
 ## the documentation as a site in build/site; a dead link is an error
 $(call run, docs,             docs,             docs/site.py)
+## the screenshots in docs/pictures, in Chromium
+screenshots: chromium
+$(call run, screenshots,      report,           docs/screenshots.py)
 ## the wheel and the source distribution in dist, checked as the package index checks them
 release-check: $(call made,release)
 	@rm -rf dist

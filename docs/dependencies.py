@@ -43,7 +43,9 @@ def table() -> str:
     for name, (comment, lists) in packages((ROOT / "pyproject.toml").read_text(encoding="utf-8")).items():
         said = re.fullmatch(r"(?P<purpose>.+?): (?P<why>.+) \| (?P<upkeep>.+)", comment)
         if not said:
-            raise ValueError(f"pyproject.toml says nothing about {name}: write '# purpose: why this one | licence, maintainer' above it")
+            raise ValueError(
+                f"pyproject.toml says nothing about {name}: write '# purpose: why this one | licence, maintainer' above it"
+            )
         needed = ", ".join("everyone" if each == "dependencies" else each for each in dict.fromkeys(lists))
         rows.append(f"| {name} | {needed} | {said['purpose']} | {said['why']} | {said['upkeep']} |")
     return "\n".join(rows) + "\n"

@@ -1,16 +1,19 @@
-"""Draws the pictures of docs/concepts.md: ``python docs/pictures.py`` writes docs/pictures/*.svg.
+"""Draws the pictures of README and docs/concepts.md: ``python docs/pictures.py`` writes docs/pictures/*.svg.
 
-The third picture is measured: a session compacts a conversation that grows by one tool call at a time. The provider's prompt
-cache already has the common beginning of two requests in a row.
+Two of them are measured. ``before_after`` shows the figures of ``make demo``. For ``session``, a conversation grows by
+one tool call at a time; the provider's prompt cache already has the common beginning of two requests in a row.
 """
 
 from __future__ import annotations
 
+import json
+import sys
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from compaction import CompactionSession, counter, presets
+from compaction import CompactionSession, MessageIndex, compact_sync, counter, presets
+from compaction.formats import validate
 from compaction.testing import agent_session
 
 FOLDER = Path(__file__).parent / "pictures"
@@ -120,6 +123,44 @@ def pipeline() -> str:
     return picture(780, 242, "Three strategies in a pipeline; the index checks their edits", *shapes)
 
 
+def before_after() -> str:
+    """Draw the example's tokens by who wrote them: all, after a plain cut, and after a compaction; and what of them is kept."""
+    sys.path.insert(0, str(FOLDER.parents[1] / "examples"))
+    import demo  # the example's own figures
+
+    messages: list[Any] = json.loads((FOLDER.parents[1] / demo.FILE).read_text(encoding="utf-8"))["messages"]
+    compacted = compact_sync(messages, presets.token_budget(demo.BUDGET)).messages
+    lists = {"everything": messages, "the newest messages": demo.plain_cut(messages), "compaction": compacted}
+    known = {id(message) for message in messages}
+    fills = {"instructions": "#94a3b8", "the user": "#f59e0b", "the agent and its tools": CACHED, "summary": "#34d399"}
+    shapes, scale = [], 460 / demo.tokens_of(messages)
+    for row, (name, sent) in enumerate(lists.items()):
+        index, y = MessageIndex(sent, format="openai-chat"), 24 + 62 * row
+        kept, problems = demo.kept_in(sent), validate(sent)
+        sizes = dict.fromkeys(fills, 0)
+        for group in index.included_groups:
+            role = group.messages[0].role
+            spoken = {"system": "instructions", "user": "the user"}.get(role, "the agent and its tools")
+            sizes[spoken if row < 2 or id(group.messages[0].raw) in known else "summary"] += group.tokens
+        shapes += [words(170, y + 19, name, 14, "end"), words(170, y + 35, f"{sum(sizes.values()):,} tokens", 12, "end")]
+        x = 182.0
+        for kind, tokens in sizes.items():
+            shapes.append(bar(x, y, tokens * scale, 30, fills[kind]))
+            x += tokens * scale
+        rules, said = demo.rules(messages), demo.sentences(messages)
+        facts = f"rules {sum(map(kept, rules))} of {len(rules)}, the user's sentences {sum(map(kept, said))} of {len(said)}"
+        if row:
+            shapes.append(words(x + 12, y + 14, facts, 12, "start"))
+            refused = "a provider refuses it" if problems else "a provider accepts it"
+            shapes.append(words(x + 12, y + 30, refused, 12, "start", colour="#b91c1c" if problems else "#15803d"))
+    x = 60.0
+    for kind, fill in fills.items():
+        shapes += [bar(x, 212, 14, 10, fill), words(x + 22, 221, kind, 12, "start")]
+        x += 50 + 8 * len(kind)
+    title = f"A coding session of {demo.tokens_of(messages):,} tokens, in {demo.BUDGET:,}: what is sent, and what of it is kept"
+    return picture(740, 236, title, *shapes)
+
+
 def session() -> str:
     """Draw what a session sends on each call: tokens that the prompt cache has, and tokens that it does not have."""
     texts, compacting = counter("o200k_base"), CompactionSession(presets.adaptive(WINDOW), counter="o200k_base")
@@ -162,5 +203,5 @@ def session() -> str:
 
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
-    for draw in (groups, pipeline, session):
+    for draw in (before_after, groups, pipeline, session):
         (FOLDER / f"{draw.__name__}.svg").write_text(draw(), encoding="utf-8")

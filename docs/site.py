@@ -2,7 +2,8 @@
 
 Pages link to each other as files of the repository, so that they can be read without the site. The builder copies them to
 ``build/pages``, where the README is the first page, and a linked source file becomes a page that shows it. It adds one page for
-each public module, whose names mkdocstrings documents. Zensical then builds the site and stops at the first dead link.
+each public module, whose names mkdocstrings documents. Zensical then builds the site and stops at the first dead link between
+pages. Last, every link, anchor and picture of the built site is checked.
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from html.parser import HTMLParser
 from pathlib import Path
 from types import ModuleType
+from urllib.parse import unquote, urlsplit
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build"
@@ -44,7 +48,9 @@ MODULES = {
     "compaction.integrations.pydantic_ai": "pydantic-ai",
     "compaction.integrations.strands": "Strands",
 }
+PICTURES = {".svg", ".png"}
 LANGUAGES = {".py": "python", ".toml": "toml", ".json": "json"}
+CONSOLE = re.compile(r"^```console\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 LINK_OR_CODE = re.compile(r"^```.*?^```|(?<=\]\()(?![a-z]+:|#)([^)\s#]+)(#[^)\s]+)?(?=\))", re.MULTILINE | re.DOTALL)
 
 
@@ -53,7 +59,7 @@ def place_of(source: Path) -> Path:
     inside = source.relative_to(ROOT)
     if inside.as_posix() == "README.md":
         return Path("index.md")
-    if inside.parts[0] == "docs" and inside.suffix in {".md", ".svg"}:
+    if inside.parts[0] == "docs" and inside.suffix in {".md", *PICTURES}:
         return Path(*inside.parts[1:])
     return inside if inside.suffix == ".md" else Path("source", f"{inside}.md")
 
@@ -74,7 +80,20 @@ def page_of(source: Path) -> tuple[str, set[Path]]:
         linked.add(file)
         return Path(os.path.relpath(place_of(file), place_of(source).parent)).as_posix() + (found[2] or "")
 
-    return LINK_OR_CODE.sub(relinked, text), linked
+    return CONSOLE.sub(copyable, LINK_OR_CODE.sub(relinked, text)), linked
+
+
+def copyable(block: re.Match[str]) -> str:
+    """Return a console block as blocks of commands, without their prompts, and of output, so that commands can be copied."""
+    parts: list[tuple[str, list[str]]] = []
+    continued = False
+    for line in block[1].splitlines():
+        kind = "sh" if continued or line.startswith("$ ") else "text"
+        continued = kind == "sh" and line.endswith("\\")
+        if not parts or parts[-1][0] != kind:
+            parts.append((kind, []))
+        parts[-1][1].append(line.removeprefix("$ "))
+    return "\n".join(f"```{kind}\n" + "\n".join(lines) + "\n```\n" for kind, lines in parts)
 
 
 def copy_pages(sources: set[Path]) -> None:
@@ -84,7 +103,7 @@ def copy_pages(sources: set[Path]) -> None:
         source = waiting.pop()
         target = PAGES / place_of(source)
         target.parent.mkdir(parents=True, exist_ok=True)
-        if source.suffix == ".svg":
+        if source.suffix in PICTURES:
             shutil.copyfile(source, target)
             continue
         page, linked = page_of(source)
@@ -106,20 +125,64 @@ def write_reference(module: ModuleType, title: str) -> None:
     target.write_text("\n".join(lines), encoding="utf-8")
 
 
+class BuiltPage(HTMLParser):
+    """A page of the built site: the places that links can lead to, its links, and its pictures without a text.
+
+    Args:
+        file: The page.
+    """
+
+    def __init__(self, file: Path) -> None:
+        super().__init__()
+        self.places: set[str] = set()
+        self.links: list[str] = []
+        self.silent: list[str] = []
+        self.feed(file.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Collect what a tag names or links to."""
+        values = dict(attrs)
+        self.places |= {value for name in ("id", "name") if (value := values.get(name))}
+        self.links += [value for name in ("href", "src") if (value := values.get(name))]
+        if tag == "img" and not values.get("alt"):
+            self.silent.append(values.get("src") or "")
+
+
+def faults(site: Path) -> Iterator[str]:
+    """Yield each link of the built site that leads nowhere, and each picture without a text that describes it."""
+    pages = {file: BuiltPage(file) for file in site.resolve().rglob("*.html") if file.name != "404.html"}
+    for file, page in pages.items():
+        name = file.relative_to(site.resolve())
+        yield from (f"{name}: the picture {source} has no text" for source in page.silent)
+        for link in sorted(set(page.links)):
+            parts = urlsplit(link)
+            target = (file.parent / unquote(parts.path)).resolve() if parts.path else file
+            if parts.scheme or parts.netloc:
+                continue
+            if not (target.is_file() or (target / "index.html").is_file()):
+                yield f"{name}: {link} is not in the site"
+            elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].places:
+                yield f"{name}: {link} is not a place of that page"
+
+
 def main() -> int:
-    """Write the pages, then run Zensical on them; return its exit code."""
+    """Write the pages, run Zensical on them, and check the site; return the exit code."""
     shutil.rmtree(PAGES, ignore_errors=True)
     pages = set((ROOT / "docs").rglob("*.md"))
     listed = (ROOT / "docs/site.toml").read_text(encoding="utf-8")
     if missing := [place for page in sorted(pages) if f'"{(place := place_of(page))}"' not in listed]:
         raise SystemExit(f"docs/site.toml does not list {', '.join(map(str, missing))}: add each page to its nav")
-    copy_pages({ROOT / "README.md", *pages})
+    copy_pages({*ROOT.glob("*.md"), *pages})
     for name, title in MODULES.items():
         write_reference(importlib.import_module(name), title)
     shutil.copyfile(ROOT / "docs/site.toml", BUILD / "zensical.toml")
     shutil.copyfile(ROOT / "docs/doctests.py", BUILD / "doctests.py")
     command = [sys.executable, "-m", "zensical", "build", "--clean", "--strict"]
-    return subprocess.run(command, cwd=BUILD, check=False).returncode
+    if code := subprocess.run(command, cwd=BUILD, check=False).returncode:
+        return code
+    found = list(faults(BUILD / "site"))
+    sys.stdout.write(("\n".join(found) or "every link of the site leads somewhere") + "\n")
+    return bool(found)
 
 
 if __name__ == "__main__":

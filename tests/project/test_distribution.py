@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import subprocess
@@ -141,15 +142,16 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_dependency_is_explained() -> None:
-    """CONTRIBUTING's tables name each package that the project, an extra or a group requires."""
+    """CONTRIBUTING has the table that ``docs/dependencies.py`` makes of the comments in pyproject.toml, with each package."""
+    sys.path.insert(0, str(ROOT / "docs"))
+    dependencies = importlib.import_module("dependencies")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     lists = [project["project"]["dependencies"], *project["project"]["optional-dependencies"].values()]
     required = [each for each in chain(*lists, *project["dependency-groups"].values()) if isinstance(each, str)]
     names = {re.split(r"[\[<>=; ]", each)[0] for each in required} - {"compaction-toolkit"}
-    tables = [line for line in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").splitlines() if line.startswith("|")]
-    explained = {name.partition("[")[0].strip() for line in tables for name in line.split("|")[1:4] for name in name.split(",")}
     assert len(names) > 40
-    assert {name for name in names if not any(name in each.split() for each in explained)} == set()
+    assert set(dependencies.packages((ROOT / "pyproject.toml").read_text(encoding="utf-8"))) == names
+    assert dependencies.page() == (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), "run python docs/dependencies.py"
 
 
 def test_wheel_holds_the_package_alone(shipped: Path) -> None:
