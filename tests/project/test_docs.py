@@ -88,9 +88,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pages_with("python")
-def test_python_blocks_run(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_blocks_run(page: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """The Python blocks of a page run in order as one program; on the pages in ``SEPARATE``, each block is a program.
 
+    A block marked ``output`` shows what the blocks before it, up to the last such block, print.
     Programs that need a framework run where it is installed: tests/frameworks/test_how_tos.py.
     """
     program = ModuleType(page.stem)
@@ -99,6 +100,8 @@ def test_python_blocks_run(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             program = ModuleType(page.stem) if page.name in SEPARATE else program
             monkeypatch.setitem(sys.modules, page.stem, program)  # so that classes of the page can be pickled
             run_block(content, page, line, vars(program))
+        elif info == "output":
+            assert " ".join(capsys.readouterr().out.split()) == " ".join(content.split()), f"{page.name}, line {line}"
 
 
 @every_page
