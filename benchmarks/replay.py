@@ -22,7 +22,7 @@ from typing import Any, Final
 from compaction.replay import Candidate, Recording, ReplayResult, recommend, replay
 
 from .peers import agent_framework_pipeline, hermes_compressor, langchain_middleware, langmem_summary
-from .peers.plots import plot_frontier
+from .peers.plots import draw
 from .peers.recipe import RECIPE
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -92,9 +92,7 @@ def main(target: Path) -> None:
     parts: list[str] = []
     for window in WINDOWS:
         result = replay(recordings, CANDIDATES, window=window, jobs=2, on_progress=_progress(window))
-        plot = target.with_name(f"benchmarks-{window // 1_000}k.svg")
-        plot_frontier(result, plot, OURS)
-        parts.append(_section(result, window, plot.name))
+        parts.append(_section(result, window))
     shipped = json.loads((ROOT / "examples" / "coding_session.json").read_text(encoding="utf-8"))
     example = replay([Recording(id="coding_session", messages=_messages(shipped))], CANDIDATES, window=8_000)
     title = "## `examples/coding_session.json`, a window of 8k tokens"
@@ -110,6 +108,7 @@ def main(target: Path) -> None:
         prices=prices.date,
     )
     target.write_text("\n".join([head, *parts]), encoding="utf-8")
+    draw(target)
 
 
 def _progress(window: int) -> Callable[[int, int], None]:
@@ -130,14 +129,15 @@ def _messages(data: Any) -> list[Any]:
     return data["messages"] if isinstance(data, dict) else data
 
 
-def _section(result: ReplayResult, window: int, plot: str) -> str:
+def _section(result: ReplayResult, window: int) -> str:
     found = recommend(result)
     more = [reason for reason in found.reasons if any(reason.startswith(f"{name} keeps ") for name in found.names)]
     reasons = "\n".join(f"- {reason}" for reason in (found.headline, *more))
     difference = result.summary("adaptive").difference
     figures = ", ".join(f"{name} {_points(difference[name])}" for name in ("cost", *MEASURES))
+    size = f"{window // 1_000}k"
     return (
-        f"## A window of {window // 1_000}k tokens\n\n![cost against recall]({plot})\n\n{_table(result)}\n\n"
+        f"## A window of {size} tokens\n\n![Cost against recall](benchmarks-{size}.svg)\n\n{_table(result)}\n\n"
         f"`adaptive` minus `{result.cheapest_baseline}` on the same sessions, in percentage points: {figures}.\n\n"
         f"Recommended:\n\n{reasons}\n"
     )
