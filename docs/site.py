@@ -177,6 +177,8 @@ def main() -> int:
         write_reference(importlib.import_module(name), title)
     shutil.copyfile(ROOT / "docs/site.toml", BUILD / "zensical.toml")
     shutil.copyfile(ROOT / "docs/doctests.py", BUILD / "doctests.py")
+    for name in ("site.css", "site.js"):
+        shutil.copyfile(ROOT / "docs" / name, PAGES / name)
     command = [sys.executable, "-m", "zensical", "build", "--clean", "--strict"]
     if code := subprocess.run(command, cwd=BUILD, check=False).returncode:
         return code
