@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .fixes import drop, drop_result, give_id, name_result
 from .rulebook import Rule
 
 
@@ -21,20 +20,14 @@ def common_rules(*, objects: str, message: str = "message", result: str = "resul
     return {
         "no-messages": Rule("reach", f"A conversation has at least one {message}.", f"send at least one {message}"),
         "unreadable-message": Rule("message", f"{article} {message} is an object.", f"pass {objects}"),
-        "empty-text": Rule(
-            "message", "A text block contains more than blanks.", "leave the block out", drop("the block was removed")
-        ),
-        "call-without-id": Rule(
-            "message", "A call has an id.", f"give the call an id, and its {result} the same id", give_id, 3
-        ),
+        "empty-text": Rule("message", "A text block contains more than blanks.", "leave the block out", "block"),
+        "call-without-id": Rule("message", "A call has an id.", f"give the call an id, and its {result} the same id", "id"),
         "result-without-id": Rule(
             "message",
             f"{'An' if result[0] in 'aeiou' else 'A'} {result} names the call that it answers.",
             f"set '{result_id}' to the id of the call it answers",
-            name_result,
-            4,
         ),
-        "duplicate-result": Rule("reach", f"A call has one {result}.", f"keep one {result} for each call", drop_result, 5),
+        "duplicate-result": Rule("reach", f"A call has one {result}.", f"keep one {result} for each call", "pair"),
         "pending-call": Rule(
             "reach",
             f"A call at the end of the list has its {result}. Without it, the list can be stored but not sent.",

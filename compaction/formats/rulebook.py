@@ -12,7 +12,7 @@ from ..errors import InvalidMessage
 from ..messages import Message, Part
 from .base import MessageFormat, Problem, Repair, RuleKind, Side
 from .pairing import Fields, Finding, Pairing, message_fields, shown_path
-from .repairing import Fix, repair_by_rules
+from .repairing import RepairKind, repair_by_rules
 from .wire import fields_of, plain, same, type_name
 
 _Place: TypeAlias = "str | Callable[[Fields], str]"
@@ -26,16 +26,13 @@ class Rule:
         kind: The scope of the rule.
         says: The requirement, in one sentence.
         remedy: The correction, as an instruction.
-        fix: The function that repairs a fault; ``None`` if a repair would have to guess.
-        step: The step of the repair: shapes (0), order (1), neighbours (2), ids (3), results without ids (4), pairs (5),
-            others (6).
+        repair: How a fault is repaired, see `RepairKind`; ``None`` if it is only reported.
     """
 
     kind: RuleKind
     says: str
     remedy: str
-    fix: Fix | None = None
-    step: int = 0
+    repair: RepairKind | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -78,9 +75,9 @@ class RuleBook:
         return [self._problem(f"messages[0]{place}", rule, text) for place, rule, text in self._alone(raw, True)]
 
     def repair(self, raws: Sequence[Any]) -> Repair:
-        """Return the list with every fault repaired that needs no guess."""
-        fixes = {name: (rule.step, rule.fix) for name, rule in self.rules.items() if rule.fix is not None}
-        return repair_by_rules(raws, self.validate, fixes, self.pairing)
+        """Return the list with every fault repaired whose rule says how."""
+        kinds: dict[str, RepairKind] = {name: rule.repair for name, rule in self.rules.items() if rule.repair is not None}
+        return repair_by_rules(raws, self.validate, kinds, self.pairing)
 
     def _alone(self, raw: Any, last: bool) -> Iterator[Finding]:
         fields = fields_of(raw)

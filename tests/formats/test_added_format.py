@@ -10,7 +10,6 @@ import pytest
 
 from compaction.formats import Problem, Repair, detect, repair, resolve, validate
 from compaction.formats.common_rules import common_rules
-from compaction.formats.fixes import answer_call, move_result
 from compaction.formats.pairing import NOT_RECORDED, Fields, Finding, Pairing, Slot
 from compaction.formats.registry import FORMATS
 from compaction.formats.rulebook import Rule, RuleBook, WireFormat
@@ -50,8 +49,8 @@ class Acme(WireFormat):
         rules={
             **{name: COMMON[name] for name in COMMON if name != "empty-text"},
             "silent": Rule("message", "A message has words or calls.", "leave it out"),
-            "call-without-result": Rule("reach", "A call has a result.", "add its result", answer_call, 5),
-            "result-without-call": Rule("reach", "A result has a call.", "leave it out", move_result, 5),
+            "call-without-result": Rule("reach", "A call has a result.", "add its result", "pair"),
+            "result-without-call": Rule("reach", "A result has a call.", "leave it out", "pair"),
         },
         pairing=Pairing(
             calls=calls_of,

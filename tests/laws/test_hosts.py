@@ -13,13 +13,12 @@ from typing import Any, Final
 import pytest
 
 from compaction import MessageIndex, last, run_sync, validate
-from compaction.formats import MessageFormat, openai_chat
+from compaction.formats import FORMATS, MessageFormat, openai_chat
 from compaction.index import Marks, Restore, RunContext
 from compaction.strategies import Strategy, Summarization, ToolResult, Truncation
 from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.conversion import convert
 from tests.support.scripted import Scripted
-from tests.support.wires import FORMATS
 
 TURNS: Final = 16
 

@@ -16,13 +16,12 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from compaction.formats import MessageFormat, openai_chat
+from compaction.formats import FORMATS, MessageFormat, openai_chat
 from tests.support import validators
 from tests.support.conversion import convert
-from tests.support.random_edits import any_conversation, valid_conversation
 from tests.support.rulebook import examples as rule_examples
 from tests.support.validators import VIOLATIONS, is_valid, rules
-from tests.support.wires import FORMATS
+from tests.support.wires import any_conversation, valid_conversation
 
 SAME = {"reasoning-only": "empty-assistant"}
 """Rules of the package for which the second validator has one common name."""

@@ -1,4 +1,4 @@
-"""Generated conversations in the wire formats besides chat completions, and every built-in strategy, for the laws."""
+"""Generated conversations in every wire format, and every built-in strategy, for the laws."""
 
 from __future__ import annotations
 
@@ -37,15 +37,10 @@ from compaction.strategies import (
     Truncation,
 )
 from compaction.summarizers import SummaryRequest
+from compaction.testing import conversations
 from compaction.triggers import always, tokens_below, tokens_exceed
 
 Raw: TypeAlias = dict[str, Any]
-
-FORMATS: Final[tuple[MessageFormat, ...]] = (openai_chat, openai_responses, anthropic, gemini, bedrock)
-"""The formats that the test support covers: it generates, converts and validates their conversations.
-
-A format that is only in the registry is not covered by the tests that use these.
-"""
 
 
 @attrs.frozen
@@ -477,3 +472,23 @@ def _converse_result(draw: st.DrawFn, id: str) -> Raw:
         )
     )
     return {"toolResult": {"toolUseId": id, "content": content, **status}}
+
+
+_RICH: Final[dict[str, st.SearchStrategy[list[Any]]]] = {
+    openai_responses.name: responses_conversations(),
+    anthropic.name: anthropic_conversations(),
+    gemini.name: gemini_conversations(),
+    bedrock.name: bedrock_conversations(),
+}
+"""Conversations with what only these formats have, such as thoughts and tools that the provider runs."""
+
+
+def valid_conversation(format: MessageFormat) -> st.SearchStrategy[list[Any]]:
+    """Valid conversations of a format; in some, the last calls wait for results."""
+    return _RICH[format.name] if format.name in _RICH else conversations(pending=True, format=format)
+
+
+def any_conversation(format: MessageFormat) -> st.SearchStrategy[list[Any]]:
+    """Conversations of a format, half of them valid and half damaged."""
+    whole = valid_conversation(format)
+    return whole | (conversations(valid=False, pending=True) if format is openai_chat else damaged(whole))

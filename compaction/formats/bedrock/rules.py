@@ -1,4 +1,4 @@
-"""The rules of Amazon Bedrock's Converse API, by name, with the fixes of a repair.
+"""The rules of Amazon Bedrock's Converse API, by name.
 
 ``docs/rules/bedrock.md`` shows every rule with an example and its source. Rules that depend on the
 model are not included: whether it accepts images, text beside calls, unsigned thoughts, or a list that ends with an answer.
@@ -11,24 +11,9 @@ from typing import Any, Final
 
 from ..base import Side
 from ..common_rules import common_rules
-from ..fixes import (
-    answer_call,
-    drop,
-    drop_result,
-    first_of,
-    give_id,
-    keep_last,
-    list_content,
-    move_result,
-    object_at,
-    order,
-    part_at,
-    rewrite,
-)
 from ..pairing import NOT_RECORDED, Fields, Finding, Pairing, Path, Slot, shown_path
-from ..repairing import Draft
 from ..rulebook import Rule, RuleBook
-from ..wire import arguments_text, items_of, json_text, string
+from ..wire import string
 from .checks import ROLES, join_problem, message_problems
 from .fields import block_kind, is_cache_point, message_blocks, tool_result_id, tool_use_id
 
@@ -60,6 +45,7 @@ _PAIRING: Final = Pairing(
     content="content",
     again="",
     new_id="tooluse",
+    movable=lambda block: block_kind(block) != "reasoningContent",
 )
 
 
@@ -80,51 +66,18 @@ def _join_problem(before: Fields | None, after: Fields | None) -> tuple[str, Sid
     return join_problem(*(None if fields is None else string(fields.get("role")) for fields in (before, after)))
 
 
-# ------------------------------------------------------------------------ fixes
-
-
-_LIST_RESULT: Final = rewrite(
-    lambda value: [{"text": text}] if (text := arguments_text(value)).strip() else [],
-    "it was written as text in a list",
-    lambda path: path[-2:] == ("toolResult", "content"),
-)
-
-
-def _data_as_text(draft: Draft, index: int, path: Path) -> str | None:
-    """Write data of a result that is not an object as text."""
-    if path[-1] != "json":
-        return None
-    draft.write(index, path[:-1], {"text": json_text(draft.value(index, path))})
-    return "it was written as text"
-
-
-def _join(draft: Draft, index: int, path: Path) -> str | None:
-    """Join a message with the one before it, without its thoughts, whose signatures do not fit there."""
-    blocks, before = (items_of(draft.value(place, ("content",))) for place in (index, index - 1))
-    if blocks is None or before is None or draft.fields(index).get("role") == "system":
-        return None
-    said = [block for block in blocks if block_kind(block) != "reasoningContent"]
-    draft.write(index - 1, ("content",), [*before, *said])
-    draft.remove(index)
-    return "it was joined with the message before it"
-
-
-_EXPLAIN: Final = rewrite(lambda value: [{"text": NOT_RECORDED}], "a text was added that says so")
-_DROP: Final = drop("the block was removed")
-
 _COMMON: Final = common_rules(objects="dictionaries, as boto3 takes them", result_id="toolUseId")
 
 RULES: Final[Mapping[str, Rule]] = {
     "no-messages": _COMMON["no-messages"],
     "unreadable-message": _COMMON["unreadable-message"],
     "unknown-role": Rule("message", "The role is user, assistant or system.", "use one of user, assistant"),
-    "starts-with-answer": Rule("join", "The user speaks first.", "put a user message before it, or leave it out"),
+    "starts-with-answer": Rule("join", "The user speaks first.", "put a user message before it, or leave it out", "message"),
     "same-role-twice": Rule(
         "join",
         "Messages of the user and the model alternate; results are in user messages.",
         "join it with the message before it",
-        _join,
-        2,
+        "join",
     ),
     "misplaced-system": Rule(
         "join",
@@ -136,20 +89,18 @@ RULES: Final[Mapping[str, Rule]] = {
         "message",
         "The content is a list.",
         "make it a list of blocks",
-        list_content(lambda value: isinstance(value, str) or block_kind(value)),
     ),
     "empty-content": Rule(
         "message",
         "A message has at least one block.",
         "give it a block, or leave the message out",
-        drop("the message was removed", up=1),
+        "message",
     ),
     "malformed-block": Rule(
         "message",
         "A block is an object with one field. The field's name is the kind of the block, its value has the fields of "
         "that kind. Arguments and data are objects.",
         "make it an object with one field that has the fields of its kind",
-        first_of(object_at("input"), _LIST_RESULT, _data_as_text, part_at(lambda text: {"text": text})),
     ),
     "block-not-allowed": Rule(
         "message",
@@ -157,82 +108,66 @@ RULES: Final[Mapping[str, Rule]] = {
         "tools in system messages. A result does not contain calls, results or thoughts.",
         "leave the block out, or move it to a message of the other role",
     ),
-    "empty-text": Rule("message", "A text contains more than blanks, also in a result.", "leave the block out", _DROP),
+    "empty-text": Rule("message", "A text contains more than blanks, also in a result.", "leave the block out", "block"),
     "document-without-text": Rule(
         "message", "A message with a document also has a text.", "add a text block that says what the document is for"
     ),
-    "thinking-alone": Rule(
-        "message", "An answer has more than thoughts.", "leave the message out", drop("the message was removed", up=1)
-    ),
+    "thinking-alone": Rule("message", "An answer has more than thoughts.", "leave the message out", "message"),
     "misplaced-cache-point": Rule(
         "message",
         "A cache point is not the first block of its message, and does not directly follow a thought.",
         "put it after a block that is not a thought, or leave it out",
-        _DROP,
-        2,
     ),
     "text-after-call": Rule(
         "message",
         "An answer has no text after its calls, with or without citations.",
         "put the text before the calls",
-        order(lambda block: tool_use_id(block) is not None),
-        1,
     ),
     "thinking-after-call": Rule(
         "message",
         "An answer has no thoughts after its calls; the model thinks, speaks, and then calls.",
         "put the thoughts before the text and the calls, where the model put them",
-        order(lambda block: tool_use_id(block) is not None),
-        1,
     ),
     "result-after-text": Rule(
         "message",
         "Results come before anything else in their message.",
         "put the results first",
-        order(lambda block: tool_result_id(block) is None),
-        1,
     ),
     "call-without-id": _COMMON["call-without-id"],
     "malformed-id": Rule(
         "message",
         "The id of a call is at most 64 letters, digits, `_`, `.`, `:` and `-`.",
         "give it an id of at most 64 letters, digits, '_', '.', ':' and '-', and its result the same id",
-        give_id,
-        3,
+        "id",
     ),
     "duplicate-call-id": Rule(
-        "message", "The calls of one message have different ids.", "give each call of a message a different id", give_id, 3
+        "message", "The calls of one message have different ids.", "give each call of a message a different id", "id"
     ),
     "result-without-id": _COMMON["result-without-id"],
     "duplicate-result": Rule(
         "message",
         "The results of one message answer different calls.",
         "keep one result for each call",
-        drop_result,
-        5,
+        "pair",
     ),
-    "empty-error": Rule("message", "A failed result has content.", "say in its content what went wrong", _EXPLAIN),
+    "empty-error": Rule("message", "A failed result has content.", "say in its content what went wrong"),
     "call-without-result": Rule(
         "reach",
         "The message directly after a call has its result.",
         "put its result into the message directly after it, or leave the call out",
-        answer_call,
-        5,
+        "pair",
     ),
     "pending-call": _COMMON["pending-call"],
     "result-without-call": Rule(
         "reach",
         "A result answers a call of the message directly before it.",
         "put it into the message directly after the call, or leave it out",
-        move_result,
-        5,
+        "pair",
     ),
     "too-many-cache-points": Rule(
         "reach",
         "The list has at most four cache points. Those of the system prompt and the tools, outside the list, count too.",
         "keep four cache points at most",
-        keep_last(_cache_points, CACHE_POINTS),
-        6,
     ),
 }
 """Every rule by name, in the order of the reference page."""
