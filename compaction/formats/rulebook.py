@@ -156,6 +156,9 @@ class WireFormat(MessageFormat):
             self._write(fields, message, parts)
         return self.read(fields)
 
+    def compose(self, role: str, parts: Sequence[Part]) -> list[Message]:
+        return [self.changed(self.new(role, ""), parts)]
+
     @abc.abstractmethod
     def _write(self, fields: dict[str, Any], message: Message, parts: Sequence[Part]) -> None:
         """Put other parts into a copy of the fields of a message."""

@@ -34,7 +34,7 @@ def turn(number: int, draw: random.Random, format: MessageFormat) -> list[Any]:
             text = draw.choice(["ok", f"Found {id}. " + "word " * draw.randint(1, 120)])
             chat.append({"role": "tool", "tool_call_id": id, "content": text})
     chat.append({"role": "assistant", "content": draw.choice(["Done.", f"Answer {number}. " * 10])})
-    return convert(chat, to=format, format=openai_chat).messages
+    return convert(chat, to=format, format=openai_chat)
 
 
 STRATEGIES: Final[dict[str, Callable[[], Strategy]]] = {

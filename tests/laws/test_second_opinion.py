@@ -96,7 +96,7 @@ def test_recorded_conversations(name: str, corpus: Callable[[str], list[dict[str
     """The two implementations report the same broken rules for recorded conversations in every format."""
     for recorded in corpus(name)[:20]:
         for format in FORMATS:
-            messages = convert(recorded["messages"], to=format, format=openai_chat).messages
+            messages = convert(recorded["messages"], to=format, format=openai_chat)
             assert set(rules(format.name, messages)) == judged(format, messages)
 
 

@@ -131,7 +131,7 @@ def check_whole(format: MessageFormat, messages: list[Any]) -> None:
 
 
 def _converted(messages: list[Any], to: MessageFormat, format: MessageFormat | None) -> None:
-    repair(convert(messages, to=to, format=format).messages, format=to)
+    repair(convert(messages, to=to, format=format), format=to)
 
 
 def _tried(take: Callable[..., object], *arguments: object) -> None:

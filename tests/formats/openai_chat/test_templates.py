@@ -136,7 +136,7 @@ def test_every_template_renders_what_is_left(
     """Written as chat completions, it makes a prompt in which every result and call that is left is to be seen."""
     messages = data.draw(drawn)
     left = compact_sync(messages, strategy, counter="chars/4", format=format).messages
-    chat = convert(left, to=openai_chat, format=format).messages
+    chat = convert(left, to=openai_chat, format=format)
     calls = sum(len(message.get("tool_calls") or ()) for message in chat)
     results = sum(message["role"] == "tool" for message in chat)
     strict = not format.validate(left) and not any("function_call" in message for message in chat)
