@@ -97,15 +97,23 @@ def test_words_with_citations_are_words() -> None:
     assert places(bedrock, messages) == [("messages[1].content[1]", "text-after-call")]
 
 
-def test_an_edit_that_moves_a_thought_behind_a_call_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("blocks", "rule"),
+    [
+        ([{"text": "I look."}, call(), THOUGHT], "an answer has no thoughts after its calls [thinking-after-call]"),
+        ([{"text": "I look."}, THOUGHT, call()], "an answer that began with thoughts still begins with them, or has none"),
+    ],
+    ids=["behind a call", "behind words"],
+)
+def test_an_edit_that_moves_a_thought_is_refused(blocks: list[Raw], rule: str) -> None:
     """A rewrite keeps the order in which the model thought, spoke and called; another order is refused with its rule."""
     messages = [ASKED, answer(THOUGHT, {"text": "I look."}, call()), user(result()), SAID, ASKED, SAID]
     index = MessageIndex(messages, format=bedrock)
     group = next(group for group in index.included_groups if group.kind is GroupKind.TOOL_CALL)
-    moved = bedrock.read(answer({"text": "I look."}, call(), THOUGHT))
+    moved = bedrock.read(answer(*blocks))
     index.apply(Rewrite(group, [moved], reason="shorter"))
     assert index.messages() == messages
-    assert [refusal.rule for refusal in index.refused] == ["an answer has no thoughts after its calls [thinking-after-call]"]
+    assert [refusal.rule for refusal in index.refused] == [rule]
 
 
 @pytest.mark.parametrize("thought", [THOUGHT, {"reasoningContent": {"redactedContent": b"x"}}])
