@@ -194,8 +194,19 @@ class Message:
         """What the user says in it: its texts without the results of tools and reminders of the host; empty for other roles."""
         if self.role != "user":
             return ""
-        texts = [part.text for part in self.parts if isinstance(part, TextPart) and has_words(part.text)]
+        texts = [part.text for part in self.parts if isinstance(part, TextPart) and Message.has_words(part.text)]
         return "\n".join(texts).strip()
+
+    @staticmethod
+    def has_words(text: str) -> bool:
+        """Whether a text in the role of the user is more than blanks and reminders of the host."""
+        left = text.strip()
+        while left.startswith("<system-reminder>"):
+            _, closed, rest = left.partition("</system-reminder>")
+            if not closed:
+                break
+            left = rest.lstrip()
+        return bool(left)
 
     @property
     def is_system(self) -> bool:
@@ -242,14 +253,3 @@ def _with_text(parts: Sequence[Part], text: str) -> list[Part]:
         elif not isinstance(part, TextPart):
             changed.append(part)
     return changed if first else [*changed, TextPart(text)]
-
-
-def has_words(text: str) -> bool:
-    """Whether a text in the role of the user holds words of the user: it is not blank, and not only reminders of the host."""
-    left = text.strip()
-    while left.startswith("<system-reminder>"):
-        _, closed, rest = left.partition("</system-reminder>")
-        if not closed:
-            break
-        left = rest.lstrip()
-    return bool(left)

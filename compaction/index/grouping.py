@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
-from ..messages import Message, Outline, TextPart, ToolCallPart, ToolResultPart, has_words
+from ..messages import Message, Outline, TextPart, ToolCallPart, ToolResultPart
 from .groups import GroupKind, only_reasoning, says_nothing
 from .marks import Mark, MarkCeiling, Marks, read_mark, text_digest
 
@@ -131,7 +131,7 @@ class Grouping:
             id = self.newest = len(self.group_of)
             if kind is _USER:
                 self.turn += 1
-                words = has_words(text or "")
+                words = Message.has_words(text or "")
                 self._note_user(id, words=words, empty=not words and (not text or text.isspace()))
             self.turns.append(self.turn)
             self.group_of.append(id)
