@@ -123,15 +123,16 @@ class _Draft:
                 self._write(fault.index, fault.path, "")
                 continue
             self._note(fault, "the block was removed" if path else "the message was removed")
-            self._remove(fault.index, path)
-            removed = fault.index, path
+            removed = fault.index, () if self._remove(fault.index, path) else path
 
     def _give_ids(self, faults: Sequence[_Fault]) -> None:
+        """Give calls and their results new ids, and remove what repeats another."""
         if not faults:
             return
         calls = self._answered_calls()
         taken = {slot.key for slot, *_ in calls.values()}
-        first = {fields.get("id"): index for index, fields in reversed([*enumerate(self._contents)]) if "id" in fields}
+        ids = [(index, fields.get("id")) for index, fields in enumerate(self._contents)]
+        first = {id: index for index, id in reversed(ids) if isinstance(id, str)}
         for fault in reversed(faults):
             if (fault.index, fault.path) not in calls:
                 self._leave_out_id(fault, first[self._value(fault.index, fault.path)])
@@ -285,13 +286,15 @@ class _Draft:
         """Put a value at a place; the objects around it are copied."""
         self.messages[index] = _with(self.messages[index], path, value)
 
-    def _remove(self, index: int, path: Path = ()) -> None:
-        """Remove the value at a place, and its message if no block is left in it."""
+    def _remove(self, index: int, path: Path = ()) -> bool:
+        """Remove the value at a place, and its message if no block is left in it; return whether the message is gone."""
         content = self._pairing.content
         if path:
             self._write(index, path, _GONE)
-        if not path or (content and path[0] == content and not self._value(index, (content,))):
+        gone = not path or (content and path[0] == content and not self._value(index, (content,)))
+        if gone:
             del self.messages[index], self._origins[index]
+        return bool(gone)
 
     def _note(self, fault: _Fault, done: str) -> None:
         """Record a change, with its place in the input."""

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from compaction.formats import Problem, Repair, detect, repair, resolve, validate
-from compaction.formats.common_rules import common_rules
 from compaction.formats.pairing import NOT_RECORDED, Fields, Finding, Pairing, Slot
 from compaction.formats.registry import FORMATS
-from compaction.formats.rulebook import Rule, RuleBook, WireFormat
+from compaction.formats.rulebook import Rule, RuleBook, WireFormat, common_rules
 from compaction.messages import Message, Part, TextPart, ToolCallPart, ToolResultPart
 from compaction.strategies import Strategy
 from compaction.testing import agent_session, check_strategy

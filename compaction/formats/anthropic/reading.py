@@ -37,10 +37,9 @@ from ..wire import (
     thoughts_moved,
     without_role,
 )
-from .checks import join_problem
 from .fields import MEDIA_BLOCKS, is_server_call, is_server_result
 from .hosted import block_links
-from .rules import BOOK
+from .rules import BOOK, join_problem
 
 _BLOCKS = frozenset(
     {

@@ -34,7 +34,6 @@ from ..wire import (
     thoughts_moved,
     without_role,
 )
-from .checks import join_problem
 from .fields import (
     KINDS,
     MEDIA_KINDS,
@@ -45,7 +44,7 @@ from .fields import (
     said_in,
     unplaced_cache_points,
 )
-from .rules import BOOK
+from .rules import BOOK, join_problem
 
 _GO_ON: Final = "Go on from there."
 _NOTED: Final = "Noted."

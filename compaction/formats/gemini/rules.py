@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ..base import Side
-from ..common_rules import common_rules
 from ..pairing import NOT_RECORDED, Fields, Finding, Pairing, Slot, shown_path
-from ..rulebook import Rule, RuleBook
+from ..rulebook import Rule, RuleBook, common_rules
 from ..wire import fields_of, items_of, type_name
 from .fields import (
     DATA,

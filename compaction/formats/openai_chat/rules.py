@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from ..common_rules import common_rules
 from ..pairing import NOT_RECORDED, Fields, Finding, Pairing, shown_path
-from ..rulebook import Rule, RuleBook
+from ..rulebook import Rule, RuleBook, common_rules
 from ..wire import fields_of, items_of, string, type_name
 from .fields import MEDIA_KINDS, REASONING_FIELDS, ROLES, call_fields, calls_of, is_empty, results_of
 

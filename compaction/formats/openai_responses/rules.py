@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ..common_rules import common_rules
 from ..pairing import NOT_RECORDED, Fields, Finding, Pairing, Slot
-from ..rulebook import Rule, RuleBook
+from ..rulebook import Rule, RuleBook, common_rules
 from ..wire import fields_of, items_of, kind_of, string, type_name
 from .fields import CALLS, RESULTS, ROLES, call_id_field, call_of, caller_of, is_answer, item_type, result_of
 
