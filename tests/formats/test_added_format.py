@@ -17,7 +17,7 @@ from compaction.strategies import Strategy
 from compaction.testing import agent_session, check_strategy
 from tests.support.wires import STRATEGIES
 
-ROLES = {"human": "user", "bot": "assistant", "boss": "system"}
+ROLES = {"human": "user", "bot": "assistant", "boss": "system", "tool": "tool"}
 
 
 def calls_of(fields: Fields) -> Iterator[Slot]:
@@ -27,7 +27,7 @@ def calls_of(fields: Fields) -> Iterator[Slot]:
 
 def results_of(fields: Fields) -> Iterator[Slot]:
     if fields.get("who") == "tool":
-        yield Slot((), fields["for"], ("for",))
+        yield Slot((), fields.get("for", ""), ("for",))
 
 
 def message_problems(fields: Fields, last: bool) -> Iterator[Finding]:
@@ -65,14 +65,23 @@ class Acme(WireFormat):
     def read(self, raw: Any, position: int = 0) -> Message:
         fields = self._fields(raw, position)
         if fields["who"] == "tool":
-            return Message("tool", (ToolResultPart(fields["for"], fields["say"]),), raw, self)
+            return Message("tool", (ToolResultPart(fields.get("for", ""), fields["say"]),), raw, self)
         calls = [ToolCallPart(call["id"], call["do"], "", raw=call) for call in fields.get("calls", ())]
         return Message(ROLES[fields["who"]], (TextPart(fields["say"]), *calls), raw, self)
 
     def _write(self, fields: dict[str, Any], message: Message, parts: Sequence[Part]) -> None:
         fields["say"] = "\n".join(part.text for part in parts if isinstance(part, TextPart | ToolResultPart))
-        if "calls" in fields:
-            fields["calls"] = [part.raw for part in parts if isinstance(part, ToolCallPart)]
+        for result in [part for part in parts if isinstance(part, ToolResultPart)]:
+            fields["for"] = result.call_id
+        calls = [part for part in parts if isinstance(part, ToolCallPart)]
+        if calls or "calls" in fields:
+            fields["calls"] = [call.raw or {"id": call.id, "do": call.name} for call in calls]
+
+    def compose(self, role: str, parts: Sequence[Part]) -> list[Message]:
+        results = [part for part in parts if isinstance(part, ToolResultPart)]
+        said = [part for part in parts if not isinstance(part, ToolResultPart)]
+        made = [self.changed(self.new("tool", ""), [result]) for result in results]
+        return [*made, self.changed(self.new(role, ""), said)] if said else made
 
     def new(self, role: str, text: str) -> Message:
         return self.read({"who": next(who for who, known in ROLES.items() if known == role), "say": text})
@@ -117,4 +126,6 @@ def test_its_rules_are_checked_and_repaired() -> None:
 def test_every_strategy_keeps_the_laws_in_it(strategy: Strategy) -> None:
     """Every strategy keeps the laws in the added format, on hand-written turns and on a sample session."""
     check_strategy(strategy, format=ACME, messages=TURN * 9)
-    check_strategy(strategy, format="acme", messages=agent_session(40, format="acme"))
+    session = agent_session(40, format="acme")
+    assert sum("calls" in raw for raw in session) == sum(raw["who"] == "tool" for raw in session) > 12
+    check_strategy(strategy, format="acme", messages=session)
