@@ -266,7 +266,7 @@ def recordings(files: Sequence[str], format: MessageFormat, most: int) -> Corpus
                 if len(recording["messages"]) <= most:
                     yield (
                         name,
-                        {**recording, "messages": convert(recording["messages"], to=format, format="openai-chat").messages},
+                        {**recording, "messages": convert(recording["messages"], to=format, format="openai-chat")},
                     )
 
 

@@ -36,11 +36,13 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from benchmarks.tables import Section, table, written
+from compaction.formats import FORMATS
 from tests.laws import test_hosts
-from tests.support.fuzzed import EVERY_STRATEGY, FORMATS, SOURCES, check_input, spoiled
-from tests.support.random_edits import RUNS_PER_CONVERSATION, RandomEdits, any_conversation, check_run, random_edits
+from tests.support.fuzzed import EVERY_STRATEGY, SOURCES, check_input, spoiled
+from tests.support.random_edits import RUNS_PER_CONVERSATION, RandomEdits, check_run, random_edits
 from tests.support.session_runs import STRATEGIES, killed_run, undisturbed
 from tests.support.validators import is_valid
+from tests.support.wires import any_conversation
 from tests.support.worded_sessions import problems as lost_in
 
 _CHUNK: Final = 50

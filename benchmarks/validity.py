@@ -238,7 +238,7 @@ def main() -> None:
     from tests.support.wires import STRATEGIES
 
     logs = recorded(arguments.corpus, arguments.each)
-    of_logs = {format: [convert(chat, to=format, format=openai_chat).messages for chat in logs] for format in FORMATS}
+    of_logs = {format: [convert(chat, to=format, format=openai_chat) for chat in logs] for format in FORMATS}
     ours = our_line([generated(arguments.cases), of_logs], STRATEGIES)
     valid_logs = [chat for chat in logs if not openai_chat.validate(chat)]
     head = ["package, strategy", "generated", "recorded", "over budget", "raised"]

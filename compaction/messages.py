@@ -191,10 +191,22 @@ class Message:
 
     @property
     def said(self) -> str:
-        """What the user says in it: its texts without the results of tools; empty for any other role."""
+        """What the user says in it: its texts without the results of tools and reminders of the host; empty for other roles."""
         if self.role != "user":
             return ""
-        return "\n".join(part.text for part in self.parts if isinstance(part, TextPart)).strip()
+        texts = [part.text for part in self.parts if isinstance(part, TextPart) and Message.has_words(part.text)]
+        return "\n".join(texts).strip()
+
+    @staticmethod
+    def has_words(text: str) -> bool:
+        """Whether a text in the role of the user is more than blanks and reminders of the host."""
+        left = text.strip()
+        while left.startswith("<system-reminder>"):
+            _, closed, rest = left.partition("</system-reminder>")
+            if not closed:
+                break
+            left = rest.lstrip()
+        return bool(left)
 
     @property
     def is_system(self) -> bool:

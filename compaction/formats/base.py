@@ -102,6 +102,18 @@ class MessageFormat(abc.ABC):
     def new(self, role: str, text: str) -> Message:
         """Return a new message of this format."""
 
+    def compose(self, role: str, parts: Sequence[Part]) -> list[Message]:
+        """Return new messages with these texts, calls and results, for generated conversations.
+
+        By default, only the texts are written.
+
+        Args:
+            role: ``"system"``, ``"user"`` or ``"assistant"``; results are given to the user.
+            parts: Texts and calls, or results and texts.
+        """
+        texts = [part.text for part in parts if isinstance(part, TextPart)]
+        return [self.new(role, "\n".join(texts))] if texts else []
+
     # ------------------------------------------------------------------------ rules
 
     @abc.abstractmethod

@@ -60,15 +60,6 @@ def detect(messages: Iterable[Any]) -> MessageFormat:
     return _only(_possible(messages))
 
 
-def candidates(messages: Iterable[Any]) -> Sequence[MessageFormat]:
-    """Return every wire format that a conversation can be in; O(parts).
-
-    Raises:
-        UnknownFormat: If there is none. The text names the message.
-    """
-    return list(_possible(messages))
-
-
 def read_as(messages: Sequence[Any]) -> MessageFormat:
     """Return the wire format in which to read a conversation without a named format; O(messages) for plain chats.
 

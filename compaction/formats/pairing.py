@@ -75,6 +75,7 @@ class Pairing:
         again: The rule that a further result breaks; empty if another check reports it.
         unknown: Whether a message stands for calls that are not in the list.
         new_id: The prefix of the ids that a repair assigns.
+        movable: Whether a repair may move a block into the message before its own.
     """
 
     calls: Callable[[Fields], Iterable[Slot]]
@@ -89,6 +90,7 @@ class Pairing:
     again: str = "duplicate-result"
     unknown: Callable[[Fields], bool] = lambda fields: False
     new_id: str = "call"
+    movable: Callable[[Any], bool] = lambda block: True
 
     def exchanges(self, contents: Sequence[Fields]) -> Iterator[range]:
         """Yield the places of the messages of each exchange; any other message is an exchange by itself."""

@@ -1,15 +1,16 @@
-"""Repair of a list by its format's rules: validation finds the faults, and the fix of each rule repairs them.
+"""Repair of a list: empty messages and blocks, wrong starts, ids, and calls and results without each other.
 
-Fixes are applied in rounds, each from the end of the list to its start, so that earlier places do not move. Each round applies
-the fixes of one step: shapes before order, ids before pairs.
+The table of a format's rules says which rules are repaired, and how. All other faults are only reported, because a repair would
+have to guess. A repair works in rounds: each repairs the faults of the first step that can repair any.
 """
 
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Any, Final, TypeAlias, TypeVar, cast
+from typing import Any, Final, Literal, TypeAlias
 
 import attrs
 
@@ -17,149 +18,293 @@ from .base import Problem, Repair
 from .pairing import Fields, Pairing, Path, Slot, message_fields, shown_path
 from .wire import fields_of, items_of
 
+RepairKind: TypeAlias = Literal["message", "block", "blank", "id", "pair", "join"]
+"""How a fault is repaired.
+
+- ``"message"``: the message is removed.
+- ``"block"``: the block is removed, and its message if no other block is left.
+- ``"blank"``: the missing text becomes an empty string.
+- ``"id"``: a call and its result get a new id; a call that repeats another of its message is removed. An item that is not a
+  call loses its id, or is removed if it repeats an earlier one.
+- ``"pair"``: a result moves to the latest call that has none, or is removed; a call without a result gets a stub.
+- ``"join"``: the message is joined with the one before it, or removed if it is the first.
+"""
+
 _ROUNDS: Final = 100
 """The maximum number of rounds; ten are rarely needed."""
-_STEP: Final = re.compile(r"\.(\w+)|\[(\d+)\]")
-
-_Plan = TypeVar("_Plan")
-_Found: TypeAlias = tuple[int, Path, Problem]
-"""A problem, the place of its message, and its place in the message."""
+_NAME: Final = re.compile(r"\.(\w+)|\[(\d+)\]")
+_GONE: Final = object()
 
 
-class Draft:
-    """A list that is being repaired. Holds state: the messages, their places in the input, and the changes.
+@attrs.frozen(eq=False)
+class _Fault:
+    """A problem: the place of its message, the place in the message, and how it is repaired."""
+
+    index: int
+    path: Path
+    problem: Problem
+    kind: RepairKind
+
+
+def repair_by_rules(
+    raws: Sequence[Any],
+    validate: Callable[[Sequence[Any]], list[Problem]],
+    kinds: Mapping[str, RepairKind],
+    pairing: Pairing,
+) -> Repair:
+    """Return the list with every fault repaired whose rule says how; O(messages) a round.
 
     Args:
         raws: The list; not changed.
+        validate: Finds the faults.
+        kinds: How the faults of a rule are repaired.
         pairing: The calls and results of the format.
+    """
+    draft = _Draft(raws, pairing)
+    remaining: list[Problem] = []
+    for _ in range(_ROUNDS):
+        remaining = validate(draft.messages)
+        found = [_Fault(*_place(each.where), each, kinds[each.rule]) for each in remaining if each.rule in kinds]
+        if not draft.repair(sorted(found, key=lambda each: (each.index, each.path))):
+            break
+    changes = tuple([problem for _, problem in sorted(draft.changes, key=lambda each: each[0])])
+    return Repair(draft.messages, changes, tuple(remaining))
 
-    Attributes:
-        contents: The fields of the messages as they were when the round began.
-        found: The problems that the round began with.
-        late: The results that move to the call at this place.
-        added: The results to put after the message that is being repaired.
-        rule: The rule that is being repaired.
-        edited: Whether the round changed anything.
+
+def _place(where: str) -> tuple[int, Path]:
+    """Return the place of a message and the place in it."""
+    [(_, index), *path] = _NAME.findall(where)
+    return int(index), tuple([name or int(position) for name, position in path])
+
+
+class _Draft:
+    """A list that is being repaired. Holds state: the messages, their places in the input, and the changes.
+
+    Each step repairs faults from the end of the list to its start, so that earlier places do not move.
     """
 
     def __init__(self, raws: Sequence[Any], pairing: Pairing) -> None:
         self.messages = list(raws)
-        self.pairing = pairing
         self.changes: list[tuple[int, Problem]] = []
-        self.contents: list[Fields] = []
-        self.found: Sequence[_Found] = ()
-        self.late: dict[tuple[int, Path], Any] = {}
-        self.added: list[Any] = []
-        self.rule = ""
-        self.edited = False
+        self._pairing = pairing
         self._origins = list(range(len(raws)))
-        self._noted: list[tuple[int, Problem]] = []
-        self._removed: Path | None = None
-        self._plans: dict[Callable[[Draft], Any], Any] = {}
-        self._slots: dict[tuple[int, Callable[[Fields], Iterable[Slot]]], dict[Path, Slot]] = {}
+        self._contents: list[Fields] = []
+        self._found: Sequence[_Fault] = ()
 
-    def origin(self, index: int) -> int:
-        """Return the place that a message has in the input."""
-        return self._origins[index]
+    def repair(self, found: Sequence[_Fault]) -> bool:
+        """Repair the faults of the first step that can repair any; return whether one could."""
+        self._contents, self._found = list(map(message_fields, self.messages)), found
+        noted, self.changes = self.changes, []
+        steps: tuple[tuple[Callable[[Sequence[_Fault]], None], tuple[RepairKind, ...]], ...] = (
+            (self._drop, ("message", "block", "blank")),
+            (self._give_ids, ("id",)),
+            (self._pair, ("pair",)),
+            (self._join, ("join",)),
+        )
+        for step, kinds in steps:
+            step([fault for fault in found if fault.kind in kinds])
+            if self.changes:
+                break
+        changed = bool(self.changes)
+        self.changes = [*noted, *reversed(self.changes)]
+        return changed
 
-    def value(self, index: int, path: Path = ()) -> Any:
+    # ------------------------------------------------------------------------ steps
+
+    def _drop(self, faults: Sequence[_Fault]) -> None:
+        """Remove messages and blocks, and write empty texts."""
+        removed: tuple[int, Path] | None = None
+        for fault in reversed(faults):
+            path = fault.path if fault.kind == "block" else ()
+            if removed is not None and removed == (fault.index, fault.path[: len(removed[1])]):
+                continue
+            if fault.kind == "blank":
+                self._note(fault, "it was made an empty string")
+                self._write(fault.index, fault.path, "")
+                continue
+            self._note(fault, "the block was removed" if path else "the message was removed")
+            removed = fault.index, () if self._remove(fault.index, path) else path
+
+    def _give_ids(self, faults: Sequence[_Fault]) -> None:
+        """Give calls and their results new ids, and remove what repeats another."""
+        if not faults:
+            return
+        calls = self._answered_calls()
+        taken = {slot.key for slot, *_ in calls.values()}
+        ids = [(index, fields.get("id")) for index, fields in enumerate(self._contents)]
+        first = {id: index for index, id in reversed(ids) if isinstance(id, str)}
+        for fault in reversed(faults):
+            if (fault.index, fault.path) not in calls:
+                self._leave_out_id(fault, first[self._value(fault.index, fault.path)])
+                continue
+            slot, repeats, result = calls[fault.index, fault.path]
+            if repeats:
+                self._note(fault, "the call was removed")
+                self._remove(fault.index, slot.path)
+                continue
+            given = self._unused_id(fault.index, slot, taken)
+            if result is not None:
+                self._write(result[0], result[1].id, given)
+                told = attrs.evolve(fault.problem, message="its call was given another id")
+                self._note(_Fault(result[0], result[1].id, told, "id"), f"it was given the id {given!r}")
+            self._note(fault, f"it was given the id {given!r}")
+            self._write(fault.index, fault.path, given)
+
+    def _leave_out_id(self, fault: _Fault, first: int) -> None:
+        """Remove an item that equals the first one with its id, or that consists of its id; of any other, remove the id."""
+        item = self.messages[fault.index]
+        whole = len(message_fields(item)) <= 2 or item == self.messages[first]
+        self._note(fault, "the item was removed" if whole else "the id was left out")
+        self._remove(fault.index, () if whole else fault.path)
+
+    def _pair(self, faults: Sequence[_Fault]) -> None:
+        """Move late results to their calls, remove other results without a call, and add stubs for the other calls."""
+        late = self._late_results(faults)
+        moving, moved = set(late.values()), {call: self._value(each.index, each.path) for call, each in late.items()}
+        for index, group in groupby(reversed(faults), key=lambda fault: fault.index):
+            calls = _by_path(self._pairing.calls(self._contents[index]))
+            added: list[Any] = []
+            for fault in group:
+                call = calls.get(fault.path)
+                if fault in moved:
+                    added.insert(0, moved[fault])
+                elif call is not None and (stub := self._pairing.stub(self._value(index, fault.path), call.key)) is not None:
+                    self._note(fault, "a result was added that says it was not recorded")
+                    added.insert(0, stub)
+                else:
+                    what = "call" if call is not None else "result" if fault.path else "message"
+                    self._note(fault, "the result was moved to its call" if fault in moving else f"the {what} was removed")
+                    self._remove(index, fault.path)
+            if added:
+                self._add_results(index, added)
+
+    def _join(self, faults: Sequence[_Fault]) -> None:
+        """Join each message with those of its role before it; of a message that nobody opened, remove it."""
+        places = {fault.index for fault in faults}
+        content = self._pairing.content
+        for fault in reversed(faults):
+            index = fault.index
+            if not index:
+                self._note(fault, "the message was removed")
+                self._remove(index)
+            while index and self._role(index - 1) == self._role(index):
+                blocks, before = (items_of(self._value(place, (content,))) for place in (index, index - 1))
+                if blocks is None or before is None:
+                    break
+                if index == fault.index:
+                    self._note(fault, "it was joined with the message before it")
+                self._write(index - 1, (content,), [*before, *filter(self._pairing.movable, blocks)])
+                self._remove(index)
+                index -= 1
+                if index in places:
+                    break
+
+    # ------------------------------------------------------------------------ calls and results
+
+    def _answered_calls(self) -> dict[tuple[int, Path], tuple[Slot, bool, tuple[int, Slot] | None]]:
+        """Return, by the place of its id, every call, whether it repeats another of its message, and its result; O(blocks)."""
+        late: dict[str, deque[tuple[int, Slot]]] = {}
+        for fault in self._found:
+            if fault.problem.rule == "result-without-call":
+                slot = _by_path(self._pairing.results(self._contents[fault.index]))[fault.path]
+                late.setdefault(slot.key, deque()).append((fault.index, slot))
+        calls: dict[tuple[int, Path], tuple[Slot, bool, tuple[int, Slot] | None]] = {}
+        for exchange in self._pairing.exchanges(self._contents):
+            results: dict[str, deque[tuple[int, Slot]]] = {}
+            for index in exchange:
+                for result in self._pairing.results(self._contents[index]):
+                    results.setdefault(result.key, deque()).append((index, result))
+            for index in exchange:
+                first: dict[str, Slot] = {}
+                for slot in self._pairing.calls(self._contents[index]):
+                    same = first.setdefault(slot.key, slot)
+                    repeats = (
+                        bool(slot.key) and same is not slot and self._value(index, same.path) == self._value(index, slot.path)
+                    )
+                    own = None if repeats else results.get(slot.key) or late.get(slot.key)
+                    calls[index, slot.id] = slot, repeats, own.popleft() if own and own[0][0] > index else None
+        return calls
+
+    def _unused_id(self, index: int, slot: Slot, taken: set[str]) -> str:
+        """Return an id that no call has."""
+        position = "".join([f"_{name}" for name in slot.path if isinstance(name, int)])
+        given = f"{self._pairing.new_id}_{self._origins[index]}{position}"
+        while given in taken:
+            given += "_"
+        return given
+
+    def _late_results(self, faults: Iterable[_Fault]) -> dict[_Fault, _Fault]:
+        """Return the results that come late, by call; of one message the first call is answered first; O(blocks)."""
+        late: dict[_Fault, _Fault] = {}
+        open: dict[str, list[_Fault]] = {}
+        for index, group in groupby(faults, key=lambda fault: fault.index):
+            calls = _by_path(self._pairing.calls(self._contents[index]))
+            results = _by_path(self._pairing.results(self._contents[index]))
+            made: dict[str, list[_Fault]] = {}
+            for fault in group:
+                if fault.path in calls:
+                    made.setdefault(calls[fault.path].key, []).append(fault)
+                elif fault.problem.rule == "duplicate-result":
+                    continue
+                elif fault.path in results and (waiting := open.get(results[fault.path].key)):
+                    late[waiting.pop()] = fault
+            for key, waiting in made.items():
+                open.setdefault(key, []).extend(reversed(waiting))
+        return late
+
+    def _add_results(self, index: int, added: list[Any]) -> None:
+        """Put results after the message with their calls, and after the results that it has."""
+        pairing, after = self._pairing, index + 1
+        while after < len(self.messages) and pairing.answers(message_fields(self.messages[after])):
+            after += 1
+        blocks = None
+        if pairing.content and after < len(self.messages):
+            following = message_fields(self.messages[after])
+            if pairing.continues(message_fields(self.messages[index]), following):
+                blocks = items_of(following.get(pairing.content))
+        if blocks is not None:
+            own = len(list(pairing.results(message_fields(self.messages[after]))))
+            self._write(after, (pairing.content,), [*blocks[:own], *added, *blocks[own:]])
+            return
+        made = [{"role": "user", pairing.content: added}] if pairing.content else added
+        self.messages[after:after] = made
+        self._origins[after:after] = [self._origins[index]] * len(made)
+
+    # ------------------------------------------------------------------------ the list
+
+    def _role(self, index: int) -> Any:
+        return message_fields(self.messages[index]).get("role")
+
+    def _value(self, index: int, path: Path = ()) -> Any:
         """Return the value at a place; ``None`` if there is none."""
         value = self.messages[index]
         for name in path:
             value = (items_of(value) or ())[name] if isinstance(name, int) else (fields_of(value) or {}).get(name)
         return value
 
-    def fields(self, index: int) -> Fields:
-        """Return the fields of a message as it is now."""
-        return message_fields(self.messages[index])
-
-    def write(self, index: int, path: Path, value: Any) -> None:
+    def _write(self, index: int, path: Path, value: Any) -> None:
         """Put a value at a place; the objects around it are copied."""
-        self.edited = True
         self.messages[index] = _with(self.messages[index], path, value)
 
-    def remove(self, index: int, path: Path = ()) -> None:
-        """Remove the value at a place, and its message if no block is left in it."""
-        content = self.pairing.content
-        self._removed = path
+    def _remove(self, index: int, path: Path = ()) -> bool:
+        """Remove the value at a place, and its message if no block is left in it; return whether the message is gone."""
+        content = self._pairing.content
         if path:
-            self.write(index, path, _GONE)
-        if not path or (content and path[0] == content and not self.value(index, (content,))):
-            self.edited = True
+            self._write(index, path, _GONE)
+        gone = not path or (content and path[0] == content and not self._value(index, (content,)))
+        if gone:
             del self.messages[index], self._origins[index]
+        return bool(gone)
 
-    def insert(self, index: int, raws: Sequence[Any], origin: int) -> None:
-        """Put messages before a place; their changes count as those of the message at ``origin`` in the input."""
-        self.edited = True
-        self.messages[index:index] = raws
-        self._origins[index:index] = [origin] * len(raws)
-
-    def note(self, index: int, path: Path, message: str, done: str) -> None:
-        """Record a further change for the rule that is being repaired."""
-        origin = self._origins[index]
-        self._noted.append((origin, Problem(f"messages[{origin}]{shown_path(path)}", self.rule, message, done)))
-
-    def calls(self, index: int) -> dict[Path, Slot]:
-        """Return the calls of a message by place, as they were when the round began."""
-        return self._by_path(index, self.pairing.calls)
-
-    def results(self, index: int) -> dict[Path, Slot]:
-        """Return the results of a message by place, as they were when the round began."""
-        return self._by_path(index, self.pairing.results)
-
-    def _by_path(self, index: int, slots: Callable[[Fields], Iterable[Slot]]) -> dict[Path, Slot]:
-        if (index, slots) not in self._slots:
-            self._slots[index, slots] = {slot.path: slot for slot in slots(self.contents[index])}
-        return self._slots[index, slots]
-
-    def once(self, plan: Callable[[Draft], _Plan]) -> _Plan:
-        """Return what a function returns for the list at the start of the round; it is called once a round."""
-        if plan not in self._plans:
-            self._plans[plan] = plan(self)
-        return cast("_Plan", self._plans[plan])
-
-    def round(self, found: Sequence[_Found], fixes: Mapping[str, Fix]) -> bool:
-        """Apply fixes, the last place first; return whether any changed the list."""
-        self.edited = False
-        self._plans, self._slots = {}, {}
-        self.contents = list(map(message_fields, self.messages))
-        for index, group in groupby(reversed(found), key=lambda each: each[0]):
-            self._removed = None
-            for _, path, problem in group:
-                if self._removed is not None and path[: len(self._removed)] == self._removed:
-                    continue
-                origin, self.rule = self._origins[index], problem.rule
-                if done := fixes[problem.rule](self, index, path):
-                    where = f"messages[{origin}]{shown_path(path)}"
-                    self._noted.append((origin, attrs.evolve(problem, where=where, remedy=done)))
-            self._add_results(index)
-        self.changes += reversed(self._noted)
-        self._noted = []
-        return self.edited
-
-    def _add_results(self, index: int) -> None:
-        """Put the added results after the message with their calls."""
-        added, self.added = self.added, []
-        if not added:
-            return
-        pairing, after = self.pairing, index + 1
-        while after < len(self.messages) and pairing.answers(self.fields(after)):
-            after += 1
-        if not pairing.content:
-            self.insert(after, added, self._origins[index])
-            return
-        follows = after < len(self.messages) and pairing.continues(self.fields(index), self.fields(after))
-        blocks = items_of(self.value(after, (pairing.content,))) if follows else None
-        if blocks is None:
-            self.insert(after, [{"role": "user", pairing.content: added}], self._origins[index])
-        else:
-            own = len(list(pairing.results(self.fields(after))))
-            self.write(after, (pairing.content,), [*blocks[:own], *added, *blocks[own:]])
+    def _note(self, fault: _Fault, done: str) -> None:
+        """Record a change, with its place in the input."""
+        origin = self._origins[fault.index]
+        where = f"messages[{origin}]{shown_path(fault.path)}"
+        self.changes.append((origin, attrs.evolve(fault.problem, where=where, remedy=done)))
 
 
-Fix: TypeAlias = Callable[[Draft, int, Path], "str | None"]
-"""Repairs a fault, given the place of the message and the place in it; returns a description, or ``None`` if it cannot."""
-_GONE: Final = object()
+def _by_path(slots: Iterable[Slot]) -> dict[Path, Slot]:
+    return {slot.path: slot for slot in slots}
 
 
 def _with(value: Any, path: Path, new: Any) -> Any:
@@ -177,38 +322,3 @@ def _with(value: Any, path: Path, new: Any) -> Any:
     if fields[name] is _GONE:
         del fields[name]
     return fields
-
-
-def repair_by_rules(
-    raws: Sequence[Any],
-    validate: Callable[[Sequence[Any]], list[Problem]],
-    fixes: Mapping[str, tuple[int, Fix]],
-    pairing: Pairing,
-) -> Repair:
-    """Return the list with every fault repaired that has a fix; O(messages) a round.
-
-    Args:
-        raws: The list; not changed.
-        validate: Finds the faults.
-        fixes: The step and the fix of each rule that has one.
-        pairing: The calls and results of the format.
-    """
-    draft = Draft(raws, pairing)
-    by_rule = {rule: fix for rule, (_, fix) in fixes.items()}
-    remaining: list[Problem] = []
-    for _ in range(_ROUNDS):
-        remaining = validate(draft.messages)
-        draft.found = sorted(
-            [(*_place(each.where), each) for each in remaining if each.rule in fixes], key=lambda each: each[:2]
-        )
-        steps = sorted({fixes[problem.rule][0] for *_, problem in draft.found})
-        if not any(draft.round([each for each in draft.found if fixes[each[2].rule][0] == step], by_rule) for step in steps):
-            break
-    changes = tuple(problem for _, problem in sorted(draft.changes, key=lambda each: each[0]))
-    return Repair(draft.messages, changes, tuple(remaining))
-
-
-def _place(where: str) -> tuple[int, Path]:
-    """Return the place of a message and the place in it."""
-    [(_, index), *path] = _STEP.findall(where)
-    return int(index), tuple(name or int(position) for name, position in path)

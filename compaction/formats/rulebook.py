@@ -12,7 +12,7 @@ from ..errors import InvalidMessage
 from ..messages import Message, Part
 from .base import MessageFormat, Problem, Repair, RuleKind, Side
 from .pairing import Fields, Finding, Pairing, message_fields, shown_path
-from .repairing import Fix, repair_by_rules
+from .repairing import RepairKind, repair_by_rules
 from .wire import fields_of, plain, same, type_name
 
 _Place: TypeAlias = "str | Callable[[Fields], str]"
@@ -26,16 +26,42 @@ class Rule:
         kind: The scope of the rule.
         says: The requirement, in one sentence.
         remedy: The correction, as an instruction.
-        fix: The function that repairs a fault; ``None`` if a repair would have to guess.
-        step: The step of the repair: shapes (0), order (1), neighbours (2), ids (3), results without ids (4), pairs (5),
-            others (6).
+        repair: How a fault is repaired, see `RepairKind`; ``None`` if it is only reported.
     """
 
     kind: RuleKind
     says: str
     remedy: str
-    fix: Fix | None = None
-    step: int = 0
+    repair: RepairKind | None = None
+
+
+def common_rules(*, objects: str, message: str = "message", result: str = "result", result_id: str = "") -> Mapping[str, Rule]:
+    """Return the shared rules by name.
+
+    Args:
+        objects: The Python objects that the format reads, such as ``"dictionaries"``.
+        message: The format's word for a message.
+        result: The format's word for the result of a call.
+        result_id: The field in which a result names its call.
+    """
+    article = "An" if message[0] in "aeiou" else "A"
+    return {
+        "no-messages": Rule("reach", f"A conversation has at least one {message}.", f"send at least one {message}"),
+        "unreadable-message": Rule("message", f"{article} {message} is an object.", f"pass {objects}"),
+        "empty-text": Rule("message", "A text block contains more than blanks.", "leave the block out", "block"),
+        "call-without-id": Rule("message", "A call has an id.", f"give the call an id, and its {result} the same id", "id"),
+        "result-without-id": Rule(
+            "message",
+            f"{'An' if result[0] in 'aeiou' else 'A'} {result} names the call that it answers.",
+            f"set '{result_id}' to the id of the call it answers",
+        ),
+        "duplicate-result": Rule("reach", f"A call has one {result}.", f"keep one {result} for each call", "pair"),
+        "pending-call": Rule(
+            "reach",
+            f"A call at the end of the list has its {result}. Without it, the list can be stored but not sent.",
+            f"store the list unchanged; add the {result} before sending it",
+        ),
+    }
 
 
 @attrs.frozen(kw_only=True)
@@ -78,9 +104,9 @@ class RuleBook:
         return [self._problem(f"messages[0]{place}", rule, text) for place, rule, text in self._alone(raw, True)]
 
     def repair(self, raws: Sequence[Any]) -> Repair:
-        """Return the list with every fault repaired that needs no guess."""
-        fixes = {name: (rule.step, rule.fix) for name, rule in self.rules.items() if rule.fix is not None}
-        return repair_by_rules(raws, self.validate, fixes, self.pairing)
+        """Return the list with every fault repaired whose rule says how."""
+        kinds: dict[str, RepairKind] = {name: rule.repair for name, rule in self.rules.items() if rule.repair is not None}
+        return repair_by_rules(raws, self.validate, kinds, self.pairing)
 
     def _alone(self, raw: Any, last: bool) -> Iterator[Finding]:
         fields = fields_of(raw)
@@ -158,6 +184,9 @@ class WireFormat(MessageFormat):
         if not same(message.parts, parts):
             self._write(fields, message, parts)
         return self.read(fields)
+
+    def compose(self, role: str, parts: Sequence[Part]) -> list[Message]:
+        return [self.changed(self.new(role, ""), parts)]
 
     @abc.abstractmethod
     def _write(self, fields: dict[str, Any], message: Message, parts: Sequence[Part]) -> None:

@@ -136,6 +136,24 @@ def thoughts_changed(
     return any(old is not new and bound(old) != bound(new) for old, new in zip(before, after, strict=True))
 
 
+THOUGHTS_FIRST: Final = "an answer that began with thoughts still begins with them, or has none"
+
+
+def thoughts_moved(before: Sequence[Message], after: Sequence[Message | None]) -> bool:
+    """Return whether a rewrite puts anything before the thoughts with which an answer began."""
+
+    def begins(message: Message) -> bool:
+        return bool(message.parts) and isinstance(message.parts[0], ReasoningPart)
+
+    def has(message: Message) -> bool:
+        return any(isinstance(part, ReasoningPart) for part in message.parts)
+
+    return any(
+        old is not new and new is not None and begins(old) and not begins(new) and has(new)
+        for old, new in zip(before, after, strict=True)
+    )
+
+
 def without_role(role: Any, position: int, roles: str) -> InvalidMessage:
     """Return the error for a message without a usable role; ``roles`` are those it may have."""
     what = f"a message needs a role that is a non-empty string (got {role!r})"

@@ -59,7 +59,7 @@ class Grouping:
         newest: The newest group that is not a system group.
         last_user: The last user group that is not empty, which may hold only media; the first one if all are empty.
         last_words: The last group with words of the user: text in a message of the user, alone or beside results. Media beside
-            results, and empty text, are not words.
+            results, empty text and reminders of the host are not words, see `Message.said`.
         last_marked: The last summary with the role of the user of each strategy, by its name, if it comes after
             ``last_words``; its mark may be forged.
         history: The newest group in which the provider itself summarized everything before it.
@@ -131,8 +131,8 @@ class Grouping:
             id = self.newest = len(self.group_of)
             if kind is _USER:
                 self.turn += 1
-                words = bool(text) and not str(text).isspace()
-                self._note_user(id, words=words, empty=not words)
+                words = Message.has_words(text or "")
+                self._note_user(id, words=words, empty=not words and (not text or text.isspace()))
             self.turns.append(self.turn)
             self.group_of.append(id)
             self.kinds.append(kind)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import math
 import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -86,7 +84,7 @@ def benchmark_strategy(
 ) -> Benchmark:
     """Measure a strategy, sync or async, on conversations of several sizes.
 
-    Each size shows the fastest of a few runs, with the garbage collector off. A strategy whose trigger does not fire costs
+    Each size shows the fastest of a few runs. A strategy whose trigger does not fire costs
     nothing; the tokens and edits show whether it did anything.
 
     Args:
@@ -129,12 +127,11 @@ async def _timed(
     read: Callable[[Sequence[Any]], MessageIndex],
     clock: Callable[[], float],
 ) -> BenchmarkRow:
-    with _uncollected():
-        start = clock()
-        index = read(messages)
-        read_at = clock()
-        result = await run(index, strategy)
-        end = clock()
+    start = clock()
+    index = read(messages)
+    read_at = clock()
+    result = await run(index, strategy)
+    end = clock()
     return BenchmarkRow(
         messages=len(messages),
         tokens_before=result.before.tokens,
@@ -144,19 +141,6 @@ async def _timed(
         run_seconds=end - read_at,
         growth=None,
     )
-
-
-@contextmanager
-def _uncollected() -> Generator[None]:
-    """Collect garbage once, then keep the collector off."""
-    was_on = gc.isenabled()
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _growth(smaller: BenchmarkRow, larger: BenchmarkRow) -> float | None:

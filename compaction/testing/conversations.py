@@ -31,8 +31,8 @@ def conversations(
             repeated or without an id, ids used twice at once, messages moved, or without content, or of a role nobody knows.
         pending: Whether some end with calls that wait for results, which `validate` calls ``pending-call`` and nothing else.
         max_size: At most so many exchanges, >= 1; a call with its results is one.
-        format: The wire format they are written in. In another than chat completions they are words, calls and results. In a
-            format of your own they are texts alone.
+        format: The wire format they are written in. In another than chat completions they are words, calls and results; in a
+            format without `compose`, words alone.
 
     Raises:
         ConfigurationError: If ``max_size`` is below 1.
@@ -52,13 +52,10 @@ def conversations(
             "conversations: hypothesis is not installed; pip install hypothesis, or use sample_conversations"
         ) from error
     whole, target = conversation(pending=pending, max_size=max_size), resolve(format)
-    drawn = whole if valid else damaged(whole)
-    if target is openai_chat:
-        return drawn
-    if not valid:
-        return drawn.map(lambda messages: write_chat(messages, target))
-    there = drawn.map(lambda messages: target.repair(write_chat(messages, target)).messages)
-    return there.filter(lambda messages: _fits(target, messages, pending))
+    if target is not openai_chat:
+        whole = whole.map(lambda messages: target.repair(write_chat(messages, target)).messages)
+        whole = whole.filter(lambda messages: _fits(target, messages, pending))
+    return whole if valid else damaged(whole)
 
 
 def _fits(format: MessageFormat, messages: list[Any], pending: bool) -> bool:

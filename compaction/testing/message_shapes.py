@@ -160,7 +160,7 @@ def conversation(draw: st.DrawFn, *, pending: bool, max_size: int) -> list[_Mess
 def damaged(draw: st.DrawFn, whole: st.SearchStrategy[list[_Message]]) -> list[_Message]:
     """Draw a conversation and damage it up to four times."""
     messages = draw(whole)
-    for damage in draw(st.lists(st.sampled_from(_DAMAGES), max_size=4)):
+    for damage in draw(st.lists(st.sampled_from(_DAMAGES), max_size=4)) if messages else ():
         damage(messages, draw(st.integers(0, 63)) % len(messages), draw(st.integers(0, 63)))
     return messages
 
@@ -186,18 +186,21 @@ def _change_ids(messages: list[_Message], place: int, other: int) -> None:
     """Give results and calls the ids of others, or none."""
     id = ("call_1", "call_2", "gone", None)[other % 4]
     for message in messages[place : place + 2]:
-        if message["role"] == "tool":
+        if "tool_call_id" in message:
             message["tool_call_id"] = id
+        if "call_id" in message:
+            message["call_id"] = id
         for call in message.get("tool_calls", ()):
             call["id"] = id
 
 
 def _remove_content(messages: list[_Message], place: int, other: int) -> None:
     """Remove a message's content, or replace it with an invalid one."""
+    name = next((name for name in ("content", "parts", "output") if name in messages[place]), "content")
     if other % 3:
-        messages[place]["content"] = (None, [], 5)[other % 3]
+        messages[place][name] = (None, [], 5)[other % 3]
     else:
-        messages[place].pop("content", None)
+        messages[place].pop(name, None)
 
 
 def _change_role(messages: list[_Message], place: int, other: int) -> None:

@@ -1,119 +1,115 @@
-"""Conversion of the sample conversations to other wire formats: words, calls and results."""
+"""Conversations of one wire format, written in another: words, calls and results.
+
+The target needs nothing but `MessageFormat.compose`, `acceptable` and `follows`, so this works for every format.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import json
+import re
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import attrs
 
 from ..formats import MessageFormat, json_object, openai_chat
-from ..messages import Message, TextPart, ToolCallPart, ToolResultPart
+from ..messages import Message, Part, TextPart, ToolCallPart, ToolResultPart
 
-
-@attrs.frozen
-class _Blocks:
-    """The names in a message of blocks, and functions that make the block of a text, a call and a result."""
-
-    content: str
-    roles: Mapping[str, str]
-    text: Callable[[str], dict[str, Any]]
-    call: Callable[[ToolCallPart, Any], dict[str, Any]]
-    result: Callable[[ToolResultPart, str], dict[str, Any]]
-
-
-_BLOCKS: Final[Mapping[str, _Blocks]] = {
-    "anthropic": _Blocks(
-        content="content",
-        roles={"system": "system", "developer": "system", "assistant": "assistant"},
-        text=lambda text: {"type": "text", "text": text},
-        call=lambda call, given: {"type": "tool_use", "id": call.id, "name": call.name, "input": given},
-        result=lambda result, _: {"type": "tool_result", "tool_use_id": result.call_id, "content": result.text},
-    ),
-    "gemini": _Blocks(
-        content="parts",
-        roles={"system": "", "developer": "", "assistant": "model"},
-        text=lambda text: {"text": text},
-        call=lambda call, given: {"functionCall": {"id": call.id, "name": call.name, "args": given}},
-        result=lambda result, name: {
-            "functionResponse": {"id": result.call_id, "name": name, "response": {"result": result.text}}
-        },
-    ),
-    "bedrock": _Blocks(
-        content="content",
-        roles={"system": "", "developer": "", "assistant": "assistant"},
-        text=lambda text: {"text": text},
-        call=lambda call, given: {"toolUse": {"toolUseId": call.id, "name": call.name, "input": given}},
-        result=lambda result, _: {"toolResult": {"toolUseId": result.call_id, "content": [{"text": result.text or "-"}]}},
-    ),
-}
-"""The formats that write blocks. An empty role means that instructions are outside the list."""
+_ID: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
 def write_chat(messages: list[dict[str, Any]], format: MessageFormat) -> list[Any]:
-    """Return chat messages in another format, without images, thoughts and unknown fields; O(parts).
+    """Return chat messages in another format, without images, thoughts and unknown fields; O(parts)."""
+    return messages if format is openai_chat else write_messages(map(openai_chat.read, messages), format)
 
-    A format without an entry here gets only the texts that may follow one another.
+
+def write_messages(messages: Iterable[Message], format: MessageFormat) -> list[Any]:
+    """Return the words, calls and results of a conversation as messages of a format; O(parts).
+
+    Each result follows its call, calls have different ids, and what may not follow the messages before it is left out.
+
+    Args:
+        messages: The conversation, read.
+        format: The format to write.
     """
-    if format is openai_chat:
-        return messages
-    read = list(map(openai_chat.read, messages))
-    if format.name == "openai-responses":
-        return [item for message in read for item in _items(message)]
-    return _in_blocks(read, _BLOCKS[format.name]) if format.name in _BLOCKS else _texts(read, format)
+    read = list(messages)
+    results = _results_by_call(read)
+    writer = _Writer(format)
+    for role, parts in _spoken(read):
+        calls = [part for part in parts if isinstance(part, ToolCallPart)]
+        made = writer.add(role, [writer.call(part) if isinstance(part, ToolCallPart) else part for part in parts])
+        written = [call for message in made for call in message.tool_calls()][-len(calls) :]
+        answered = [(call, results[id(old)]) for old, call in zip(calls, written, strict=False) if id(old) in results]
+        if answered:
+            writer.add("user", [ToolResultPart(call.id, result.text) for call, result in answered])
+    return writer.ended()
 
 
-def _items(message: Message) -> Iterator[dict[str, Any]]:
-    for result in message.tool_results():
-        yield {"type": "function_call_output", "call_id": result.call_id, "output": result.text}
-    calls = list(message.tool_calls())
-    if message.role not in ("tool", "function") and (message.text or not calls):
-        yield {"type": "message", "role": message.role, "content": message.text}
-    for call in calls:
-        yield {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments}
-
-
-def _in_blocks(messages: list[Message], blocks: _Blocks) -> list[Any]:
-    """Return messages of blocks; consecutive messages of one role become one message."""
-    names: dict[str, str] = {}
-    written: list[dict[str, Any]] = []
+def _spoken(messages: Sequence[Message]) -> list[tuple[str, list[Part]]]:
+    """Return the role and the texts and calls of each message that has any; messages of one answer are one."""
+    spoken: list[tuple[str, list[Part]]] = []
+    speaks = False
     for message in messages:
-        role = blocks.roles.get(message.role, "user")
-        if role == "system" and any(earlier["role"] != "system" for earlier in written):
-            role = "user"
-        made = [block for part in message.parts for block in _written(part, names, blocks)]
-        if not role or not made:
-            continue
-        if written and role != "system" and written[-1]["role"] == role:
-            written[-1][blocks.content] += made
-        else:
-            written.append({"role": role, blocks.content: made})
-    for raw in written:
-        if [block.get("type") for block in raw[blocks.content]] == ["text"]:
-            raw[blocks.content] = raw[blocks.content][0]["text"]
-    return written
+        texts = [TextPart(part.text) for part in message.parts if isinstance(part, TextPart) and part.text.strip()]
+        parts: list[Part] = [*texts, *message.tool_calls()]
+        if message.continues and speaks and parts:
+            spoken[-1][1].extend(parts)
+        elif parts:
+            role = "system" if message.is_system else "user" if message.role == "user" else "assistant"
+            spoken.append((role, parts))
+        speaks = message.role == "assistant" and (speaks or bool(parts))
+    return spoken
 
 
-def _written(part: Any, names: dict[str, str], blocks: _Blocks) -> Iterator[dict[str, Any]]:
-    if isinstance(part, TextPart) and part.text.strip():
-        yield blocks.text(part.text)
-    elif isinstance(part, ToolCallPart):
-        names[part.id] = part.name
-        given = json_object(part.arguments)
-        yield blocks.call(part, {"input": part.arguments} if given is None else given)
-    elif isinstance(part, ToolResultPart):
-        yield blocks.result(part, names.get(part.call_id, "unknown"))
-
-
-def _texts(messages: list[Message], format: MessageFormat) -> list[Any]:
-    said: list[Message] = []
-    before: Message | None = None
+def _results_by_call(messages: Sequence[Message]) -> dict[int, ToolResultPart]:
+    """Return the result of each call by the call's identity; an id that is used again belongs to the latest call."""
+    results: dict[int, ToolResultPart] = {}
+    open: dict[str, list[ToolCallPart]] = {}
     for message in messages:
-        role = "system" if message.is_system else "user" if message.role == "user" else "assistant"
-        made = format.new(role, message.text)
-        if format.acceptable(made) is None and format.follows(before, made):
-            said.append(made)
-            before = made if before is not None or not made.is_system else None
-    while said and not format.follows(said[-1], None):
-        said.pop()
-    return [message.raw for message in said]
+        for result in message.tool_results():
+            if waiting := open.get(result.call_id):
+                results[id(waiting.pop(0))] = result
+        made: dict[str, list[ToolCallPart]] = {}
+        for call in message.tool_calls():
+            made.setdefault(call.id, []).append(call)
+        open |= made
+    return results
+
+
+@attrs.define
+class _Writer:
+    """Writes messages, each of which may follow the one before it. Holds state: the messages so far, and the ids of calls."""
+
+    format: MessageFormat
+    said: list[tuple[str, list[Part], list[Message]]] = attrs.field(factory=list, init=False)
+    taken: set[str] = attrs.field(factory=set, init=False)
+
+    def call(self, call: ToolCallPart) -> ToolCallPart:
+        """Return a call with an id of its own that every provider accepts, and an object as arguments."""
+        given = call.id if _ID.fullmatch(call.id) and call.id not in self.taken else f"call_{len(self.taken)}_"
+        self.taken.add(given)
+        arguments = call.arguments if json_object(call.arguments) is not None else json.dumps({"input": call.arguments})
+        return ToolCallPart(given, call.name or "unnamed", arguments)
+
+    def add(self, role: str, parts: Sequence[Part]) -> list[Message]:
+        """Write messages, joined with those before them where they may not follow; return them, or none if that fails too."""
+        made = self.format.compose(role, parts)
+        if not made or any(self.format.acceptable(message) is not None for message in made):
+            return []
+        before = None if all(message.is_system for message in self._messages()) else self.said[-1][2][-1]
+        if self.format.follows(before, made[0]):
+            self.said.append((role, list(parts), made))
+            return made
+        if not self.said or self.said[-1][0] not in (role, "system"):
+            return []
+        earlier, others, _ = self.said.pop()
+        return self.add(role, [*others, *parts] if earlier == role else parts)
+
+    def ended(self) -> list[Any]:
+        """Return the list, without messages at its end that may not be last."""
+        while self.said and not self.format.follows(self.said[-1][2][-1], None):
+            self.said.pop()
+        return [message.raw for message in self._messages()]
+
+    def _messages(self) -> Iterable[Message]:
+        return (message for _, _, messages in self.said for message in messages)

@@ -9,17 +9,15 @@ from typing import Any
 import pytest
 
 from compaction.formats import Problem, Repair, detect, repair, resolve, validate
-from compaction.formats.common_rules import common_rules
-from compaction.formats.fixes import answer_call, move_result
 from compaction.formats.pairing import NOT_RECORDED, Fields, Finding, Pairing, Slot
 from compaction.formats.registry import FORMATS
-from compaction.formats.rulebook import Rule, RuleBook, WireFormat
+from compaction.formats.rulebook import Rule, RuleBook, WireFormat, common_rules
 from compaction.messages import Message, Part, TextPart, ToolCallPart, ToolResultPart
 from compaction.strategies import Strategy
 from compaction.testing import agent_session, check_strategy
 from tests.support.wires import STRATEGIES
 
-ROLES = {"human": "user", "bot": "assistant", "boss": "system"}
+ROLES = {"human": "user", "bot": "assistant", "boss": "system", "tool": "tool"}
 
 
 def calls_of(fields: Fields) -> Iterator[Slot]:
@@ -29,7 +27,7 @@ def calls_of(fields: Fields) -> Iterator[Slot]:
 
 def results_of(fields: Fields) -> Iterator[Slot]:
     if fields.get("who") == "tool":
-        yield Slot((), fields["for"], ("for",))
+        yield Slot((), fields.get("for", ""), ("for",))
 
 
 def message_problems(fields: Fields, last: bool) -> Iterator[Finding]:
@@ -50,8 +48,8 @@ class Acme(WireFormat):
         rules={
             **{name: COMMON[name] for name in COMMON if name != "empty-text"},
             "silent": Rule("message", "A message has words or calls.", "leave it out"),
-            "call-without-result": Rule("reach", "A call has a result.", "add its result", answer_call, 5),
-            "result-without-call": Rule("reach", "A result has a call.", "leave it out", move_result, 5),
+            "call-without-result": Rule("reach", "A call has a result.", "add its result", "pair"),
+            "result-without-call": Rule("reach", "A result has a call.", "leave it out", "pair"),
         },
         pairing=Pairing(
             calls=calls_of,
@@ -67,14 +65,23 @@ class Acme(WireFormat):
     def read(self, raw: Any, position: int = 0) -> Message:
         fields = self._fields(raw, position)
         if fields["who"] == "tool":
-            return Message("tool", (ToolResultPart(fields["for"], fields["say"]),), raw, self)
+            return Message("tool", (ToolResultPart(fields.get("for", ""), fields["say"]),), raw, self)
         calls = [ToolCallPart(call["id"], call["do"], "", raw=call) for call in fields.get("calls", ())]
         return Message(ROLES[fields["who"]], (TextPart(fields["say"]), *calls), raw, self)
 
     def _write(self, fields: dict[str, Any], message: Message, parts: Sequence[Part]) -> None:
         fields["say"] = "\n".join(part.text for part in parts if isinstance(part, TextPart | ToolResultPart))
-        if "calls" in fields:
-            fields["calls"] = [part.raw for part in parts if isinstance(part, ToolCallPart)]
+        for result in [part for part in parts if isinstance(part, ToolResultPart)]:
+            fields["for"] = result.call_id
+        calls = [part for part in parts if isinstance(part, ToolCallPart)]
+        if calls or "calls" in fields:
+            fields["calls"] = [call.raw or {"id": call.id, "do": call.name} for call in calls]
+
+    def compose(self, role: str, parts: Sequence[Part]) -> list[Message]:
+        results = [part for part in parts if isinstance(part, ToolResultPart)]
+        said = [part for part in parts if not isinstance(part, ToolResultPart)]
+        made = [self.changed(self.new("tool", ""), [result]) for result in results]
+        return [*made, self.changed(self.new(role, ""), said)] if said else made
 
     def new(self, role: str, text: str) -> Message:
         return self.read({"who": next(who for who, known in ROLES.items() if known == role), "say": text})
@@ -119,4 +126,6 @@ def test_its_rules_are_checked_and_repaired() -> None:
 def test_every_strategy_keeps_the_laws_in_it(strategy: Strategy) -> None:
     """Every strategy keeps the laws in the added format, on hand-written turns and on a sample session."""
     check_strategy(strategy, format=ACME, messages=TURN * 9)
-    check_strategy(strategy, format="acme", messages=agent_session(40, format="acme"))
+    session = agent_session(40, format="acme")
+    assert sum("calls" in raw for raw in session) == sum(raw["who"] == "tool" for raw in session) > 12
+    check_strategy(strategy, format="acme", messages=session)

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessage
 from openai.types.responses import ResponseReasoningItem
 
 from compaction.errors import UnknownFormat
 from compaction.formats import FORMATS, MessageFormat, Problem, Repair, anthropic, detect, gemini, openai_chat, openai_responses
-from compaction.formats.detect import candidates, fits, read_as
+from compaction.formats.detect import fits, read_as
 from compaction.messages import Message, Part
-from tests.support.wires import anthropic_conversations, gemini_conversations, junk, responses_conversations
 
 Raw = dict[str, Any]
 
 USER: Raw = {"role": "user", "content": "hi"}
 SAID: Raw = {"role": "assistant", "content": [{"type": "text", "text": "hi"}]}
+
+
+def possible(messages: list[Any]) -> list[str]:
+    """Return the names of the formats that messages may be in."""
+    try:
+        return [detect(messages).name]
+    except UnknownFormat as error:
+        return str(error).removeprefix("these messages fit ").partition(" alike")[0].split(", ")
 
 
 @pytest.mark.parametrize(
@@ -84,43 +89,6 @@ def test_none_fits(messages: list[Any], text: str) -> None:
         detect(messages)
 
 
-@given(anthropic_conversations())
-def test_anthropic_conversations(messages: list[Any]) -> None:
-    """A generated conversation is recognized, or too plain to tell."""
-    assert anthropic in candidates(messages)
-    assert gemini not in candidates(messages)
-
-
-@given(responses_conversations())
-def test_responses_conversations(messages: list[Any]) -> None:
-    """A generated conversation is recognized."""
-    assert detect(messages) is openai_responses
-
-
-@given(gemini_conversations())
-def test_gemini_conversations(messages: list[Any]) -> None:
-    """A generated conversation is recognized."""
-    assert detect(messages) is gemini
-
-
-@given(st.lists(junk(st.just(USER)), max_size=4))
-def test_nothing_else_is_raised(messages: list[Any]) -> None:
-    """Whatever the list holds, there is an answer or an `UnknownFormat`."""
-    try:
-        found: object = candidates(messages)
-    except UnknownFormat as error:
-        found = str(error)
-    assert found
-
-
-@pytest.mark.parametrize("name", ["cassettes", "openhands", "tau_airline"])
-def test_recorded_conversations(corpus: Callable[[str], list[dict[str, Any]]], name: str) -> None:
-    """Chat completions are among the candidates for every recorded chat-completions conversation."""
-    assert [
-        conversation["id"] for conversation in corpus(name) if openai_chat not in candidates(conversation["messages"])
-    ] == []
-
-
 @pytest.mark.parametrize(
     ("message", "format"),
     [
@@ -156,7 +124,7 @@ def test_what_only_one_provider_has_names_it(message: dict[str, Any], format: Me
 )
 def test_what_several_formats_have(message: Raw, formats: list[MessageFormat]) -> None:
     """A message that several formats share has exactly these formats as candidates."""
-    assert list(candidates([message])) == formats
+    assert possible([message]) == [format.name for format in formats]
 
 
 @pytest.mark.parametrize(
@@ -217,11 +185,11 @@ class Telegram(MessageFormat):
 def test_a_format_is_detected_by_its_own_word(monkeypatch: pytest.MonkeyPatch) -> None:
     """A format added to the registry is detected by its own ``recognizes`` and ``recognizes_part``."""
     telegram = Telegram()
-    monkeypatch.setattr(sys.modules[candidates.__module__], "FORMATS", (*FORMATS, telegram))
+    monkeypatch.setattr(sys.modules["compaction.formats.detect"], "FORMATS", (*FORMATS, telegram))
     assert detect([{"from": "Kim", "words": ["arrived"]}]) is telegram
-    assert candidates([{**USER, "from": "Kim"}]) == [openai_chat, openai_responses, anthropic, telegram]
+    assert possible([{**USER, "from": "Kim"}]) == ["openai-chat", "openai-responses", "anthropic", telegram.name]
     assert detect([{**USER, "from": "Kim", "content": [{"type": "stop"}]}]) is telegram
-    assert candidates([USER]) == [openai_chat, openai_responses, anthropic]
+    assert possible([USER]) == ["openai-chat", "openai-responses", "anthropic"]
 
 
 def test_a_format_of_ones_own_is_not_detected() -> None:

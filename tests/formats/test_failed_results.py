@@ -8,7 +8,6 @@ import attrs
 import pytest
 
 from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai_chat, openai_responses
-from tests.support.conversion import convert
 
 
 def block(**fields: Any) -> dict[str, Any]:
@@ -90,10 +89,3 @@ def test_it_is_not_written(format: MessageFormat, raw: dict[str, Any]) -> None:
     changed = message.evolve(parts=[attrs.evolve(result, text="later", failed=False)])
     assert [each.failed for each in changed.tool_results()] == [True]
     assert changed.text == "later"
-
-
-def test_it_is_converted() -> None:
-    """A failed patch is converted to an Anthropic result with ``is_error``."""
-    call = {"type": "apply_patch_call", "call_id": "a", "operation": {"type": "delete_file", "path": "a.py"}}
-    conversion = convert([{"role": "user", "content": "go"}, call, patch("failed")], to=anthropic, format=openai_responses)
-    assert conversion.messages[-1]["content"][0]["is_error"] is True

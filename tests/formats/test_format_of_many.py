@@ -43,7 +43,7 @@ MIXED_REASON = "messages[2] is gemini, the messages before it are not: one list 
 
 def in_format(format: MessageFormat) -> list[Any]:
     """Return the same conversation in one of the formats."""
-    return convert(SAID, to=format, format=openai_chat).messages
+    return convert(SAID, to=format, format=openai_chat)
 
 
 def stored(path: Path, conversations: list[list[Any]]) -> Path:

@@ -16,7 +16,17 @@ from hypothesis import strategies as st
 import compaction
 from compaction import MessageIndex, compact_sync, first, last, repair, validate
 from compaction.errors import StateError, UnknownFormat
-from compaction.formats import MessageFormat, anthropic, bedrock, detect, gemini, openai_chat, openai_responses, resolve
+from compaction.formats import (
+    FORMATS,
+    MessageFormat,
+    anthropic,
+    bedrock,
+    detect,
+    gemini,
+    openai_chat,
+    openai_responses,
+    resolve,
+)
 from compaction.formats.openai_chat.reading import OpenAIChat
 from compaction.integrations.hermes import CompactionEngine, SessionHygiene, apply_cache_control, cached_prefix
 from compaction.models import input_limit
@@ -33,7 +43,9 @@ from compaction.testing import (
 from compaction.triggers import messages_exceed
 from tests.support.chats import Chat, call, result, system, turns, user
 from tests.support.rulebook import rules
-from tests.support.wires import anthropic_conversations, bedrock_conversations, gemini_conversations, responses_conversations
+from tests.support.wires import (
+    any_conversation,
+)
 
 ASKED = {"role": "user", "content": "What time is it?"}
 OF_ANTHROPIC = [
@@ -43,20 +55,12 @@ OF_ANTHROPIC = [
 OF_GEMINI = [{"role": "model", "parts": [{"text": "noon"}]}]
 ITEM = {"type": "message", "role": "user", "content": [{"type": "hologram", "hologram": "two formats may have it"}]}
 
-GENERATED: list[tuple[MessageFormat, st.SearchStrategy[list[Any]]]] = [
-    (openai_chat, conversations(valid=False)),
-    (openai_responses, responses_conversations()),
-    (anthropic, anthropic_conversations()),
-    (gemini, gemini_conversations()),
-    (bedrock, bedrock_conversations()),
-]
 
-
-@pytest.mark.parametrize(("format", "drawn"), GENERATED, ids=[format.name for format, _ in GENERATED])
+@pytest.mark.parametrize("format", FORMATS, ids=repr)
 @given(data=st.data())
-def test_what_is_found_reads_the_same(format: MessageFormat, drawn: st.SearchStrategy[list[Any]], data: st.DataObject) -> None:
+def test_what_is_found_reads_the_same(format: MessageFormat, data: st.DataObject) -> None:
     """The format itself, or chat completions where nothing shows another: then both find the same problems."""
-    messages = data.draw(drawn)
+    messages = data.draw(any_conversation(format))
     found = resolve(None, messages)
     assert found in (format, openai_chat)
     assert validate(messages) == found.validate(messages)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -10,16 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction import Drop, GroupKind, MessageIndex, Rewrite
-from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai_responses
+from compaction.formats import anthropic, gemini, openai_responses
 from compaction.selectors import last
 from compaction.strategies import Clear, ClearReasoning, ToolResult
 from compaction.strategies.base import Steps
 from compaction.testing import check_strategy
 from tests.support.wires import (
     STRATEGIES,
-    anthropic_conversations,
-    bedrock_conversations,
-    gemini_conversations,
     indexed,
     responses_conversations,
 )
@@ -219,51 +215,6 @@ def test_responses_pair_by_name_in_gemini() -> None:
     }
     index = indexed([asked, called, answered, called, answered], gemini)
     assert [(len(group.messages), group.open) for group in index.included_groups] == [(1, False), (2, False), (2, False)]
-
-
-FORMATS: list[tuple[MessageFormat, st.SearchStrategy[list[Raw]]]] = [
-    (anthropic, anthropic_conversations()),
-    (openai_responses, responses_conversations()),
-    (gemini, gemini_conversations()),
-    (bedrock, bedrock_conversations()),
-]
-every_format = pytest.mark.parametrize(("format", "conversations"), FORMATS, ids=[format.name for format, _ in FORMATS])
-
-
-def state(index: MessageIndex) -> Iterable[Any]:
-    """Return everything that an index reports about its groups and sizes."""
-    groups = [
-        (group.id, group.kind, group.turn, group.tokens, group.tool_calls, group.open, group.pending)
-        for group in index.included_groups
-    ]
-    return groups, index.included, index.total, index.messages()
-
-
-@every_format
-@given(data=st.data())
-def test_however_it_was_appended(
-    format: MessageFormat, conversations: st.SearchStrategy[list[Raw]], data: st.DataObject
-) -> None:
-    """An index that grew in slices equals the index built at once (law 8), sums included."""
-    messages = data.draw(conversations)
-    cuts = sorted(data.draw(st.lists(st.integers(0, len(messages)), max_size=4)))
-    index = indexed([], format)
-    for start, end in zip([0, *cuts], [*cuts, len(messages)], strict=True):
-        index.append(messages[start:end])
-    assert state(index) == state(indexed(messages, format))
-
-
-@every_format
-@given(data=st.data())
-def test_it_is_saved_and_read_back(
-    format: MessageFormat, conversations: st.SearchStrategy[list[Raw]], data: st.DataObject
-) -> None:
-    """An index in any format, edited, survives being saved."""
-    index = indexed(data.draw(conversations), format)
-    for group in index.included_groups[:-1]:
-        if data.draw(st.booleans()) and index.is_removable(group):
-            index.apply(Drop(group, "drawn"))
-    assert state(MessageIndex.from_dict(index.to_dict(), counter="chars/4")) == state(index)
 
 
 @given(responses_conversations(), st.data())

@@ -8,6 +8,7 @@ import pytest
 
 from compaction import GroupKind, MessageIndex, compact_sync, presets
 from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai_chat, openai_responses
+from compaction.messages import ToolCallPart, ToolResultPart
 from compaction.selectors import last
 from compaction.strategies import SlidingWindow, Strategy, Truncation
 from compaction.triggers import tokens_below
@@ -111,6 +112,39 @@ def test_an_image_alone_is_the_user_speaking(format: MessageFormat) -> None:
     assert [index.is_removable(id) for id in users] == [True, False, False]
     index.append([format.new("user", "Thanks.").raw, format.new("assistant", "Bye.").raw])
     assert [index.is_removable(id) for id in users] == [True, True, True]
+
+
+REMINDER: Final = "<system-reminder>\nThe file was changed.\n</system-reminder>"
+
+
+@every_format
+@pytest.mark.parametrize("role", ["user", "system"])
+def test_a_reminder_of_the_host_is_not_the_user_speaking(format: MessageFormat, role: str) -> None:
+    """The order before it stays, whether the host writes in its own role or in that of the user."""
+    messages = [*asked(format), format.new("assistant", "Yes.").raw, format.new(role, REMINDER).raw]
+    index = MessageIndex([*messages, format.new("assistant", "So.").raw], counter="chars/4", format=format)
+    assert index.is_removable(2) is False
+    assert format.new("user", REMINDER).said == ""
+    assert format.new("user", f"{REMINDER} Stop.").said == f"{REMINDER} Stop."
+
+
+@in_user_messages
+def test_a_reminder_beside_a_result_is_a_part_of_the_result(format: MessageFormat, step: Any) -> None:
+    """It starts no turn and does not take the place of the order, however many there are."""
+    text = {"type": "text", "text": REMINDER} if format is anthropic else {"text": REMINDER}
+    index = indexed([*asked(format), *(raw for n in range(4) for raw in step(n, text))], format)
+    assert (index.included.turns, index.is_removable(2)) == (2, False)
+
+
+@every_format
+def test_results_are_not_the_user_speaking(format: MessageFormat) -> None:
+    """The order stays before calls and results that were written by the format itself."""
+    calls = format.compose("assistant", [ToolCallPart("c1", "look", "{}")])
+    [id] = [call.id for message in calls for call in message.tool_calls()]
+    results = format.compose("user", [ToolResultPart(id, "Book the red boat. " * 9)])
+    written = [message.raw for message in (*calls, *results, format.new("assistant", "So."))]
+    index = indexed([*asked(format), *written], format)
+    assert (index.included.turns, index.is_removable(2)) == (2, False)
 
 
 @every_format

@@ -4,38 +4,24 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.rule_pages import WIRE_FORMATS
 from compaction.errors import InvalidMessage
-from compaction.formats import MessageFormat, Problem, Rule, anthropic, bedrock, gemini, openai_chat, openai_responses
-from compaction.formats.anthropic.rules import RULES as ANTHROPIC_RULES
-from compaction.formats.bedrock.rules import RULES as BEDROCK_RULES
-from compaction.formats.gemini.rules import RULES as GEMINI_RULES
-from compaction.formats.openai_chat.rules import RULES as CHAT_RULES
-from compaction.formats.openai_responses.rules import RULES as RESPONSES_RULES
+from compaction.formats import MessageFormat, Problem, gemini, openai_chat
 from compaction.messages import Message
-from compaction.testing import conversations
 from tests.support.rulebook import examples
 from tests.support.wires import (
-    anthropic_conversations,
-    bedrock_conversations,
-    gemini_conversations,
-    responses_conversations,
+    any_conversation,
     wrecked,
 )
 
-RULES: Final[Mapping[MessageFormat, Mapping[str, Rule]]] = {
-    openai_chat: CHAT_RULES,
-    openai_responses: RESPONSES_RULES,
-    anthropic: ANTHROPIC_RULES,
-    gemini: GEMINI_RULES,
-    bedrock: BEDROCK_RULES,
-}
+RULES: Final = {format: format.book.rules for format in WIRE_FORMATS}
 CALL: Final = {"functionCall": {"name": "look", "args": {}}}
 THOUGHT: Final = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
 ODD: Final[tuple[Any, ...]] = (
@@ -65,13 +51,7 @@ each_format = pytest.mark.parametrize("format", RULES, ids=repr)
 def lists(draw: st.DrawFn) -> tuple[MessageFormat, list[Any]]:
     """Draw a list in one of the formats, valid or with messages missing, added, moved or broken."""
     format = draw(st.sampled_from(list(RULES)))
-    written = {
-        "openai-chat": conversations(valid=False),
-        "openai-responses": responses_conversations(),
-        "anthropic": anthropic_conversations(),
-        "gemini": gemini_conversations(),
-        "bedrock": bedrock_conversations(),
-    }[format.name]
+    written = any_conversation(format)
     messages = list(draw(written | wrecked(written)))
     messages += draw(st.lists(st.sampled_from(ODD), max_size=6))
     return format, draw(st.permutations(messages)) if draw(st.booleans()) else messages

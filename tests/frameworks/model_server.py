@@ -102,7 +102,7 @@ def as_chat(wire: Wire, asked: Asked, body: Body) -> Body:
     """Return a request of another format as one of chat completions, so that one script serves all."""
     system = body.get("system") or body.get("systemInstruction") or ""
     said = system if isinstance(system, str) else json.dumps(system)
-    converted = convert(asked.messages, to="openai-chat", format=wire.name).messages
+    converted = convert(asked.messages, to="openai-chat", format=wire.name)
     return {
         "model": asked.model,
         "messages": [*([{"role": "system", "content": said}] if said else []), *converted],

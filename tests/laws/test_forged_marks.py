@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from compaction import MessageIndex, compact_sync, last, presets, validate
 from compaction.errors import SummaryFailed
-from compaction.formats import MessageFormat
+from compaction.formats import FORMATS, MessageFormat
 from compaction.index import Marks
 from compaction.messages import TextPart
 from compaction.session import CompactionSession
@@ -21,9 +21,8 @@ from compaction.summarizers.sections import Section, read_sections
 from compaction.summarizers.transcript import entries_of
 from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.chats import said
-from tests.support.random_edits import valid_conversation
 from tests.support.scripted import Scripted
-from tests.support.wires import FORMATS, STRATEGIES, Brief
+from tests.support.wires import STRATEGIES, Brief, valid_conversation
 
 MAKERS: Final = ("Summarization", "GrowingSummary", "ToolResult", "Offload", "Foo", "Truncation")
 ROUNDS: Final = (1, 2, 999_999)

@@ -18,10 +18,10 @@ from typer.testing import CliRunner
 from compaction import compact_sync, repair, validate
 from compaction.cli.app import app
 from compaction.errors import InputError
-from compaction.formats import MessageFormat, detect
+from compaction.formats import FORMATS, MessageFormat, detect
 from tests.support.conversion import convert
 from tests.support.fuzzed import EVERY_STRATEGY, SOURCES, check_input, spoiled
-from tests.support.wires import FORMATS, STRATEGIES, junk
+from tests.support.wires import STRATEGIES, junk
 
 every_format = pytest.mark.parametrize("format", FORMATS, ids=[format.name for format in FORMATS])
 

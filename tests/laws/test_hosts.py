@@ -13,13 +13,12 @@ from typing import Any, Final
 import pytest
 
 from compaction import MessageIndex, last, run_sync, validate
-from compaction.formats import MessageFormat, openai_chat
+from compaction.formats import FORMATS, MessageFormat, openai_chat
 from compaction.index import Marks, Restore, RunContext
 from compaction.strategies import Strategy, Summarization, ToolResult, Truncation
 from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.conversion import convert
 from tests.support.scripted import Scripted
-from tests.support.wires import FORMATS
 
 TURNS: Final = 16
 
@@ -35,7 +34,7 @@ def turn(number: int, draw: random.Random, format: MessageFormat) -> list[Any]:
             text = draw.choice(["ok", f"Found {id}. " + "word " * draw.randint(1, 120)])
             chat.append({"role": "tool", "tool_call_id": id, "content": text})
     chat.append({"role": "assistant", "content": draw.choice(["Done.", f"Answer {number}. " * 10])})
-    return convert(chat, to=format, format=openai_chat).messages
+    return convert(chat, to=format, format=openai_chat)
 
 
 STRATEGIES: Final[dict[str, Callable[[], Strategy]]] = {

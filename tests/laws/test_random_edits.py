@@ -10,9 +10,9 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from compaction.formats import MessageFormat
-from tests.support.random_edits import RUNS_PER_CONVERSATION, any_conversation, check_run, random_edits
-from tests.support.wires import FORMATS
+from compaction.formats import FORMATS, MessageFormat
+from tests.support.random_edits import RUNS_PER_CONVERSATION, check_run, random_edits
+from tests.support.wires import any_conversation
 
 RUNS = 4_000
 

@@ -16,13 +16,12 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from compaction.formats import MessageFormat, openai_chat
+from compaction.formats import FORMATS, MessageFormat, openai_chat
 from tests.support import validators
 from tests.support.conversion import convert
-from tests.support.random_edits import any_conversation, valid_conversation
 from tests.support.rulebook import examples as rule_examples
 from tests.support.validators import VIOLATIONS, is_valid, rules
-from tests.support.wires import FORMATS
+from tests.support.wires import any_conversation, valid_conversation
 
 SAME = {"reasoning-only": "empty-assistant"}
 """Rules of the package for which the second validator has one common name."""
@@ -97,7 +96,7 @@ def test_recorded_conversations(name: str, corpus: Callable[[str], list[dict[str
     """The two implementations report the same broken rules for recorded conversations in every format."""
     for recorded in corpus(name)[:20]:
         for format in FORMATS:
-            messages = convert(recorded["messages"], to=format, format=openai_chat).messages
+            messages = convert(recorded["messages"], to=format, format=openai_chat)
             assert set(rules(format.name, messages)) == judged(format, messages)
 
 

@@ -22,7 +22,8 @@ from compaction import MessageIndex
 from compaction.errors import NoProgress
 from compaction.formats import MessageFormat, anthropic, bedrock, gemini
 from compaction.index.edits import named
-from tests.support.random_edits import RandomEdits, any_conversation
+from tests.support.random_edits import RandomEdits
+from tests.support.wires import any_conversation
 
 Chat = list[dict[str, Any]]
 

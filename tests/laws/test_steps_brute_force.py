@@ -11,9 +11,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from compaction import MessageIndex
-from compaction.formats import MessageFormat
-from tests.support.random_edits import valid_conversation
-from tests.support.wires import FORMATS
+from compaction.formats import FORMATS, MessageFormat
+from tests.support.wires import valid_conversation
 
 LISTS: Final = 150
 """The number of lists of each format: 750 in all."""

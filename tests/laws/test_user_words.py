@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from compaction import Drop, MessageIndex, RunContext, last, presets, run_sync
+from compaction.formats import FORMATS
 from compaction.strategies import LastResort, Strategy, Truncation
 from compaction.testing import LawBroken, check_strategy, sample_conversations
 from compaction.testing.laws import lost_words
 from compaction.triggers import tokens_exceed
 from tests.support.chats import assistant, user
 from tests.support.options import settling
-from tests.support.wires import FORMATS
 from tests.support.worded_sessions import problems
 
 Corpus = Callable[[str], list[dict[str, Any]]]

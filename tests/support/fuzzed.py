@@ -11,33 +11,17 @@ from hypothesis import strategies as st
 
 from compaction import MessageIndex, compact_sync, presets, repair, run_sync
 from compaction.errors import InputError
-from compaction.formats import MessageFormat
+from compaction.formats import FORMATS, MessageFormat
 from compaction.index import Marks, RunContext
 from compaction.json_data import data_of, json_of
 from compaction.session import CompactionSession
 from compaction.strategies import Strategy
-from compaction.testing import conversations
 from tests.support.conversion import convert
 from tests.support.validators import VIOLATIONS, is_valid
-from tests.support.wires import (
-    FORMATS,
-    STRATEGIES,
-    anthropic_conversations,
-    bedrock_conversations,
-    damaged,
-    gemini_conversations,
-    junk,
-    responses_conversations,
-)
+from tests.support.wires import STRATEGIES, any_conversation, junk
 
 EVERY_STRATEGY: Final[tuple[Strategy, ...]] = (*STRATEGIES, presets.adaptive(600))
-SOURCES: Final[dict[str, st.SearchStrategy[list[Any]]]] = {
-    "openai-chat": conversations(valid=False),
-    "openai-responses": damaged(responses_conversations()),
-    "anthropic": damaged(anthropic_conversations()),
-    "gemini": damaged(gemini_conversations()),
-    "bedrock": damaged(bedrock_conversations()),
-}
+SOURCES: Final = {format.name: any_conversation(format) for format in FORMATS}
 _NAMES: Final = (
     "role",
     "type",
@@ -147,7 +131,7 @@ def check_whole(format: MessageFormat, messages: list[Any]) -> None:
 
 
 def _converted(messages: list[Any], to: MessageFormat, format: MessageFormat | None) -> None:
-    repair(convert(messages, to=to, format=format).messages, format=to)
+    repair(convert(messages, to=to, format=format), format=to)
 
 
 def _tried(take: Callable[..., object], *arguments: object) -> None:

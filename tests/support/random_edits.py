@@ -12,22 +12,13 @@ from hypothesis import strategies as st
 
 from compaction import Drop, Edit, GroupKind, Message, MessageIndex, Replace, Rewrite, Together, run_sync
 from compaction.errors import ConfigurationError, NoProgress
-from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai_chat, openai_responses
+from compaction.formats import FORMATS, MessageFormat
 from compaction.index import Marks
 from compaction.index.edits import signature
 from compaction.index.marks import marked
 from compaction.messages import Part, ReasoningPart, TextPart, ToolResultPart
-from compaction.testing import conversations
 from compaction.testing.laws import CheckedRun, broken_law
 from tests.support.validators import gained
-from tests.support.wires import (
-    FORMATS,
-    anthropic_conversations,
-    bedrock_conversations,
-    damaged,
-    gemini_conversations,
-    responses_conversations,
-)
 
 RUNS_PER_CONVERSATION: Final = 10
 """The runs for each generated conversation; generating one costs more than a run."""
@@ -35,24 +26,7 @@ RUNS_PER_CONVERSATION: Final = 10
 _MAX_EDITS: Final = 12
 _TEXTS: Final = ("", " ", "\n", "short", "ends with a blank ", "words " * 40, marked("so far", by="Tests"))
 _ROLES: Final = ("user", "user", "assistant", "assistant", "system")
-_WIRES: Final = {
-    openai_responses: responses_conversations(),
-    anthropic: anthropic_conversations(),
-    gemini: gemini_conversations(),
-    bedrock: bedrock_conversations(),
-}
 _Part: TypeAlias = Drop | Replace | Rewrite
-
-
-def valid_conversation(format: MessageFormat) -> st.SearchStrategy[list[Any]]:
-    """Valid conversations of a format; in some, the last calls wait for results."""
-    return conversations(pending=True) if format is openai_chat else _WIRES[format]
-
-
-def any_conversation(format: MessageFormat) -> st.SearchStrategy[list[Any]]:
-    """Conversations of a format, half of them valid and half damaged."""
-    whole = valid_conversation(format)
-    return whole | (conversations(valid=False, pending=True) if format is openai_chat else damaged(whole))
 
 
 @attrs.frozen(eq=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Collection
 from typing import Any, TypeAlias
@@ -11,11 +10,6 @@ from benchmarks.rule_pages import examples_of
 from compaction.formats import MessageFormat
 
 Example: TypeAlias = tuple[str, list[Any], list[Any]]
-
-
-def repairs(name: str) -> dict[str, str]:
-    """Return the repair of each rule, as documented on the page of a format."""
-    return {rule: entry["repair"] for rule, entry in examples_of(name)["rules"].items()}
 
 
 def examples(name: str) -> list[Example]:
@@ -39,16 +33,6 @@ def expect_problems_in_order(format: MessageFormat, messages: list[Any], known: 
     indices = [int(found[1]) for problem in problems if (found := re.match(r"messages\[(\d+)\]", problem.where))]
     assert [problem.rule for problem in problems if problem.rule not in known] == []
     assert indices == sorted(indices)
-
-
-def expect_repaired_once(format: MessageFormat, messages: list[Any], always_repaired: Collection[str]) -> None:
-    """Check that a repair reports all remaining problems, repairs these rules, keeps its input, and is done in one run."""
-    before = copy.deepcopy(messages)
-    result = format.repair(messages)
-    assert repr(messages) == repr(before)
-    assert tuple(format.validate(result.messages)) == result.remaining
-    assert [problem for problem in result.remaining if problem.rule in always_repaired] == []
-    expect_unrepaired(format, result.messages)
 
 
 def expect_unrepaired(format: MessageFormat, messages: list[Any]) -> None:

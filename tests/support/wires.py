@@ -1,4 +1,4 @@
-"""Generated conversations in the wire formats besides chat completions, and every built-in strategy, for the laws."""
+"""Generated conversations in every wire format, and every built-in strategy, for the laws."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import attrs
 from hypothesis import strategies as st
 
 from compaction import MessageIndex, presets
-from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai_chat, openai_responses
+from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai_responses
 from compaction.index.marks import marked
 from compaction.messages import Message
 from compaction.selectors import first, last
@@ -37,15 +37,11 @@ from compaction.strategies import (
     Truncation,
 )
 from compaction.summarizers import SummaryRequest
+from compaction.testing import conversations
+from compaction.testing.message_shapes import damaged
 from compaction.triggers import always, tokens_below, tokens_exceed
 
 Raw: TypeAlias = dict[str, Any]
-
-FORMATS: Final[tuple[MessageFormat, ...]] = (openai_chat, openai_responses, anthropic, gemini, bedrock)
-"""The formats that the test support covers: it generates, converts and validates their conversations.
-
-A format that is only in the registry is not covered by the tests that use these.
-"""
 
 
 @attrs.frozen
@@ -133,26 +129,6 @@ def junk(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         lambda deeper: st.lists(deeper, max_size=3) | st.dictionaries(st.sampled_from(names), deeper, max_size=4),
         max_leaves=8,
     )
-
-
-@st.composite
-def damaged(draw: st.DrawFn, whole: st.SearchStrategy[list[Raw]]) -> list[Raw]:
-    """Return a damaged conversation, as found in logs: messages are missing, repeated, moved or empty."""
-    messages = copy.deepcopy(draw(whole))
-    for harm in draw(st.lists(st.sampled_from(["leave out", "move", "repeat", "hollow", "swap"]), max_size=4)):
-        place, other = draw(st.integers(0, 63)) % len(messages), draw(st.integers(0, 63)) % len(messages)
-        if harm == "leave out" and len(messages) > 1:
-            del messages[place]
-        elif harm == "move":
-            messages.insert(other, messages.pop(place))
-        elif harm == "repeat":
-            messages.insert(other, copy.deepcopy(messages[place]))
-        elif harm == "hollow":
-            name = next((name for name in ("content", "parts", "output") if name in messages[place]), "hollow")
-            messages[place][name] = draw(st.sampled_from([None, "", [], 5]))
-        else:
-            messages[place], messages[other] = messages[other], messages[place]
-    return messages
 
 
 @st.composite
@@ -477,3 +453,23 @@ def _converse_result(draw: st.DrawFn, id: str) -> Raw:
         )
     )
     return {"toolResult": {"toolUseId": id, "content": content, **status}}
+
+
+_RICH: Final[dict[str, st.SearchStrategy[list[Any]]]] = {
+    openai_responses.name: responses_conversations(),
+    anthropic.name: anthropic_conversations(),
+    gemini.name: gemini_conversations(),
+    bedrock.name: bedrock_conversations(),
+}
+"""Conversations with what only these formats have, such as thoughts and tools that the provider runs."""
+
+
+def valid_conversation(format: MessageFormat) -> st.SearchStrategy[list[Any]]:
+    """Valid conversations of a format; in some, the last calls wait for results."""
+    return _RICH[format.name] if format.name in _RICH else conversations(pending=True, format=format)
+
+
+def any_conversation(format: MessageFormat) -> st.SearchStrategy[list[Any]]:
+    """Conversations of a format, half of them valid and half damaged."""
+    whole = valid_conversation(format)
+    return whole | damaged(whole.map(copy.deepcopy))

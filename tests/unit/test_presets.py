@@ -159,7 +159,7 @@ class TestContextWindow:
         for turn in tool_turns(60, words=30):
             messages = [*messages, turn]
             if turn["role"] in ("user", "tool"):
-                view = session.view_sync(convert(messages, to=format, format="openai-chat").messages)
+                view = session.view_sync(convert(messages, to=format, format="openai-chat"))
                 assert view[1]["role"] == "user"
         assert session.index.edits
 

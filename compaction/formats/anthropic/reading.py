@@ -19,6 +19,7 @@ from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, Text
 from ..base import Side
 from ..rulebook import WireFormat
 from ..wire import (
+    THOUGHTS_FIRST,
     arguments_object,
     arguments_text,
     data_size,
@@ -33,12 +34,12 @@ from ..wire import (
     says_something,
     string,
     thoughts_changed,
+    thoughts_moved,
     without_role,
 )
-from .checks import join_problem
 from .fields import MEDIA_BLOCKS, is_server_call, is_server_result
 from .hosted import block_links
-from .rules import BOOK
+from .rules import BOOK, join_problem
 
 _BLOCKS = frozenset(
     {
@@ -145,7 +146,9 @@ class Anthropic(WireFormat):
         return (self.new("user", text),)
 
     def rewrite_problem(self, before: Sequence[Message], after: Sequence[Message | None], *, current: bool) -> str | None:
-        return _OPEN_LOOP if current and thoughts_changed(before, after) else None
+        if current and thoughts_changed(before, after):
+            return _OPEN_LOOP
+        return THOUGHTS_FIRST if thoughts_moved(before, after) else None
 
 
 anthropic = Anthropic()

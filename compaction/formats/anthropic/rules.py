@@ -1,4 +1,4 @@
-"""The rules of the Anthropic Messages API, by name, with the fixes of a repair.
+"""The rules of the Anthropic Messages API, by name.
 
 ``docs/rules/anthropic.md`` shows every rule with an example and its source. Roles need not alternate and the first message need
 not be the user's: the API no longer has these rules. A rule that depends on the model or on other parameters of the request is
@@ -10,29 +10,148 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ..common_rules import common_rules
-from ..fixes import (
-    answer_call,
-    drop,
-    first_of,
-    give_id,
-    keep_last,
-    list_content,
-    move_result,
-    object_at,
-    order,
-    part_at,
-)
+from ..base import Side
 from ..pairing import NOT_RECORDED, Fields, Finding, Pairing, Path, Slot
-from ..repairing import Draft
-from ..rulebook import Rule, RuleBook
-from ..wire import fields_of, items_of, kind_of, string
-from .checks import join_problem, message_problems
-from .fields import THINKING, blocks_of, call_id, is_id, result_id
+from ..rulebook import Rule, RuleBook, common_rules
+from ..wire import fields_of, items_of, kind_of, string, type_name
+from .fields import MEDIA_BLOCKS, THINKING, blocks_of, call_id, has_thinking, is_id, is_server_call, is_server_result, result_id
 from .hosted import unpaired
 
 BREAKPOINTS: Final = 4
 """The maximum number of blocks with ``cache_control`` in a request."""
+
+# ------------------------------------------------------------------------ one message, and two neighbours
+
+_ROLES: Final = frozenset({"user", "assistant", "system"})
+_OF_SYSTEM: Final = frozenset({"text", "tool_addition", "tool_removal"})
+_REQUIRED: Final[Mapping[str, Mapping[str, type]]] = {
+    "text": {"text": str},
+    "thinking": {"thinking": str},
+    "redacted_thinking": {"data": str},
+    "image": {"source": Mapping},
+    "document": {"source": Mapping},
+    "tool_use": {"name": str, "input": Mapping},
+}
+
+
+def message_problems(fields: Fields, last: bool) -> Iterator[Finding]:
+    """Yield the rules that a message breaks by itself.
+
+    The last answer of a list may be empty: the model continues it.
+    """
+    role, content = string(fields.get("role")), fields.get("content")
+    if role not in _ROLES:
+        yield ".role", "unknown-role", f"no such role: {fields.get('role')!r}"
+    elif content is not None and not isinstance(content, str) and items_of(content) is None:
+        yield ".content", "malformed-content", f"a content is a string or a list (got {type_name(content)})"
+    elif not content:
+        if role != "assistant" or not last or content is None:
+            yield ".content", "empty-content", "it is empty"
+    else:
+        blocks = blocks_of(fields)
+        for position, block in enumerate(blocks):
+            yield from _block_problems(".content" + ("" if isinstance(content, str) else f"[{position}]"), role, block)
+        if role == "user":
+            yield from _result_problems(blocks)
+        elif role == "assistant":
+            yield from _answer_problems(blocks)
+
+
+def _answer_problems(blocks: Sequence[Any]) -> Iterator[Finding]:
+    """Yield the rules that an answer breaks in its calls, their order and its end."""
+    called = False
+    for position, block in enumerate(blocks):
+        place = f".content[{position}]"
+        if (identifier := call_id(block)) is not None:
+            called = called or bool(identifier)
+            if identifier and not is_id(identifier):
+                yield f"{place}.id", "malformed-id", f"the id {identifier!r} has other characters"
+        elif kind_of(block) == "text" and called:
+            yield place, "text-after-call", "an answer has no text after its calls"
+    if kind_of(blocks[-1]) in THINKING:
+        yield f".content[{len(blocks) - 1}]", "ends-with-thinking", "the answer ends with a thinking block"
+
+
+def _result_problems(blocks: Sequence[Any]) -> Iterator[Finding]:
+    """Yield the results of a user message that come after anything else."""
+    said = False
+    for position, block in enumerate(blocks):
+        if result_id(block) is None:
+            said = True
+        elif said:
+            yield f".content[{position}]", "result-after-text", "results come before anything else in their message"
+
+
+def _block_problems(where: str, role: str, block: Any) -> Iterator[Finding]:
+    """Yield the rules that a block breaks by itself, in a message of a known role."""
+    fields, kind = fields_of(block), kind_of(block)
+    if fields is None or not kind:
+        yield (where, "malformed-block", f"a block is an object with a type (got {type_name(block)})")
+        return
+    if not _allowed(role, kind):
+        yield (where, "block-not-allowed", f"a {role} message does not accept a block of type {kind!r}")
+        return
+    for name, wanted in _REQUIRED.get(kind, {}).items():
+        value = fields.get(name)
+        if not isinstance(value, wanted) and (wanted is str or fields_of(value) is None):
+            yield (f"{where}.{name}", "malformed-block", f"a {kind} block needs {name!r} (got {type_name(value)})")
+    if kind == "text" and isinstance(text := fields.get("text"), str) and not text.strip():
+        yield (where, "empty-text", "the text block is empty")
+    if kind == "thinking" and not string(fields.get("signature")):
+        yield (f"{where}.signature", "unsigned-thinking", "the thinking block has no signature")
+    if kind == "tool_result":
+        yield from _nested_problems(f"{where}.content", fields.get("content"))
+
+
+def _allowed(role: str, kind: str) -> bool:
+    if role == "system":
+        return kind in _OF_SYSTEM
+    if role == "assistant":
+        return kind != "tool_result" and kind not in MEDIA_BLOCKS.keys() - {"container_upload"}
+    return kind != "tool_use" and kind not in THINKING and not is_server_call(kind) and not is_server_result(kind)
+
+
+def _nested_problems(where: str, content: Any) -> Iterator[Finding]:
+    if content is None or isinstance(content, str):
+        return
+    elements = items_of(content)
+    if elements is None:
+        yield (where, "malformed-content", f"a result's content is a string or a list (got {type_name(content)})")
+    for position, element in enumerate(elements or ()):
+        if kind_of(element) == "tool_result":
+            yield (f"{where}[{position}]", "block-not-allowed", "a result contains another result")
+        else:
+            yield from _block_problems(f"{where}[{position}]", "user", element)
+
+
+def join_problem(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> tuple[str, Side] | None:
+    """Return the rule that two neighbours break, given their fields; ``None`` for the start and the end of the list."""
+    if before is None:
+        return None
+    if after is None:
+        return ("trailing-space", "before") if _ends_with_space(before) else None
+    first, second = string(before.get("role")), string(after.get("role"))
+    if first == "assistant" and second == "assistant" and _blocks(after) and has_thinking(after):
+        return "thinking-after-answer", "after"
+    ends = first == "system" and second != "assistant" and bool(_blocks(before))
+    begins = second == "system" and first != "user" and bool(_blocks(after))
+    if not ends and not begins:
+        return None
+    return "misplaced-system", "both" if ends and begins else "before" if ends else "after"
+
+
+def _ends_with_space(fields: Mapping[str, Any]) -> bool:
+    """Whether a message is an answer that ends with blanks."""
+    blocks = _blocks(fields)
+    if not blocks or string(fields.get("role")) != "assistant" or kind_of(blocks[-1]) != "text":
+        return False
+    text = string((fields_of(blocks[-1]) or {}).get("text"))
+    return bool(text.strip()) and text != text.rstrip()
+
+
+def _blocks(fields: Fields) -> Sequence[Any]:
+    """Return the blocks of a message with a known role and a content; none of any other."""
+    return blocks_of(fields) if string(fields.get("role")) in _ROLES and fields.get("content") else ()
 
 
 # ------------------------------------------------------------------------ calls and results
@@ -81,46 +200,6 @@ def _breakpoints(fields: Fields) -> Iterator[Path]:
                 yield "content", position, "cache_control"
 
 
-# ------------------------------------------------------------------------ fixes
-
-
-def _drop_empty(draft: Draft, index: int, path: Path) -> str:
-    """Remove a message without content; if it is the last answer, which the model continues, make it empty."""
-    if index + 1 == len(draft.messages) and draft.fields(index).get("role") == "assistant":
-        draft.write(index, path, "")
-        return "it was made empty"
-    draft.remove(index)
-    return "the message was removed"
-
-
-def _drop_last_thoughts(draft: Draft, index: int, path: Path) -> str:
-    blocks = list(items_of(draft.value(index, ("content",))) or ())
-    while blocks and kind_of(blocks[-1]) in THINKING:
-        blocks.pop()
-    return _keep(draft, index, blocks)
-
-
-def _drop_thoughts(draft: Draft, index: int, path: Path) -> str:
-    return _keep(draft, index, [block for block in blocks_of(draft.fields(index)) if kind_of(block) not in THINKING])
-
-
-def _keep(draft: Draft, index: int, blocks: list[Any]) -> str:
-    if blocks:
-        draft.write(index, ("content",), blocks)
-    else:
-        _drop_empty(draft, index, ("content",))
-    return "its thoughts were removed"
-
-
-def _cut_space(draft: Draft, index: int, path: Path) -> str:
-    content = draft.value(index, path)
-    place = path if isinstance(content, str) else (*path, len(content) - 1, "text")
-    draft.write(index, place, string(draft.value(index, place)).rstrip())
-    return "the blanks were cut"
-
-
-_DROP: Final = drop("the block was removed")
-
 _COMMON: Final = common_rules(objects="dictionaries, or the anthropic package's objects", result_id="tool_use_id")
 
 RULES: Final[Mapping[str, Rule]] = {
@@ -133,69 +212,54 @@ RULES: Final[Mapping[str, Rule]] = {
         "answer. Older models accept it only as the parameter.",
         "put it first, or between a user message and the answer",
     ),
-    "malformed-content": Rule(
-        "message", "The content is a string or a list.", "make it a string, or a list of blocks", list_content(kind_of)
-    ),
+    "malformed-content": Rule("message", "The content is a string or a list.", "make it a string, or a list of blocks"),
     "empty-content": Rule(
         "message",
         "A message is not empty. Only the last answer may have an empty content.",
         "give it content, or leave the message out",
-        _drop_empty,
+        "message",
     ),
     "empty-text": _COMMON["empty-text"],
     "malformed-block": Rule(
         "message",
         "A block is an object with a type and the fields of that type.",
         "make it an object with a 'type' and the fields of that type",
-        first_of(object_at("input"), part_at(lambda text: {"type": "text", "text": text})),
     ),
     "block-not-allowed": Rule(
         "message",
         "Calls and thoughts belong in answers, results and images in user messages; a system message has only text.",
         "leave the block out, or move it to a message of the other role",
     ),
-    "unsigned-thinking": Rule(
-        "message", "A thinking block has a signature.", "leave the block out", drop("the block was removed", up=1)
-    ),
+    "unsigned-thinking": Rule("message", "A thinking block has a signature.", "leave the block out"),
     "text-after-call": Rule(
         "message",
         "An answer has no text after its calls.",
         "put the text before the calls",
-        order(lambda block: call_id(block) is not None),
-        1,
     ),
     "ends-with-thinking": Rule(
         "message",
         "The last block of an answer is not a thinking block.",
         "leave out the thinking blocks, or the whole message",
-        _drop_last_thoughts,
-        2,
     ),
     "thinking-after-answer": Rule(
         "join",
         "An answer with thinking blocks does not directly follow another answer. The API joins the two, and the "
         "signatures do not fit the joined answer.",
         "leave out the thinking blocks, or put a user message between the two answers",
-        _drop_thoughts,
-        6,
     ),
     "call-without-id": _COMMON["call-without-id"],
     "malformed-id": Rule(
         "message",
         "The id of a call contains only letters, digits, `_` and `-`.",
         "give it an id of letters, digits, '_' and '-', and its result the same id",
-        give_id,
-        3,
+        "id",
     ),
-    "duplicate-call-id": Rule(
-        "reach", "Each call in the list has a different id.", "give each call a different id", give_id, 3
-    ),
+    "duplicate-call-id": Rule("reach", "Each call in the list has a different id.", "give each call a different id", "id"),
     "call-without-result": Rule(
         "reach",
         "The user message directly after a call has its result.",
         "put its result into the user message directly after it, or leave the call out",
-        answer_call,
-        5,
+        "pair",
     ),
     "pending-call": _COMMON["pending-call"],
     "result-without-id": _COMMON["result-without-id"],
@@ -203,46 +267,38 @@ RULES: Final[Mapping[str, Rule]] = {
         "reach",
         "A result answers a call of the message directly before it.",
         "put it into the user message directly after the call, or leave it out",
-        move_result,
-        5,
+        "pair",
     ),
     "duplicate-result": _COMMON["duplicate-result"],
     "result-after-text": Rule(
         "message",
         "Results come before anything else in their message.",
         "put the results first",
-        order(lambda block: result_id(block) is None),
-        1,
     ),
     "server-call-without-result": Rule(
         "reach",
         "The result of a tool that the provider runs comes before the user speaks again. Results of the caller's tools "
         "may come in between.",
         "put its result into the answer, or leave the call out",
-        _DROP,
+        "block",
     ),
     "server-result-without-call": Rule(
         "reach",
         "The result of a tool that the provider runs follows its call.",
         "keep it with the call before it, or leave it out",
-        _DROP,
+        "block",
     ),
     "call-without-caller": Rule(
         "reach",
         "A call made by a tool of the provider follows the call of that tool.",
         "keep the answer with the caller before it, or leave out the call and its result",
-        drop("it was left out", field="caller"),
     ),
     "too-many-breakpoints": Rule(
         "reach",
         "At most four blocks have `cache_control`. Those of the system prompt and the tools, outside the list, count too.",
         "keep 'cache_control' on four blocks at most",
-        keep_last(_breakpoints, BREAKPOINTS),
-        6,
     ),
-    "trailing-space": Rule(
-        "join", "The last answer of a list does not end with blanks.", "cut the blanks at the end", _cut_space, 6
-    ),
+    "trailing-space": Rule("join", "The last answer of a list does not end with blanks.", "cut the blanks at the end"),
 }
 """Every rule by name, in the order of the reference page."""
 

@@ -18,6 +18,7 @@ from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, Text
 from ..base import Side
 from ..rulebook import WireFormat
 from ..wire import (
+    THOUGHTS_FIRST,
     arguments_object,
     arguments_text,
     data_size,
@@ -30,9 +31,9 @@ from ..wire import (
     same,
     string,
     thoughts_changed,
+    thoughts_moved,
     without_role,
 )
-from .checks import join_problem
 from .fields import (
     KINDS,
     MEDIA_KINDS,
@@ -43,7 +44,7 @@ from .fields import (
     said_in,
     unplaced_cache_points,
 )
-from .rules import BOOK
+from .rules import BOOK, join_problem
 
 _GO_ON: Final = "Go on from there."
 _NOTED: Final = "Noted."
@@ -141,7 +142,9 @@ class Bedrock(WireFormat):
         return self.new("assistant", text), self.new("user", _GO_ON)
 
     def rewrite_problem(self, before: Sequence[Message], after: Sequence[Message | None], *, current: bool) -> str | None:
-        return _SIGNED if current and thoughts_changed(before, after) else None
+        if current and thoughts_changed(before, after):
+            return _SIGNED
+        return THOUGHTS_FIRST if thoughts_moved(before, after) else None
 
 
 bedrock = Bedrock()

@@ -169,11 +169,12 @@ def _written(part: Part) -> Any:
     if isinstance(part, ToolCallPart):
         call = {**(call_body(part.raw) or {}), "name": part.name, "args": arguments_object(part.arguments)}
         return {**fields, spelled(fields, "functionCall"): call}
-    if isinstance(part, ToolResultPart) and (body := result_body(part.raw)) is not None and pairing_key(body) == part.call_id:
-        return {**fields, spelled(fields, "functionResponse"): _body(body, part)}
+    if isinstance(part, ToolResultPart):
+        body = result_body(part.raw) or {"name": part.call_id.removeprefix("function:")}
+        if pairing_key(body) == part.call_id:
+            return {**fields, spelled(fields, "functionResponse"): _body(body, part)}
     raise ConfigurationError(
-        f"parts: only text, calls and the words of results can be created (got {part!r}); "
-        "pass the part that was read, or drop it"
+        f"parts: only text, calls and results can be created (got {part!r}); pass the part that was read, or drop it"
     )
 
 

@@ -1,4 +1,4 @@
-"""The rules of the Gemini API, by name, with the fixes of a repair.
+"""The rules of the Gemini API, by name.
 
 ``docs/rules/gemini.md`` shows every rule with an example and its source. Rules that depend on the model are not
 included, such as whether a list may end with the model's words. Calls must be signed only in a list that has a signature.
@@ -10,11 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ..base import Side
-from ..common_rules import common_rules
-from ..fixes import answer_call, drop, list_content, move_result, part_at, rewrite
-from ..pairing import NOT_RECORDED, Fields, Finding, Pairing, Path, Slot, shown_path
-from ..repairing import Draft
-from ..rulebook import Rule, RuleBook
+from ..pairing import NOT_RECORDED, Fields, Finding, Pairing, Slot, shown_path
+from ..rulebook import Rule, RuleBook, common_rules
 from ..wire import fields_of, items_of, type_name
 from .fields import (
     DATA,
@@ -150,24 +147,6 @@ def _current_turn(contents: Sequence[Fields]) -> int:
     return 0
 
 
-# ------------------------------------------------------------------------ fixes
-
-
-def _join_words(draft: Draft, index: int, path: Path) -> str | None:
-    """Put a call into one content with the words of the model before it."""
-    first = index
-    while first and content_role(draft.fields(first - 1)) == "model" and not _calls(draft.fields(first - 1)):
-        first -= 1
-    if first == index:
-        return None
-    for place in range(index, first, -1):
-        joined = [*parts_of(draft.fields(place - 1)), *parts_of(draft.fields(place))]
-        draft.write(place - 1, ("parts",), joined)
-        draft.remove(place)
-    return "it was put into one content with the words before it"
-
-
-_RENAME: Final = rewrite(lambda role: "model" if role == "assistant" else None, "it was renamed")
 _COMMON: Final = common_rules(
     objects="dictionaries, or the google-genai package's Content objects", message="content", result="response"
 )
@@ -179,32 +158,29 @@ RULES: Final[Mapping[str, Rule]] = {
         "message",
         "The role is user or model; without a role it is the user's. `function` is an older role for responses.",
         "use one of user, model",
-        _RENAME,
     ),
     "malformed-content": Rule(
         "message",
         "`parts` is a list.",
         "make 'parts' a list",
-        list_content(lambda value: isinstance(value, str) or fields_of(value) is not None),
     ),
     "no-parts": Rule(
         "message",
         "A content has at least one part.",
         "give it a part, or leave the content out",
-        drop("the content was removed", up=1),
+        "message",
     ),
     "empty-part": Rule(
         "message",
         "A part has data. An empty text counts only if it has a signature.",
         "leave the part out",
-        drop("the part was removed"),
+        "block",
     ),
     "malformed-part": Rule(
         "message",
         "A part is an object with one field of data. A text is a string; a call or response has a name; arguments and "
         "responses are objects.",
         "make it an object with one field of data",
-        part_at(lambda text: {"text": text}),
     ),
     "part-not-allowed": Rule(
         "message",
@@ -215,28 +191,26 @@ RULES: Final[Mapping[str, Rule]] = {
         "join",
         "A call directly follows a content of the user or a function response, so it is never first.",
         "put it directly after a content of the user or a function response",
-        _join_words,
-        6,
+        "join",
     ),
     "call-without-result": Rule(
         "reach",
         "The content directly after calls has a response for each call, with the same name.",
         "put its response into the content directly after it, or leave the call out",
-        answer_call,
-        5,
+        "pair",
     ),
     "pending-call": _COMMON["pending-call"],
     "result-without-call": Rule(
         "reach",
         "A response answers a call of the content directly before it.",
         "put it into the content directly after the call, or leave it out",
-        move_result,
-        5,
+        "pair",
     ),
     "server-result-without-call": Rule(
         "reach",
         "The result of a tool or of code that the provider ran follows its call.",
         "keep it with the call before it, or leave it out",
+        "block",
     ),
     "unsigned-call": Rule(
         "reach",

@@ -144,6 +144,13 @@ class OpenAIChat(WireFormat):
     def new(self, role: str, text: str) -> Message:
         return self.read({"role": role, "content": text})
 
+    def compose(self, role: str, parts: Sequence[Part]) -> list[Message]:
+        """Return a tool message for each result, and one message with the texts and calls."""
+        results = [part for part in parts if isinstance(part, ToolResultPart)]
+        said = [part for part in parts if not isinstance(part, ToolResultPart)]
+        made = [self.changed(self.new("tool", ""), [result]) for result in results]
+        return [*made, self.changed(self.new(role, ""), said)] if said else made
+
     def recognizes(self, fields: Mapping[str, Any]) -> bool | None:
         """Recognize the role of tool results, and the fields of calls and refusals."""
         if fields.get("type") == "message" or not says_something(fields):

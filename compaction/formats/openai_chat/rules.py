@@ -1,4 +1,4 @@
-"""The rules of the chat-completions API, by name, with the fixes of a repair.
+"""The rules of the chat-completions API, by name.
 
 The API answers an invalid list with status 400 and names one fault. Validation finds all faults, offline.
 ``docs/rules/openai-chat.md`` shows every rule with an example and its source. Roles need not alternate, and call arguments need
@@ -7,15 +7,11 @@ not be valid JSON.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from ..common_rules import common_rules
-from ..fixes import answer_call, first_of, give_id, move_result, name_result, part_at, rewrite
-from ..pairing import NOT_RECORDED, Fields, Finding, Pairing, Path, shown_path
-from ..repairing import Draft
-from ..rulebook import Rule, RuleBook
+from ..pairing import NOT_RECORDED, Fields, Finding, Pairing, shown_path
+from ..rulebook import Rule, RuleBook, common_rules
 from ..wire import fields_of, items_of, string, type_name
 from .fields import MEDIA_KINDS, REASONING_FIELDS, ROLES, call_fields, calls_of, is_empty, results_of
 
@@ -140,69 +136,6 @@ _PAIRING: Final = Pairing(
 )
 
 
-# ------------------------------------------------------------------------ fixes
-
-
-_EMPTY: Final = rewrite(lambda value: "", "it was made an empty string")
-_TEXT_PART: Final = rewrite(
-    lambda value: (
-        {**fields, "type": "text"}
-        if (fields := fields_of(value) or {}).get("type") is None and isinstance(fields.get("text"), str)
-        else None
-    ),
-    "it was made a text part",
-)
-
-
-def _write_content(draft: Draft, index: int, path: Path) -> str | None:
-    """Put a content that is one part into a list; write any other value as JSON text, if JSON can say it."""
-    content = draft.value(index, path)
-    if items_of(content) is not None:
-        return _EMPTY(draft, index, path)
-    if fields_of(content) is not None and not list(part_problems("", string(draft.fields(index).get("role")), content)):
-        draft.write(index, path, [content])
-        return "it was put into a list"
-    return _write_json(draft, index, path)
-
-
-def _write_json(draft: Draft, index: int, path: Path) -> str | None:
-    """Write a value as JSON text, if JSON can say it."""
-    value = draft.value(index, path)
-    try:
-        text = json.dumps(fields_of(value) or value, ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError):
-        return None
-    draft.write(index, path, text)
-    return f"it was written as {text!r}"
-
-
-def _repair_calls(draft: Draft, index: int, path: Path) -> str | None:
-    """Repair ``tool_calls``.
-
-    An empty field is removed, a lone call put into a list, a bare call put into a ``function``, and arguments are written as
-    text.
-    """
-    name, value = path[0], draft.value(index, path[:1])
-    if is_empty(value):
-        draft.remove(index, path[:1])
-        return "the field was removed"
-    if path == ("tool_calls",) and fields_of((entry := fields_of(value) or {}).get(call_fields(entry)[0])) is not None:
-        draft.write(index, path, [value])
-        return "it was put into a list"
-    if path[-1] in ("arguments", "input"):
-        if draft.value(index, path) is not None:
-            return _write_json(draft, index, path)
-        draft.write(index, path, "" if path[-1] == "input" else "{}")
-        return "it was added"
-    bare = fields_of(draft.value(index, path[:2])) or {}
-    if name != "tool_calls" or path[2:] != ("function",) or not isinstance(bare.get("name"), str) or "arguments" not in bare:
-        return None
-    rest = {field: value for field, value in bare.items() if field not in ("name", "arguments", "function")}
-    body = {"name": bare["name"], "arguments": bare["arguments"]}
-    draft.write(index, path[:2], {**rest, "type": "function", "function": body})
-    return "its name and arguments were put into a 'function'"
-
-
 _COMMON: Final = common_rules(objects="dictionaries, or the openai package's message objects", result_id="tool_call_id")
 
 RULES: Final[Mapping[str, Rule]] = {
@@ -216,19 +149,17 @@ RULES: Final[Mapping[str, Rule]] = {
         "message",
         "A system, developer, user or tool message has content.",
         "give it content; an empty string is enough",
-        _EMPTY,
+        "blank",
     ),
     "malformed-content": Rule(
         "message",
         "The content is a string or a non-empty list.",
         "make it a string, or a list of at least one part",
-        _write_content,
     ),
     "malformed-part": Rule(
         "message",
         "A part is an object with a type and with the field named by that type.",
         "make it an object with a 'type' and the field named by that type",
-        first_of(part_at(lambda text: {"type": "text", "text": text}), _TEXT_PART),
     ),
     "part-not-allowed": Rule(
         "message", "The role allows parts of this type.", "leave the part out, or move it to a user message"
@@ -237,54 +168,48 @@ RULES: Final[Mapping[str, Rule]] = {
         "message",
         "An assistant message has content, calls, a refusal or audio. An empty string is content.",
         "give it content, or leave the message out",
-        _EMPTY,
+        "blank",
     ),
     "reasoning-only": Rule(
         "message",
         "An assistant message has more than reasoning. OpenAI has no such field; servers that write it may accept the message.",
         "add an empty content; servers that produce such messages may accept them unchanged",
-        _EMPTY,
+        "blank",
     ),
     "malformed-tool-calls": Rule(
         "message",
         "`tool_calls` is a non-empty list of objects. Each has a `function` (or `custom`) object with a name and "
         "arguments, both strings; so has `function_call`.",
         "make it a list of objects with 'id', 'type' and 'function', or leave the field out",
-        _repair_calls,
     ),
     "call-without-id": _COMMON["call-without-id"],
     "duplicate-call-id": Rule(
-        "message", "The calls of one message have different ids.", "give each call of one message a different id", give_id, 3
+        "message", "The calls of one message have different ids.", "give each call of one message a different id", "id"
     ),
     "call-without-result": Rule(
         "reach",
         "A tool message answers each call, directly after the message of the call and before any other role.",
         "add its result directly after the assistant message, or leave the call out",
-        answer_call,
-        5,
+        "pair",
     ),
     "pending-call": _COMMON["pending-call"],
     "result-without-id": Rule(
         "message",
         "A tool message has a `tool_call_id`, a function message a `name`.",
         "set 'tool_call_id' to the id of the call it answers",
-        name_result,
-        4,
     ),
     "result-without-call": Rule(
         "reach",
         "A tool message follows an assistant message with a call of its id; only other results may come in between.",
         "put it directly after the assistant message that makes the call, or leave it out",
-        move_result,
-        5,
+        "pair",
     ),
     "duplicate-result": _COMMON["duplicate-result"],
     "function-without-call": Rule(
         "reach",
         "A legacy function message directly follows the `function_call` of that name.",
         "put it directly after the assistant message with that function_call, or leave it out",
-        move_result,
-        5,
+        "pair",
     ),
 }
 """Every rule by name, in the order of the reference page."""

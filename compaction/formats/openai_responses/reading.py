@@ -126,6 +126,10 @@ class OpenAIResponses(WireFormat):
     def new(self, role: str, text: str) -> Message:
         return self.read({"type": "message", "role": role, "content": text})
 
+    def compose(self, role: str, parts: Sequence[Part]) -> list[Message]:
+        """Return an item for each text, call and result."""
+        return [self.read(_new_item(role, part)) for part in parts]
+
     def recognizes(self, fields: Mapping[str, Any]) -> bool | None:
         """Recognize the types of items, and an id alone; a message has a content and may have the type ``message``."""
         kind, role = fields.get("type"), fields.get("role")
@@ -154,6 +158,14 @@ class OpenAIResponses(WireFormat):
 
 
 openai_responses = OpenAIResponses()
+
+
+def _new_item(role: str, part: Part) -> dict[str, Any]:
+    if isinstance(part, ToolCallPart):
+        return {"type": "function_call", "call_id": part.id, "name": part.name, "arguments": part.arguments}
+    if isinstance(part, ToolResultPart):
+        return {"type": "function_call_output", "call_id": part.call_id, "output": part.text}
+    return {"type": "message", "role": role, "content": part.text if isinstance(part, TextPart) else ""}
 
 
 def _content_parts(content: Any) -> tuple[Part, ...]:

@@ -1,4 +1,4 @@
-"""The rules of the Responses API, by name, with the fixes of a repair.
+"""The rules of the Responses API, by name.
 
 ``docs/rules/openai-responses.md`` shows every rule with an example and its source. A list is judged as a whole conversation. An
 item reference stands for items that are not in the list, so the call of a later result may be among them.
@@ -9,12 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ..common_rules import common_rules
-from ..fixes import answer_call, drop, first_of, give_id, list_content, move_result, part_at, rewrite
-from ..pairing import NOT_RECORDED, Fields, Finding, Pairing, Path, Slot
-from ..repairing import Draft
-from ..rulebook import Rule, RuleBook
-from ..wire import arguments_text, fields_of, items_of, kind_of, string, type_name
+from ..pairing import NOT_RECORDED, Fields, Finding, Pairing, Slot
+from ..rulebook import Rule, RuleBook, common_rules
+from ..wire import fields_of, items_of, kind_of, string, type_name
 from .fields import CALLS, RESULTS, ROLES, call_id_field, call_of, caller_of, is_answer, item_type, result_of
 
 _STUBS: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -158,64 +155,6 @@ def _caller_problems(contents: Sequence[Fields]) -> Iterator[tuple[int, Finding]
             running.discard(result_of(fields) or "")
 
 
-# ------------------------------------------------------------------------ fixes
-
-
-_write_text: Final = rewrite(arguments_text, "it was written as text")
-
-
-def _write_arguments(draft: Draft, index: int, path: Path) -> str | None:
-    if path not in (("arguments",), ("input",)):
-        return None
-    if draft.value(index, path) is not None:
-        return _write_text(draft, index, path)
-    draft.write(index, path, "{}" if path == ("arguments",) else "")
-    return "it was added"
-
-
-def _said(draft: Draft, index: int) -> str:
-    return "output_text" if draft.fields(index).get("role") == "assistant" else "input_text"
-
-
-def _part(draft: Draft, index: int, path: Path) -> str | None:
-    return part_at(lambda text: {"type": _said(draft, index), "text": text})(draft, index, path)
-
-
-def _retype(draft: Draft, index: int, path: Path) -> str | None:
-    """Give a text the type that the role requires."""
-    fields = fields_of(draft.value(index, path)) or {}
-    if fields.get("type") not in ("input_text", "output_text", "text") or not isinstance(fields.get("text"), str):
-        return None
-    said = _said(draft, index)
-    draft.write(index, path, {**fields, "type": said})
-    return f"it was made {said!r}"
-
-
-def _drop_id(draft: Draft, index: int, path: Path) -> str:
-    """Remove an item that equals or references an earlier one; of any other item remove the id."""
-    first = draft.once(_first_by_id)[draft.value(index, path)]
-    if item_type(draft.fields(index)) == "item_reference" or draft.messages[index] == draft.messages[first]:
-        draft.remove(index)
-        return "the item was removed"
-    draft.remove(index, path)
-    return "the id was left out"
-
-
-def _first_by_id(draft: Draft) -> dict[str, int]:
-    return {_item_id(fields): place for place, fields in reversed(list(enumerate(draft.contents)))}
-
-
-def _drop_caller(draft: Draft, index: int, path: Path) -> str:
-    """Leave out the caller of a call and of its results."""
-    key = call_of(draft.fields(index))
-    for place in range(index + 1, len(draft.messages)):
-        if result_of(draft.fields(place)) == key and draft.value(place, path) is not None:
-            draft.note(place, path, "no program made its call", "the caller was left out")
-            draft.remove(place, path)
-    draft.remove(index, path)
-    return "the caller was left out"
-
-
 _COMMON: Final = common_rules(
     objects="dictionaries, or the openai package's objects", message="item", result="output", result_id="call_id"
 )
@@ -237,52 +176,44 @@ RULES: Final[Mapping[str, Rule]] = {
         "message",
         "A content and the output of a function are a string or a list.",
         "make it a string, or a list of parts",
-        first_of(list_content(kind_of), _write_text),
     ),
     "malformed-part": Rule(
         "message",
         "A part is an object with a type; a text part has a text.",
         "make it an object with a 'type' and the field named by that type",
-        _part,
     ),
     "part-not-allowed": Rule(
         "message",
         "Parts of the assistant are `output_text` and `refusal`, parts of all others `input_...`. Parts of chat "
         "completions and Anthropic Messages are not accepted.",
         "use 'output_text' and 'refusal' in messages of the assistant, and 'input_...' elsewhere",
-        _retype,
     ),
     "malformed-item": Rule(
         "message",
         "A call has a name and arguments, both strings; reasoning has a summary; a compaction item has its content.",
         "give it the fields of its type",
-        _write_arguments,
     ),
-    "duplicate-item-id": Rule("reach", "Each item has a different id.", "leave the second item out, or its id", _drop_id, 2),
+    "duplicate-item-id": Rule("reach", "Each item has a different id.", "leave the second item out, or its id", "id"),
     "reasoning-without-item": Rule(
         "reach",
         "Reasoning is followed by the item of the same answer that it led to.",
         "keep the item that followed it in the answer, or leave the reasoning out",
-        drop("the item was removed"),
-        6,
+        "message",
     ),
     "call-without-id": _COMMON["call-without-id"],
     "duplicate-call-id": Rule(
         "reach",
         "Open calls have different values of `call_id`.",
         "give each call a different 'call_id'",
-        give_id,
-        3,
+        "id",
     ),
     "call-without-program": Rule(
         "reach",
         "A call that a program made comes while the program runs, unless an item reference may stand for the program.",
         "keep the program before it, or leave the call and its output out",
-        _drop_caller,
-        6,
     ),
     "call-without-result": Rule(
-        "reach", "A call has an output anywhere after it.", "add its output after it, or leave the call out", answer_call, 5
+        "reach", "A call has an output anywhere after it.", "add its output after it, or leave the call out", "pair"
     ),
     "pending-call": Rule(
         "reach",
@@ -294,8 +225,7 @@ RULES: Final[Mapping[str, Rule]] = {
         "reach",
         "An output follows its call, unless an earlier item reference may stand for the call.",
         "put it after the call it answers, or leave it out",
-        move_result,
-        5,
+        "pair",
     ),
     "duplicate-result": _COMMON["duplicate-result"],
 }

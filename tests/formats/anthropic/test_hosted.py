@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from compaction.formats import anthropic
 from compaction.formats.anthropic.hosted import block_links, unpaired
 
 Raw = dict[str, Any]
@@ -83,18 +82,3 @@ def test_what_misses_what(messages: list[Raw], missing: list[tuple[int, int, str
 def test_what_links_answers(blocks: list[Raw], open: tuple[str, ...], earlier: tuple[str, ...]) -> None:
     """``block_links`` returns the calls an answer leaves open and the earlier calls that it refers to."""
     assert block_links(blocks) == (open, earlier)
-
-
-def test_what_is_left_out() -> None:
-    """A repair removes an unpaired result, and removes the caller of a call whose caller is missing; the rest is unchanged."""
-    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "noon"}
-    messages = [answer(found("gone"), WORDS), answer(WORDS, called("gone")), user(result), answer(WORDS)]
-    done = anthropic.repair(messages)
-    left = done.messages
-    assert left == [answer(WORDS), answer(WORDS, called()), *messages[2:]]
-    assert left[2] is messages[2]
-    assert left[3] is messages[3]
-    assert [(change.where, change.rule) for change in done.changes] == [
-        ("messages[0].content[0]", "server-result-without-call"),
-        ("messages[1].content[1]", "call-without-caller"),
-    ]

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import copy
 import json
-import pickle
 from collections.abc import Callable
 from typing import Any
 
 import attrs
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from compaction.errors import ConfigurationError, InvalidMessage
 from compaction.formats import anthropic
 from compaction.messages import MediaPart, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from tests.support.wires import anthropic_conversations, junk
 
 Raw = dict[str, Any]
 
@@ -273,25 +269,6 @@ def test_preferred_neighbours() -> None:
     refused = [(None, said), (said, said), (told, asked), (said, told), (told, told)]
     assert [pair for pair in allowed if not anthropic.prefers(*pair)] == []
     assert [pair for pair in refused if anthropic.prefers(*pair)] == []
-
-
-def test_there_is_one_format() -> None:
-    """There is one format object: unpickling returns the same object, and its ``repr`` is its name."""
-    assert pickle.loads(pickle.dumps(anthropic)) is anthropic
-    assert repr(anthropic) == "anthropic"
-
-
-@given(
-    anthropic_conversations()
-    | st.lists(st.fixed_dictionaries({"role": st.sampled_from(["user", "assistant"]), "content": junk(st.just(RESULT))}))
-)
-def test_the_same_parts_are_the_same_message(messages: list[Any]) -> None:
-    """A copy made of the parts that were read is equal on the wire, whatever the message holds, and reads the same."""
-    for raw in messages:
-        message = anthropic.read(raw)
-        copied = message.evolve(parts=message.parts)
-        assert repr(copied.raw) == repr(raw)
-        assert repr(copied.parts) == repr(message.parts)
 
 
 def test_ten_levels_and_ten_thousand_parts() -> None:

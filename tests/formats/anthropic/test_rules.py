@@ -1,29 +1,14 @@
-"""Anthropic rules: each finds its faults and no others, and a repaired list breaks only rules that cannot be repaired."""
+"""Anthropic rules: each finds its faults and no others."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from openai.types.chat.chat_completion_message_function_tool_call import Function
 
 from compaction.formats import anthropic
-from compaction.formats.anthropic.rules import RULES
-from compaction.formats.pairing import NOT_RECORDED
-from tests.support.rulebook import expect_problems_in_order, expect_repaired_once, places
-from tests.support.wires import anthropic_conversations, junk, wrecked
-
-PAIRS = {
-    "call-without-id",
-    "duplicate-call-id",
-    "call-without-result",
-    "result-without-id",
-    "result-without-call",
-    "duplicate-result",
-}
-ALWAYS_REPAIRED = PAIRS | {"empty-content", "empty-text", "unsigned-thinking", "result-after-text", "too-many-breakpoints"}
+from tests.support.rulebook import places
 
 Raw = dict[str, Any]
 
@@ -213,69 +198,6 @@ def test_a_block_has_a_type(block: Any) -> None:
         assert places(anthropic, [message]) == [("messages[0].content[0]", "malformed-block")]
 
 
-@pytest.mark.parametrize(
-    ("messages", "repaired"),
-    [
-        pytest.param(
-            [answer(call("a"), call("b")), user(result("b"), TEXT)],
-            [answer(call("a"), call("b")), user(result("b"), result("a", NOT_RECORDED), TEXT)],
-            id="stub among the results",
-        ),
-        pytest.param(
-            [answer(call()), USER], [answer(call()), user(result(content=NOT_RECORDED)), USER], id="stub before the user"
-        ),
-        pytest.param(
-            [answer(call("a"), call("b")), user(result("b")), user(result("a"), TEXT)],
-            [answer(call("a"), call("b")), user(result("b"), result("a")), user(TEXT)],
-            id="late result, and what came with it",
-        ),
-        pytest.param([answer(call()), USER, user(result())], [answer(call()), user(result()), USER], id="late result alone"),
-        pytest.param(
-            [answer(call()), user(result()), answer(call()), user(result(content="one"))],
-            [answer(call()), user(result()), answer(call("toolu_2_0")), user(result("toolu_2_0", "one"))],
-            id="an id used again",
-        ),
-        pytest.param(
-            [answer(call(None), call(None)), user(result(None, "one"), result(None, "two"))],
-            [answer(call("toolu_0_0"), call("toolu_0_1")), user(result("toolu_0_0", "one"), result("toolu_0_1", "two"))],
-            id="no ids",
-        ),
-        pytest.param([USER, answer(THOUGHT), USER], [USER, USER], id="nothing but thoughts"),
-        pytest.param(
-            [USER, answer(TEXT), answer(THOUGHT, call()), user(result())],
-            [USER, answer(TEXT), answer(call()), user(result())],
-            id="thoughts after an answer",
-        ),
-        pytest.param(
-            [answer(call(input='{"city": "Oslo"}')), user(result())],
-            [answer(call(input={"city": "Oslo"})), user(result())],
-            id="arguments as text",
-        ),
-    ],
-)
-def test_repair(messages: list[Any], repaired: list[Any]) -> None:
-    """Each fault is repaired in its place, no fault remains, and the changes are reported."""
-    done = anthropic.repair(messages)
-    assert done.messages == repaired
-    assert done.remaining == ()
-    assert done.changes != ()
-
-
-SOUP = wrecked(anthropic_conversations()) | st.lists(junk(st.sampled_from(PIECES)), max_size=6)
-
-
-@given(SOUP)
-def test_nothing_raises(messages: list[Any]) -> None:
-    """Whatever stands in the list, validating it gives problems with a known rule, places in order, and no exception."""
-    expect_problems_in_order(anthropic, messages, RULES)
-
-
-@given(SOUP)
-def test_a_repaired_list_breaks_only_what_remains(messages: list[Any]) -> None:
-    """``remaining`` is all that is wrong with the new list; pairs are always repaired; the input stays; once is enough."""
-    expect_repaired_once(anthropic, messages, ALWAYS_REPAIRED)
-
-
 ASKED = {"role": "user", "content": "q"}
 SAID = {"role": "assistant", "content": "a"}
 TOLD = {"role": "system", "content": "s"}
@@ -305,36 +227,6 @@ def test_what_broken_code_would_miss(messages: list[Any], expected: list[str]) -
     assert [problem.rule for problem in anthropic.validate(messages)] == expected
 
 
-def test_an_id_the_api_refuses_is_replaced_with_that_of_its_result() -> None:
-    """A call id with characters that the API refuses gets a new id, and its result refers to the new id."""
-    call = {"type": "tool_use", "id": "functions.now:0", "name": "now", "input": {}}
-    result = {"type": "tool_result", "tool_use_id": "functions.now:0", "content": "noon"}
-    repaired = anthropic.repair([{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}])
-    [answer, results] = repaired.messages
-    assert answer["content"][0]["id"] == results["content"][0]["tool_use_id"] == "toolu_0_0"
-    assert [change.rule for change in repaired.changes] == ["malformed-id", "malformed-id"]
-    assert repaired.remaining == ()
-
-
-def test_what_the_provider_never_answered_goes_and_its_calls_stay() -> None:
-    """An unanswered provider call is removed once the user speaks, and the calls it made lose their ``caller``."""
-    run = {"type": "server_tool_use", "id": "run", "name": "code_execution", "input": {}}
-    made = {
-        "type": "tool_use",
-        "id": "a",
-        "name": "now",
-        "input": {},
-        "caller": {"type": "code_execution_20250825", "tool_id": "run"},
-    }
-    results = [{"type": "tool_result", "tool_use_id": "a", "content": "noon"}, {"type": "text", "text": "stop"}]
-    given = [{"role": "assistant", "content": [run, made]}, {"role": "user", "content": results}]
-    repaired = anthropic.repair(given)
-    assert [problem.rule for problem in anthropic.validate(given)] == ["server-call-without-result"]
-    assert repaired.messages[0]["content"] == [{"type": "tool_use", "id": "a", "name": "now", "input": {}}]
-    assert (repaired.messages[1], repaired.remaining) == (given[1], ())
-    assert [change.rule for change in repaired.changes] == ["server-call-without-result", "call-without-caller"]
-
-
 def test_a_call_of_the_providers_may_wait() -> None:
     """A provider call may wait for its result at the end or after tool results, but not after the user's words."""
     fetch = {"type": "server_tool_use", "id": "f", "name": "web_fetch", "input": {}}
@@ -349,9 +241,6 @@ def test_a_call_of_the_providers_may_wait() -> None:
 
 
 def test_a_last_answer_without_a_content() -> None:
-    """A last answer may be empty, but its ``content`` field is required: a repair sets it to an empty string."""
+    """A last answer may be empty, but its ``content`` field is required."""
     messages = [ASKED, {"role": "assistant", "content": None}]
     assert places(anthropic, messages) == [("messages[1].content", "empty-content")]
-    repaired = anthropic.repair(messages)
-    assert (repaired.messages[1], repaired.remaining) == ({"role": "assistant", "content": ""}, ())
-    assert len(repaired.changes) == 1

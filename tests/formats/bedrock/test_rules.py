@@ -1,17 +1,14 @@
-"""Converse rules beyond the examples on the format's page, and what a repair changes."""
+"""Converse rules beyond the examples on the format's page."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from hypothesis import given
 
 from compaction.formats import bedrock
-from compaction.formats.bedrock.rules import RULES
 from compaction.index import GroupKind, MessageIndex, Rewrite
-from tests.support.rulebook import expect_problems_in_order, expect_repaired_once, places, rules
-from tests.support.wires import bedrock_conversations, damaged, wrecked
+from tests.support.rulebook import places, rules
 
 Raw = dict[str, Any]
 
@@ -35,32 +32,6 @@ def call(id: str = "a", input: Any = None, name: str = "look") -> Raw:
 
 def result(id: str = "a", *content: Any, **fields: Any) -> Raw:
     return {"toolResult": {"toolUseId": id, "content": list(content) or [{"text": "found"}], **fields}}
-
-
-ALWAYS_REPAIRED = {
-    "empty-text",
-    "thinking-alone",
-    "misplaced-cache-point",
-    "text-after-call",
-    "thinking-after-call",
-    "result-after-text",
-    "call-without-id",
-    "malformed-id",
-    "duplicate-call-id",
-    "result-without-id",
-    "duplicate-result",
-    "empty-error",
-    "result-without-call",
-    "too-many-cache-points",
-}
-
-
-@given(damaged(bedrock_conversations()) | wrecked(bedrock_conversations()))
-def test_whatever_the_list_holds(messages: list[Any]) -> None:
-    """Problems come in order and without an exception; a repair says what it leaves, and is done at once."""
-    expect_problems_in_order(bedrock, messages, RULES)
-    expect_repaired_once(bedrock, messages, ALWAYS_REPAIRED)
-    assert len(bedrock.repair(messages).remaining) <= len(bedrock.validate(messages))
 
 
 @pytest.mark.parametrize(
@@ -119,103 +90,30 @@ def test_what_stands_together(messages: list[Any], problems: list[tuple[str, str
     assert places(bedrock, messages) == problems
 
 
-@pytest.mark.parametrize(
-    ("messages", "repaired"),
-    [
-        pytest.param(
-            [ASKED, answer(call("a"), call("b")), user(result("a")), user(result("b"))],
-            [ASKED, answer(call("a"), call("b")), user(result("a"), result("b"))],
-            id="results of one answer in two messages",
-        ),
-        pytest.param(
-            [ASKED, answer(call()), ASKED, SAID, user({"text": "late:"}, result())],
-            [ASKED, answer(call()), user(result(), {"text": "hi"}), SAID, user({"text": "late:"})],
-            id="a late result",
-        ),
-        pytest.param(
-            [ASKED, SAID, user(result("gone")), answer({"text": "so"})],
-            [ASKED, answer({"text": "Hello!"}, {"text": "so"})],
-            id="nothing but a result of no call",
-        ),
-        pytest.param(
-            [ASKED, SAID, answer(THOUGHT, {"text": "again"}, call())],
-            [ASKED, answer({"text": "Hello!"}, {"text": "again"}, call())],
-            id="thoughts of a second answer",
-        ),
-        pytest.param(
-            [ASKED, answer(call("a", '{"q": 1}')), user(result("a", {"json": [1]}, {"text": ""}))],
-            [ASKED, answer(call("a", {"q": 1})), user(result("a", {"text": "[1]"}))],
-            id="arguments and data",
-        ),
-        pytest.param(
-            [ASKED, answer(call("a!"), call("a!", name="f")), user(result("a!"), result("a!", {"text": "2"}))],
-            [
-                ASKED,
-                answer(call("tooluse_1_0"), call("tooluse_1_1", name="f")),
-                user(result("tooluse_1_0"), result("tooluse_1_1", {"text": "2"})),
-            ],
-            id="ids that are refused",
-        ),
-        pytest.param(
-            [ASKED, answer(call(), call()), user(result())],
-            [ASKED, answer(call()), user(result())],
-            id="a call twice",
-        ),
-        pytest.param(
-            [ASKED, answer(call(), {"text": "I look."}), user(POINT, {"text": "so"}, result(), None)],
-            [ASKED, answer({"text": "I look."}, call()), user(result(), POINT, {"text": "so"})],
-            id="the wrong order",
-        ),
-        pytest.param(
-            [ASKED, answer(call()), user({"toolResult": {"toolUseId": "a", "content": "noon"}})],
-            [ASKED, answer(call()), user(result("a", {"text": "noon"}))],
-            id="a result that is a text",
-        ),
-        pytest.param([{"role": "user", "content": {"text": "hi"}}], [ASKED], id="one block"),
-    ],
-)
-def test_a_repair(messages: list[Any], repaired: list[Any]) -> None:
-    """Each fault whose repair needs no invented content is repaired."""
-    assert bedrock.repair(messages).messages == repaired
-
-
-def test_a_call_without_a_result_gets_a_stub() -> None:
-    """A call without a result gets a result with the status ``error`` among the existing results."""
-    done = bedrock.repair([ASKED, answer(call("a"), call("b")), user(result("b"), {"text": "well?"})])
-    stub = done.messages[2]["content"][1]["toolResult"]
-    assert (stub["toolUseId"], stub["status"]) == ("a", "error")
-    assert done.messages[2]["content"][::2] == [result("b"), {"text": "well?"}]
-    assert [(change.where, change.rule) for change in done.changes] == [("messages[1].content[0]", "call-without-result")]
-    assert rules(bedrock, done.messages) == []
-
-
-def test_a_stub_before_an_answer_is_a_message_of_its_own() -> None:
-    """A placeholder result before a system message is a separate user message."""
-    aside = {"role": "system", "content": [{"text": "be kind"}]}
-    done = bedrock.repair([ASKED, answer(call()), aside, SAID])
-    assert [message["role"] for message in done.messages] == ["user", "assistant", "user", "system", "assistant"]
-    assert done.remaining == ()
-
-
 def test_words_with_citations_are_words() -> None:
-    """Cited text counts as text: it may not come after a call, and a repair moves it before the call."""
+    """Cited text counts as text: it may not come after a call."""
     cited = {"citationsContent": {"content": [{"text": "Grass is green."}], "citations": []}}
     messages = [ASKED, answer(call(), cited), user(result("a", {"text": "noon"}))]
     assert places(bedrock, messages) == [("messages[1].content[1]", "text-after-call")]
-    assert bedrock.repair(messages).messages[1] == answer(cited, call())
-    joined = bedrock.repair([ASKED, answer(call()), answer(cited), user(result("a", {"text": "noon"}))])
-    assert (joined.messages[1], joined.remaining) == (answer(cited, call()), ())
 
 
-def test_an_edit_that_moves_a_thought_behind_a_call_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("blocks", "rule"),
+    [
+        ([{"text": "I look."}, call(), THOUGHT], "an answer has no thoughts after its calls [thinking-after-call]"),
+        ([{"text": "I look."}, THOUGHT, call()], "an answer that began with thoughts still begins with them, or has none"),
+    ],
+    ids=["behind a call", "behind words"],
+)
+def test_an_edit_that_moves_a_thought_is_refused(blocks: list[Raw], rule: str) -> None:
     """A rewrite keeps the order in which the model thought, spoke and called; another order is refused with its rule."""
     messages = [ASKED, answer(THOUGHT, {"text": "I look."}, call()), user(result()), SAID, ASKED, SAID]
     index = MessageIndex(messages, format=bedrock)
     group = next(group for group in index.included_groups if group.kind is GroupKind.TOOL_CALL)
-    moved = bedrock.read(answer({"text": "I look."}, call(), THOUGHT))
+    moved = bedrock.read(answer(*blocks))
     index.apply(Rewrite(group, [moved], reason="shorter"))
     assert index.messages() == messages
-    assert [refusal.rule for refusal in index.refused] == ["an answer has no thoughts after its calls [thinking-after-call]"]
+    assert [refusal.rule for refusal in index.refused] == [rule]
 
 
 @pytest.mark.parametrize("thought", [THOUGHT, {"reasoningContent": {"redactedContent": b"x"}}])

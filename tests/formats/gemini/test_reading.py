@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import copy
-import pickle
 from typing import Any
 
 import attrs
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from compaction.errors import ConfigurationError, InvalidMessage
 from compaction.formats import gemini
 from compaction.messages import MediaPart, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from tests.support.wires import gemini_conversations, junk
 
 Raw = dict[str, Any]
 
@@ -187,24 +183,3 @@ def test_signed_thoughts_stay_in_the_current_turn() -> None:
     assert gemini.rewrite_problem(signed, bare[:1], current=True) is not None
     assert gemini.rewrite_problem(signed, bare[:1], current=False) is None
     assert gemini.rewrite_problem(plain, bare[1:], current=True) is None
-
-
-def test_there_is_one_format() -> None:
-    """There is one format object: unpickling returns the same object, and its ``repr`` is its name."""
-    assert pickle.loads(pickle.dumps(gemini)) is gemini
-    assert repr(gemini) == "gemini"
-
-
-CONTENTS = st.fixed_dictionaries(
-    {"role": st.sampled_from(["user", "model"]), "parts": junk(st.sampled_from([CALL, RESPONSE, PICTURE]))}
-)
-
-
-@given(gemini_conversations() | st.lists(CONTENTS))
-def test_the_same_parts_are_the_same_content(messages: list[Any]) -> None:
-    """A copy made of the parts that were read is equal on the wire, whatever the content holds, and reads the same."""
-    for raw in messages:
-        message = gemini.read(raw)
-        copied = message.evolve(parts=message.parts)
-        assert repr(copied.raw) == repr(raw)
-        assert repr(copied.parts) == repr(message.parts)

@@ -1,20 +1,13 @@
-"""Gemini rules: each finds its faults and no others, and a repaired list breaks only rules that cannot be repaired."""
+"""Gemini rules: each finds its faults and no others."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from compaction.formats import gemini
-from compaction.formats.gemini.rules import RULES
-from compaction.formats.pairing import NOT_RECORDED
-from tests.support.rulebook import expect_problems_in_order, expect_repaired_once, places
-from tests.support.wires import gemini_conversations, junk, wrecked
-
-ALWAYS_REPAIRED = {"call-without-result", "result-without-call", "empty-part"}
+from tests.support.rulebook import places
 
 Raw = dict[str, Any]
 
@@ -153,57 +146,6 @@ def test_every_fault_has_its_place(messages: list[Any], expected: list[tuple[str
 
 
 @pytest.mark.parametrize(
-    ("messages", "repaired"),
-    [
-        pytest.param(
-            [USER, model(call(), call("date")), user(response(), {"text": "?"})],
-            [
-                USER,
-                model(call(), call("date")),
-                user(response(), {"functionResponse": {"name": "date", "response": {"error": NOT_RECORDED}}}, {"text": "?"}),
-            ],
-            id="stub among the responses",
-        ),
-        pytest.param(
-            [USER, model(call()), USER, user(response())], [USER, model(call()), user(response()), USER], id="late response"
-        ),
-        pytest.param(
-            [USER, model(call(), call("date")), user(response()), user(response("date"))],
-            [USER, model(call(), call("date")), user(response(), response("date"))],
-            id="responses in two contents",
-        ),
-        pytest.param(
-            [USER, model({"text": "let me see"}), model(call()), user(response())],
-            [USER, model({"text": "let me see"}, call()), user(response())],
-            id="words and call in two contents",
-        ),
-        pytest.param([USER, model({"text": ""}), USER], [USER, USER], id="nothing said"),
-    ],
-)
-def test_repair(messages: list[Any], repaired: list[Any]) -> None:
-    """Each fault is repaired in its place, no fault remains, and the changes are reported."""
-    done = gemini.repair(messages)
-    assert done.messages == repaired
-    assert done.remaining == ()
-    assert done.changes != ()
-
-
-SOUP = wrecked(gemini_conversations()) | st.lists(junk(st.sampled_from(PIECES)), max_size=6)
-
-
-@given(SOUP)
-def test_nothing_raises(messages: list[Any]) -> None:
-    """Whatever stands in the list, validating it gives problems with a known rule, places in order, and no exception."""
-    expect_problems_in_order(gemini, messages, RULES)
-
-
-@given(SOUP)
-def test_a_repaired_list_breaks_only_what_remains(messages: list[Any]) -> None:
-    """``remaining`` is all that is wrong with the new list; pairs are always repaired; the input stays; once is enough."""
-    expect_repaired_once(gemini, messages, ALWAYS_REPAIRED)
-
-
-@pytest.mark.parametrize(
     ("part", "place"),
     [
         ({"text": "see", "inlineData": {"mimeType": "image/png", "data": "AAAA"}}, ""),
@@ -218,14 +160,3 @@ def test_a_part_holds_one_thing_and_objects(part: dict[str, Any], place: str) ->
     assert [(each.where, each.rule) for each in problems if each.rule != "pending-call"] == [
         (f"messages[1].parts[0]{place}", "malformed-part")
     ]
-
-
-def test_a_call_after_several_words_of_the_model_is_one_content_with_all() -> None:
-    """A repair joins several model texts and the call after them into one content, so the call follows the user."""
-    hi = {"role": "user", "parts": [{"text": "hi"}]}
-    said = [{"role": "model", "parts": [{"text": str(number)}]} for number in range(2)]
-    call = {"functionCall": {"name": "now", "args": {}}}
-    repaired = gemini.repair([hi, *said, {"role": "model", "parts": [call]}])
-    assert repaired.messages == [hi, {"role": "model", "parts": [{"text": "0"}, {"text": "1"}, call]}]
-    assert [change.rule for change in repaired.changes] == ["misplaced-call"]
-    assert [problem.rule for problem in repaired.remaining] == ["pending-call"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import pickle
 from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any, Literal
@@ -482,13 +481,6 @@ def test_to_wire() -> None:
     assert openai_chat.from_wire(json.loads(json.dumps(openai_chat.to_wire(whole)))) == openai_chat.to_wire(whole)
 
 
-def test_there_is_one_format() -> None:
-    """There is one format object: unpickling and copying return the same object, and its ``repr`` is its name."""
-    assert pickle.loads(pickle.dumps(openai_chat)) is openai_chat
-    assert copy.deepcopy(openai_chat) is openai_chat
-    assert repr(openai_chat) == "openai_chat"
-
-
 WIRE_TEXT = st.text(alphabet="ab é\n", max_size=4)
 WIRE_PARTS = st.sampled_from([WORDS, IMAGE, "hi", {"type": "thinking", "thinking": "hm"}, {"type": "poll"}, None, 5])
 CONTENTS = st.none() | WIRE_TEXT | st.lists(WIRE_PARTS, max_size=4) | st.sampled_from([5, {"a": 1}, WORDS])
@@ -508,15 +500,6 @@ WIRE = st.fixed_dictionaries(
         "x": st.integers(),
     },
 )
-
-
-@given(WIRE)
-def test_the_same_parts_are_the_same_message(raw: Raw) -> None:
-    """A copy made of the parts that were read is equal on the wire, and reads the same."""
-    message = openai_chat.read(raw)
-    copied = message.evolve(parts=message.parts)
-    assert copied.raw == raw
-    assert copied.parts == message.parts
 
 
 @given(WIRE, WIRE_TEXT)

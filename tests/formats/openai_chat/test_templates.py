@@ -13,11 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compaction import compact_sync
-from compaction.formats import MessageFormat, anthropic, gemini, openai_chat, openai_responses
+from compaction.formats import FORMATS, MessageFormat, openai_chat
 from compaction.strategies import Strategy
-from compaction.testing import conversations
 from tests.support.conversion import convert
-from tests.support.wires import STRATEGIES, anthropic_conversations, gemini_conversations, responses_conversations
+from tests.support.wires import (
+    STRATEGIES,
+    valid_conversation,
+)
 
 sandbox = pytest.importorskip("jinja2.sandbox", reason="jinja2 is not installed")
 
@@ -119,24 +121,15 @@ ENVIRONMENT.globals["raise_exception"] = refused
 ENVIRONMENT.filters["tojson"] = lambda value: json.dumps(value, default=str)
 TEMPLATES = {name: ENVIRONMENT.from_string(text) for name, text in [("qwen", QWEN), ("llama", LLAMA), ("mistral", MISTRAL)]}
 
-CONVERSATIONS: list[tuple[MessageFormat, st.SearchStrategy[list[Raw]]]] = [
-    (openai_chat, conversations()),
-    (openai_responses, responses_conversations()),
-    (anthropic, anthropic_conversations()),
-    (gemini, gemini_conversations()),
-]
 
-
-@pytest.mark.parametrize(("format", "drawn"), CONVERSATIONS, ids=[format.name for format, _ in CONVERSATIONS])
+@pytest.mark.parametrize("format", FORMATS, ids=repr)
 @settings(max_examples=max(60, settings.default.max_examples))
 @given(data=st.data(), strategy=st.sampled_from(STRATEGIES))
-def test_every_template_renders_what_is_left(
-    format: MessageFormat, drawn: st.SearchStrategy[list[Raw]], data: st.DataObject, strategy: Strategy
-) -> None:
+def test_every_template_renders_what_is_left(format: MessageFormat, data: st.DataObject, strategy: Strategy) -> None:
     """Written as chat completions, it makes a prompt in which every result and call that is left is to be seen."""
-    messages = data.draw(drawn)
+    messages = data.draw(valid_conversation(format))
     left = compact_sync(messages, strategy, counter="chars/4", format=format).messages
-    chat = convert(left, to=openai_chat, format=format).messages
+    chat = convert(left, to=openai_chat, format=format)
     calls = sum(len(message.get("tool_calls") or ()) for message in chat)
     results = sum(message["role"] == "tool" for message in chat)
     strict = not format.validate(left) and not any("function_call" in message for message in chat)

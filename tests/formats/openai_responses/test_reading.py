@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import copy
-import pickle
 from typing import Any
 
 import attrs
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText, ResponseReasoningItem
 from openai.types.responses.response_reasoning_item import Summary
 
 from compaction.errors import ConfigurationError, InvalidMessage
 from compaction.formats import openai_responses
 from compaction.messages import MediaPart, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from tests.support.wires import junk, responses_conversations
 
 Raw = dict[str, Any]
 
@@ -240,28 +236,6 @@ def test_reasoning_stays_with_what_is_known_by_an_id() -> None:
     assert openai_responses.rewrite_problem(known, [None, *known[1:]], current=False) is not None
     assert openai_responses.rewrite_problem(bare, [None, *bare[1:]], current=True) is None
     assert openai_responses.rewrite_problem(known, known, current=True) is None
-
-
-def test_there_is_one_format() -> None:
-    """There is one format object: unpickling returns the same object, and its ``repr`` is its name."""
-    assert pickle.loads(pickle.dumps(openai_responses)) is openai_responses
-    assert repr(openai_responses) == "openai_responses"
-
-
-ITEMS = st.fixed_dictionaries(
-    {"type": st.sampled_from(["message", "function_call_output", "reasoning", "poll"]), "role": st.just("user")},
-    optional={"content": junk(st.just(WORDS)), "output": junk(st.just(WORDS)), "summary": junk(st.just(WORDS))},
-)
-
-
-@given(responses_conversations() | st.lists(ITEMS))
-def test_the_same_parts_are_the_same_item(messages: list[Any]) -> None:
-    """A copy made of the parts that were read is equal on the wire, whatever the item holds, and reads the same."""
-    for raw in messages:
-        read = openai_responses.read(raw)
-        copied = read.evolve(parts=read.parts)
-        assert repr(copied.raw) == repr(raw)
-        assert repr(copied.parts) == repr(read.parts)
 
 
 def test_what_a_shell_wrote_is_read_and_can_be_shortened() -> None:

@@ -1,29 +1,13 @@
-"""Responses rules: each finds its faults and no others, and a repaired list breaks only rules that cannot be repaired."""
+"""Responses rules: each finds its faults and no others."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from compaction.formats import openai_responses
-from compaction.formats.openai_responses.rules import RULES
-from compaction.formats.pairing import NOT_RECORDED
-from tests.support.rulebook import expect_problems_in_order, expect_repaired_once, places
-from tests.support.wires import junk, responses_conversations, wrecked
-
-ALWAYS_REPAIRED = {
-    "call-without-id",
-    "duplicate-call-id",
-    "call-without-result",
-    "result-without-id",
-    "result-without-call",
-    "duplicate-result",
-    "reasoning-without-item",
-    "duplicate-item-id",
-}
+from tests.support.rulebook import places
 
 Raw = dict[str, Any]
 
@@ -168,55 +152,6 @@ def test_a_call_is_told_whether_its_output_may_still_come() -> None:
     assert [problem.message for problem in openai_responses.validate([call(), USER])] == ["the call 'a' has no result"]
 
 
-@pytest.mark.parametrize(
-    ("messages", "repaired"),
-    [
-        pytest.param(
-            [call("a"), call("b"), SAID, output("b"), USER],
-            [call("a"), call("b"), SAID, output("a", output=NOT_RECORDED), output("b"), USER],
-            id="stub after the answer",
-        ),
-        pytest.param(
-            [call(""), output("", output="one"), USER], [call("call_0"), output("call_0", output="one"), USER], id="no id"
-        ),
-        pytest.param(
-            [REASONING, {"type": "computer_call", "id": "c", "call_id": "a", "action": {}}, USER],
-            [USER],
-            id="a call only a machine could answer",
-        ),
-        pytest.param(
-            [{**call(), "id": "fc_1"}, output()] * 2, [{**call(), "id": "fc_1"}, output()], id="the same answer twice"
-        ),
-        pytest.param(
-            [{"type": "message", "role": "assistant", "content": [{"type": "input_text", "text": "hi"}]}],
-            [SAID],
-            id="part of the user",
-        ),
-    ],
-)
-def test_repair(messages: list[Any], repaired: list[Any]) -> None:
-    """Each fault is repaired in its place, no fault remains, and the changes are reported."""
-    done = openai_responses.repair(messages)
-    assert done.messages == repaired
-    assert done.remaining == ()
-    assert done.changes != ()
-
-
-SOUP = wrecked(responses_conversations()) | st.lists(junk(st.sampled_from(PIECES)), max_size=6)
-
-
-@given(SOUP)
-def test_nothing_raises(messages: list[Any]) -> None:
-    """Whatever stands in the list, validating it gives problems with a known rule, places in order, and no exception."""
-    expect_problems_in_order(openai_responses, messages, RULES)
-
-
-@given(SOUP)
-def test_a_repaired_list_breaks_only_what_remains(messages: list[Any]) -> None:
-    """``remaining`` is all that is wrong with the new list; pairs are always repaired; the input stays; once is enough."""
-    expect_repaired_once(openai_responses, messages, ALWAYS_REPAIRED)
-
-
 @pytest.mark.parametrize("part", [{"text": "no type"}, {"type": "input_text", "text": 5}, {"type": "input_text"}, "bare", None])
 def test_parts_without_type_or_text(part: Any) -> None:
     """A content part without a type or without its text is malformed."""
@@ -224,21 +159,8 @@ def test_parts_without_type_or_text(part: Any) -> None:
     assert [problem.rule for problem in problems] == ["malformed-part"]
 
 
-def test_calls_of_a_program_that_is_gone_are_made_by_none() -> None:
-    """A call whose program is not in the list, and its output, lose the field ``caller``, and nothing else changes."""
-    by = {"caller": {"type": "program", "caller_id": "gone"}}
-    call = {"type": "function_call", "call_id": "a", "name": "now", "arguments": "{}"}
-    output = {"type": "function_call_output", "call_id": "a", "output": "noon"}
-    repaired = openai_responses.repair([{"role": "user", "content": "hi"}, {**call, **by}, {**output, **by}])
-    assert repaired.messages[1:] == [call, output]
-    assert [change.rule for change in repaired.changes] == ["call-without-program"] * 2
-    assert repaired.remaining == ()
-
-
-@pytest.mark.parametrize(("role", "said"), [("user", "input_text"), ("assistant", "output_text")])
-def test_parts_of_chat_completions_are_refused(role: str, said: str) -> None:
-    """Content parts of the type ``text`` are refused; a repair gives them the type for the message's role."""
+@pytest.mark.parametrize("role", ["user", "assistant"])
+def test_parts_of_chat_completions_are_refused(role: str) -> None:
+    """Content parts of the type ``text`` are refused."""
     messages = [{"role": role, "content": [{"type": "text", "text": "hi"}]}]
     assert places(openai_responses, messages) == [("messages[0].content[0]", "part-not-allowed")]
-    repaired = openai_responses.repair(messages)
-    assert (repaired.messages, repaired.remaining) == ([{"role": role, "content": [{"type": said, "text": "hi"}]}], ())

@@ -305,7 +305,7 @@ def test_adaptive_with_bad_arguments(arguments: dict[str, Any]) -> None:
 def test_the_cut_is_where_the_user_speaks_next(format: str) -> None:
     """The summary ends before a user message rather than before an answer, even if the format allows both."""
     chat = [assistant("a1 " * 530), user("u2 " * 80), assistant("a3 " * 80), user("u4"), assistant("a5")]
-    messages = convert(chat, to=format, format="openai-chat").messages
+    messages = convert(chat, to=format, format="openai-chat")
     strategy = growing(summarizer=Scripted("so far"), initial_tokens=400, keep=lambda index: [2], trigger=tokens_exceed(500))
     done = compact_sync(messages, strategy, counter="chars/4", format=format)
     assert [edit.groups for edit in done.edits if isinstance(edit, Replace)] == [(0,)]
