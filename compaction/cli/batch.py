@@ -25,6 +25,7 @@ from .options import (
     PipelineFile,
     PresetName,
     Window,
+    completed,
     find_counter,
     parse_size,
     signing_keys,
@@ -32,6 +33,7 @@ from .options import (
 from .printing import printable
 
 _ENGINES: Final = ("local", "ray")
+_KINDS: Final = ("jsonl", "jsonl.gz", "jsonl.zst", "parquet")
 _GRACE_SECONDS: Final = 2.0
 
 
@@ -54,7 +56,10 @@ def batch_command(
         ),
     ],
     to: Annotated[
-        str | None, typer.Option(metavar="KIND", help="The kind of output: jsonl, jsonl.gz, jsonl.zst, parquet.")
+        str | None,
+        typer.Option(
+            metavar="KIND", autocompletion=completed(_KINDS), help="The kind of output: jsonl, jsonl.gz, jsonl.zst, parquet."
+        ),
     ] = None,
     preset: PresetName = None,
     pipeline: PipelineFile = None,
@@ -71,7 +76,9 @@ def batch_command(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Number of processes; by default one per processor.", show_default=False)
     ] = None,
-    engine: Annotated[str, typer.Option(metavar="NAME", help="local, or ray: actors on a Ray cluster.")] = "local",
+    engine: Annotated[
+        str, typer.Option(metavar="NAME", autocompletion=completed(_ENGINES), help="local, or ray: actors on a Ray cluster.")
+    ] = "local",
     address: Annotated[
         str | None,
         typer.Option(metavar="ADDRESS", help="With --engine ray: the cluster; by default the environment's."),

@@ -233,9 +233,14 @@ def listening_socket(config: uvicorn.Config) -> socket.socket:
     Accepted connections inherit TCP_NODELAY. asyncio does not set it for the sockets that uvicorn makes, and a chunk then waits
     up to 40 ms for the client to acknowledge the one before.
     """
-    listening = config.bind_socket()
+    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+    try:
+        listening = socket.create_server((config.host, config.port), family=family)
+    except OSError as error:
+        reason = str(error.strerror or error).partition(" (")[0]
+        remedy = "name another port, or 0 for any that is free"
+        raise ConfigurationError(f"--port {config.port}: {config.host} cannot be used ({reason}); {remedy}") from error
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    listening.listen()
     return listening
 
 

@@ -59,16 +59,16 @@ def waited_for(output: Path, slices: int, process: subprocess.Popen[bytes]) -> N
 
 @pytest.fixture
 def large(tmp_path: Path) -> Path:
-    """A directory of a plain and a compressed file, about 100 slices in all, with some bad lines."""
+    """A directory of a plain and a compressed file, about 40 slices in all, with some bad lines."""
     (tmp_path / "in").mkdir()
-    body = lines() * 40 + b"".join(BAD)
+    body = lines() * 15 + b"".join(BAD)
     (tmp_path / "in" / "a.jsonl").write_bytes(body)
-    store(tmp_path / "in" / "b.jsonl.gz", "jsonl.gz", CHATS * 10)
+    store(tmp_path / "in" / "b.jsonl.gz", "jsonl.gz", CHATS * 5)
     return tmp_path / "in"
 
 
-def test_killed_three_times_it_comes_out_the_same(large: Path, tmp_path: Path) -> None:
-    """A batch whose parent process is killed three times writes the same outputs and errors as an uninterrupted run."""
+def test_killed_twice_it_comes_out_the_same(large: Path, tmp_path: Path) -> None:
+    """A batch whose parent process is killed twice writes the same outputs and errors as an uninterrupted run."""
     run(large, tmp_path / "once", slice_bytes=60_000)
     options = {"slice_bytes": 60_000, "workers": 2}
     program = (
@@ -76,12 +76,12 @@ def test_killed_three_times_it_comes_out_the_same(large: Path, tmp_path: Path) -
         f"if __name__ == '__main__':\n    run(Path(sys.argv[1]), Path(sys.argv[2]), **{options!r})\n"
     )
     program = f"import sys\nsys.path.insert(0, {str(ROOT)!r})\n{program}"
-    for slices in (3, 9, 15):
+    for slices in (3, 9):
         with started(large, tmp_path / "killed", program=program) as process:
             waited_for(tmp_path / "killed", slices, process)
             process.kill()  # the parent alone: its workers have to notice
     report = run(large, tmp_path / "killed", slice_bytes=60_000)
-    assert (report.outcome, report.resumed, report.tally.conversations) == ("finished", True, 50 * len(CHATS) + len(BAD))
+    assert (report.outcome, report.resumed, report.tally.conversations) == ("finished", True, 20 * len(CHATS) + len(BAD))
     for name in ("once/a.jsonl", "once/b.jsonl.gz", "once.errors.jsonl"):
         assert (tmp_path / name).read_bytes() == (tmp_path / name.replace("once", "killed")).read_bytes()
     assert not (tmp_path / "killed.parts").exists()
@@ -92,7 +92,7 @@ def test_every_moment_between_two_slices_can_be_the_last(tmp_path: Path) -> None
     (tmp_path / "in.jsonl").write_bytes(lines() + b"".join(BAD))
     run(tmp_path / "in.jsonl", tmp_path / "once.jsonl")
     once, errors = (tmp_path / "once.jsonl").read_bytes(), (tmp_path / "once.jsonl.errors.jsonl").read_bytes()
-    for last in range(1, 12, 3):
+    for last in (1, 8):
         output = tmp_path / f"{last}.jsonl"
         report = run(tmp_path / "in.jsonl", output, stop=lambda o=output, n=last: slices_done(o) >= n)
         assert (report.outcome, output.exists()) == ("interrupted", False)
@@ -234,8 +234,7 @@ def test_a_plain_file_that_is_cut_short(tmp_path: Path) -> None:
     assert [row["messages"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == expected()[:-1]
 
 
-@pytest.mark.parametrize("limit", [2_300, 30_000], ids=["part", "output"])
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(("workers", "limit"), [(1, 30_000), (2, 2_300)], ids=["output", "part"])
 def test_a_disk_that_is_full(workers: int, limit: int, tmp_path: Path) -> None:
     """A full disk is reported and leaves no output; with free space the batch resumes.
 

@@ -701,3 +701,58 @@ def test_a_window_by_a_table_of_ones_own(chat: Path, tmp_path: Path) -> None:
     assert run("batch", lines, "-o", tmp_path / "out.jsonl", *named).exit_code in (0, 1)
     done = run("replay", chat, *named, "--json", "--jobs", "1")
     assert json.loads(done.stdout)["window"] == 300
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["compact", "IN", "--budget", "0"], "--budget must be a whole number >= 1 (got 0)"),
+        (["compact", "IN", "--window", "8q"], "'--window': '8q' is not a number of tokens"),
+        (["compact", "IN", "--budget", "8q"], "'--budget': '8q' is not a number of tokens"),
+        (["compact", "IN", "--window", "8k", "--counter", "nobody"], "nobody"),
+        (["compact", "IN", "--window", "8k", "--config", "missing.toml"], "missing.toml: it cannot be read (No such file"),
+        (["config", "check", "missing.toml"], "missing.toml: it cannot be read (No such file"),
+        (["batch", "IN", "-o", "OUT", "--budget", "9", "--requests-per-minute", "0"], "--requests-per-minute must be a number"),
+        (["batch", "IN", "-o", "OUT", "--budget", "9", "--to=csv"], "--to='csv': one of jsonl"),
+        (["replay", "IN", "--window", "8k", "--strategy", "none", "--format", "morse"], "morse"),
+    ],
+    ids=lambda value: " ".join(value[3:]) if isinstance(value, list) else "",
+)
+def test_an_error_names_the_option(arguments: list[str], says: str, tmp_path: Path) -> None:
+    """Not the class or the argument of the library; a file that is not there is not called a file of another encoding."""
+    source = tmp_path / "in.jsonl"
+    source.write_text('[{"role": "user", "content": "one"}, {"role": "assistant", "content": "two"}]\n')
+    places = {"IN": str(source), "OUT": str(tmp_path / "out.jsonl")}
+    done = CliRunner().invoke(app, [places.get(word, word) for word in arguments])
+    assert done.exit_code == 2
+    assert done.stderr.startswith("compaction: ")
+    assert says in done.stderr
+    assert "UTF-8" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("compact --preset a", "adaptive"),
+        ("batch --preset ", "token_budget"),
+        ("replay --strategy hy", "hysteresis"),
+        ("compact --counter ch", "chars/4"),
+        ("inspect --format op", "openai-responses"),
+        ("batch --to par", "parquet"),
+    ],
+)
+def test_names_are_completed(words: str, offered: str) -> None:
+    """A shell offers the names of presets, strategies, counters, formats and kinds."""
+    line = f"compaction {words}"
+    asked = {"_COMPACTION_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
+    assert offered in CliRunner().invoke(app, [], prog_name="compaction", env=asked).output.split()
+
+
+@pytest.mark.parametrize("name", ["coding_session.json", "service_chats.jsonl"])
+def test_inspect_has_room_at_80_columns(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The content of a group, or a conversation's id, is readable in a narrow terminal."""
+    monkeypatch.setenv("COLUMNS", "80")
+    done = CliRunner().invoke(app, ["inspect", str(ROOT / "examples" / name), "--counter", "chars/4"])
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any("You are a coding agent" in line or "museum-group-booking" in line for line in lines)
