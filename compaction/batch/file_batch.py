@@ -223,11 +223,13 @@ class BatchRun:
     _began: float = attrs.field(init=False)
     _total: int = attrs.field(init=False)  # bytes of all inputs
     _target_of: dict[int, OutputFile] = attrs.field(init=False)  # by input
+    _summarizes: bool = attrs.field(init=False)
     _last: float = attrs.field(default=0.0, init=False)  # seconds at which the last slice was finished
 
     def __attrs_post_init__(self) -> None:
         self._began = self.clock()
         self._total = sum(source.size for source in self.sources)
+        self._summarizes = bool(find_summarizers(self.job.strategy))
         self._target_of = {number: target for target in self.targets for number in target.sources}
 
     def run(self, pool: WorkerPool) -> BatchOutcome:
@@ -267,7 +269,7 @@ class BatchRun:
 
     def _size(self, before: int) -> int:
         """Return the bytes of a slice. With a summarizer, a small one could be finished while the summarizer fails."""
-        return self.slice_bytes if find_summarizers(self.job.strategy) else growing(self.slice_bytes, before)
+        return self.slice_bytes if self._summarizes else growing(self.slice_bytes, before)
 
     def _slices(self, target: OutputFile) -> Iterator[Slice]:
         """Yield the slices of an output that are not finished, while nothing stops the run; count those that are."""

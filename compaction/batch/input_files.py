@@ -213,7 +213,7 @@ def _check_places(sources: Sequence[InputFile], targets: Sequence[OutputFile], f
 # -------------------------------------------------------------------- slices
 
 _BUFFER: Final = 1 << 20
-_FIRST_SLICES: Final = 16
+_FIRST_SLICES: Final = 8
 """The first slices are this many times smaller than the slice size, and no slice is larger than this share of what is before
 it. So the progress and the time left are known early, and a short file has work for several processors."""
 
@@ -254,7 +254,7 @@ def growing(size: int, before: int) -> int:
     """Return the bytes of the slice that has this many bytes of text before it.
 
     >>> [growing(8_000, before) for before in (0, 16_000, 1_000_000)]
-    [500, 1000, 8000]
+    [1000, 2000, 8000]
     """
     return min(size, max(1, size // _FIRST_SLICES, before // _FIRST_SLICES))
 

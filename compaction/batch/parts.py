@@ -1,8 +1,8 @@
 """The finished work of a batch, in a folder beside its output, and the outputs that are joined from it.
 
-A worker writes the part file of a slice and then its record, which has the counts. Files are written under a temporary name,
-synced to disk and renamed, so every file that exists is complete, even after the process was killed. A slice is finished if its
-record exists and was made from the input as it is now.
+A worker writes the part file of a slice and then its record, which has the counts. Part files and outputs are written under a
+temporary name, synced to disk and renamed, so every one that exists is complete, even after the process was killed. A slice is
+finished if its record can be read and was made from the input as it is now.
 """
 
 from __future__ import annotations
@@ -41,23 +41,28 @@ _PART: Final = re.compile(
 
 
 @contextlib.contextmanager
+def _unwritable_errors(path: Path) -> Generator[None]:
+    """Raise the errors that writing a file causes as `UnwritableFile`, with the remedy."""
+    try:
+        yield
+    except OSError as error:
+        remedy = "free some space or allow writing to the folder, then run the same again; finished work is kept"
+        raise UnwritableFile(f"{path}: it cannot be written ({error.strerror or error}); {remedy}") from error
+
+
+@contextlib.contextmanager
 def atomic_writer(path: Path) -> Generator[IO[bytes]]:
     """Open a file that replaces another when it is complete, as `open_replacement` does.
 
     Raises:
         UnwritableFile: If it cannot be written.
     """
-    try:
-        with open_replacement(path) as stream:
-            yield stream
-    except OSError as error:
-        remedy = "free some space or allow writing to the folder, then run the same again; finished work is kept"
-        raise UnwritableFile(f"{path}: it cannot be written ({error.strerror or error}); {remedy}") from error
+    with _unwritable_errors(path), open_replacement(path) as stream:
+        yield stream
 
 
-def _write_json(path: Path, data: Mapping[str, Any]) -> None:
-    with atomic_writer(path) as stream:
-        stream.write(json_of(data, str(path), compact=True).encode() + b"\n")
+def _json(data: Mapping[str, Any]) -> bytes:
+    return json_of(data, "the state of a batch", compact=True).encode() + b"\n"
 
 
 # -------------------------------------------------------------------- the work on one slice
@@ -132,7 +137,8 @@ class PartFiles:
                 stream.writelines(errors)
         result = SliceResult(self.key, self.rows.stat().st_size, sum(map(len, errors)), slice.weight, counts)
         record = {"input": _state(slice.source), **attrs.asdict(result, filter=lambda field, _: field.name != "key")}
-        _write_json(self._path("record"), record)
+        with _unwritable_errors(path := self._path("record")):  # one that a crash tears cannot be read: the slice is done again
+            path.write_bytes(_json(record))
         return result
 
     def result(self, source: InputFile) -> SliceResult | None:
@@ -207,7 +213,8 @@ class Manifest:
             raise
 
     def _write(self, **result: Any) -> None:
-        _write_json(self.path, {"compaction batch": _VERSION, **self._plan, **result})
+        with atomic_writer(self.path) as stream:
+            stream.write(_json({"compaction batch": _VERSION, **self._plan, **result}))
 
     def _read(self) -> None:
         try:

@@ -45,7 +45,7 @@ def test_the_memory_of_empty_lines_is_bounded(tmp_path: Path, name: str) -> None
     (tmp_path / name).write_bytes(gzip.compress(text, 1) if name.endswith(".gz") else text)
     tracemalloc.start()
     try:
-        run(tmp_path / name, tmp_path / "out.jsonl", slice_bytes=16 * len(text))  # the first slice is a sixteenth of that
+        run(tmp_path / name, tmp_path / "out.jsonl", slice_bytes=8 * len(text))  # the first slice is an eighth of that
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
