@@ -693,6 +693,7 @@ def test_an_error_names_the_option(arguments: list[str], says: str, tmp_path: Pa
         ("compact --counter ch", "chars/4"),
         ("inspect --format op", "openai-responses"),
         ("batch --to par", "parquet"),
+        ("serve --preset h", "hermes"),
         ("co", "config"),
         ("compact --w", "--window"),
     ],
