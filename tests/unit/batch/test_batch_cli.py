@@ -74,11 +74,8 @@ def test_bad_conversations_are_exit_code_1(tmp_path: Path) -> None:
     ("options", "says"),
     [
         (("--budget", "300", "--engine", "spark"), "unknown engine"),
-        (("--budget", "300", "--window", "300"), "not both"),
         (("--budget", "300", "--model", "nobody"), "no table has prices"),
-        (("--budget", "300", "--to", "csv"), "one of jsonl"),
         (("--budget", "300", "--max-errors", "-1"), "--max-errors"),
-        (("--preset", "none", "--window", "300"), "there is no such preset"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -88,15 +85,6 @@ def test_arguments_that_cannot_be(options: tuple[str, ...], says: str, source: P
     assert done.exit_code == 2
     assert says in done.stderr
     assert list(tmp_path.iterdir()) == [source]
-
-
-def test_an_output_that_is_there_is_exit_code_2(source: Path, tmp_path: Path) -> None:
-    """An existing output is kept; --restart replaces it."""
-    (tmp_path / "out.jsonl").write_text("mine")
-    refused = batch(source, "-o", tmp_path / "out.jsonl", "--budget", "300")
-    assert (refused.exit_code, (tmp_path / "out.jsonl").read_text()) == (2, "mine")
-    assert "--restart" in refused.stderr
-    assert batch(source, "-o", tmp_path / "out.jsonl", "--budget", "300", "--restart").exit_code == 0
 
 
 def test_another_configuration_is_exit_code_2(source: Path, tmp_path: Path) -> None:
