@@ -34,7 +34,7 @@ from .printing import printable
 
 _ENGINES: Final = ("local", "ray")
 _KINDS: Final = ("jsonl", "jsonl.gz", "jsonl.zst", "parquet")
-_GRACE_SECONDS: Final = 2.0
+_GRACE_SECONDS: Final = 1.0
 
 
 def batch_command(
@@ -174,7 +174,7 @@ def batch_command(
 
 @contextlib.contextmanager
 def _stoppable() -> Generator[list[int]]:
-    """Yield a list that gets the exit code of Ctrl-C or SIGTERM; two seconds later, or at a second one, the work is cut short.
+    """Yield a list that gets the exit code of Ctrl-C or SIGTERM; a second later, or at another one, the work is cut short.
 
     A worker may need minutes to finish its slice; what it has not finished by then is done again by the next run.
     """

@@ -306,11 +306,11 @@ def test_a_signal_stops_a_slice_that_takes_minutes(number: int, workers: int, tm
         began = time.monotonic()
         process.send_signal(number)
         _, said = process.communicate(timeout=WAIT_SECONDS)
-    assert time.monotonic() - began < 20  # 2.2 s on a machine with nothing else to do
+    assert time.monotonic() - began < 20  # about 1.5 s where nothing else runs; the slice would take five minutes
     again = "Ctrl-C" if number == signal.SIGINT else "the signal"
     assert process.returncode == 128 + number
     assert said.decode().splitlines() == [
-        f"compaction: stopping: what is finished within 2 s is kept; {again} again stops at once",
+        f"compaction: stopping: what is finished within 1 s is kept; {again} again stops at once",
         "compaction: interrupted; finished work is kept: run the same again to resume",
     ]
     assert slices_done(tmp_path / "out.jsonl") >= 8
