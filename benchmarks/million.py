@@ -91,14 +91,14 @@ def memory(root: int) -> int:
 
 def run(source: Path, output: Path, arguments: argparse.Namespace, engine: str, kill_at: float | None) -> tuple[float, int]:
     """Run the batch, or kill it after this share of its slices; return the seconds and the peak of memory."""
-    manifest = output.with_name(f"{output.name}.manifest.jsonl")
+    parts = output.with_name(f"{output.name}.parts")
     slices = source.stat().st_size / 8_000_000
     command = [sys.executable, "-c", PROGRAM, str(source), str(output), arguments.counter, str(arguments.workers), engine]
     start, peak = time.monotonic(), 0
     with subprocess.Popen(command, start_new_session=True) as process:
         while process.poll() is None:
             peak = max(peak, memory(process.pid))
-            done = manifest.read_bytes().count(b'"key"') if manifest.exists() else 0
+            done = len(list(parts.glob("*.record")))
             if kill_at is not None and done >= kill_at * slices:
                 os.killpg(process.pid, signal.SIGKILL)
                 say(f"killed with {done} slices of {slices:.0f} done")

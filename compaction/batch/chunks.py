@@ -17,9 +17,9 @@ import attrs
 
 from ..errors import ConfigurationError, UnreadableFile
 from .arrow_columns import MessageColumn, NestedMessages, arrow_module, open_parquet
+from .input_files import Slice
 from .job import BadConversation
 from .json_lines import JsonLine, OversizedLine, bounded_lines, dump_json, parse_json
-from .slices import Slice
 
 _MESSAGES: Final = "messages"
 _BUFFER: Final = 1 << 20
@@ -145,7 +145,7 @@ def _line(fields: dict[str, Any], messages: Any) -> bytes:
     return b'%b%b"messages":%b}\n' % (start[:-1], b"," if fields else b"", text)
 
 
-def read_chunks(slice: Slice, column: str, max_rows: int, max_bytes: int, *, ended: bool) -> Iterator[Chunk]:
+def read_chunks(slice: Slice, column: str, max_rows: int, max_bytes: int) -> Iterator[Chunk]:
     """Yield a slice some rows at a time.
 
     Args:
@@ -153,7 +153,6 @@ def read_chunks(slice: Slice, column: str, max_rows: int, max_bytes: int, *, end
         column: The column of a table with the messages.
         max_rows: Conversations in a chunk.
         max_bytes: The longest line that is read, in bytes.
-        ended: Whether a line end is added to a line that has none.
 
     Raises:
         UnreadableFile: If a table cannot be read, or has no such column.
@@ -164,7 +163,7 @@ def read_chunks(slice: Slice, column: str, max_rows: int, max_bytes: int, *, end
     rows: list[JsonLine | OversizedLine | bytes] = []
     for line in _lines(slice, max_bytes):
         blank = isinstance(line, bytes) and line.isspace()
-        rows.append(line if isinstance(line, OversizedLine) or blank else JsonLine(line, ended))
+        rows.append(line if isinstance(line, OversizedLine) or blank else JsonLine(line, slice.ended))
         if len(rows) == max_rows:
             yield LineChunk(rows)
             rows = []

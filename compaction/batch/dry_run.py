@@ -19,11 +19,10 @@ from ..strategies import StrategyLike, as_strategy
 from ..summarizers import DigestSummarizer, SummaryRequest
 from .arrow_columns import open_parquet
 from .chunks import read_chunks
-from .input_files import InputFile, find_input_files
+from .input_files import InputFile, Slice, cut_slices, find_input_files
 from .job import Job, compact_row
 from .json_lines import JsonLine, OversizedLine
 from .report import BatchCounts
-from .slices import Slice, cut_slices
 
 _PLACES: Final = 20
 _SLICE_BYTES: Final = 1_000_000
@@ -119,7 +118,7 @@ def _spread(items: Sequence[Any], most: int) -> list[Any]:
 
 def _sampled_slices(source: InputFile, rows: int, max_bytes: int) -> Iterator[tuple[Slice, int]]:
     """Yield slices of an input, and how many conversations to take from each."""
-    slices = cut_slices(source, _SLICE_BYTES, max_bytes)
+    slices = cut_slices(source, lambda _: _SLICE_BYTES, max_bytes)
     if source.kind not in ("jsonl", "parquet"):
         yield from ((slice, rows) for slice in islice(slices, 1))
         return
@@ -131,7 +130,7 @@ def _compact_first(job: Job, slice: Slice, rows: int, counts: BatchCounts) -> fl
     """Compact the first conversations of a slice, and return their share of the slice."""
     taken = size = 0
     with unreadable_errors(slice.source.path):
-        for chunk in read_chunks(slice, job.column, rows, job.max_bytes, ended=False):
+        for chunk in read_chunks(slice, job.column, rows, job.max_bytes):
             for row in chunk.rows:
                 size += len(row.text) if isinstance(row, JsonLine) else row.size if isinstance(row, OversizedLine) else 0
                 taken += 1

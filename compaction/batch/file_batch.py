@@ -1,32 +1,44 @@
 """`compact_files`: compact the conversations of files in bounded memory, resumable after a crash.
 
-Inputs are cut into slices, and workers compact each slice into a part file. A manifest records the finished slices. The parts
+Inputs are cut into slices, and workers compact each slice into a part file, which has a record when it is finished. The parts
 are joined in the order of the input, so the output does not depend on the number or the timing of the workers.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Final
 
 import attrs
 
-from ..errors import ConfigurationError, UnwritableFile
+from ..checks import is_count
+from ..errors import ConfigurationError, UnreadableFile, UnwritableFile
 from ..formats import MessageFormat
 from ..strategies import StrategyLike
 from ..tokens import TokenCounter
-from .batch_run import BatchRun
-from .input_files import find_input_files, plan_output_files
-from .job import FileBatch, Job
-from .manifest import Manifest
-from .rate_limits import Limits, RateLimiter, rate_limited
-from .report import BatchProgress, BatchReport
-from .slice_worker import WorkerConfig
-from .strategy_summarizers import find_summarizers
-from .worker_pools import AsyncPool, InlinePool, ProcessPool, WorkerPool, WorkerPoolFactory
+from ..tokens import counter as resolve_counter
+from .input_files import InputFile, OutputFile, Slice, cut_slices, find_input_files, growing, plan_output_files
+from .job import Job
+from .parts import Manifest, PartFiles, SliceResult, join_errors, join_parts
+from .rate_limits import Limits, RateLimiter, find_summarizers, rate_limited
+from .report import BatchCounts, BatchOutcome, BatchProgress, BatchReport
+from .workers import (
+    AsyncPool,
+    InlinePool,
+    ProcessPool,
+    SliceInterrupted,
+    WorkerConfig,
+    WorkerPool,
+    WorkerPoolFactory,
+)
+
+_POLL_SECONDS: Final = 0.5
 
 SLICE_BYTES: Final = 8_000_000
 """The default size of a slice, in bytes of text."""
@@ -58,9 +70,9 @@ def compact_files(
 ) -> BatchReport:
     """Compact the conversations of files in bounded memory; after a crash, the same call resumes.
 
-    Three things are written beside the output: ``OUT.manifest.jsonl``, which lists the finished work; ``OUT.errors.jsonl``,
-    the bad conversations; and, until the end, the folder ``OUT.parts``. A batch that was interrupted and resumed writes the
-    same bytes as one uninterrupted run.
+    Three things are written beside the output: ``OUT.manifest.json``, which describes the batch; ``OUT.errors.jsonl``, the bad
+    conversations; and, until the end, the folder ``OUT.parts`` with the finished work. A batch that was interrupted and
+    resumed writes the same bytes as one uninterrupted run.
 
     Args:
         inputs: Files and directories: JSONL (plain, gzip or zstd) and Parquet.
@@ -86,8 +98,8 @@ def compact_files(
         keys: Keys that sign summaries, so that nobody can forge one. The first key signs; signatures of all keys are accepted.
             No file contains a key.
         on_progress: Called with the progress after each slice.
-        stop: Called from time to time; when it returns true, slices in progress are finished and the batch ends
-            ``"interrupted"``.
+        stop: Called from time to time; when it returns true, the batch ends ``"interrupted"``. Processes finish their slices;
+            conversations that wait for a summarizer are finished, and their summaries kept.
         clock: Returns the time in seconds, for the report only.
 
     Raises:
@@ -109,33 +121,33 @@ def compact_files(
         strict=strict,
         keys=tuple(keys),
     )
-    batch = FileBatch(
-        output=Path(output),
-        job=job,
-        slice_bytes=slice_bytes,
-        max_errors=0 if strict and max_errors is None else max_errors,
-    )
+    for name, given, least in (("slice_bytes", slice_bytes, 1), ("max_errors", max_errors, 0), ("workers", workers, 1)):
+        if not (is_count(given, least) or given is None or callable(given)):
+            raise ConfigurationError(f"{name}={given!r}: a whole number >= {least}")
+    output = Path(output)
     sources, foreign = find_input_files(paths, follow_links=follow_links)
-    targets = plan_output_files(sources, batch.output, to, paths)
+    targets = plan_output_files(sources, output, to, paths)
     plan = {
         "job": job.described(),
         "slice_bytes": slice_bytes,
         "sources": [attrs.asdict(source) for source in sources],
         "targets": [attrs.asdict(target) for target in targets],
     }
-    path, parts = batch.beside("manifest.jsonl"), batch.beside("parts")
+    path, errors = _beside(output, "manifest.json"), _beside(output, "errors.jsonl")
     if not restart and not path.exists():
-        _refuse_existing([*(Path(target.path) for target in targets), batch.beside("errors.jsonl")])
-    manifest = Manifest(path, parts, plan, restart=restart)
+        _refuse_existing([*(Path(target.path) for target in targets), errors])
+    manifest = Manifest(path, _beside(output, "parts"), plan, restart=restart)
     try:
-        pool, rate_limiter = _worker_pool(job, workers, limits or Limits(), parts, stop)
+        pool, limiter = _worker_pool(job, workers, limits or Limits(), manifest.parts, stop)
         run = BatchRun(
-            batch=batch,
+            job=job,
+            slice_bytes=slice_bytes,
+            max_errors=0 if strict and max_errors is None else max_errors,
+            errors=errors,
             manifest=manifest,
             sources=sources,
             targets=targets,
-            parts=parts,
-            rate_limiter=rate_limiter,
+            limiter=limiter,
             on_progress=on_progress,
             stop=stop,
             clock=clock,
@@ -147,23 +159,233 @@ def compact_files(
         manifest.close()
 
 
+def _beside(output: Path, suffix: str) -> Path:
+    return output.with_name(f"{output.name}.{suffix}")
+
+
 def _worker_pool(
     job: Job, workers: int | WorkerPoolFactory | None, limits: Limits, parts: Path, stop: Callable[[], bool]
 ) -> tuple[WorkerPool, RateLimiter | None]:
     config = WorkerConfig(job, parts)
     if callable(workers):
         return workers(config), None
-    if workers is not None and (isinstance(workers, bool) or workers < 1):
-        raise ConfigurationError(f"workers={workers!r}: a whole number of processes >= 1")
     if find_summarizers(job.strategy):
-        rate_limiter = RateLimiter(limits)
-        limited = attrs.evolve(job, strategy=rate_limited(job.strategy, rate_limiter, parts / "summaries.sqlite"))
-        return AsyncPool(WorkerConfig(limited, parts), rate_limiter, stop), rate_limiter
+        limiter = RateLimiter(limits)
+        limited = attrs.evolve(job, strategy=rate_limited(job.strategy, limiter, parts / "summaries.sqlite"))
+        return AsyncPool(WorkerConfig(limited, parts), limiter, stop), limiter
     processes = os.cpu_count() or 1 if workers is None else workers
-    return InlinePool(config) if processes == 1 else ProcessPool(config, processes), None
+    return InlinePool(config, stop) if processes == 1 else ProcessPool(config, processes), None
 
 
 def _refuse_existing(paths: Sequence[Path]) -> None:
     for path in paths:
         if path.exists():
             raise UnwritableFile(f"{path}: it exists already; choose another output, or restart to replace it (--restart)")
+
+
+@attrs.define(kw_only=True)
+class BatchRun:
+    """Holds state: one run of a batch. It gives slices to workers, and joins an output when its last slice is finished.
+
+    Args:
+        job: The job.
+        slice_bytes: Bytes of text in a slice.
+        max_errors: Bad conversations after which the batch ends; ``None`` for no limit.
+        errors: The file of bad conversations.
+        manifest: The finished work of this batch.
+        sources: The inputs.
+        targets: The outputs.
+        limiter: The rate limiter of the summarizers, if there are any.
+        on_progress: Called with the progress.
+        stop: Returns true to end the run.
+        clock: Returns the time in seconds.
+    """
+
+    job: Job
+    slice_bytes: int
+    max_errors: int | None
+    errors: Path
+    manifest: Manifest
+    sources: Sequence[InputFile]
+    targets: Sequence[OutputFile]
+    limiter: RateLimiter | None
+    on_progress: Callable[[BatchProgress], object] | None
+    stop: Callable[[], bool]
+    clock: Callable[[], float]
+    _counts: BatchCounts = attrs.field(factory=BatchCounts, init=False)
+    _pending: dict[Future[SliceResult], Slice] = attrs.field(factory=dict[Future[SliceResult], Slice], init=False)
+    _lines: dict[tuple[int, int], int] = attrs.field(factory=dict[tuple[int, int], int], init=False)  # of finished slices
+    _slice_counts: dict[int, int] = attrs.field(factory=dict[int, int], init=False)  # by input, once it is cut to its end
+    _failed: dict[int, str] = attrs.field(factory=dict[int, str], init=False)  # by input
+    _bytes: int = attrs.field(default=0, init=False)
+    _bytes_before: int = attrs.field(default=0, init=False)
+    _interrupted: bool = attrs.field(default=False, init=False)
+    _began: float = attrs.field(init=False)
+    _total: int = attrs.field(init=False)  # bytes of all inputs
+    _target_of: dict[int, OutputFile] = attrs.field(init=False)  # by input
+    _summarizes: bool = attrs.field(init=False)
+    _last: float = attrs.field(default=0.0, init=False)  # seconds at which the last slice was finished
+
+    def __attrs_post_init__(self) -> None:
+        self._began = self.clock()
+        self._total = sum(source.size for source in self.sources)
+        self._summarizes = bool(find_summarizers(self.job.strategy))
+        self._target_of = {number: target for target in self.targets for number in target.sources}
+
+    def run(self, pool: WorkerPool) -> BatchOutcome:
+        """Process the slices that are not finished yet, and return the outcome."""
+        if self.manifest.total is not None:
+            self._counts.add(self.manifest.total)
+            self._bytes = self._bytes_before = self._total
+            return "finished"
+        try:
+            with pool:
+                for target in self.targets:
+                    for slice in self._slices(target):
+                        self._submit(target, slice, pool)
+                    self._join_if_finished(target)
+                while self._pending:
+                    self._collect()
+        except BrokenProcessPool as error:
+            raise ConfigurationError(
+                "a worker process died; finished work is kept. Give it more memory or fewer workers and run the same again."
+                " In a script, call compact_files under: if __name__ == '__main__'"
+            ) from error
+        if self.limiter is not None:
+            self._counts.add(self.limiter.take_usage())
+        join_errors(self.errors, self._error_files())
+        outcome = self._outcome()
+        if outcome == "finished" and not self._failed:  # otherwise a later run resumes from the parts
+            self.manifest.record_finished(self._counts)
+        return outcome
+
+    def _outcome(self) -> BatchOutcome:
+        """Return how the run would end now: ``"finished"``, unless something stops it before its work is done."""
+        if self.max_errors is not None and self._counts.bad > self.max_errors:
+            return "too many errors"
+        return "interrupted" if self._interrupted or self.stop() else "finished"
+
+    # ---------------------------------------------------------------- slices
+
+    def _size(self, before: int) -> int:
+        """Return the bytes of a slice. With a summarizer, a small one could be finished while the summarizer fails."""
+        return self.slice_bytes if self._summarizes else growing(self.slice_bytes, before)
+
+    def _slices(self, target: OutputFile) -> Iterator[Slice]:
+        """Yield the slices of an output that are not finished, while nothing stops the run; count those that are."""
+        parts = self.manifest.parts
+        for source in (self.sources[number] for number in target.sources):
+            if target.number in self.manifest.joined:
+                for number in itertools.count():
+                    if (result := PartFiles(parts, (source.number, number)).result(source)) is None:
+                        break
+                    self._count_earlier(result)
+                continue
+            cut = 0
+            try:
+                for slice in cut_slices(source, self._size, self.job.max_bytes):
+                    cut += 1
+                    files = PartFiles(parts, slice.key)
+                    result = files.result(source) if self.manifest.resumed else None
+                    if result is not None and files.are_complete(result):
+                        self._count_earlier(result)
+                    elif source.number in self._failed or self._outcome() != "finished":
+                        return
+                    else:
+                        yield slice
+                self._slice_counts[source.number] = cut
+            except UnreadableFile as error:
+                self._failed.setdefault(source.number, str(error))
+
+    def _submit(self, target: OutputFile, slice: Slice, pool: WorkerPool) -> None:
+        while len(self._pending) >= pool.max_pending:
+            self._collect()
+        if slice.source.number not in self._failed and self._outcome() == "finished":
+            slice = attrs.evolve(slice, kind=target.kind, ended=len(target.sources) > 1)
+            self._pending[pool.submit(slice)] = slice
+        if self._pending and pool.max_pending == 1:
+            self._collect()
+
+    def _collect(self) -> None:
+        """Count the pending slices that are finished; wait for one, but not for long."""
+        finished, _ = wait(self._pending, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
+        for future in finished:
+            source = self._pending.pop(future).source.number
+            try:
+                result = future.result()
+            except UnreadableFile as error:
+                self._failed.setdefault(source, str(error))
+            except SliceInterrupted:
+                self._interrupted = True
+            else:
+                self._count(result)
+                self._last = self.clock() - self._began
+                self._join_if_finished(self._target_of[source])
+        self._report_progress()
+
+    def _count(self, result: SliceResult) -> None:
+        self._counts.add(result.tally)
+        self._bytes += result.weight
+        self._lines[result.key] = result.tally.lines
+
+    def _count_earlier(self, result: SliceResult) -> None:
+        """Count a slice that an earlier run finished."""
+        self._count(result)
+        self._bytes_before += result.weight
+
+    def _report_progress(self) -> None:
+        if self.on_progress is None:
+            return
+        counts = attrs.evolve(self._counts)
+        if self.limiter is not None:
+            counts.add(self.limiter.uncounted)
+        self.on_progress(
+            BatchProgress(
+                tally=counts,
+                bytes_done=self._bytes,
+                bytes_total=self._total,
+                bytes_before=self._bytes_before,
+                seconds=self.clock() - self._began,
+                seconds_counted=self._last,
+            )
+        )
+
+    # ---------------------------------------------------------------- outputs
+
+    def _join_if_finished(self, target: OutputFile) -> None:
+        """Write an output once all of its slices are finished."""
+        keys = [(number, place) for number in target.sources for place in range(self._slice_counts.get(number, 0))]
+        if target.number in self.manifest.joined or any(number not in self._slice_counts for number in target.sources):
+            return
+        if all(key in self._lines for key in keys):
+            parts = [PartFiles(self.manifest.parts, key).rows for key in keys]
+            self.manifest.record_joined(target.number, join_parts(target, parts, self.manifest.parts))
+            for part in parts:
+                part.unlink(missing_ok=True)
+
+    def _error_files(self) -> Iterator[tuple[str, int, Path]]:
+        """Yield, for each finished slice in order, the input, the number of lines before it, and its error file."""
+        before, last = 0, -1
+        for key, lines in sorted(self._lines.items()):
+            before = 0 if key[0] != last else before
+            last = key[0]
+            yield self.sources[last].path, before, PartFiles(self.manifest.parts, key).errors
+            before += lines
+
+    def report(self, outcome: BatchOutcome, foreign: Sequence[str], pool: WorkerPool) -> BatchReport:
+        """Return the report of this run."""
+        joined = self.manifest.joined
+        self._report_progress()
+        return BatchReport(
+            outcome=outcome,
+            tally=attrs.evolve(self._counts),
+            seconds=self.clock() - self._began,
+            workers=pool.count,
+            counter=resolve_counter(self.job.counter).name,
+            outputs={target.path: joined[target.number] for target in self.targets if target.number in joined},
+            errors=str(self.errors) if self.errors.exists() else None,
+            failed={self.sources[number].path: reason for number, reason in self._failed.items()},
+            foreign=list(foreign),
+            resumed=self.manifest.resumed,
+            manifest=str(self.manifest.path),
+        )

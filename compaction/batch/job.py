@@ -7,7 +7,6 @@ resumed with the same settings.
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import attrs
@@ -141,27 +140,6 @@ class Job:
             return f"over target: {result.after.tokens:,} tokens are left"
         problems = resolve_format(self.format, messages).validate(messages)
         return str(problems[0]) if problems else None
-
-
-@attrs.frozen(kw_only=True)
-class FileBatch:
-    """The arguments of `compact_files` that a run needs.
-
-    Args:
-        output: The output, a directory or a file.
-        job: The job.
-        slice_bytes: Bytes of text in a slice.
-        max_errors: Bad conversations after which the batch ends; ``None`` for no limit.
-    """
-
-    output: Path
-    job: Job
-    slice_bytes: int = attrs.field(validator=count(1))
-    max_errors: int | None = attrs.field(validator=attrs.validators.optional(count()))
-
-    def beside(self, suffix: str) -> Path:
-        """Return a path next to the output."""
-        return self.output.with_name(f"{self.output.name}.{suffix}")
 
 
 @attrs.frozen

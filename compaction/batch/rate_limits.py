@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
+from operator import is_
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, cast
 
 import anyio
 import attrs
@@ -17,10 +18,18 @@ import attrs
 from ..checks import above, count
 from ..errors import ConfigurationError
 from ..strategies import Strategy
-from ..summarizers import CachedSummarizer, OpenAISummarizer, Summarizer, SummaryRequest, answer_in_time, usable_text
+from ..summarizers import (
+    CachedSummarizer,
+    DigestSummarizer,
+    FirstOf,
+    OpenAISummarizer,
+    Summarizer,
+    SummaryRequest,
+    answer_in_time,
+    usable_text,
+)
 from ..tokens import Usage
 from .report import BatchCounts
-from .strategy_summarizers import replace_summarizers
 
 _FIRST_WAIT: Final = 1.0
 _LONGEST_WAIT: Final = 60.0
@@ -133,12 +142,17 @@ class RateLimiter:
             self._used.requests += 1
             self._requests.take(1)
 
-    def take_usage(self, *, keep: bool = False) -> BatchCounts:
-        """Return the usage since the last call; with ``keep``, the next call returns it again."""
-        used = attrs.evolve(self._used)
-        new = used.minus(self._taken)
-        if not keep:
-            self._taken = used
+    @property
+    def uncounted(self) -> BatchCounts:
+        """The usage since `take_usage` was last called."""
+        taken = self._taken
+        return attrs.evolve(self._used).minus(taken)
+
+    def take_usage(self) -> BatchCounts:
+        """Return the usage since the last call."""
+        new = self.uncounted
+        self._taken = attrs.evolve(self._taken)
+        self._taken.add(new)
         return new
 
     def record_success(self) -> None:
@@ -157,16 +171,6 @@ class RateLimiter:
                 f"the summarizer failed {self._failures} times in a row, at last: {error}; when it works again, run the same"
                 " command again: finished work and every answer are kept"
             ) from error
-
-
-def rate_limited(strategy: Strategy, rate_limiter: RateLimiter, cache: Path | None = None) -> Strategy:
-    """Return a strategy whose summarizers wait for a rate limiter; with a cache, that file keeps each answer."""
-
-    def limited(summarizer: Summarizer) -> Summarizer:
-        inner = LimitedSummarizer(summarizer, rate_limiter)
-        return inner if cache is None else CachedSummarizer(inner, cache)
-
-    return replace_summarizers(strategy, limited)
 
 
 @attrs.frozen(eq=False)
@@ -247,3 +251,64 @@ def _retry_after(error: BaseException | None, default: float) -> float | None:
                 return default
         error = error.__cause__
     return None
+
+
+# -------------------------------------------------------------------- the summarizers inside a strategy
+
+
+def rate_limited(strategy: Strategy, rate_limiter: RateLimiter, cache: Path | None = None) -> Strategy:
+    """Return a strategy whose summarizers wait for a rate limiter; with a cache, that file keeps each answer."""
+
+    def limited(summarizer: Summarizer) -> Summarizer:
+        inner = LimitedSummarizer(summarizer, rate_limiter)
+        return inner if cache is None else CachedSummarizer(inner, cache)
+
+    return replace_summarizers(strategy, limited)
+
+
+def find_summarizers(strategy: Strategy) -> list[Summarizer]:
+    """Return the summarizers of a strategy and its parts, except digests, which ask no model.
+
+    Summarizers that a plain function calls are not found.
+
+    >>> from compaction import presets
+    >>> find_summarizers(presets.hermes(8_000))
+    []
+    """
+    found: list[Summarizer] = []
+
+    def add(summarizer: Summarizer) -> Summarizer:
+        found.append(summarizer)
+        return summarizer
+
+    replace_summarizers(strategy, add)
+    return found
+
+
+def replace_summarizers(strategy: Strategy, change: Callable[[Summarizer], Summarizer]) -> Strategy:
+    """Return a strategy with each summarizer replaced, except digests; of a `CachedSummarizer`, the inner one is replaced.
+
+    Args:
+        strategy: The strategy.
+        change: Returns the replacement of a summarizer.
+    """
+
+    def changed(part: Strategy) -> Strategy:
+        fields: Any = attrs.fields(cast("Any", type(part))) if attrs.has(type(part)) else ()
+        given = {field.name.lstrip("_"): getattr(part, field.name) for field in fields if field.init}
+        changes = {name: new for name, old in given.items() if (new := _replaced(old, change)) is not old}
+        return cast("Strategy", attrs.evolve(cast("Any", part), **changes)) if changes else part
+
+    return strategy.changed(changed)
+
+
+def _replaced(value: Any, change: Callable[[Summarizer], Summarizer]) -> Any:
+    if not isinstance(value, Summarizer) or isinstance(value, DigestSummarizer):
+        return value
+    if isinstance(value, FirstOf):
+        parts = [cast("Summarizer", _replaced(each, change)) for each in value.summarizers]
+        return value if all(map(is_, parts, value.summarizers)) else FirstOf(*parts)
+    if isinstance(value, CachedSummarizer):
+        inner = change(value.inner)
+        return value if inner is value.inner else attrs.evolve(value, inner=inner)
+    return change(value)

@@ -21,16 +21,12 @@ import attrs
 
 from ..errors import CompactionError, ConfigurationError
 from ..strategies import StrategyLike
-from .async_worker import compact_slice_async
-from .input_files import FileKind
+from .input_files import Slice
 from .job import Job
-from .part_files import atomic_writer, open_tables, write_table
-from .rate_limits import Limits, RateLimiter, rate_limited
-from .slice_worker import SliceResult, WorkerConfig, compact_slice
-from .slices import Slice
-from .strategy_summarizers import find_summarizers
+from .parts import SliceResult, atomic_writer, open_tables, write_table
+from .rate_limits import Limits, RateLimiter, find_summarizers, rate_limited
 from .table import table_of
-from .worker_pools import WorkerPool, WorkerPoolFactory
+from .workers import WorkerConfig, WorkerPool, WorkerPoolFactory, compact_slice, compact_slice_async
 
 _RETRIES: Final = 5
 
@@ -82,11 +78,11 @@ class _RayPool(WorkerPool):
         self._actors = [actor.remote(config, limits.divided(self.count)) for _ in range(self.count)]
         self._pending = [0] * self.count
 
-    def submit(self, slice: Slice, kind: FileKind, ended: bool) -> Future[SliceResult]:
+    def submit(self, slice: Slice) -> Future[SliceResult]:
         place = self._pending.index(min(self._pending))
         self._pending[place] += 1
         source = attrs.evolve(slice.source, path=str(Path(slice.source.path).resolve()))
-        answer = self._actors[place].compact_slice.remote(attrs.evolve(slice, source=source), kind, ended).future()
+        answer = self._actors[place].compact_slice.remote(attrs.evolve(slice, source=source)).future()
         future: Future[SliceResult] = Future()
         future.set_running_or_notify_cancel()
         answer.add_done_callback(partial(self._answered, future, place))
@@ -117,31 +113,27 @@ class _RayWorker:
 
     def __init__(self, config: WorkerConfig, limits: Limits) -> None:
         self._config = config
-        self._rate_limiter = RateLimiter(limits) if find_summarizers(config.job.strategy) else None
+        self._limiter = RateLimiter(limits) if find_summarizers(config.job.strategy) else None
 
-    def compact_slice(self, slice: Slice, kind: FileKind, ended: bool) -> SliceResult | CompactionError:
+    def compact_slice(self, slice: Slice) -> SliceResult | CompactionError:
         """Compact a slice, or return the error; Ray calls it again if the actor dies."""
         try:
-            if self._rate_limiter is None:
-                return compact_slice(self._config, slice, kind, ended)
-            return anyio.run(_compact_limited, self._config, self._rate_limiter, slice, kind, ended)
+            if self._limiter is None:
+                return compact_slice(self._config, slice)
+            return anyio.run(_compact_limited, self._config, self._limiter, slice)
         except CompactionError as error:
             return error
 
 
-async def _compact_limited(
-    config: WorkerConfig, rate_limiter: RateLimiter, slice: Slice, kind: FileKind, ended: bool
-) -> SliceResult:
+async def _compact_limited(config: WorkerConfig, limiter: RateLimiter, slice: Slice) -> SliceResult:
     """Compact a slice with a strategy that awaits summaries.
 
     It is not a method, because Ray runs all methods of a class in an event loop if one of them is async.
     """
     cache = config.parts / f"{slice.source.number:06}-{slice.number:08}.sqlite"
-    job = attrs.evolve(config.job, strategy=rate_limited(config.job.strategy, rate_limiter, cache))
-    capacity = anyio.CapacityLimiter(rate_limiter.limits.concurrency)
-    result = await compact_slice_async(attrs.evolve(config, job=job), slice, kind, ended, capacity)
-    result.tally.add(rate_limiter.take_usage())
-    return result
+    job = attrs.evolve(config.job, strategy=rate_limited(config.job.strategy, limiter, cache))
+    capacity = anyio.CapacityLimiter(limiter.limits.concurrency)
+    return await compact_slice_async(attrs.evolve(config, job=job), slice, capacity, limiter)
 
 
 def compact_dataset(
@@ -200,29 +192,24 @@ class _DatasetMapper:
     """Holds state: the job and the rate limiter of a Ray Data actor."""
 
     def __init__(self, job: Job, on_error: Literal["raise", "mark"], limits: Limits, checkpoints: Path | None) -> None:
-        self._rate_limiter = RateLimiter(limits) if find_summarizers(job.strategy) else None
+        self._limiter = RateLimiter(limits) if find_summarizers(job.strategy) else None
         self._on_error: Literal["raise", "mark"] = on_error
         self._job = job
         self._checkpoints = checkpoints
 
     def __call__(self, table: Any) -> Any:
         if self._checkpoints is None:
-            return self._compacted(table, None)
+            return table_of(self._job, table, on_error=self._on_error, limiter=self._limiter)
         name = _digest(table, [self._job.described(), self._on_error])
         part = self._checkpoints / f"{name}.part"
         if part.exists():
             with open_tables(part) as tables:
                 return tables.read_all()
-        compacted = self._compacted(table, part.with_suffix(".sqlite"))
+        cache = part.with_suffix(".sqlite")
+        compacted = table_of(self._job, table, on_error=self._on_error, limiter=self._limiter, cache=cache)
         with atomic_writer(part) as stream:
             write_table(compacted, stream)
         return compacted
-
-    def _compacted(self, table: Any, cache: Path | None) -> Any:
-        job = self._job
-        if self._rate_limiter is not None:
-            job = attrs.evolve(job, strategy=rate_limited(job.strategy, self._rate_limiter, cache))
-        return table_of(job, table, on_error=self._on_error, rate_limiter=self._rate_limiter)
 
 
 def _digest(table: Any, settings: Any) -> str:

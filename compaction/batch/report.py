@@ -105,6 +105,7 @@ class BatchProgress:
         bytes_total: Bytes of all inputs.
         bytes_before: The part of ``bytes_done`` that earlier runs processed.
         seconds: The duration of this run so far.
+        seconds_counted: The same when the last slice was finished: the time that ``bytes_done`` took.
     """
 
     tally: BatchCounts
@@ -112,12 +113,19 @@ class BatchProgress:
     bytes_total: int
     bytes_before: int
     seconds: float
+    seconds_counted: float
 
     @property
     def seconds_left(self) -> float | None:
-        """The estimated time left, at the rate so far; ``None`` before the first slice is finished."""
+        """The estimated time left, at the rate so far; ``None`` before the first slice is finished.
+
+        Until the next slice is finished, the time since the last one counts as progress, so that the estimate falls.
+        """
         done = self.bytes_done - self.bytes_before
-        return None if done <= 0 else self.seconds * (self.bytes_total - self.bytes_done) / done
+        if done <= 0:
+            return None
+        left = self.seconds_counted * (self.bytes_total - self.bytes_done) / done
+        return max(0.0, left - (self.seconds - self.seconds_counted))
 
 
 @attrs.frozen(kw_only=True)

@@ -6,20 +6,21 @@ each of their batches.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Literal
 
 import anyio
 import attrs
 
 from ..errors import ConfigurationError, InputError
+from ..run import unawaited
 from ..strategies import StrategyLike
 from .arrow_columns import MessageColumn, arrow_module
-from .async_worker import compact_chunk_async
 from .chunks import TableChunk
-from .job import BadConversation, Job, compact_row
-from .rate_limits import Limits, RateLimiter, rate_limited
+from .job import BadConversation, Job
+from .rate_limits import Limits, RateLimiter, find_summarizers, rate_limited
 from .report import BatchCounts
-from .strategy_summarizers import find_summarizers
+from .workers import compact_chunk
 
 ERROR_COLUMN = "compaction_error"
 """The column with the reason why a conversation was not compacted."""
@@ -62,22 +63,21 @@ def compact_table(
     job = Job.of(strategy, column=column, **options)
     if on_error not in ("raise", "mark"):
         raise ConfigurationError(f"on_error={on_error!r}: raise or mark")
-    rate_limiter = RateLimiter(limits or Limits()) if find_summarizers(job.strategy) else None
-    if rate_limiter is not None:
-        job = attrs.evolve(job, strategy=rate_limited(job.strategy, rate_limiter))
-    return table_of(job, table, on_error=on_error, rate_limiter=rate_limiter)
+    limiter = RateLimiter(limits or Limits()) if find_summarizers(job.strategy) else None
+    return table_of(job, table, on_error=on_error, limiter=limiter)
 
 
-def table_of(job: Job, table: Any, *, on_error: Literal["raise", "mark"], rate_limiter: RateLimiter | None) -> Any:
-    """Compact a table; with a rate limiter, in a new event loop."""
+def table_of(
+    job: Job, table: Any, *, on_error: Literal["raise", "mark"], limiter: RateLimiter | None, cache: Path | None = None
+) -> Any:
+    """Compact a table; with a rate limiter, in a new event loop, and ``cache`` keeps each answer of the summarizers."""
     arrow = arrow_module()
     column = MessageColumn.of(table.schema, job.column)
-    chunk = TableChunk(table, column, column.rows(table.column(job.column)))
-    counts = BatchCounts()
-    if rate_limiter is None:
-        written = [compact_row(job, row, counts) for row in chunk.rows]
+    chunk, counts = TableChunk(table, column, column.rows(table.column(job.column))), BatchCounts()
+    if limiter is None:
+        written = unawaited(compact_chunk(job, chunk, counts))
     else:
-        written = anyio.run(_compact_limited_chunk, job, chunk, counts, rate_limiter.limits.concurrency)
+        written = anyio.run(_compacted, attrs.evolve(job, strategy=rate_limited(job.strategy, limiter, cache)), chunk, limiter)
     bad = {place: each for place, each in enumerate(written) if isinstance(each, BadConversation)}
     if bad and on_error == "raise":
         place, first = next(iter(bad.items()))
@@ -91,5 +91,6 @@ def table_of(job: Job, table: Any, *, on_error: Literal["raise", "mark"], rate_l
     return compacted.append_column(ERROR_COLUMN, arrow.array(reasons, arrow.string()))
 
 
-async def _compact_limited_chunk(job: Job, chunk: TableChunk, counts: BatchCounts, concurrency: int) -> list[Any]:
-    return await compact_chunk_async(job, chunk, counts, anyio.CapacityLimiter(concurrency))
+async def _compacted(job: Job, chunk: TableChunk, limiter: RateLimiter) -> list[Any]:
+    capacity = anyio.CapacityLimiter(limiter.limits.concurrency)
+    return await compact_chunk(job, chunk, BatchCounts(), capacity=capacity)

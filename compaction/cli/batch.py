@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import sys
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -26,13 +25,16 @@ from .options import (
     PipelineFile,
     PresetName,
     Window,
+    completed,
     find_counter,
     parse_size,
     signing_keys,
 )
 from .printing import printable
 
-_ENGINES = ("local", "ray")
+_ENGINES: Final = ("local", "ray")
+_KINDS: Final = ("jsonl", "jsonl.gz", "jsonl.zst", "parquet")
+_GRACE_SECONDS: Final = 1.0
 
 
 def batch_command(
@@ -54,7 +56,10 @@ def batch_command(
         ),
     ],
     to: Annotated[
-        str | None, typer.Option(metavar="KIND", help="The kind of output: jsonl, jsonl.gz, jsonl.zst, parquet.")
+        str | None,
+        typer.Option(
+            metavar="KIND", autocompletion=completed(_KINDS), help="The kind of output: jsonl, jsonl.gz, jsonl.zst, parquet."
+        ),
     ] = None,
     preset: PresetName = None,
     pipeline: PipelineFile = None,
@@ -71,7 +76,9 @@ def batch_command(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Number of processes; by default one per processor.", show_default=False)
     ] = None,
-    engine: Annotated[str, typer.Option(metavar="NAME", help="local, or ray: actors on a Ray cluster.")] = "local",
+    engine: Annotated[
+        str, typer.Option(metavar="NAME", autocompletion=completed(_ENGINES), help="local, or ray: actors on a Ray cluster.")
+    ] = "local",
     address: Annotated[
         str | None,
         typer.Option(metavar="ADDRESS", help="With --engine ray: the cluster; by default the environment's."),
@@ -110,8 +117,8 @@ def batch_command(
 ) -> int:
     """Compact files and directories of conversations in bounded memory.
 
-    After a crash or Ctrl-C, run the same command again to resume. Beside OUT, OUT.manifest.jsonl lists the finished
-    work, and OUT.errors.jsonl the bad conversations with line and reason. Exit code 1: a conversation was bad, an input could
+    After a crash or Ctrl-C, run the same command again to resume. Beside OUT, OUT.manifest.json describes the batch, and
+    OUT.errors.jsonl lists the bad conversations with line and reason. Exit code 1: a conversation was bad, an input could
     not be read, or there were too many errors; the rest of the output is written.
     """
     if engine not in _ENGINES:
@@ -134,49 +141,66 @@ def batch_command(
         return ExitCode.FOUND if estimated.sample.bad or estimated.failed else ExitCode.DONE
     limits = Limits(concurrency=concurrency, requests_per_minute=requests_per_minute, tokens_per_minute=tokens_per_minute)
     pool = ray_workers(workers, limits=limits, address=address) if engine == "ray" else workers
-    with progress_bar(priced) as on_progress, _interruptible() as stop:
-        report = compact_files(
-            list(inputs),
-            output,
-            plan.strategy,
-            **options,
-            to=to,
-            workers=pool,
-            limits=limits,
-            strict=strict,
-            max_errors=max_errors,
-            max_bytes=max_bytes,
-            restart=restart,
-            follow_links=follow_links,
-            keys=signing_keys(),
-            on_progress=on_progress,
-            stop=stop,
-        )
+    with progress_bar(priced) as on_progress, _stoppable() as stopped:
+        try:
+            report = compact_files(
+                list(inputs),
+                output,
+                plan.strategy,
+                **options,
+                to=to,
+                workers=pool,
+                limits=limits,
+                strict=strict,
+                max_errors=max_errors,
+                max_bytes=max_bytes,
+                restart=restart,
+                follow_links=follow_links,
+                keys=signing_keys(),
+                on_progress=on_progress,
+                stop=lambda: bool(stopped),
+            )
+        except KeyboardInterrupt:
+            report = None
+    if report is None or report.outcome == "interrupted":
+        print_error("interrupted; finished work is kept: run the same again to resume")
+        return stopped[0] if stopped else ExitCode.INTERRUPTED
     if as_json:
         write_json(report, priced)
     else:
         show_report(report, printable(repr(plan.strategy), 400), priced, note)
-    if report.outcome == "interrupted":
-        print_error("interrupted; finished work is kept: run the same again to resume")
-        return ExitCode.INTERRUPTED
     return ExitCode.DONE if report.is_well else ExitCode.FOUND
 
 
 @contextlib.contextmanager
-def _interruptible() -> Generator[Callable[[], bool]]:
-    """Yield a function that returns true after Ctrl-C; a second Ctrl-C stops the process at once."""
-    interrupted = threading.Event()
+def _stoppable() -> Generator[list[int]]:
+    """Yield a list that gets the exit code of Ctrl-C or SIGTERM; a second later, or at another one, the work is cut short.
+
+    A worker may need minutes to finish its slice; what it has not finished by then is done again by the next run.
+    """
+    codes: list[int] = []
     if threading.current_thread() is not threading.main_thread():
-        yield interrupted.is_set
+        yield codes
         return
+    timed = hasattr(signal, "setitimer")
 
-    def interrupt(*_: object) -> None:
-        interrupted.set()
-        signal.signal(signal.SIGINT, before)
-        sys.stderr.write("compaction: finishing the work in progress; press Ctrl-C again to stop at once\n")
+    def stop(number: int, _: object) -> None:
+        codes.append(128 + number)
+        for each, handler in before.items():
+            signal.signal(each, handler)
+        if timed:
+            signal.signal(signal.SIGALRM, signal.default_int_handler)
+            signal.setitimer(signal.ITIMER_REAL, _GRACE_SECONDS)
+        again = "Ctrl-C" if number == signal.SIGINT else "the signal"
+        print_error(f"stopping: what is finished within {_GRACE_SECONDS:g} s is kept; {again} again stops at once")
 
-    before = signal.signal(signal.SIGINT, interrupt)
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    alarm: Any = signal.getsignal(signal.SIGALRM) if timed else None
     try:
-        yield interrupted.is_set
+        yield codes
     finally:
-        signal.signal(signal.SIGINT, before)
+        if timed:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, alarm)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -18,30 +18,39 @@ _MAX_ITEMS = 5
 
 @contextlib.contextmanager
 def progress_bar(prices: ModelPrices | None) -> Generator[Callable[[BatchProgress], object]]:
-    """Show a progress bar on standard error if it is a terminal; yields a function that updates it."""
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
+    """Show one line of progress on standard error if it is a terminal; yields a function that updates it.
 
-    columns = (BarColumn(), DownloadColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    It is drawn when it is updated, not by a thread of its own: a program with one thread can fork its workers.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+    from rich.table import Column
+
     console = Console(stderr=True)
-    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda now: bar.update(task, completed=now.bytes_done, total=now.bytes_total, description=_moment(now, prices))
+    columns = (
+        BarColumn(bar_width=console.width // 8),
+        TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis")),
+    )
+    with Progress(*columns, console=console, transient=True, auto_refresh=False, disable=not console.is_terminal) as bar:
+        task = bar.add_task("starting", total=None)
+
+        def update(now: BatchProgress) -> None:
+            done, total = min(now.bytes_done, now.bytes_total), now.bytes_total
+            bar.update(task, completed=done, total=total, description=_moment(now, prices), refresh=True)
+
+        yield update
 
 
 def _moment(now: BatchProgress, prices: ModelPrices | None) -> str:
+    """Return the progress in words, the most important first: a narrow terminal cuts the end."""
+    from rich.filesize import decimal
+
     tally = now.tally
-    words = [
-        plural(tally.conversations, "conversation"),
-        f"{_short(tally.tokens_before)} to {_short(tally.tokens_after)} tokens",
-        plural(tally.bad, "error"),
-    ]
-    if tally.requests:
-        words.append(_usage(tally, prices))
-    if now.seconds_left is not None:
-        words.append(f"{_duration(now.seconds_left)} left")
-    return ", ".join(words)
+    time = f"{_duration(now.seconds)} so far" if now.seconds_left is None else f"{_duration(now.seconds_left)} left"
+    words = [f"{decimal(now.bytes_done)} of {decimal(now.bytes_total)}", time, plural(tally.conversations, "conversation")]
+    words += [plural(tally.bad, "error")] if tally.bad else []
+    words += [_usage(tally, prices)] if tally.requests else []
+    return ", ".join([*words, f"{_short(tally.tokens_before)} to {_short(tally.tokens_after)} tokens"])
 
 
 def show_report(report: BatchReport, what: str, prices: ModelPrices | None, note: str | None) -> None:

@@ -10,6 +10,7 @@ import typer
 from ..config import dumps, load
 from ..errors import ConfigurationError
 from .exit_codes import ExitCode, print_error
+from .options import completed
 from .printing import printable
 
 _FORMATS: Final = ("toml", "yaml", "python")
@@ -42,7 +43,13 @@ def _check(
 def _show(
     file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False, help="A pipeline in TOML or YAML.")],
     form: Annotated[
-        str, typer.Option("--as", metavar="FORM", help=f"{', '.join(_FORMATS)}; python is the expression that builds it.")
+        str,
+        typer.Option(
+            "--as",
+            metavar="FORM",
+            autocompletion=completed(_FORMATS),
+            help=f"{', '.join(_FORMATS)}; python is the expression that builds it.",
+        ),
     ] = "toml",
 ) -> None:
     """Show a file with presets expanded and default options omitted."""

@@ -6,9 +6,10 @@ import contextlib
 import enum
 import io
 import os
+import re
 import sys
 import traceback
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn, cast
 
@@ -41,6 +42,9 @@ class ExitCode(enum.IntEnum):
 # The base class of typer's errors about arguments, which has no public name.
 _UsageError: Final = cast("type[typer.BadParameter]", typer.BadParameter.__mro__[1])
 
+# How the library's errors begin that name an argument: the class and the argument, or the argument and its value.
+_ARGUMENT: Final = re.compile(r"\w+: '(\w+)'(?= must be )|(\w+)(?==[^ ]+: )")
+
 
 class CommandGroup(TyperGroup):
     """A group of commands that turns every error into an exit code."""
@@ -56,7 +60,8 @@ class CommandGroup(TyperGroup):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
         extra["standalone_mode"] = False
-        sys.exit(int(_code_of(lambda: super(CommandGroup, self).main(*args, **extra))))
+        given = extra.get("args") or (args[0] if args else None) or sys.argv[1:]
+        sys.exit(int(_code_of(lambda: super(CommandGroup, self).main(*args, **extra), given)))
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command; Ctrl-C is handled here and not by typer."""
@@ -67,15 +72,15 @@ class CommandGroup(TyperGroup):
             return ExitCode.INTERRUPTED
 
 
-def _code_of(run: Callable[[], Any]) -> int:
-    """Run a command and return its exit code; an error is printed on one line."""
+def _code_of(run: Callable[[], Any], given: Sequence[str]) -> int:
+    """Run a command with the given arguments and return its exit code; an error is printed on one line."""
     try:
         code = run() or ExitCode.DONE
         sys.stdout.flush()
     except (InputError, ConfigurationError, UnwritableFile) as error:
-        print_error(str(error))
+        print_error(name_option(str(error), given))
     except _UsageError as error:
-        print_error(f"{error.format_message().rstrip('.')}; see compaction --help")
+        print_error(f"{error.format_message().removeprefix('Invalid value for ').rstrip('.')}; see compaction --help")
     except OSError as error:
         print_error(f"standard output: it cannot be written ({error.strerror or error}); make room, or redirect it")
         _discard_output()
@@ -86,6 +91,17 @@ def _code_of(run: Callable[[], Any]) -> int:
     else:
         return code
     return ExitCode.UNUSABLE
+
+
+def name_option(text: str, given: Sequence[str]) -> str:
+    """Return an error about an argument of the library with the option that set it, if one of the given ones did.
+
+    >>> name_option("Limits: 'requests_per_minute' must be above 0", ["batch", "--requests-per-minute=0"])
+    '--requests-per-minute must be above 0'
+    """
+    found = _ARGUMENT.match(text)
+    option = f"--{(found[1] or found[2]).replace('_', '-')}" if found else ""
+    return f"{option}{text[found.end() :]}" if found and option in [word.partition("=")[0] for word in given] else text
 
 
 def _discard_output() -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _BAR_WIDTH = 20
+_WIDE = 110  # columns
 _CONTENT_CHARS = 80
 
 
@@ -78,7 +79,7 @@ def inspect_command(
         if len(found) == 1:
             _show_one(console, found[0])
         else:
-            columns = ["conversation", "id", ">tokens", ">messages", ">groups", ">turns", ">tool calls"]
+            columns = ["^conversation", "^id", ">tokens", ">messages", ">groups", ">turns", ">calls"]
             print_table(console, columns, [_overview(one, source) for one in found])
         console.print(printable(note or f"tokens counted by {counting.name}"))
     return ExitCode.DONE
@@ -94,7 +95,10 @@ def _show_one(console: Console, one: dict[str, Any]) -> None:
     largest = max((group["tokens"] for group in one["groups"]), default=0) or 1
     draw = partial(bar, width=_BAR_WIDTH, ascii_only=console.options.ascii_only)
     rows = [_row(group, draw(group["tokens"] / largest)) for group in one["groups"]]
-    print_table(console, [">id", "kind", ">turn", ">messages", ">tokens", ">share", "", "^content"], rows)
+    columns = [">id", "kind", ">turn", ">messages", ">tokens", ">share", "", "^content"]
+    if console.width < _WIDE:  # a narrow terminal has no room for shares and bars beside the content
+        columns, rows = [*columns[:5], columns[7]], [[*row[:5], row[7]] for row in rows]
+    print_table(console, columns, rows)
     print_table(console, ["kind", ">groups", ">messages", ">tokens", ">share", ""], _kind_rows(one, draw))
 
 

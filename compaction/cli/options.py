@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Annotated, Final, TextIO, TypeAlias
 
@@ -20,7 +20,19 @@ from ..presets import PRESETS, Preset
 from ..tokens import TokenCounter, counter
 
 STANDARD: Final = "-"
-_FORMAT_NAMES: Final = ", ".join(format.name for format in FORMATS)
+_FORMAT_NAMES: Final = [format.name for format in FORMATS]
+_COUNTER_NAMES: Final = ("auto", "chars/4", "bytes/4", "estimate", "o200k_base", "cl100k_base")
+
+
+def completed(names: Iterable[str]) -> Callable[[str], list[str]]:
+    """Return a function that completes these names in a shell.
+
+    >>> completed(["adaptive", "hermes"])("h")
+    ['hermes']
+    """
+    known = list(names)
+    return lambda incomplete: [name for name in known if name.startswith(incomplete)]  # typer asks for the argument by its name
+
 
 Input: TypeAlias = Annotated[
     str,
@@ -46,6 +58,7 @@ CounterName: TypeAlias = Annotated[
     typer.Option(
         "--counter",
         metavar="NAME",
+        autocompletion=completed(_COUNTER_NAMES),
         help="The token counter: auto, chars/4, bytes/4, estimate, an encoding such as o200k_base, or a model such as gpt-4o.",
     ),
 ]
@@ -54,7 +67,8 @@ FormatName: TypeAlias = Annotated[
     typer.Option(
         "--format",
         metavar="NAME",
-        help=f"The wire format: {_FORMAT_NAMES}. By default it is detected.",
+        autocompletion=completed(_FORMAT_NAMES),
+        help=f"The wire format: {', '.join(_FORMAT_NAMES)}. By default it is detected.",
         show_default=False,
     ),
 ]
@@ -72,6 +86,7 @@ PresetName: TypeAlias = Annotated[
     typer.Option(
         "--preset",
         metavar="NAME",
+        autocompletion=completed(PRESETS),
         help=f"The preset: {', '.join(PRESETS)}. By default context_window with --window, token_budget with --budget.",
         show_default=False,
     ),
@@ -152,7 +167,10 @@ def window_tokens(window: str, models: Path | None, reserve_output: int | None =
             return input_limit(window, reserve_output=reserve_output, table=models)
         except UnknownModel as error:
             raise UnknownModel(f"--window {window}: {error}, such as 32000 or 32k") from error
-    tokens, reserve = parse_size(window), reserve_output or 0
+    try:
+        tokens, reserve = parse_size(window), reserve_output or 0
+    except typer.BadParameter as error:
+        raise typer.BadParameter(error.message, param_hint="'--window'") from error
     if reserve >= tokens:
         raise ConfigurationError(f"--window {window}, reserve_output={reserve}: the window is above 0 and above the reserve")
     return tokens - reserve

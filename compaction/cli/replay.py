@@ -28,7 +28,7 @@ from ..replay import (
     write_report,
 )
 from .exit_codes import ExitCode
-from .options import AsJson, CounterName, FormatName, ModelTableFile, find_counter, parse_size, window_tokens
+from .options import AsJson, CounterName, FormatName, ModelTableFile, completed, find_counter, parse_size, window_tokens
 from .printing import open_console, plural, print_json, print_table, printable
 
 _STRATEGIES: Final = ("adaptive", "context_window")
@@ -78,6 +78,7 @@ def replay_command(
         list[str] | None,
         typer.Option(
             metavar="NAME_OR_FILE",
+            autocompletion=completed(strategy_names()),
             help=f"A strategy to replay beside the baselines, repeatable: {', '.join(strategy_names())}; "
             "or a pipeline in TOML or YAML, or a Python file that defines strategy, or strategy(window).",
         ),

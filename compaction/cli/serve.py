@@ -20,7 +20,7 @@ from ..gateway import LOOPBACK_NAMES, GatewaySettings, create_app, is_worth_a_lo
 from ..integrations.opentelemetry import OpenTelemetryEvents
 from ..presets import PRESETS
 from ..strategies import Strategy
-from .options import CounterName, find_preset, parse_seconds, signing_keys, window_tokens
+from .options import CounterName, completed, find_preset, parse_seconds, signing_keys, window_tokens
 
 if TYPE_CHECKING:
     import uvicorn
@@ -31,7 +31,9 @@ _COLLECT: Final = (20_000, 20, 100)  # so that the garbage collector rarely walk
 _NEEDED: Final = ("starlette", "uvicorn", "httpx", "msgspec")
 
 
-ServedPreset: TypeAlias = Annotated[str, typer.Option(metavar="NAME", help=f"The strategy: {', '.join(_PRESETS)}.")]
+ServedPreset: TypeAlias = Annotated[
+    str, typer.Option(metavar="NAME", autocompletion=completed(_PRESETS), help=f"The strategy: {', '.join(_PRESETS)}.")
+]
 ServedPipeline: TypeAlias = Annotated[
     Path | None,
     typer.Option("--config", metavar="FILE", help="Instead of --preset: a pipeline in TOML or YAML.", show_default=False),
@@ -233,9 +235,14 @@ def listening_socket(config: uvicorn.Config) -> socket.socket:
     Accepted connections inherit TCP_NODELAY. asyncio does not set it for the sockets that uvicorn makes, and a chunk then waits
     up to 40 ms for the client to acknowledge the one before.
     """
-    listening = config.bind_socket()
+    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+    try:
+        listening = socket.create_server((config.host, config.port), family=family)
+    except OSError as error:
+        reason = str(error.strerror or error).partition(" (")[0]
+        remedy = "name another port, or 0 for any that is free"
+        raise ConfigurationError(f"--port {config.port}: {config.host} cannot be used ({reason}); {remedy}") from error
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    listening.listen()
     return listening
 
 

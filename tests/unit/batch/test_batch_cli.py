@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
-import os
-import pty
-import subprocess
+import re
 import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
-from compaction.batch import BatchCounts
+from compaction.batch import BatchCounts, BatchProgress
 from compaction.cli.app import app
+from compaction.cli.batch_report import progress_bar
 from tests.support.corpora import BUDGET, CHATS, expected, lines, read_rows, store
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -74,11 +74,8 @@ def test_bad_conversations_are_exit_code_1(tmp_path: Path) -> None:
     ("options", "says"),
     [
         (("--budget", "300", "--engine", "spark"), "unknown engine"),
-        (("--budget", "300", "--window", "300"), "not both"),
         (("--budget", "300", "--model", "nobody"), "no table has prices"),
-        (("--budget", "300", "--to", "csv"), "one of jsonl"),
         (("--budget", "300", "--max-errors", "-1"), "--max-errors"),
-        (("--preset", "none", "--window", "300"), "there is no such preset"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -88,15 +85,6 @@ def test_arguments_that_cannot_be(options: tuple[str, ...], says: str, source: P
     assert done.exit_code == 2
     assert says in done.stderr
     assert list(tmp_path.iterdir()) == [source]
-
-
-def test_an_output_that_is_there_is_exit_code_2(source: Path, tmp_path: Path) -> None:
-    """An existing output is kept; --restart replaces it."""
-    (tmp_path / "out.jsonl").write_text("mine")
-    refused = batch(source, "-o", tmp_path / "out.jsonl", "--budget", "300")
-    assert (refused.exit_code, (tmp_path / "out.jsonl").read_text()) == (2, "mine")
-    assert "--restart" in refused.stderr
-    assert batch(source, "-o", tmp_path / "out.jsonl", "--budget", "300", "--restart").exit_code == 0
 
 
 def test_another_configuration_is_exit_code_2(source: Path, tmp_path: Path) -> None:
@@ -109,31 +97,35 @@ def test_another_configuration_is_exit_code_2(source: Path, tmp_path: Path) -> N
     assert "budget was 300" in other.stderr
 
 
-def test_a_terminal_is_shown_how_far_it_is(source: Path, tmp_path: Path) -> None:
-    """On a terminal standard error shows conversations, bytes, tokens and errors while it runs; elsewhere it stays empty."""
-    ours, theirs = pty.openpty()
-    program = "import sys; from compaction.cli import main; sys.argv[0] = 'compaction'; main()"
-    command = [
-        sys.executable,
-        "-c",
-        program,
-        "batch",
-        str(source),
-        "-o",
-        str(tmp_path / "out.jsonl"),
-        "--budget",
-        "300",
-        *SHARED,
-    ]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm", "COLUMNS": "160"}
-    done = subprocess.run(command, env=environment, stdin=theirs, stdout=subprocess.PIPE, stderr=theirs, check=False)
-    os.close(theirs)
-    shown = os.read(ours, 100_000).decode()
-    os.close(ours)
-    assert done.returncode == 0
-    for words in (f"{len(CHATS)} conversations", "tokens", "0 errors", "kB"):
-        assert words in shown
-    assert "finished" in done.stdout.decode()
+class Terminal(io.StringIO):
+    """A stream that says that it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_the_progress_is_one_line_of_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal, bytes, time left, conversations and errors are one line, whatever the figures are."""
+    for name, value in (("TERM", "xterm"), ("COLUMNS", "80"), ("LINES", "24")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    counts = BatchCounts(conversations=123_456_789, bad=12_345, tokens_before=10**12, tokens_after=10**11, requests=10**6)
+    with progress_bar(None) as update:
+        for done in (0, 123_456_789_012):
+            update(
+                BatchProgress(
+                    tally=counts,
+                    bytes_done=done,
+                    bytes_total=987_654_321_098,
+                    bytes_before=0,
+                    seconds=90_000.0,
+                    seconds_counted=90_000.0,
+                )
+            )
+    drawn = re.split(r"[\r\n]+", re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", terminal.getvalue()))
+    assert [line for line in drawn if "123.5 GB of 987.7 GB, 175:00:00 left, 123,456,789 conversations" in line]
+    assert max(map(len, drawn)) <= 80
+    assert all("GB" in line for line in drawn if line.strip() and "starting" not in line)
 
 
 @pytest.mark.parametrize("as_json", [False, True], ids=["table", "json"])

@@ -11,8 +11,7 @@ import pytest
 
 from compaction import last
 from compaction.batch import Limits, SummarizerDown
-from compaction.batch.rate_limits import LimitedSummarizer, RateLimiter
-from compaction.batch.strategy_summarizers import find_summarizers, replace_summarizers
+from compaction.batch.rate_limits import LimitedSummarizer, RateLimiter, find_summarizers, replace_summarizers
 from compaction.errors import ConfigurationError, SummaryFailed
 from compaction.presets import hermes
 from compaction.strategies import Pipeline, Strategy, Summarization, TokenBudgetComposed, Truncation

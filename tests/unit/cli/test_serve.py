@@ -50,3 +50,12 @@ def test_chunks_are_sent_at_once() -> None:
         accepted, _ = listening.accept()
         assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
         accepted.close()
+
+
+def test_a_port_in_use_is_an_error_that_names_the_option() -> None:
+    """It says which port, why, and what to do."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = CliRunner().invoke(app, ["serve", "--port", str(port), "--window", "8k"])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"compaction: --port {port}: 127.0.0.1 cannot be used (Address already in use)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from compaction.replay import Candidate, ReplayResult, recommend, recordings_of,
 from compaction.replay.recommendation import MINIMUM_SESSIONS
 from tests.support.chats import Chat, assistant, turns, user
 
-EXAMPLE = Path(__file__).parents[3] / "examples" / "coding_session.json"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 BASELINES = "none, truncate and hysteresis are baselines to compare with, and are never recommended."
 
 
@@ -105,16 +106,24 @@ def test_a_baseline_is_never_recommended() -> None:
     assert only.reasons[-1] == "none is a baseline to compare with, and is never recommended."
 
 
-def test_the_example_of_the_readme() -> None:
-    """One session is too few for a recommendation: the reasons show the trade-off, and the lead keeps enough."""
-    result = replay(recordings_of(EXAMPLE), ["adaptive", "hermes"], window=8_000)
-    found = recommend(result)
-    assert found.names == ()
+def test_the_example_of_the_readme(tmp_path: Path) -> None:
+    """Its six sessions are enough for a recommendation; the script beside them writes the same file."""
+    found = recommend(replay(recordings_of(EXAMPLES / "coding_sessions.jsonl"), ["adaptive", "hermes"], window=8_000))
+    assert found.names == ("hermes", "adaptive")
+    assert found.headline.startswith("Use hermes: it costs 0.75 of sending everything and keeps 83 %")
+    assert found.reasons[-1] == BASELINES
+    assert found.command == "compaction serve --preset hermes --window 8000 --store gateway.db"
+    runpy.run_path(str(EXAMPLES / "make_sessions.py"))["main"](tmp_path / "again.jsonl")
+    assert (tmp_path / "again.jsonl").read_bytes() == (EXAMPLES / "coding_sessions.jsonl").read_bytes()
+
+
+def test_one_session_is_too_few() -> None:
+    """The reasons show the trade-off, and the lead keeps enough."""
+    found = recommend(replayed(chat(20), strategies=[KEEPS]))
     problem = "only 1 session exceeds the window, and at least 6 are needed to tell a difference from chance"
-    assert found.headline == f"No recommendation: {problem}."
-    assert [reason.split(":")[0] for reason in found.reasons] == ["adaptive", "hermes", BASELINES]
-    assert found.lead == "adaptive"
-    assert found.command == "compaction serve --preset adaptive --window 8000 --store gateway.db"
+    assert (found.names, found.headline) == ((), f"No recommendation: {problem}.")
+    assert [reason.split(":")[0] for reason in found.reasons] == ["keeps", BASELINES]
+    assert (found.lead, found.command) == ("keeps", "")
 
 
 def test_too_few_sessions_are_counted() -> None:

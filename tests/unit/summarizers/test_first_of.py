@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from compaction.batch.rate_limits import LimitedSummarizer, Limits, RateLimiter
-from compaction.batch.strategy_summarizers import find_summarizers, replace_summarizers
+from compaction.batch.rate_limits import LimitedSummarizer, Limits, RateLimiter, find_summarizers, replace_summarizers
 from compaction.errors import ConfigurationError, SummaryFailed
 from compaction.strategies import Summarization
 from compaction.summarizers import CachedSummarizer, DigestSummarizer, FactSummarizer, FirstOf, SummaryRequest

@@ -1,0 +1,418 @@
+"""The work on one slice, and pools of workers that do it: in this process, in other processes, or concurrently in a loop.
+
+Every worker reads a slice, compacts its conversations and writes its part files with the same function. Each pool takes slices
+and returns futures, so that `BatchRun` is independent of the kind of pool. Ray's pool is in `ray.py`.
+"""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import gc
+import json
+import multiprocessing
+import multiprocessing.connection
+import os
+import pickle
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Self, TypeAlias, cast
+
+import anyio
+import anyio.from_thread
+import attrs
+
+from ..errors import CompactionError, ConfigurationError
+from ..files import unreadable_errors
+from ..run import unawaited
+from .chunks import Chunk, read_chunks
+from .input_files import FileKind, Slice
+from .job import BadConversation, Job, compact_row, compact_row_async
+from .json_lines import JsonLine, OversizedLine
+from .parts import PartFiles, SliceResult
+from .rate_limits import RateLimiter
+from .report import BatchCounts
+
+_ROWS: Final = 128  # in memory at a time
+_WAITING_ROWS: Final = 4_096  # the same, where conversations wait for a summarizer
+
+_MIN_ERROR_BYTES: Final = 262_144
+_ERROR_FACTOR: Final = 4
+"""A slice lists its bad conversations in at most this many times its bytes as stored, or in 256 KiB if that is more. An entry
+is longer than its conversation, and a few kilobytes of a compressed file can hold millions of bad lines."""
+
+
+class SliceInterrupted(CompactionError):
+    """A slice was left unfinished because the batch was stopped."""
+
+
+def _never() -> bool:
+    return False
+
+
+@attrs.frozen
+class WorkerConfig:
+    """The configuration of a worker.
+
+    Args:
+        job: The job.
+        parts: The folder of the part files.
+    """
+
+    job: Job
+    parts: Path
+
+
+# -------------------------------------------------------------------- one slice
+
+
+def compact_slice(config: WorkerConfig, slice: Slice, *, stop: Callable[[], bool] = _never) -> SliceResult:
+    """Compact a slice one conversation after the other.
+
+    Args:
+        config: The configuration.
+        slice: The slice.
+        stop: Called before each conversation; returns true to leave the slice unfinished.
+
+    Raises:
+        SliceInterrupted: If ``stop`` returned true.
+        UnreadableFile: If the slice cannot be read.
+        UnwritableFile: If its part cannot be written.
+        ConfigurationError: If the job fails for every conversation.
+    """
+    return unawaited(_compacted(config, slice, partial(compact_chunk, stop=stop), None))
+
+
+async def compact_slice_async(
+    config: WorkerConfig,
+    slice: Slice,
+    capacity: anyio.CapacityLimiter,
+    limiter: RateLimiter,
+    *,
+    stop: Callable[[], bool] = _never,
+) -> SliceResult:
+    """Compact a slice like `compact_slice`, with several conversations at a time, which await summaries.
+
+    Args:
+        config: The configuration.
+        slice: The slice.
+        capacity: Limits the conversations that are in progress at a time.
+        limiter: The rate limiter of the summarizers, whose usage is counted.
+        stop: As for `compact_slice`; conversations in progress are finished.
+    """
+    return await _compacted(config, slice, partial(compact_chunk, stop=stop, capacity=capacity), limiter)
+
+
+async def _compacted(
+    config: WorkerConfig, slice: Slice, compacted: Callable[..., Any], limiter: RateLimiter | None
+) -> SliceResult:
+    began, counts, files = time.process_time(), BatchCounts(), PartFiles(config.parts, slice.key)
+    with files.open_rows(slice.kind) as out:
+        part = _PartWriter(out, slice.kind, counts, slice.weight)
+        for chunk in _chunks_of(slice, config.job, _ROWS if limiter is None else _WAITING_ROWS):
+            part.write(chunk, await compacted(config.job, chunk, counts))
+    counts.bytes_read = slice.weight if slice.source.kind == "parquet" else slice.end - slice.start
+    if limiter is None:
+        counts.seconds = time.process_time() - began
+    else:
+        counts.add(limiter.take_usage())
+    return files.finish(slice, part.entries(), counts)
+
+
+def _chunks_of(slice: Slice, job: Job, rows: int) -> Iterator[Chunk]:
+    """Yield a slice some rows at a time; an error that the consumer raises is not taken for an error of the input."""
+    with unreadable_errors(slice.source.path):
+        yield from read_chunks(slice, job.column, rows, job.max_bytes)
+
+
+async def compact_chunk(
+    job: Job,
+    chunk: Chunk,
+    counts: BatchCounts,
+    *,
+    capacity: anyio.CapacityLimiter | None = None,
+    stop: Callable[[], bool] = _never,
+) -> list[Any]:
+    """Compact the conversations of a chunk, and return in order what to write for each.
+
+    Args:
+        job: The job.
+        chunk: The chunk.
+        counts: Counts the conversations.
+        capacity: Limits the conversations in progress at a time; ``None`` for one after the other, without awaiting.
+        stop: Returns true to start no other conversation.
+
+    Raises:
+        SliceInterrupted: If ``stop`` returned true before the last one was started.
+    """
+    written: list[Any] = [_not_a_row(row, job, counts) for row in chunk.rows]
+    waiting = [place for place, done in enumerate(written) if done is None]
+    if capacity is None:
+        for place in waiting:
+            if stop():
+                break
+            written[place] = compact_row(job, cast("Any", chunk.rows[place]), counts)
+    else:
+
+        async def compact_one(place: int) -> None:
+            written[place] = await compact_row_async(job, cast("Any", chunk.rows[place]), counts)
+
+        await _run_together(compact_one, waiting, capacity, stop)
+    if None in written:
+        raise SliceInterrupted("the batch was stopped")
+    return written
+
+
+async def _run_together(
+    work: Callable[[int], Awaitable[None]], places: Sequence[int], capacity: anyio.CapacityLimiter, stop: Callable[[], bool]
+) -> None:
+    """Do the work for each place in order, as much at a time as the capacity allows, until ``stop`` returns true."""
+
+    async def work_and_release(place: int, borrower: object) -> None:
+        try:
+            await work(place)
+        finally:
+            capacity.release_on_behalf_of(borrower)
+
+    try:
+        async with anyio.create_task_group() as tasks:
+            for place in places:
+                borrower = object()
+                await capacity.acquire_on_behalf_of(borrower)
+                if stop():
+                    capacity.release_on_behalf_of(borrower)
+                    break
+                tasks.start_soon(work_and_release, place, borrower)
+    except BaseExceptionGroup as group:
+        error: Any = group
+        while isinstance(error, BaseExceptionGroup):
+            error = cast("Any", error).exceptions[0]
+        raise error from None
+
+
+def _not_a_row(row: Any, job: Job, counts: BatchCounts) -> Any:
+    """Return what to write for a blank or oversized line; ``None`` for a conversation."""
+    if isinstance(row, bytes):
+        return row
+    size = row.size if isinstance(row, OversizedLine) else len(row.text) if isinstance(row, JsonLine) else 0
+    if size > job.max_bytes + 1:
+        counts.conversations += 1
+        counts.bad += 1
+        reason = f"it has {size:,} bytes, more than the {job.max_bytes:,} that are read; raise max_bytes"
+        return BadConversation(reason, "Oversized")
+    return None
+
+
+@attrs.define
+class _PartWriter:
+    """Holds state: the part file of a slice while it is written, and the error entries of its bad conversations."""
+
+    out: Callable[[Any], object]
+    kind: FileKind
+    counts: BatchCounts
+    weight: int  # bytes of the input that the slice covers, as stored
+    _errors: list[bytes] = attrs.field(factory=list[bytes], init=False)
+    _size: int = attrs.field(default=0, init=False)
+    _unlisted: int = attrs.field(default=0, init=False)
+    _first_unlisted: int = attrs.field(default=0, init=False)
+
+    def write(self, chunk: Chunk, written: Sequence[Any]) -> None:
+        """Write the compacted rows of a chunk, and keep an error entry for each bad conversation."""
+        rows: Any = chunk.table(written) if self.kind == "parquet" else chunk.text(written)
+        self.counts.bytes_written += rows.nbytes if self.kind == "parquet" else len(rows)
+        self.out(rows)
+        for place, each in enumerate(written):
+            self.counts.lines += 1
+            if isinstance(each, BadConversation):
+                self._list(each, chunk, place)
+
+    def _list(self, bad: BadConversation, chunk: Chunk, place: int) -> None:
+        """Keep the entry of a bad conversation, or only count it if the entries before it are long enough."""
+        if not self._unlisted:
+            entry = {"line": self.counts.lines, "reason": bad.reason, "error": bad.error, **chunk.original(place)}
+            text = json.dumps(entry).encode() + b"\n"
+            self._size += len(text)
+            if self._size <= max(_MIN_ERROR_BYTES, _ERROR_FACTOR * self.weight):
+                self._errors.append(text)
+                return
+            self._first_unlisted = self.counts.lines
+        self._unlisted += 1
+
+    def entries(self) -> list[bytes]:
+        """Return the error entries of the slice; one at the end stands for those that are not listed."""
+        if not self._unlisted:
+            return self._errors
+        reason = f"{self._unlisted:,} bad conversations from this line on are not listed; there are too many for their size"
+        last = {"line": self._first_unlisted, "reason": reason, "error": "NotListed", "original": None, "count": self._unlisted}
+        return [*self._errors, json.dumps(last).encode() + b"\n"]
+
+
+# -------------------------------------------------------------------- pools
+
+
+class WorkerPool(contextlib.AbstractContextManager["WorkerPool"]):
+    """Workers that compact slices. After an error, closing the pool ends the slices in progress at once.
+
+    Attributes:
+        max_pending: The number of slices it takes at a time.
+        count: The number of workers.
+    """
+
+    max_pending: int
+    count: int
+
+    @abc.abstractmethod
+    def submit(self, slice: Slice) -> Future[SliceResult]:
+        """Start a slice."""
+
+    def __exit__(self, *raised: object) -> None:
+        """Close the pool; by default, do nothing."""
+
+
+WorkerPoolFactory: TypeAlias = Callable[[WorkerConfig], WorkerPool]
+"""A function that makes a worker pool."""
+
+
+class InlinePool(WorkerPool):
+    """A pool that compacts each slice immediately, in this process; it leaves the slice when ``stop`` returns true."""
+
+    max_pending = 1
+    count = 1
+
+    def __init__(self, config: WorkerConfig, stop: Callable[[], bool]) -> None:
+        self._config = config
+        self._stop = stop
+
+    def submit(self, slice: Slice) -> Future[SliceResult]:
+        future: Future[SliceResult] = Future()
+        try:
+            future.set_result(compact_slice(self._config, slice, stop=self._stop))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+class ProcessPool(WorkerPool):
+    """Holds state: a pool of processes. Each process gets the configuration once, and returns no messages.
+
+    The processes are forked, so that they share the loaded modules, vocabularies and counts. A program with several threads
+    cannot be forked safely; its workers are new processes, which load these themselves.
+
+    Args:
+        config: The configuration of the workers.
+        count: The number of processes.
+
+    Raises:
+        ConfigurationError: If the configuration cannot be sent to another process.
+    """
+
+    def __init__(self, config: WorkerConfig, count: int) -> None:
+        try:
+            pickle.dumps(config)
+        except Exception as error:
+            raise ConfigurationError(
+                f"the strategy or the counter cannot be sent to another process ({error}); define it in a"
+                " module, or use one worker"
+            ) from error
+        self.max_pending = count + 2
+        self.count = count
+        self._config = config
+
+    def __enter__(self) -> Self:
+        context = multiprocessing.get_context("fork" if _has_one_thread() else "spawn")
+        ended, self._end = context.Pipe(duplex=False)
+        arguments = (self._config, ended)
+        self._pool = ProcessPoolExecutor(self.count, mp_context=context, initializer=_start_process, initargs=arguments)
+        # This starts all processes when they are forked, before a library that reads the input starts threads.
+        self._pool.submit(int)
+        return self
+
+    def submit(self, slice: Slice) -> Future[SliceResult]:
+        return self._pool.submit(_compact_in_process, slice)
+
+    def __exit__(self, *raised: object) -> None:
+        if raised[0] is not None:
+            self._end.send_bytes(b".")
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _has_one_thread() -> bool:
+    """Whether this process has a single thread, those of other languages included; false where this is unknown."""
+    return len(list(Path("/proc/self/task").glob("*"))) == 1
+
+
+_process_config: list[WorkerConfig] = []  # in a worker process: its only configuration
+
+
+def _start_process(config: WorkerConfig, ended: multiprocessing.connection.Connection) -> None:
+    """Prepare a worker process. Its parent handles the signals and has shown the warnings."""
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+    warnings.simplefilter("ignore")
+    _process_config[:] = [config]
+    gc.freeze()  # later collections skip what is loaded now
+    threading.Thread(target=_exit_with_parent, args=(ended,), daemon=True).start()
+
+
+def _exit_with_parent(ended: multiprocessing.connection.Connection) -> None:
+    """Exit when the parent process says so or has ended; otherwise a worker would finish its slice, or wait forever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        multiprocessing.connection.wait([parent.sentinel, ended])
+        os._exit(1)
+
+
+def _compact_in_process(slice: Slice) -> SliceResult:
+    """Compact a slice; garbage is collected after it."""
+    with _garbage_collection_paused():
+        return compact_slice(_process_config[0], slice)
+
+
+@contextlib.contextmanager
+def _garbage_collection_paused() -> Generator[None]:
+    """Collect garbage after a slice only: a conversation has few cycles, and each collection walks all of its objects."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        gc.collect()
+
+
+class AsyncPool(WorkerPool):
+    """Holds state: an event loop in a thread, in which many conversations await their summaries at a time.
+
+    Args:
+        config: The configuration of the workers.
+        limiter: The rate limiter of the summarizers.
+        stop: Called before each conversation; when it returns true, no more conversations are started.
+    """
+
+    max_pending = 2
+
+    def __init__(self, config: WorkerConfig, limiter: RateLimiter, stop: Callable[[], bool]) -> None:
+        self.count = limiter.limits.concurrency
+        self._config = config
+        self._limiter = limiter
+        self._stop = stop
+        self._exit_stack = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        self._portal = self._exit_stack.enter_context(anyio.from_thread.start_blocking_portal())
+        self._capacity = self._portal.call(anyio.CapacityLimiter, self.count)
+        return self
+
+    def submit(self, slice: Slice) -> Future[SliceResult]:
+        task: Callable[..., Any] = partial(compact_slice_async, stop=self._stop)
+        return self._portal.start_task_soon(task, self._config, slice, self._capacity, self._limiter)
+
+    def __exit__(self, *raised: object) -> None:
+        exit_stack: Any = self._exit_stack
+        exit_stack.__exit__(*raised)
