@@ -1,6 +1,6 @@
-"""A second set of wrappings and of layouts in which users lay down rules, written after the first set was repaired and before it ran.
+"""A second set of wrappings, and layouts in which users lay down rules, written after the first set was repaired.
 
-It is frozen like `unseen_wrappings`, and shows how far the repairs carry to what nobody looked at.
+It was written before it ran, is frozen like `unseen_wrappings`, and shows how far the repairs carry to what nobody looked at.
 """
 
 from __future__ import annotations
