@@ -27,6 +27,9 @@ _LIFT: Final[dict[ComponentKind, Callable[[Any], Any]]] = {
 }
 
 
+MAX_NUMBER: Final = 10**15
+"""The largest whole number in a pipeline; what is compared with a share of a window must fit into a float."""
+
 MAX_EXPRESSION_CHARS: Final = 4_096
 """The longest expression. A longer one may be nested so deeply that Python's parser uses up its stack."""
 
@@ -103,6 +106,8 @@ class _Evaluator:
             ConfigurationError: If a node of this kind is not allowed.
         """
         if isinstance(node, ast.Constant) and isinstance(node.value, int | float | str | None):
+            if isinstance(node.value, int) and node.value > MAX_NUMBER:
+                raise ConfigurationError(f"a whole number is beyond {MAX_NUMBER:,}; write a smaller one")
             return node.value
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
             return ast.literal_eval(node)

@@ -7,6 +7,7 @@ allowed variables: by default, all whose names end in ``_API_KEY``.
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -19,6 +20,7 @@ from ..files import write_text
 from ..strategies import Strategy, StrategyLike, as_strategy
 from .allowed_servers import server_problems
 from .converter import USE, missing, read_component, write_component
+from .expressions import MAX_NUMBER
 from .registry import ComponentKind, suggestion
 
 
@@ -80,6 +82,9 @@ MAX_VALUES: Final = 10_000
 MAX_DEPTH: Final = 32
 """How deep tables and lists may be nested; a composite within a composite takes two or three levels."""
 
+_DOTTED: Final = re.compile(r"""(?:\.[ \t]*(?:[\w-]{1,64}|"[^"\n]{0,64}"|'[^'\n]{0,64}')[ \t]*){256}""")
+"""A dotted key that takes the TOML parser a time that grows with the square of its parts."""
+
 
 def check_size(root: object, children: Callable[[Any], Iterable[object]], where: str) -> None:
     """Check that data is small enough to be read, before anything is built from it.
@@ -103,6 +108,8 @@ def check_size(root: object, children: Callable[[Any], Iterable[object]], where:
             left.pop()
             continue
         values += 1
+        if isinstance(value, int) and abs(value) > MAX_NUMBER:
+            raise ConfigurationError(f"{where}: it has a whole number beyond {MAX_NUMBER:,}; write a smaller one")
         left.append(iter(children(value)))
         if len(left) > MAX_DEPTH + 1:
             raise ConfigurationError(
@@ -229,6 +236,8 @@ def loads(
     """
     if len(text) > MAX_CHARS:
         raise ConfigurationError(f"{where}: it has more than {MAX_CHARS:,} characters; is it a pipeline file?")
+    if format == "toml" and _DOTTED.search(text):
+        raise ConfigurationError(f"{where}: it has a key of more than 256 parts, which is nested too deep; write it shorter")
     try:
         data: object = tomllib.loads(text) if format == "toml" else _yaml_data(text, where)
     except ConfigurationError:

@@ -259,7 +259,8 @@ CARD_CODE: Final = re.compile(
 """The security code of a card, in small letters."""
 
 PIN: Final = re.compile(
-    r"""(?:p(?<![\w-]p)in(?:[ -]?code)?|暗証番号|핀 ?번호)["'`]?(?:[ \t]?[:=：]|[ ](?:is|ist|es|est)|は|은|는)"""
+    r"""(?:p(?<![\w-]p)in(?:[ -]?code)?(?: (?:of|for|to) (?:\w{1,12} ){0,3}\w{1,12}?)?|暗証番号|핀 ?번호)"""
+    r"""["'`]?(?:[ \t]?[:=：]|[ ](?:is|ist|es|est)|は|은|는)"""
     r"""[ \t]{0,4}["'`]?(?P<value>[0-9]{4,8})(?![.:/-]?[0-9a-z])"""
 )
 """A personal identification number, in small letters."""
@@ -401,14 +402,17 @@ _VALUE_KEY: Final = rf"(?:{_QUOTE})?[Vv]alue(?:{_QUOTE})?[ \t]?[:=][ \t]?"
 _SAID: Final = _TABLE["sentences"]
 _FOR: Final = rf"(?:[ \t]{_any_of(_SAID['for'])}[ \t][^\n.,:;|]{{1,48}}?)?"
 _OPERATORS: Final[dict[str, str]] = {
-    "pair": rf"{_QUOTE},?\s{{0,40}}{_VALUE_KEY}|\s{{0,4}}\n\s{{0,40}}{_VALUE_KEY}|</key>\s{{0,40}}<string>",
+    "pair": rf"{_QUOTE},?\s{{0,40}}{_VALUE_KEY}"
+    rf"|{_QUOTE} ?\{{[^{{}}\"']{{0,160}}\bdefault\s{{0,16}}=[ \t]?"
+    rf"|\s{{0,4}}\n\s{{0,40}}{_VALUE_KEY}|</key>\s{{0,40}}<string>",
     "assign": rf"(?:{_QUOTE})?\]?\*{{0,2}}[ \t]{{0,8}}(?:{_TYPE}=[=>]?|:=|[:：])\*{{0,2}}"
     r"(?:[ \t]{0,8}[|>][+-]?[ \t]{0,8}\n)?[ \t]{0,40}\*{0,2}",
     "field": rf"(?:{_QUOTE})?</t[dh]>\s{{0,40}}<t[dh][^<>\n]{{0,64}}>",
     "tag": rf"(?:{_QUOTE})?>",
     "cell": r"[`*]{0,3}[ \t]{0,40}[|│┃║][ \t]{0,40}",
     "says": rf"{_FOR}[ \t]{{1,4}}{_any_of(_SAID['verbs'])}(?:[ \t](?:now|set|changed|reset|updated))?(?:[ \t]to)?:?"
-    rf"[ \t]{{1,4}}\*{{0,2}}|[ \t]?{_any_of(_SAID['particles'])}[ \t]{{0,4}}|{_FOR}[ \t]?[:：][ \t]{{1,4}}|[ \t][—–][ \t]",
+    rf"[ \t]{{1,4}}\*{{0,2}}|[ \t]?{_any_of(_SAID['particles'])}[ \t]{{0,4}}[「『“«]?"
+    rf"|{_FOR}[ \t]?[:：][ \t]{{1,4}}|[ \t][—–][ \t]",
     "comma": rf"{_QUOTE}[ \t]?,[ \t]?(?={_QUOTE})",
     "call": rf"\([ \t]?(?={_QUOTE})",
     "gap": r"[ \t]{1,8}",
@@ -552,6 +556,9 @@ def _looks_like_password(found: re.Match[str], kind: str, operator: str, value: 
     digits = any(character.isdigit() for character in value)
     spaced = any(character.isspace() for character in value)
     if operator == "says" and not quoted:
+        if not found[operator].isascii():  # the words of a language without blanks go on behind the password
+            value = _FOREIGN.split(value, maxsplit=1)[0]
+            digits = any(character.isdigit() for character in value)
         return digits and (len(value) >= 6 or not value.isdecimal())
     if operator in ("cell", "field", "gap") and not quoted:
         return is_strong(value)
@@ -593,6 +600,7 @@ _RESOURCE: Final = re.compile(r"[a-z]+(?:[-./][a-z]+)+(?:[-/]?v?[0-9]{1,4})?")
 _MIXED: Final = re.compile(
     r"(?=[^a-z]{0,512}[a-z])(?=[^A-Z]{0,512}[A-Z])(?=[^0-9]{0,512}[0-9])(?:base64:)?[A-Za-z0-9+/=_.%-]{16,}"
 )
+_FOREIGN: Final = re.compile(r"[\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _OPTION: Final = re.compile(r"--?[\w-]*$")
 _ARGUMENT: Final = re.compile(r"""[(,]\s?\\?["'][\w.-]*$""")
 _COMPOUND: Final = ("store", "key", "user", "db", "root", "admin")
@@ -817,6 +825,10 @@ COMMANDS: Final[dict[str, re.Pattern[str]]] = {
         "--with-token": rf"\b(?:echo|printf)(?: -n)? {_WORD}{_PIPED}[^\n|]{{0,80}}--with-token",
         "-passphrase-fd": rf"-passphrase-fd 0[^\n|]{{0,80}}<<< ?{_WORD}",
         "htpasswd": rf"\bhtpasswd -\w{{0,4}}b\w{{0,4}} \S{{1,128}} \S{{1,64}} {_WORD}",
+        "net user": rf"(?i)\bnet1? user \S{{1,64}} (?!/){_WORD} /",
+        "-asplaintext": r"""-SecureString[^\n"'|]{0,40}["'](?P<value>[^"'\n]{4,256})["'][^\n|]{0,40}-AsPlainText""",
+        "openssl": rf"\bopenssl{_ARGUMENTS}-k {_WORD}",
+        "smbclient": r"""\bsmbclient[^\n|;&]{0,120}?-U ?["']?[\w.\\-]{1,64}%(?P<value>[^\s"']{4,256})""",
         "requirepass": rf"\brequirepass[ \t]{{1,8}}{_WORD}",
         "importprivkey": rf"\bimportprivkey[ \t]{{1,8}}{_WORD}",
         "authtoken": rf"\badd-authtoken[ \t]{{1,8}}{_WORD}",

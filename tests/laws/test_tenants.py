@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import sys
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import pytest
 
 import compaction
 from compaction import CompactionSession, MessageIndex, presets
+from compaction.session import SessionPool
 from compaction.summarizers import DigestSummarizer, FactSummarizer, Summarizer, SummaryRequest
 from compaction.summarizers.extractive.memory import Memories
 from tests.support.chats import assistant, user
@@ -105,3 +107,20 @@ def test_what_is_forgotten_is_not_remembered() -> None:
     memories = index.notes.of(Memories)
     index.forget(messages[:1])
     assert index.notes.of(Memories) is not memories
+
+
+def indexes_alive() -> int:
+    """Return how many conversations the process holds."""
+    gc.collect()
+    return sum(isinstance(each, MessageIndex) for each in gc.get_objects())
+
+
+def test_a_long_lived_process_keeps_no_conversation() -> None:
+    """Sessions that are gone, and those that a pool removed, leave nothing behind: what grows is a bounded cache of counts."""
+    before = indexes_alive()
+    pool = SessionPool(presets.token_budget(300), counter="chars/4", limit=2)
+    for number in range(12):
+        said = said_by(f"tenant{number:03}", 12)
+        CompactionSession(presets.token_budget(300), counter="chars/4").view_sync(said)
+        pool.view_sync(said)
+    assert indexes_alive() <= before + 2

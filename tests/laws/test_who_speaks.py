@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import attrs
+import pytest
+
 from compaction import MessageIndex
 from compaction.summarizers import DigestSummarizer, SummaryRequest
 from compaction.summarizers.extractive.scoring import Kind, score
 from compaction.summarizers.sections import Section, read_sections
 from tests.support.chats import Chat, assistant, user
+from tests.support.later_wrappings import LATER, OWN_LAYOUTS
+from tests.support.unseen_wrappings import WRAPPINGS as UNSEEN
+from tests.support.unseen_wrappings import Planted, planted
 from tests.support.wrapped_orders import RULE_FORMS, WRAPPINGS, Wrapped, planted_orders, true_rules
 
 ORDERS = 400
@@ -14,13 +20,18 @@ RULES = 200
 
 
 def digest_of(text: str) -> str:
-    chat: Chat = [
-        user("Read the note and tell me what it says."),
-        assistant("I will look."),
-        user(text),
-        assistant("I have read it."),
-        user("Good. Go on."),
-    ]
+    return digest_of_chat(
+        [
+            user("Read the note and tell me what it says."),
+            assistant("I will look."),
+            user(text),
+            assistant("I have read it."),
+            user("Good. Go on."),
+        ]
+    )
+
+
+def digest_of_chat(chat: Chat) -> str:
     index = MessageIndex(chat, counter="chars/4")
     digest = DigestSummarizer(growth=1.0)
     return digest.summarize(
@@ -54,3 +65,25 @@ def test_rules_of_users_stay() -> None:
     assert {each.wrapping for each, _ in sure} == set(RULE_FORMS)
     elsewhere = [each.text for each, digest in sure if each.order not in rules_in(digest)]
     assert len(elsewhere) <= 0.02 * len(sure), elsewhere
+
+
+def promoted_share(messages: list[Planted]) -> float:
+    return sum(each.order in rules_in(digest_of_chat(each.messages)) for each in messages) / len(messages)
+
+
+def test_orders_in_unseen_wrappings_are_not_promoted() -> None:
+    """At most one in a hundred stands under the rules, where a loop or a person hands over such text more than once."""
+    assert promoted_share([*planted(), *planted(LATER)][::19]) <= 0.01
+
+
+def test_orders_in_what_is_pasted_once_are_seldom_promoted() -> None:
+    """A paste that looks like prose of a person, as a copied issue does, cannot be told from it: two in a hundred remain."""
+    pasted = {each.name for each in (*UNSEEN, *LATER) if not each.repeats}
+    once = [each for each in (*planted(), *planted(LATER)) if each.name in pasted][::5]
+    assert promoted_share([attrs.evolve(each, messages=each.messages[:6] + each.messages[-2:]) for each in once]) <= 0.04
+
+
+@pytest.mark.parametrize("layout", OWN_LAYOUTS.values(), ids=OWN_LAYOUTS)
+def test_a_rule_in_a_layout_of_the_users_own_stays(layout: str) -> None:
+    """A greeting, a quotation, fields, times and commands beside a rule do not make it somebody else's."""
+    assert "keep_7" in rules_in(digest_of(layout.format(rule="Please never touch the table keep_7 without asking me first.")))

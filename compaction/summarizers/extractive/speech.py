@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
+from .material import lines_of_others
 from .sentences import sentences_in
 
 _LEAD_CHARS: Final = 200
@@ -73,7 +74,8 @@ _HANDED_OVER: Final = re.compile(
     rf"\[(?:tool|function|mcp|browser|terminal|command|event|{_GIVEN})\b[^\]\n]{{0,80}}\]"
     r"|\[\w+ for '[^'\n]{0,200}'\] result\b"
     r"|[#*=\s]{0,6}(?:"
-    rf"[^:.!?\n]{{0,60}}\b{_GIVEN}(?: (?:from|of)\b[^:.!?\n]{{0,200}})?:|tool_(?:result|output|response)s?\b|event: ?\w+\n"
+    rf"[^:.!?\n]{{0,60}}\b{_GIVEN}(?: (?:from|of|for)\b[^:.!?\n]{{0,200}})?:"
+    rf"|#[^:.!?\n]{{0,60}}\b{_GIVEN}\n|tool_(?:result|output|response)s?\b|event: ?\w+\n"
     rf"|[^:.!?\n]{{0,40}}\b(?:retrieved|search|web|page)\b[^:.!?\n]{{0,20}}\b{_FOUND}\b[^:\n]{{0,120}}:"
     r"|(?:tool|function|mcp|browser)(?: ?\([\w.-]{1,60}\))?\s?:|observation of\b|thought:|interactive elements"
     rf"|(?:results?|output) (?:of|from) (?:calling|running|the)\b|mcp tool\b)"
@@ -101,6 +103,9 @@ def is_handed_over(text: str) -> bool:
 
 
 _MOST_FRAMES: Final = 8
+_OPENING_CHARS: Final = 600
+_LEAST_OPENING: Final = 16
+_LONG_OPENING: Final = 60
 _FRAME: Final = re.compile(
     r"(?P<sign>[\[<{(=][=<\[{(]{0,24}[\w /.-]{0,24}|[$>★@~*](?!\s*\*))[^\n]*|(?P<label>[^\n:：]{1,120}[:：])(?P<rest>[^\n]*)"
     r"|(?=[^\n]*[\d,;|_][^\n])(?P<data>[^\n]*[^\s.!?。！？])"
@@ -127,8 +132,23 @@ def frames_in(text: str) -> Iterator[tuple[str, int]]:
     []
     """
     starts = itertools.chain([0], (found.end() for found in _BLANK.finditer(text)))
-    frames = ((_frame_of(*text[start : start + 400].partition("\n")[::2]), start) for start in starts)
+    frames = (
+        (_frame_of(*text[start : start + 400].partition("\n")[::2]) or _opening_of(text, start), start) for start in starts
+    )
     return itertools.islice(((frame, start) for frame, start in frames if frame), _MOST_FRAMES)
+
+
+def _opening_of(text: str, start: int) -> str:
+    """Return how a template opens a paragraph: a heading, or one long line or two that come again word for word."""
+    first, _, below = text[start : start + _OPENING_CHARS].partition("\n")
+    second = below.partition("\n")[0]
+    if not below.strip() or _BULLET.match(first) or _OF_USER.match(re.sub(r"^#+\s*([\w-]+).*", r"<\1>", first)):
+        return ""
+    if first.startswith("#"):
+        return first if second.strip() and not _BULLET.match(second) else ""
+    if start or len(first) + len(second) < _LEAST_OPENING or not second.strip() or _BULLET.match(second):
+        return ""
+    return _VARYING.sub("0", first if len(first) >= _LONG_OPENING else f"{first}\n{second}")
 
 
 def _frame_of(first: str, below: str) -> str:
@@ -241,13 +261,15 @@ class _Reader:
         self.lines = text.splitlines()[:_MOST_LINES]
         self.demands = demands
         self.concerns_user = concerns_user
-        self.lead = ""
+        self.lead, self.lead_at = "", 0
         self.lead_used = True
         self.parents: list[tuple[int, str]] = []  # indents and texts of the list items above
         self.quoting = False  # up to the end of the message
         self.pending: list[str] = []  # lines of prose that may continue
         self.end, self.is_table = 0, False
         self.pasted, self.voice = self._introduced(text)
+        self.pasted_end = self._closed(self.pasted)
+        self.others = lines_of_others(self.lines)
 
     def _introduced(self, text: str) -> tuple[int, Voice]:
         """Return the line from which on the message may be pasted, and whose words these are then."""
@@ -261,6 +283,8 @@ class _Reader:
         head, below = self.lines[first].rstrip(), self.lines[second]
         is_block = second > first + 1
         if len(head) > _LEAD_CHARS or _BULLET.match(head) or _HEADING.fullmatch(head) or not (is_block or _CHAT.match(below)):
+            return none
+        if head.endswith((",", "，", "、")) or _QUOTED_LINE.match(head):  # a greeting, or a quotation and the answer to it
             return none
         if not head.endswith(("?", "？")) and any(shape(below) for shape in (_BULLET.match, _TAG.fullmatch, _ROW.fullmatch)):
             return none
@@ -296,11 +320,29 @@ class _Reader:
     def _flush(self) -> Iterator[Passage]:
         """Yield the lead as a passage of its own if nothing stood under it."""
         if not self.lead_used:
-            yield Passage(self.lead, self._voice(0))
+            yield Passage(self.lead, self._voice(self.lead_at))
         self.lead, self.lead_used, self.parents = "", True, []
 
     def _voice(self, at: int) -> Voice:
-        return Voice.QUOTED if self.quoting else self.voice if at >= self.pasted else Voice.OWN
+        if self.quoting or at in self.others:
+            return Voice.QUOTED
+        return self.voice if self.pasted <= at < self.pasted_end else Voice.OWN
+
+    def _closed(self, start: int) -> int:
+        """Return the line behind what is pasted from a line on: its own last ``>`` or closing tag, or the end of the message.
+
+        What is inside can hold a closing tag, too, but none behind the last.
+        """
+        first = self.lines[start] if start < len(self.lines) else ""
+        tag = _TAG.fullmatch(first)
+        if tag is not None:
+            closing = f"</{tag[2]}>"
+            return next(
+                (at for at in range(len(self.lines), start, -1) if self.lines[at - 1].strip() == closing), len(self.lines)
+            )
+        if _QUOTED_LINE.match(first):
+            return next(at for at in range(len(self.lines), start, -1) if _QUOTED_LINE.match(self.lines[at - 1]))
+        return len(self.lines)
 
     def _block(self, start: int, end: int) -> Iterator[Passage]:
         """Yield the passages of lines without a blank line between them."""
@@ -330,23 +372,23 @@ class _Reader:
         line = self.lines[at]
         bullet = _BULLET.match(line)
         if bullet is None and weight == _CERTAIN:
-            yield from self._prose(at)
+            yield from self._prose(at - 1)
             yield Passage(line, Voice.PROGRAM)
         elif bullet is None and self._is_lead(line, at):
-            yield from self._prose(at)
-            yield from self._take_lead(line)
+            yield from self._prose(at - 1)
+            yield from self._take_lead(line, at)
         elif bullet is not None:
-            yield from self._prose(at)
+            yield from self._prose(at - 1)
             yield from self._item(" ".join([line, *map(str.strip, self.lines[at + 1 : behind])]), bullet, behind)
         elif self.is_table and _ROW.fullmatch(line):
-            yield from self._prose(at)
+            yield from self._prose(at - 1)
             yield from self._row(line, at)
         elif _QUOTED_LINE.match(line) or _CHAT.match(line):
-            yield from self._prose(at)
+            yield from self._prose(at - 1)
             yield Passage(_QUOTED_LINE.sub("", line, count=1).strip(), Voice.QUOTED)
         elif any(map(str.isalnum, line)):
-            if self.pending and not _continues(self.pending[-1], line):
-                yield from self._prose(at)
+            if self.pending and not (_continues(self.pending[-1], line) and (at in self.others) is (at - 1 in self.others)):
+                yield from self._prose(at - 1)
             self.pending.append(line.strip())
 
     def _wrapped(self, at: int) -> int:
@@ -376,17 +418,17 @@ class _Reader:
             return at + 1 < len(self.lines)
         return _BULLET.match(following) is not None and not bare.endswith((".", "!", "。", "！")) and not line[:1].isspace()
 
-    def _take_lead(self, line: str) -> Iterator[Passage]:
+    def _take_lead(self, line: str, at: int) -> Iterator[Passage]:
         tag = _TAG.fullmatch(line)
         if tag and tag[1]:
             yield from self._flush()
             return
         if not self.lead_used and not _HEADING.fullmatch(self.lead) and not _TAG.fullmatch(self.lead):
-            yield Passage(self.lead, self._voice(0))
+            yield Passage(self.lead, self._voice(self.lead_at))
         *before, lead = [line.strip()] if _HEADING.fullmatch(line) else sentences_in(line.strip())
         for sentence in before:
-            yield Passage(sentence, self._voice(0))
-        self.lead, self.lead_used, self.parents = lead, False, []
+            yield Passage(sentence, self._voice(at))
+        self.lead, self.lead_at, self.lead_used, self.parents = lead, at, False, []
 
     def _item(self, line: str, bullet: re.Match[str], end: int) -> Iterator[Passage]:
         following = self.lines[end] if end < len(self.lines) else ""
@@ -409,7 +451,7 @@ class _Reader:
             return
         if _RULED.fullmatch(following) and "|" in following:
             yield from self._flush()
-            self.lead, self.lead_used = line.strip(), False
+            self.lead, self.lead_at, self.lead_used = line.strip(), at, False
             return
         self.lead_used = True
         yield Passage(line.strip(), self._voice(at), self.lead, is_whole=True)
