@@ -23,7 +23,7 @@ from .script import PINNED, SPECIALIST, result_text, user_text
 from .server import SUMMARY, StrictServer
 
 INSTRUCTIONS: Final = "You are a shop. Look up what the user asks for, and answer in a sentence."
-HANG_SECONDS: Final = 1.0
+HANG_SECONDS: Final = 0.3
 TIMEOUT_SECONDS: Final = 120.0
 """Seconds that clients wait: 50 conversations in one process keep each other waiting."""
 Summaries: TypeAlias = Literal["work", "fail", "hang"]

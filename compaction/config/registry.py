@@ -21,7 +21,7 @@ from ..errors import ConfigurationError
 from ..index import GroupKind
 from ..presets import PRESETS
 from ..selectors import Selector
-from ..strategies import CompactionStrategy, FunctionStrategy, Strategy
+from ..strategies import CompactionStrategy, DropIrrelevant, FunctionStrategy, Strategy
 from ..triggers import Trigger
 
 
@@ -128,7 +128,7 @@ def _is_strategy(component: Any) -> bool:
     return (
         inspect.isclass(component)
         and issubclass(component, Strategy)
-        and component not in (Strategy, CompactionStrategy, FunctionStrategy)
+        and component not in (Strategy, CompactionStrategy, FunctionStrategy, DropIrrelevant)  # a judge is an object
     )
 
 

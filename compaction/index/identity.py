@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import operator
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
@@ -814,7 +815,13 @@ class _Planner:
         self._next = max(self._next, end)
 
 
-def as_given(view: Sequence[Any], source: Sequence[Any], compared: Sequence[Any], given: Sequence[Any]) -> list[Any]:
+def as_given(
+    view: Sequence[Any],
+    source: Sequence[Any],
+    compared: Sequence[Any],
+    given: Sequence[Any],
+    same: Callable[[Any, Any], bool] = operator.eq,
+) -> list[Any]:
     """Return a view with the host's own objects wherever it shows one of the messages of the host's list.
 
     O(messages), and for each message that the host's list does not have, a comparison with the rest of that list.
@@ -824,14 +831,15 @@ def as_given(view: Sequence[Any], source: Sequence[Any], compared: Sequence[Any]
         source: The source of the conversation, which has followed ``compared``.
         compared: The host's list as it was compared, such as without the fields that the host moves on each call.
         given: The same messages as the host passed them.
+        same: Compares two messages.
     """
     places = {id(raw): place for place, raw in enumerate(source)}
     result: list[Any] = []
     following = 0
     for message in view:
         place = places.get(id(message), len(compared))
-        if not (following <= place < len(compared) and (compared[place] is message or compared[place] == message)):
-            place = next((at for at in range(following, len(compared)) if compared[at] == message), -1)
+        if not (following <= place < len(compared) and (compared[place] is message or same(compared[place], message))):
+            place = next((at for at in range(following, len(compared)) if same(compared[at], message)), -1)
         result.append(given[place] if place >= 0 else message)
         following = max(following, place + 1)
     return result

@@ -6,6 +6,7 @@
 `ClearMedia`             replaces old images, sounds, videos and files with a note
 `Clip`                   cuts the middle out of messages that are too large for the window
 `SelectiveToolCall`      drops old tool calls with their results
+`DropIrrelevant`         drops the old calls and answers that a model judges to be irrelevant
 `Offload`                moves large tool results, or old groups, to a store and leaves stubs
 `Lossless`               runs any strategy, but first stores the messages that it removes
 `Summarization`          replaces old groups with a summary, which later rounds update
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from .clip import Clip
     from .excerpt import Excerpt
     from .growing_summary import GrowingSummary
+    from .irrelevant import DropIrrelevant
     from .last_resort import LastResort
     from .media import ClearMedia
     from .offload import Lossless, Offload, OnStoreFailure
@@ -73,6 +75,7 @@ __all__ = [
     "Collapse",
     "CompactionStrategy",
     "Dedupe",
+    "DropIrrelevant",
     "Excerpt",
     "Failed",
     "FunctionStrategy",
@@ -113,6 +116,7 @@ export_lazily(
         "clip": "Clip",
         "excerpt": "Excerpt",
         "growing_summary": "GrowingSummary",
+        "irrelevant": "DropIrrelevant",
         "last_resort": "LastResort",
         "media": "ClearMedia",
         "offload": "Lossless Offload OnStoreFailure",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .first_of import FirstOf
     from .model import OpenAISummarizer
     from .model import SummarizerLike as SummarizerLike
+    from .model import TextGenerator as TextGenerator
     from .model import as_summarizer as as_summarizer
     from .model import is_sync_client as is_sync_client
     from .model import openai_package as openai_package
@@ -33,6 +34,11 @@ if TYPE_CHECKING:
     from .templates import PromptLoader, SummaryTemplate
     from .templates import as_template as as_template
     from .templates import default_template as default_template
+    from .transcript import Entry as Entry
+    from .transcript import entries_of as entries_of
+    from .transcript import fenced as fenced
+    from .transcript import record_key as record_key
+    from .transcript import rendered as rendered
 
 __all__ = [
     "CachedSummarizer",
@@ -55,8 +61,9 @@ export_lazily(
         "cached": "CachedSummarizer",
         "extractive": "DigestSummarizer FactSummarizer excerpt facts_in listed shortened split_excerpt task_of",
         "first_of": "FirstOf",
-        "model": "OpenAISummarizer SummarizerLike as_summarizer is_sync_client openai_package read_error",
+        "model": "OpenAISummarizer SummarizerLike TextGenerator as_summarizer is_sync_client openai_package read_error",
         "redaction": "redact",
         "templates": "PromptLoader SummaryTemplate as_template default_template",
+        "transcript": "Entry entries_of fenced record_key rendered",
     },
 )

@@ -134,14 +134,14 @@ class SummaryRequest(Request):
         return await answer_in_time(self.summarizer, answer)
 
 
-def timeout_of(summarizer: Summarizer) -> float | None:
+def timeout_of(summarizer: object) -> float | None:
     """Return how many seconds an awaited answer may take; ``None`` for a summarizer that limits its own requests."""
     seconds: object = getattr(summarizer, "timeout_seconds", TIMEOUT_SECONDS)
     return seconds if isinstance(seconds, int | float) else None
 
 
-async def answer_in_time(summarizer: Summarizer, answer: Awaitable[_T]) -> _T:
-    """Await a summarizer's answer, at most as long as it may take.
+async def answer_in_time(summarizer: object, answer: Awaitable[_T]) -> _T:
+    """Await the answer of a summarizer or of another model, at most as long as it may take.
 
     Raises:
         SummaryFailed: If it takes longer; the wait is cancelled.

@@ -29,8 +29,8 @@ from agent_framework import (
 )
 from agent_framework.openai import OpenAIChatCompletionClient
 
-from compaction import CompactionResult, Edit, GroupKind, MessageIndex, compact, last, presets, run
-from compaction.errors import CompactionError, ConfigurationError, StateError
+from compaction import Edit, GroupKind, MessageIndex, compact, last, presets
+from compaction.errors import CompactionError, ConfigurationError
 from compaction.integrations.agent_framework import (
     ChatClientSummarizer,
     CompactionProvider,
@@ -40,7 +40,6 @@ from compaction.integrations.agent_framework import (
 )
 from compaction.strategies import SlidingWindow, Summarization, Truncation
 from compaction.summarizers import SummaryRequest
-from compaction.summarizers.model import SummaryOptions
 from compaction.triggers import messages_exceed, tokens_below, tokens_exceed
 from tests.frameworks.model_server import SUMMARY, ModelServer, prefix_breaks, tokens_of
 
@@ -92,42 +91,6 @@ def broken(index: MessageIndex) -> Iterator[Edit]:
 
 
 # --- the provider -----------------------------------------------------------------------------------------------------
-
-
-async def test_the_prefix_changes_only_where_something_was_compacted(server: ModelServer) -> None:
-    """A call changes the prefix only if it was compacted, and every compacted call changes it."""
-    results: list[CompactionResult] = []
-    strategy = presets.context_window(4_000)
-    provider = CompactionProvider(before_strategy=strategy, counter="chars/4", on_result=results.append)
-    agent = make_agent(server, provider)
-    await ask(agent, agent.create_session(), range(40))
-    assert server.refused == []
-    assert len(prefix_breaks(server.requests)) == sum(bool(result.edits) for result in results) > 3
-    assert max(map(tokens_of, server.requests)) <= 4_000
-
-
-async def test_a_long_tool_loop_stays_in_the_window(server: ModelServer) -> None:
-    """A single run of thirty rounds of tool calls is compacted inside the run, and the first question stays."""
-    server.calls_per_turn = 30
-    agent = make_agent(server, CompactionProvider(before_strategy=presets.context_window(4_000), counter="chars/4"))
-    await agent.run("What does everything cost?", session=agent.create_session())
-    assert server.refused == []
-    assert len(server.requests) > 30
-    assert all("everything" in json.dumps(request["messages"]) for request in server.requests)
-
-
-async def test_state_outlives_the_process(server: ModelServer) -> None:
-    """A session saved as JSON and restored into another agent sends the same view."""
-    strategy = presets.context_window(4_000)
-    agent = make_agent(server, CompactionProvider(before_strategy=strategy, counter="chars/4"))
-    session = agent.create_session()
-    await ask(agent, session, range(12))
-    saved = json.dumps(session.to_dict())
-    await ask(agent, session, range(12, 14))
-    resumed = make_agent(server, CompactionProvider(before_strategy=strategy, counter="chars/4"))
-    await ask(resumed, AgentSession.from_dict(json.loads(saved)), range(12, 14))
-    assert prefix_breaks(server.requests[:24]) != []
-    assert server.requests[28:32] == server.requests[24:28]
 
 
 async def test_a_summary_is_history_and_stored_once(server: ModelServer) -> None:
@@ -251,24 +214,6 @@ async def test_other_providers_messages_are_not_touched(server: ModelServer) -> 
         assert [len(str(message.get("content"))) for message in notes] == [220]
 
 
-async def test_concurrent_runs_with_sessions_of_their_own(server: ModelServer) -> None:
-    """Concurrent runs of one agent do not share conversations."""
-    agent = make_agent(server, CompactionProvider(before_strategy=presets.context_window(4_000), counter="chars/4"))
-
-    async def one(name: str) -> None:
-        session = agent.create_session()
-        for turn in range(10):
-            await agent.run(f"{name}: what does item {turn} cost?", session=session)
-
-    async with anyio.create_task_group() as tasks:
-        for name in ("ALPHA", "BETA", "GAMMA"):
-            tasks.start_soon(one, name)
-    assert server.refused == []
-    for request in server.requests:
-        text = json.dumps(request["messages"])
-        assert sum(name in text for name in ("ALPHA", "BETA", "GAMMA")) == 1
-
-
 async def test_a_stream_cancelled_midway(server: ModelServer) -> None:
     """A run cancelled while it streams leaves a valid session: the next runs continue inside the window."""
     agent = make_agent(server, CompactionProvider(before_strategy=presets.context_window(4_000), counter="chars/4"))
@@ -327,36 +272,7 @@ async def test_two_providers_on_one_history(server: ModelServer) -> None:
         await agent.run("Hello", session=agent.create_session())
 
 
-@pytest.mark.parametrize(
-    "saved", [{"version": 0, "index": {}}, {"version": 1}, "text", {"version": 1, "index": {"version": 9}}]
-)
-async def test_state_of_another_version(server: ModelServer, saved: Any) -> None:
-    """A state of another version is ignored and the result reports it; or the run fails."""
-    session = AgentSession()
-    session.state["compaction"] = {"conversation": saved}
-    results: list[CompactionResult] = []
-    agent = make_agent(server, CompactionProvider(before_strategy=presets.context_window(4_000), on_result=results.append))
-    await ask(agent, session, range(2))
-    assert any("ignored" in failed.policy for result in results for failed in result.failures)
-    session.state["compaction"] = {"conversation": saved}
-    agent = make_agent(server, CompactionProvider(before_strategy=presets.context_window(4_000), on_failure="raise"))
-    with pytest.raises(StateError):
-        await ask(agent, session, range(1))
-
-
 # --- strategies that cross over ---------------------------------------------------------------------------------------
-
-
-async def test_ours_in_the_tool_loop(server: ModelServer) -> None:
-    """As ``compaction_strategy=`` it keeps every call of every run inside the window, and its edits stay in force."""
-    strategy = as_framework_strategy(presets.context_window(3_600), counter="chars/4")
-    agent = make_agent(server, compaction_strategy=strategy)
-    session = agent.create_session()
-    await ask(agent, session, range(40))
-    assert server.refused == []
-    assert strategy.turn is not None
-    assert 40 < len(server.requests[-1]["messages"]) < 80  # of 160: the user's own short messages stay
-    assert len(session.state["in_memory"]["messages"]) == 160
 
 
 async def test_ours_in_concurrent_runs(server: ModelServer) -> None:
@@ -508,17 +424,3 @@ async def test_what_is_no_strategy() -> None:
     """An object that is not callable is refused at construction."""
     with pytest.raises(CompactionError, match="async callable"):
         from_framework_strategy("summarize")  # type: ignore[arg-type]
-
-
-async def test_a_client_that_hangs_is_given_up() -> None:
-    """After the timeout the conversation is unchanged, and the failure reports it."""
-
-    class HangingClient:
-        async def get_response(self, messages: object, *, options: object) -> None:
-            await anyio.sleep(3_600)
-
-    summarizer = ChatClientSummarizer(HangingClient(), summary_options=SummaryOptions(timeout_seconds=0.05))
-    index = MessageIndex([{"role": "user", "content": "word " * 400}] * 4, counter="chars/4")
-    result = await run(index, Summarization(summarizer, keep=last(messages=1)))
-    assert (result.outcome, len(result.messages)) == ("degraded", 4)
-    assert "HangingClient did not answer within 0.05 s" in str(result.failures[0].error)

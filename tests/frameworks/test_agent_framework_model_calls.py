@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from agent_framework import Agent, AgentSession, InMemoryHistoryProvider, Message, tool
+from agent_framework import Agent, AgentSession, InMemoryHistoryProvider, tool
 from agent_framework.openai import OpenAIChatCompletionClient
 
 from benchmarks.hosts.server import StrictServer
-from compaction import CompactionResult, last, presets
+from compaction import last, presets
 from compaction.errors import BudgetUnsatisfiable, CompactionError
 from compaction.integrations.agent_framework import CompactionProvider, as_framework_strategy
 from compaction.session import Event, Overflowed
@@ -96,20 +96,6 @@ async def test_the_anchor_is_saved_with_every_call(server: ModelServer, stream: 
     assert saved(session)["learned"][1] > learned[1] > 0
 
 
-async def test_the_anchor_survives_a_restart(server: ModelServer) -> None:
-    """Another process counts by the last report from its first request on."""
-    agent = make_agent(server, presets.context_window(400_000))
-    session = agent.create_session()
-    await ask(agent, session, range(3))
-    anchor = saved(session)["anchor"]
-    results: list[CompactionResult] = []
-    again = restored(session)
-    await make_agent(server, presets.context_window(400_000), on_result=results.append).run("And item 9?", session=again)
-    assert anchor is not None
-    assert saved(again)["id"] == saved(session)["id"]
-    assert saved(again)["learned"][1] > saved(session)["learned"][1]
-
-
 # --- length errors ----------------------------------------------------------------------------------------------------
 
 
@@ -154,28 +140,6 @@ def _refuse(number: int) -> None:
 
 
 # --- approvals --------------------------------------------------------------------------------------------------------
-
-
-async def test_approvals_resumed_by_another_process(server: ModelServer) -> None:
-    """The framework strips approval requests from earlier messages, which causes no further summary."""
-    asked: list[int] = []
-    for tools in (look_up_price, place_order):
-        summarizer = Scripted("The user asked what items cost.")
-        strategy = Summarization(summarizer, trigger=tokens_exceed(2_000), keep=last(groups=4))
-        agent = make_agent(server, strategy, tools=tools)
-        session = agent.create_session()
-        start = len(server.requests)
-        for turn in range(10):
-            response = await agent.run(f"What does item {turn} cost?", session=session)
-            while requests := response.user_input_requests:
-                session = restored(session)
-                agent = make_agent(server, strategy, tools=tools)
-                approvals = [request.to_function_approval_response(approved=True) for request in requests]
-                response = await agent.run(Message("user", approvals), session=session)
-        asked.append(len(summarizer.requests))
-        assert len(prefix_breaks(server.requests[start:])) == len(summarizer.requests)
-    assert server.refused == []
-    assert 1 < asked[1] <= asked[0] + 1  # the ids of the approvals differ from run to run, and so do the tokens
 
 
 # --- on request -------------------------------------------------------------------------------------------------------

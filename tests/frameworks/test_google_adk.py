@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,10 +19,8 @@ from google.adk.runners import InMemoryRunner
 from google.adk.tools import ToolContext
 from google.genai import types
 
-from benchmarks.hosts.frameworks import google_adk as hosts
-from benchmarks.hosts.measure import measure
 from compaction import Edit, MessageIndex, compact_sync, last, presets
-from compaction.errors import BudgetUnsatisfiable, ConfigurationError
+from compaction.errors import BudgetUnsatisfiable
 from compaction.integrations.google_adk import CompactionPlugin, adk_contents
 from compaction.messages import MediaPart, OtherPart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from compaction.strategies import Clear, Summarization, Truncation
@@ -250,22 +248,3 @@ async def test_calls_that_were_cancelled_are_forgotten(monkeypatch: pytest.Monke
             await ask(runner, "hi")
     waiting: Any = plugin.__dict__["_under_way"]
     assert len(waiting) == 2
-
-
-def test_wrong_options() -> None:
-    """An option out of range is refused when the plugin is made."""
-    wrong: list[Callable[[], object]] = [
-        lambda: CompactionPlugin(presets.token_budget(300), window=0),
-        lambda: CompactionPlugin(presets.token_budget(300), on_failure="ignore"),
-    ]
-    for make in wrong:
-        with pytest.raises((ConfigurationError, ValueError)):
-            make()
-
-
-@pytest.mark.timeout(280)
-def test_100_turns_beside_a_plain_loop() -> None:
-    """No request is invalid or too long, and summaries and prefix breaks are at most the plain loop's."""
-    row = measure(next(case for case in hosts.CASES if case.name == "tool loop"), turns=100)
-    assert row.problems == []
-    assert (row.host.turns, row.host.over, row.plain.stopped) == (100, 0, None)

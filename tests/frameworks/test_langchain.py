@@ -17,8 +17,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 
 from compaction import CompactionResult, Edit, MessageIndex, last, presets, run
-from compaction.errors import ConfigurationError, StateError
-from compaction.integrations.langchain import ChatModelSummarizer, CompactionMiddleware, RewritingMiddleware, langchain
+from compaction.errors import ConfigurationError
+from compaction.integrations.langchain import ChatModelSummarizer, CompactionMiddleware, langchain
 from compaction.integrations.langgraph import StateKeys, SummarizationNode
 from compaction.messages import MediaPart, Message, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from compaction.strategies import GrowingSummary, Summarization, SummaryText, Truncation
@@ -60,18 +60,6 @@ def ask(agent: Any, turns: range, config: Any = CONFIG) -> Any:
 # --- middlewares ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [CompactionMiddleware, RewritingMiddleware])
-def test_the_prefix_changes_only_where_something_was_compacted(kind: Any, server: ModelServer) -> None:
-    """A call changes the prefix only if it was compacted, and every compacted call changes it."""
-    results: list[CompactionResult] = []
-    middleware = kind(presets.context_window(4_000), counter="chars/4", on_result=results.append)
-    state = ask(make_agent(server, middleware, saver=InMemorySaver()), range(30))
-    assert server.refused == []
-    assert len(prefix_breaks(server.requests)) == sum(bool(result.edits) for result in results) > 3
-    assert (len(state["messages"]) == 120) == (kind is CompactionMiddleware)
-    assert "compaction" not in state
-
-
 async def test_awaited_with_a_models_summary(server: ModelServer) -> None:
     """An awaited agent summarizes with its own chat model, and later rounds update the summary."""
     strategy = Summarization(
@@ -101,46 +89,6 @@ def test_system_prompt_and_tools_count(server: ModelServer) -> None:
     ]
 
 
-def test_another_process_goes_on_from_the_checkpoint(server: ModelServer) -> None:
-    """A new agent with the same checkpointer sends the requests that the first would have sent."""
-    saver = InMemorySaver()
-    strategy = presets.context_window(4_000)
-    ask(make_agent(server, CompactionMiddleware(strategy, counter="chars/4"), saver=saver), range(12))
-    before = len(server.requests)
-    ask(make_agent(server, CompactionMiddleware(strategy, counter="chars/4"), saver=saver), range(12, 13))
-    known = server.requests[before - 1]["messages"]
-    assert prefix_breaks(server.requests[:before]) != []
-    assert server.requests[before]["messages"][: len(known)] == known
-
-
-def test_a_rewound_thread(server: ModelServer) -> None:
-    """A run from an earlier checkpoint compacts that checkpoint's messages only."""
-    saver = InMemorySaver()
-    agent = make_agent(server, CompactionMiddleware(presets.context_window(4_000), counter="chars/4"), saver=saver)
-    ask(agent, range(12))
-    early = next(each for each in agent.get_state_history(CONFIG) if each.next == () and len(each.values["messages"]) == 24)
-    agent.invoke({"messages": [("user", "What does the fork cost?")]}, early.config)
-    assert server.refused == []
-    text = json.dumps(server.requests[-1]["messages"])
-    assert "item 11 cost" not in text
-    assert "fork" in text
-
-
-async def test_concurrent_threads(server: ModelServer) -> None:
-    """Concurrent runs of one agent do not share conversations."""
-    agent = make_agent(server, CompactionMiddleware(presets.context_window(4_000), counter="chars/4"), saver=InMemorySaver())
-
-    async def one(name: str) -> None:
-        for turn in range(10):
-            question = ("user", f"{name}: what does item {turn} cost?")
-            await agent.ainvoke({"messages": [question]}, {"configurable": {"thread_id": name}})
-
-    async with anyio.create_task_group() as tasks:
-        for name in ("ALPHA", "BETA"):
-            tasks.start_soon(one, name)
-    assert all(("ALPHA" in text) != ("BETA" in text) for text in map(json.dumps, server.requests))
-
-
 async def test_a_stream_cancelled_midway(server: ModelServer) -> None:
     """A run cancelled while it streams leaves a thread that continues, valid and inside the window."""
     agent = make_agent(server, CompactionMiddleware(presets.context_window(4_000), counter="chars/4"), saver=InMemorySaver())
@@ -161,20 +109,6 @@ def test_a_strategy_that_raises(server: ModelServer) -> None:
     assert [result.outcome for result in results] == ["degraded", "degraded"]
     with pytest.raises(ZeroDivisionError):
         ask(make_agent(server, CompactionMiddleware(broken, on_failure="raise")), range(1), {})
-
-
-def test_state_of_another_version(server: ModelServer) -> None:
-    """A state of another version is ignored and the result reports it; or the run fails."""
-    saver, results = InMemorySaver(), list[CompactionResult]()
-    strategy = presets.context_window(4_000)
-    agent = make_agent(server, CompactionMiddleware(strategy, counter="chars/4", on_result=results.append), saver=saver)
-    ask(agent, range(2))
-    agent.update_state(CONFIG, {"compaction": {"version": 0, "index": {}}})
-    ask(agent, range(2, 3))
-    assert any("ignored" in failed.policy for result in results for failed in result.failures)
-    agent.update_state(CONFIG, {"compaction": {"version": 0, "index": {}}})
-    with pytest.raises(StateError):
-        ask(make_agent(server, CompactionMiddleware(strategy, on_failure="raise"), saver=saver), range(1))
 
 
 # --- the node ---------------------------------------------------------------------------------------------------------

@@ -239,17 +239,6 @@ def test_the_host_asks_for_compaction(kind: Any, server: ModelServer) -> None:
 # --- state ------------------------------------------------------------------------------------------------------------
 
 
-def test_several_workers_share_a_thread(server: ModelServer) -> None:
-    """Workers that take turns on one checkpointer continue each other's summaries."""
-    summarizer, saver = Numbered(), InMemorySaver()
-    strategy = Summarization(summarizer, trigger=tokens_exceed(2_000), keep=last(groups=4))
-    workers = [make_agent(server, CompactionMiddleware(strategy, counter="chars/4"), checkpointer=saver) for _ in range(3)]
-    for turn in range(30):
-        workers[turn % 3].invoke(asked(turn), CONFIG)
-    assert server.refused == []
-    assert len(prefix_breaks(server.requests)) == len(summarizer.focuses) > 3
-
-
 @pytest.mark.parametrize("keys", [StateKeys(), StateKeys(state=None)], ids=["saved", "by thread"])
 def test_messages_that_the_application_deletes(keys: StateKeys, server: ModelServer) -> None:
     """The summary of messages that the application deleted stays in the view."""

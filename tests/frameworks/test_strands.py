@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import AsyncGenerator, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,13 +13,10 @@ pytest.importorskip("strands")
 from strands import Agent, tool
 from strands.agent.conversation_manager.compression.pin_message import pin_message
 from strands.models import Model
-from strands.session import FileSessionManager
 from strands.types.exceptions import ContextWindowOverflowException
 
-from benchmarks.hosts.frameworks import strands as hosts
-from benchmarks.hosts.measure import measure
-from compaction import Edit, MessageIndex, last, presets
-from compaction.errors import BudgetUnsatisfiable, ConfigurationError
+from compaction import Edit, MessageIndex, last
+from compaction.errors import BudgetUnsatisfiable
 from compaction.formats import bedrock
 from compaction.integrations.strands import CompactionConversationManager
 from compaction.strategies import Summarization, Truncation
@@ -148,22 +144,6 @@ async def test_reported_usage_reaches_the_session(usage: dict[str, int], prompt:
     assert prompt <= seen[1] < prompt + 60
 
 
-async def test_resumed_with_the_same_view(tmp_path: Path) -> None:
-    """Another process sends the same view, from the session manager's data."""
-    sent: list[list[Any]] = []
-    for texts in (NOTES, ["more?"]):
-        model = ScriptedModel(*["ok"] * 8)
-        manager = CompactionConversationManager(presets.token_budget(700), counter="chars/4")
-        agent = agent_of(model, manager, session_manager=FileSessionManager("s", storage_dir=str(tmp_path)), agent_id="shop")
-        for text in texts:
-            await agent.invoke_async(text)
-        assert len(agent.messages) == 16 + 2 * (texts is not NOTES)
-        sent += model.requests
-    before, after = ([message["content"] for message in request] for request in sent[-2:])
-    assert len(before) < 15
-    assert after[: len(before)] == before
-
-
 async def test_the_model_asks_for_compaction() -> None:
     """A tool that calls ``compact_next`` compacts before the next request, with the focus in the summary's prompt."""
     scripted = Scripted("## Goal\nPrices.\n\n## Progress\nSome.\n\n## Next steps\nAnswer.")
@@ -208,20 +188,6 @@ def test_a_manager_does_not_touch_the_messages() -> None:
     assert len(agent.messages) == 1
     with pytest.raises(ContextWindowOverflowException):
         manager.reduce_context(agent, e=ContextWindowOverflowException("too long"))
-
-
-def test_wrong_options() -> None:
-    """An option out of range is refused at construction."""
-    with pytest.raises((ConfigurationError, ValueError)):
-        CompactionConversationManager(presets.token_budget(300), window=0)
-
-
-@pytest.mark.timeout(280)
-def test_100_turns_beside_a_plain_loop() -> None:
-    """No request is invalid or too long, and summaries and prefix breaks are at most the plain loop's."""
-    row = measure(next(case for case in hosts.CASES if case.name == "streaming"), turns=100)
-    assert row.problems == []
-    assert (row.host.turns, row.host.over, row.plain.stopped) == (100, 0, None)
 
 
 async def test_messages_that_strands_pinned_stay() -> None:

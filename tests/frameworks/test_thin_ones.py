@@ -31,7 +31,7 @@ from compaction.messages import MediaPart, OtherPart, ReasoningPart, TextPart, T
 from compaction.stores import SessionStore
 from compaction.strategies import Clear, Truncation
 from compaction.strategies import ToolResult as Clearing
-from tests.frameworks.model_server import ModelServer, prefix_breaks, tokens_of
+from tests.frameworks.model_server import ModelServer
 
 
 def broken(index: MessageIndex) -> Iterator[Edit]:
@@ -53,29 +53,6 @@ async def run(server: ModelServer, turns: range, session: Any, **config: Any) ->
         for turn in turns:
             settings = RunConfig(tracing_disabled=True, **config)
             await Runner.run(agent, f"What does item {turn} cost?", session=session, run_config=settings)
-
-
-async def test_session_and_filter_decide_together(server: ModelServer, tmp_path: Path) -> None:
-    """Session and filter share a conversation: the prefix changes only at a compaction, and the stored items stay whole."""
-    results: list[CompactionResult] = []
-    under = SQLiteSession("a", tmp_path / "items.db")
-    session = CompactingSession(under, presets.context_window(4_000), counter="chars/4", on_result=results.append)
-    await run(server, range(25), session, call_model_input_filter=session.filter)
-    assert server.refused == []
-    assert 3 < len(prefix_breaks(server.requests)) <= sum(bool(result.edits) for result in results)
-    assert len(await under.get_items()) == 100
-    under.close()
-
-
-async def test_the_filter_alone(server: ModelServer, tmp_path: Path) -> None:
-    """With a plain session, the filter keeps every request inside the window, and instructions and tools count."""
-    under = SQLiteSession("a", tmp_path / "items.db")
-    await run(
-        server, range(25), under, call_model_input_filter=CompactionFilter(presets.context_window(4_000), counter="chars/4")
-    )
-    assert server.refused == []
-    assert max(map(tokens_of, server.requests)) <= 4_000
-    under.close()
 
 
 async def test_what_a_session_must_do(tmp_path: Path) -> None:
@@ -159,17 +136,6 @@ class Around:
 
     def __init__(self, underlying: Any) -> None:
         self.underlying_session = underlying
-
-
-async def test_saved_by_another_version(tmp_path: Path) -> None:
-    """State of another version is ignored, and the conversation is read as new."""
-    store = SessionStore(tmp_path / "compaction.db")
-    store.save("a", {"version": 0, "index": {}})
-    under = SQLiteSession("a", tmp_path / "items.db")
-    await under.add_items([{"role": "user", "content": f"Note {place}. " * 20} for place in range(20)])
-    session = CompactingSession(under, presets.token_budget(300), store=store, counter="chars/4")
-    assert len(await session.get_items()) < 20
-    under.close()
 
 
 # --- pydantic-ai ------------------------------------------------------------------------------------------------------

@@ -19,6 +19,9 @@ from agent.context_engine import ContextEngine
 from compaction.integrations.hermes import CompactionEngine
 from compaction.integrations.hermes.installer import hermes_status, install_plugin, uninstall_plugin
 from compaction.integrations.hermes.plugin import engine_class
+from compaction.integrations.hermes.settings import EngineSettings, MainModel
+from compaction.summarizers import OpenAISummarizer
+from compaction.summarizers.model.text_generator import GeneratedSummary
 from tests.hermes.conftest import CONFIG
 
 ENGINES = Path(directory.__file__).parent
@@ -196,3 +199,27 @@ def test_a_provider_that_hermes_knows(
     engine = loaded()
     assert "Find the time-outs." in str(engine.compress(coding))
     assert {(each["provider"], each["model"]) for each in asked} == {(provider, "small")}
+
+
+def test_every_provider_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each provider that Hermes knows, by any of its names, writes the summaries: Hermes' client, or ours for three of them."""
+    from hermes_cli.auth import PROVIDER_REGISTRY
+    from hermes_cli.models import _PROVIDER_ALIASES
+
+    answer = SimpleNamespace(choices=[SimpleNamespace(message=SimpleNamespace(content="Find the time-outs."))])
+    asked: list[str] = []
+    monkeypatch.setattr("agent.auxiliary_client.call_llm", lambda *, provider, **_: asked.append(provider) or answer)
+    monkeypatch.setenv("OPENROUTER_API_KEY", "none")
+    ours, names = (
+        {"auto", "main", "openrouter"},
+        {*PROVIDER_REGISTRY, *_PROVIDER_ALIASES, "auto", "custom", "main", "openrouter"},
+    )
+    for name in sorted(names):
+        settings = EngineSettings.from_config({"auxiliary": {"compression": {"provider": name, "model": "small"}}})
+        summarizer = settings.summarizer(MainModel("large", "http://127.0.0.1:9/v1", "none"))
+        if isinstance(summarizer, GeneratedSummary):
+            assert summarizer.model.generate("Summarize.") == "Find the time-outs."
+        else:
+            assert isinstance(summarizer, OpenAISummarizer)
+    assert asked == sorted(names - ours)
+    assert len(asked) > 20

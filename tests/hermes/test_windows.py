@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from compaction import presets, validate
+from compaction import validate
 from compaction.integrations.hermes.plugin import engine_class
-from compaction.session import CompactionSession
 from compaction.testing import agent_session
 from tests.support.hermes_host import RESULT_TOKENS, Chat, cache_use, calls_with, requests, tokens_of
 from tests.support.scripted import Scripted
@@ -51,16 +50,6 @@ def test_recorded_session(window: int, recorded: Chat, compressor: Callable[[int
     """668 messages exceed the window only where Hermes' own compressor does too."""
     ours = too_large(engine_class()(context_length=window, counter="chars/4"), recorded, window)
     assert ours <= too_large(compressor(window), recorded, window)
-
-
-@pytest.mark.parametrize("window", WINDOWS)
-def test_preset(window: int, recorded: Chat) -> None:
-    """The preset in a session, which uses its own trigger, never exceeds the window."""
-    session = CompactionSession(presets.hermes(window), counter="chars/4", window=window)
-    for place, message in enumerate(recorded):
-        if message["role"] == "assistant":
-            session.view_sync(recorded[:place])
-            assert session.index.included.tokens <= window
 
 
 @pytest.mark.parametrize("window", [16_000, 24_000, 32_000, 48_000, 64_000, 128_000, 200_000])

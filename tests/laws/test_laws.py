@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,7 @@ from compaction.strategies import (
     Clip,
     Collapse,
     Dedupe,
+    DropIrrelevant,
     GrowingSummary,
     HeadTail,
     Pipeline,
@@ -87,6 +89,15 @@ class Mute:
         return ""
 
 
+class Judge:
+    """A judge that names the parts with an odd first line."""
+
+    def generate(self, prompt: str) -> str:
+        """Return their numbers."""
+        parts = re.findall(r"^\[\w{8} part (\d+)\]\n(.*)$", prompt, re.MULTILINE)
+        return str([int(number) for number, line in parts if len(line) % 2])
+
+
 BARE = SummaryText(preface="Before:", end="end")
 
 CONFIGURATIONS: dict[str, Strategy] = {
@@ -112,6 +123,7 @@ CONFIGURATIONS: dict[str, Strategy] = {
     "dedupe everything": ToolResult(Dedupe(min_chars=1), keep=nothing, at_least=1),
     "newest readings": ToolResult(Dedupe(min_chars=1, reads=["look", "read_file", "browser_open", "search"]), keep=nothing),
     "calls": SelectiveToolCall(),
+    "judged": DropIrrelevant(Judge(), keep=last(groups=1)),
     "calls to a target": SelectiveToolCall(trigger=tokens_exceed(100), keep=tools("browser_*") | last(groups=2)),
     "reasoning": ClearReasoning(),
     "all reasoning": ClearReasoning(trigger=tokens_exceed(60), keep=nothing),

@@ -14,7 +14,7 @@ from compaction.strategies import CompactionStrategy, FunctionStrategy, Strategy
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 ABSTRACT = (Strategy, CompactionStrategy, FunctionStrategy)
-OF_A_SERVER = {"ProviderCompaction"}  # the time is that of the provider's answer
+OF_A_SERVER = {"DropIrrelevant", "ProviderCompaction"}  # the time is that of the model's answer
 
 
 def test_each_has_a_row() -> None:

@@ -10,13 +10,11 @@ from __future__ import annotations
 import copy
 import hashlib
 import weakref
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter, is_not, itemgetter
 from typing import Any, Final
 
-import attrs
-
-from ...index import MessageIndex, digest_of, named
+from ...index import MessageIndex, as_given, named
 from .format import agent_framework, without_annotations
 
 _GROUP: Final = "_group"
@@ -58,13 +56,17 @@ class LiveLists:
         if not index.edit_count and not self._hidden and not self._ours:
             return False
         inserted = {id(each.contents): each for each in messages if id(each) in self._ours}
-        layout = _layout(source, index) if len(index.source) == len(source) else _layout_of_view(source, index)
-        lives = {place: self._lives(raws, inserted) for place, raws in layout.after.items()}
-        flagged = self._flagged(source, layout.visible, index)
-        for place, ordinals in layout.summarized.items():
-            if id(lives[place][0].contents) not in inserted:
-                _link(lives[place], [flagged[ordinal] for ordinal in ordinals])
         places = {id(live): place for place, live in enumerate(source)}
+        is_whole = len(index.source) == len(source)  # otherwise the list is a view with newer messages behind it
+        visible, after = _layout(places, as_given(index.messages(), index.source, source, source, _is_same))
+        lives = {place: [self._live(raw, inserted) for raw in raws] for place, raws in after.items()}
+        flagged = self._flagged(source, visible, _reasons(index) if is_whole else {})
+        if is_whole:
+            live_of = {id(raw): live for place, raws in after.items() for raw, live in zip(raws, lives[place], strict=True)}
+            for group in index.included_groups:
+                if group.id < 0 and id(group.messages[0].raw.contents) not in inserted:
+                    summary = [live_of[id(message.raw)] for message in group.messages]
+                    _link(summary, [flagged[ordinal] for ordinal in index.ordinals(group)])
         written = lives.get(-1, [])
         for live in messages:
             at = places.get(id(live))
@@ -76,24 +78,21 @@ class LiveLists:
         messages[:] = written
         return changed
 
-    def _lives(self, raws: Sequence[Any], inserted: Mapping[int, Any]) -> list[Any]:
-        """Return the messages to insert: those already in the list, or copies for it."""
-        lives: list[Any] = []
-        for raw in raws:
-            live = inserted.get(id(raw.contents))
-            if live is None:
-                live = copy.copy(raw)
-                live.additional_properties = without_annotations(raw.additional_properties)
-                self._ours[id(live)] = live
-            lives.append(live)
-        return lives
+    def _live(self, raw: Any, inserted: Mapping[int, Any]) -> Any:
+        """Return the message to insert: the one that is already in the list, or a copy for it."""
+        live = inserted.get(id(raw.contents))
+        if live is None:
+            live = copy.copy(raw)
+            live.additional_properties = without_annotations(raw.additional_properties)
+            self._ours[id(live)] = live
+        return live
 
-    def _flagged(self, source: Sequence[Any], visible: set[int], index: MessageIndex) -> list[Any]:
+    def _flagged(self, source: Sequence[Any], visible: set[int], reasons: Mapping[int, str]) -> list[Any]:
         """Return the messages, with copies of those whose flag is wrong: the originals may be stored without the summary."""
         wrong = [place for place, live in enumerate(source) if is_excluded(live) == (place in visible)]
         if not wrong:
             return list(source)
-        flagged, reasons = list(source), _reasons(source, index)
+        flagged = list(source)
         for place in wrong:
             live = flagged[place] = copy.copy(source[place])
             live.additional_properties = {**live.additional_properties, _EXCLUDED: place not in visible}
@@ -111,59 +110,35 @@ def _any_excluded(messages: Sequence[Any]) -> bool:
         return any(map(is_excluded, messages))
 
 
-@attrs.frozen
-class _Layout:
-    """The place of a view in a list.
+def _is_same(one: Any, other: Any) -> bool:
+    return bool(agent_framework.key(one) == agent_framework.key(other))
+
+
+def _layout(places: Mapping[int, int], shown: Sequence[Any]) -> tuple[set[int], dict[int, list[Any]]]:
+    """Return the places of a list's messages that a view shows, and the messages to insert, by the place before them.
 
     Args:
-        visible: The places of the messages that the view shows unchanged.
-        after: The messages to insert, by the place before them; -1 for the front.
-        summarized: The places that the messages inserted after a place summarize.
+        places: The place of each message of the list, by its identity.
+        shown: The view, with the list's own messages.
     """
-
-    visible: set[int] = attrs.field(factory=set[int])
-    after: dict[int, list[Any]] = attrs.field(factory=dict[int, list[Any]])
-    summarized: dict[int, list[int]] = attrs.field(factory=dict[int, list[int]])
-
-
-def _layout(source: Sequence[Any], index: MessageIndex) -> _Layout:
-    """Return the layout of the view in the index's source."""
-    known, layout = index.source, _Layout()
-    for group in index.included_groups:
-        ordinals, raws = index.ordinals(group), [message.raw for message in group.messages]
-        if group.id < 0:
-            layout.after[ordinals[-1]], layout.summarized[ordinals[-1]] = raws, ordinals
+    visible, after, waiting = set[int](), dict[int, list[Any]](), list[Any]()
+    for message in shown:
+        place = places.get(id(message))
+        if place is None:
+            waiting.append(message)
             continue
-        for ordinal, raw in zip(ordinals, raws, strict=True):
-            if raw is known[ordinal]:
-                layout.visible.add(ordinal)
-            else:
-                layout.after[ordinal] = [raw]
-    return layout
+        if waiting:
+            after[place - 1], waiting = waiting, []
+        visible.add(place)
+    if waiting:
+        after[len(places) - 1] = waiting
+    return visible, after
 
 
-def _layout_of_view(source: Sequence[Any], index: MessageIndex) -> _Layout:
-    """Return the layout of the view in a list that is an earlier view with newer messages behind it; O(contents)."""
-    places: dict[Hashable, list[int]] = {}
-    for place in range(len(source) - 1, -1, -1):
-        places.setdefault(digest_of(source[place], agent_framework, place), []).append(place)
-    layout, last = _Layout(), -1
-    for raw in index.messages():
-        same = places.get(digest_of(raw, agent_framework, 0), [])
-        while same and same[-1] <= last:
-            same.pop()
-        if same:
-            last = same.pop()
-            layout.visible.add(last)
-        else:
-            layout.after.setdefault(last, []).append(raw)
-    return layout
-
-
-def _reasons(source: Sequence[Any], index: MessageIndex) -> Mapping[int, str]:
-    """Return the reason why each message left the view, by its place; empty for a list that is itself a view."""
+def _reasons(index: MessageIndex) -> Mapping[int, str]:
+    """Return the reason why each message left the view, by its place."""
     reasons: dict[int, str] = {}
-    for edit in index.edits if len(index.source) == len(source) else ():
+    for edit in index.edits:
         for group in named(edit):
             reasons.update(dict.fromkeys(index.ordinals(group), edit.reason))
     return reasons

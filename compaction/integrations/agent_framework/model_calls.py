@@ -93,24 +93,17 @@ class RunView:
         """Return the view with each other message before the message it preceded, or at the front if that one left."""
         if not self._others:
             return view
+        places, end = {id(message): place for place, message in enumerate(view)}, len(self.messages)
+        front = next((place for place, each in enumerate(view) if each.role != "system"), 0)
         at: dict[int, list[Any]] = {}
         for follower, message in self._others:
-            at.setdefault(self._place(view, follower), []).append(message)
+            place = 0 if follower == 0 else len(view) if follower >= end else places.get(id(self.messages[follower]), front)
+            at.setdefault(place, []).append(message)
         merged: list[Any] = []
         for place, message in enumerate(view):
             merged += at.get(place, ())
             merged.append(message)
         return [*merged, *at.get(len(view), ())]
-
-    def _place(self, view: Sequence[Any], follower: int) -> int:
-        if follower == 0 or follower >= len(self.messages):
-            return 0 if follower == 0 else len(view)
-        contents = self.messages[follower].contents
-        for place in range(len(view) - 1, -1, -1):
-            there = view[place].contents
-            if there and contents and there[0] is contents[0]:
-                return place
-        return next((place for place, each in enumerate(view) if each.role != "system"), 0)
 
 
 def _schema(tool: Any) -> Any:

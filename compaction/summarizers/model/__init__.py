@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .openai_wire import read_error as read_error
     from .text_generator import SummarizerLike as SummarizerLike
     from .text_generator import SummaryOptions as SummaryOptions
+    from .text_generator import TextGenerator as TextGenerator
     from .text_generator import as_summarizer as as_summarizer
 
 __all__ = ["OpenAISummarizer"]
@@ -25,6 +26,6 @@ export_lazily(
         "model_calls": "ModelCall ModelReply",
         "openai_summarizer": "OpenAISummarizer is_sync_client openai_package",
         "openai_wire": "read_error",
-        "text_generator": "SummarizerLike SummaryOptions as_summarizer",
+        "text_generator": "SummarizerLike SummaryOptions TextGenerator as_summarizer",
     },
 )

@@ -46,10 +46,9 @@ def calls(number: int, lines: int) -> Chat:
 class TestLongRun:
     """120 calls at default settings, where the twenty protected messages alone exceed a small window's threshold."""
 
-    @pytest.mark.parametrize("window", [16_000, 32_000, 64_000])
-    @pytest.mark.parametrize("lines", [40, 150])
+    @pytest.mark.parametrize(("window", "lines"), [(16_000, 150), (32_000, 85), (64_000, 40)])
     def test_stays_inside(self, window: int, lines: int) -> None:
-        """Every request is valid and uses at most 75 % of the window, with tool results of 700 and 2,600 tokens."""
+        """Every request is valid and uses at most 75 % of the window, with tool results of 700 to 2,600 tokens."""
         made = engine(context_length=window)
         sizes: list[int] = []
         for request in requests(made, calls(120, lines)):
@@ -58,11 +57,6 @@ class TestLongRun:
         assert len(sizes) == 120
         assert max(sizes) <= 0.75 * window
         assert made.last_error is None or "would save nothing" in made.last_error
-
-    def test_peak(self) -> None:
-        """In a window of 32,000 tokens requests peak near the threshold of 16,000; Hermes' own compressor peaks at 26,973."""
-        sizes = [tokens_of(request) for request in requests(engine(), calls(120, 85))]
-        assert 12_000 < max(sizes) < 17_500
 
     @pytest.mark.parametrize(
         "answer", ["## Goal\nFind the time-outs.", SummaryFailed("the server is away")], ids=["model", "broken"]

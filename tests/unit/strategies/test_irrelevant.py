@@ -1,0 +1,116 @@
+"""`DropIrrelevant`: a model names what is no longer needed, and only that leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any
+
+import pytest
+
+from compaction import compact, compact_sync, last
+from compaction.errors import ConfigurationError
+from compaction.session import CompactionSession
+from compaction.strategies import DropIrrelevant
+from compaction.triggers import tokens_below, tokens_exceed
+
+
+class Judge:
+    """A judge with scripted answers, the last of which repeats. Holds state: its prompts."""
+
+    def __init__(self, *answers: str | Exception) -> None:
+        self.answers = list(answers)
+        self.prompts: list[str] = []
+
+    def generate(self, prompt: str) -> str:
+        """Return the next answer, or raise it."""
+        self.prompts.append(prompt)
+        answer = self.answers[min(len(self.prompts), len(self.answers)) - 1]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+class AwaitedJudge:
+    """A judge that has to be awaited."""
+
+    async def _later(self) -> str:
+        return "[1]"
+
+    def generate(self, prompt: str) -> Awaitable[str]:
+        """Answer later."""
+        return self._later()
+
+
+def chat(calls: int) -> list[dict[str, Any]]:
+    """Return a question, some calls with long results, an answer, and another question."""
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "Find the red box. The password is hunter2x."}]
+    for number in range(1, calls + 1):
+        call = {"id": f"call_{number}", "type": "function", "function": {"name": "look", "arguments": f'{{"shelf": {number}}}'}}
+        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        messages.append({"role": "tool", "tool_call_id": f"call_{number}", "content": f"shelf {number}: dust\n" * 60})
+    return [*messages, {"role": "assistant", "content": "Not yet."}, {"role": "user", "content": "Look on."}]
+
+
+def judged(judge: Any, **options: Any) -> DropIrrelevant:
+    """Return the strategy, which keeps only the newest group."""
+    return DropIrrelevant(judge, keep=last(groups=1), **options)
+
+
+def test_only_what_is_named_leaves() -> None:
+    """The calls that the judge names leave with their results; the model saw the wish and the parts, but no secrets."""
+    judge, messages = Judge("Parts 1 and 3 are dust: [1, 3]"), chat(4)
+    result = compact_sync(messages, judged(judge), counter="chars/4")
+    assert result.messages == [messages[0], *messages[3:5], *messages[7:]]
+    [prompt] = judge.prompts
+    assert all(word in prompt for word in ("Find the red box.", "Look on.", "part 5]\nassistant: Not yet.", '"shelf": 4'))
+    assert "hunter2x" not in prompt
+    assert len(prompt) < 6_000
+
+
+async def test_awaited() -> None:
+    """A judge may be async."""
+    messages = chat(3)
+    assert (await compact(messages, judged(AwaitedJudge()), counter="chars/4")).messages == [messages[0], *messages[3:]]
+
+
+def test_until_the_target() -> None:
+    """Once the target holds, what was named stays; if it holds at first, nothing is asked."""
+    judge, messages = Judge("[1, 2, 3, 4]"), chat(4)
+    result = compact_sync(messages, judged(judge, target=tokens_below(700)), counter="chars/4")
+    assert result.messages == [messages[0], *messages[5:]]
+    compact_sync(messages, judged(judge, target=tokens_below(9_000)), counter="chars/4")
+    assert len(judge.prompts) == 1
+
+
+@pytest.mark.parametrize("answer", ["No idea.", "", "[9]", "[0]", "[1, , 2]", OSError("no route")])
+def test_no_usable_answer(answer: str | Exception) -> None:
+    """An error, or an answer without a list of the parts' numbers, changes nothing and is reported."""
+    messages = chat(3)
+    result = compact_sync(messages, judged(Judge(answer)), counter="chars/4")
+    assert (result.messages, result.outcome) == (messages, "degraded")
+    assert result.failures[0].policy == "nothing was judged; the conversation is unchanged"
+
+
+def test_asked_again_only_for_something_new() -> None:
+    """What was judged to be needed is judged again only when a tenth of the view is new; after a failure the judge rests."""
+    judge, messages = Judge("[]"), chat(6)
+    session = CompactionSession(judged(judge, trigger=tokens_exceed(500)), counter="chars/4")
+    for _ in range(3):
+        session.view_sync(messages)
+        messages = [*messages, {"role": "assistant", "content": "Yes."}, {"role": "user", "content": "And?"}]
+    assert len(judge.prompts) == 1
+    session.view_sync([*messages, *chat(4)[1:]])
+    assert len(judge.prompts) == 2
+
+    failing = Judge(OSError("no route"))
+    session = CompactionSession(judged(failing, trigger=tokens_exceed(500)), counter="chars/4", clock=lambda: 0.0)
+    for _ in range(3):
+        session.view_sync(messages)
+    assert len(failing.prompts) == 1
+
+
+@pytest.mark.parametrize("judge", [None, Judge, "gpt"])
+def test_not_a_judge(judge: Any) -> None:
+    """A judge has ``generate(prompt)``."""
+    with pytest.raises(ConfigurationError, match="'judge' must have generate"):
+        DropIrrelevant(judge)
