@@ -6,7 +6,7 @@ Also functions that the strategies that write summaries share: they check a summ
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -142,7 +142,8 @@ def with_excerpt(
     """
     replaced = replaced_by(index, request)
     room = room_beside(index, replaced, text, most)
-    said = excerpt_of(index, replaced, text, min(tokens, int(WORDS_OF_ROOM * room)))
+    numbers = summarizers.message_numbers(request)
+    said = excerpt_of(index, replaced, text, min(tokens, int(WORDS_OF_ROOM * room)), numbers)
     left = room - index.counter.count_text(said) if said else room
     return attrs.evolve(request, said=said, budget=max(1, min(request.budget, left)))
 
@@ -154,10 +155,17 @@ def room_beside(index: MessageIndex, replaced: Sequence[MessageGroup], text: Sum
     return (tokens if most is None else min(tokens, most)) - frame
 
 
-def excerpt_of(index: MessageIndex, replaced: Sequence[MessageGroup], text: SummaryText, tokens: int) -> str:
+def excerpt_of(
+    index: MessageIndex,
+    replaced: Sequence[MessageGroup],
+    text: SummaryText,
+    tokens: int,
+    numbers: Mapping[int, int] | None = None,
+) -> str:
     """Return what the user says in the messages that these groups have or stand for, in at most so many tokens.
 
-    Of a summary whose messages are not available, the excerpt in it counts; if it has none, the whole summary.
+    Of a summary whose messages are not available, the excerpt in it counts; if it has none, the whole summary. The numbers are
+    those of `excerpt`.
     """
     if tokens < 1:
         return ""
@@ -165,7 +173,8 @@ def excerpt_of(index: MessageIndex, replaced: Sequence[MessageGroup], text: Summ
     earlier = [entry for group in unknown for entry in _words_in(text.read(group.messages[0]) or group.messages[0].text)]
     task = summarizers.task_of(map(index.format.read, index.source))
     said = own_words(index, replaced)
-    return summarizers.excerpt(said, tokens, index.counter.count_text, task=task, earlier=earlier, redact=text.redact)
+    count = index.counter.count_text
+    return summarizers.excerpt(said, tokens, count, task=task, earlier=earlier, redact=text.redact, numbers=numbers)
 
 
 def _words_in(summary: str) -> tuple[str, ...]:

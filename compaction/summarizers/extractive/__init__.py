@@ -8,6 +8,7 @@ from ...lazy import export_lazily
 
 if TYPE_CHECKING:
     from .digest import DigestSummarizer, FactSummarizer
+    from .digest import message_numbers as message_numbers
     from .facts import facts_in as facts_in
     from .page import listed as listed
     from .words import excerpt as excerpt
@@ -20,7 +21,7 @@ __all__ = ["DigestSummarizer", "FactSummarizer"]
 export_lazily(
     __name__,
     {
-        "digest": "DigestSummarizer FactSummarizer",
+        "digest": "DigestSummarizer FactSummarizer message_numbers",
         "facts": "facts_in",
         "page": "listed",
         "words": "excerpt shortened split_excerpt task_of",

@@ -66,14 +66,29 @@ def features_of_word(word: str) -> list[int]:
     """Return the features of a word: itself, its beginnings and its ends, as 32-bit numbers; all numbers are one word."""
     if word[0].isdigit():
         word = "0"
-    least = 1 if word[0] > _SYLLABLES else 2
+    if word.isascii():
+        data = f"<{word}>".encode()
+        lengths = _LENGTHS[min(_LONGEST_AFFIX + 1, len(word))]
+        return [
+            crc32(data),
+            *[crc32(data[: length + 1]) for length in lengths],
+            *[crc32(data[-length - 1 :]) for length in lengths],
+        ]
     if _NO_BLANKS.match(word):
-        return [_hashed(word[:end]) for end in range(1, len(word) + 1)]
-    lengths = range(least, min(_LONGEST_AFFIX + 1, len(word)))
-    found = [_hashed(f"<{word}>")]
-    found += [_hashed(f"<{word[:length]}") for length in lengths]
-    found += [_hashed(f"{word[-length:]}>") for length in lengths]
-    return found
+        found, feature = list[int](), 0
+        for character in word:
+            feature = crc32(character.encode("utf-8", "surrogatepass"), feature)
+            found.append(feature)
+        return found
+    lengths = range(1 if word[0] > _SYLLABLES else 2, min(_LONGEST_AFFIX + 1, len(word)))
+    return [
+        _hashed(f"<{word}>"),
+        *[_hashed(f"<{word[:length]}") for length in lengths],
+        *[_hashed(f"{word[-length:]}>") for length in lengths],
+    ]
+
+
+_LENGTHS: Final = [range(2, end) for end in range(_LONGEST_AFFIX + 2)]
 
 
 def _hashed(text: str) -> int:

@@ -7,7 +7,7 @@ Both are written from the memory of the conversation by the same writer. What th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -23,7 +23,8 @@ from .facts import FactKind, facts_in
 from .memory import ConversationMemory, Memories
 from .page import SummaryPage
 from .statements import ASSISTANT, QUOTED, SYSTEM
-from .writer import Shares, SummaryWriter, visible_text
+from .talk import Sentence, talk_in
+from .writer import TALK, Shares, SummaryWriter, visible_text
 
 _WORD: Final = re.compile(r"[^\W_]{2,}")
 _NOTE: Final = re.compile(r" \((?:was .+ until |now .+, since |earlier, )?message \d+\)$")
@@ -94,12 +95,14 @@ class DigestSummarizer:
         memory = memories.of(messages, self.redact, after=request.originals)
         page = SummaryPage(request.budget, request.counter.count_text, visible_text(request))
         read, focus = partial(memories.readings.of, redact=self.redact), _focus_of(request.focus)
-        writer = SummaryWriter(request, memory, page, Shares(), read=read, focus=focus)
+        talk = talk_in([*request.originals, *messages], read, self.redact or str) if memory.is_talk else []
+        writer = SummaryWriter(request, memory, page, TALK if talk else Shares(), read=read, focus=focus)
         before = 0 if request.previous is None else page.tokens(request.previous)
         filled = before + self.growth * (page.limit - before)
         turnover = self.turnover * page.limit
         writer.add_held(page.limit - turnover)
-        writer.add_lines(filled, _held(request.previous, memory))
+        writer.add_lines(filled, _held(request.previous, memory, talk))
+        writer.add_talk(talk, filled)
         writer.add_more(filled)
         writer.add_facts(max(filled, page.used + turnover))
         writer.add_rest(filled)
@@ -151,13 +154,23 @@ class FactSummarizer:
         memory = memories.of(messages, self.redact, after=request.originals)
         page = SummaryPage(request.budget, request.counter.count_text, visible_text(request))
         shares = Shares(request=0.05, rules=self.constraints, said=self.constraints, failed=0.01, calls=self.calls, facts=0.8)
-        writer = SummaryWriter(request, memory, page, shares, read=partial(memories.readings.of, redact=self.redact))
-        writer.add_lines(page.limit, None if request.originals else _held(request.previous, memory))
+        read = partial(memories.readings.of, redact=self.redact)
+        talk = talk_in([*request.originals, *messages], read, self.redact or str) if memory.is_talk else []
+        writer = SummaryWriter(request, memory, page, TALK if talk else shares, read=read)
+        writer.add_lines(page.limit, None if request.originals else _held(request.previous, memory, talk))
+        writer.add_talk(talk, page.limit)
         if request.previous is not None and not request.originals:
             page.add_facts(facts_in(request.previous), upto=page.used + 0.5 * (page.limit - page.used), held=True)
         writer.add_facts(page.limit)
         writer.add_more(page.limit / (1 - shares.facts))
         return page.text(_listed_sections)
+
+
+def message_numbers(request: SummaryRequest) -> dict[int, int]:
+    """Return the number of each message in a summary of ours, by the identity of the caller's object; none in another's."""
+    if not isinstance(request.summarizer, DigestSummarizer | FactSummarizer):
+        return {}
+    return {id(each.raw): number for number, each in enumerate([*request.originals, *_messages(request)], 1)}
 
 
 def _messages(request: SummaryRequest) -> Sequence[Message]:
@@ -192,22 +205,30 @@ def _redacted(request: SummaryRequest, redact: Callable[[str], str] | None) -> S
     return attrs.evolve(request, previous=redact(request.previous))
 
 
-def _held(previous: str | None, memory: ConversationMemory) -> dict[Section, list[str]]:
-    """Return the lines of an earlier summary that the memory does not have in some form."""
+def _held(previous: str | None, memory: ConversationMemory, talk: Sequence[Sentence] = ()) -> dict[Section, list[str]]:
+    """Return the lines of an earlier summary that the memory and the talk do not have in some form."""
     held: dict[Section, list[str]] = {}
+    said = {each.text for each in talk}
     for section, items in read_sections(previous or "").items():
         for item in items:
             head, *below = item.split("\n")
-            new = [line for line in below if not _is_known(line, memory)]
-            if new or not (below or _is_known(head, memory)):
+            new = [line for line in below if not _is_known(line, memory, said)]
+            if new or not (below or _is_known(head, memory, said)):
                 held.setdefault(section, []).append("\n".join([head, *new]))
     return held
 
 
-def _is_known(line: str, memory: ConversationMemory) -> bool:
-    """Return whether a line of an earlier summary is one that the memory has in some form, or a heading or list of ours."""
+def _is_known(line: str, memory: ConversationMemory, said: Collection[str]) -> bool:
+    """Return whether a line of an earlier summary is one that was said, or is in the memory, or a heading or list of ours."""
     bare = _NOTE.sub("", _BY.sub("", line))
-    if bare in memory.said or bare in memory.gone or bare in memory.rows or line in _HEADS.values() or _OWN.match(line):
+    if (
+        bare in said
+        or bare in memory.said
+        or bare in memory.gone
+        or bare in memory.rows
+        or line in _HEADS.values()
+        or _OWN.match(line)
+    ):
         return True
     return line.partition(" -> ")[0] in memory.actions or line.partition(": ")[2] in memory.rows
 

@@ -28,6 +28,9 @@ _NEAR: Final = 12
 _LEAST_CHARS: Final = 12
 _MOST_EARLIER_VALUES: Final = 4
 _ASKED_CHARS: Final = 600
+_LEAST_TALK: Final = 8  # messages
+_MOST_WORK: Final = 0.02  # of the messages of a talk
+_MOST_CHARS: Final = 450  # of a message, in the mean: agents that talk with each other write more
 
 
 @attrs.frozen
@@ -65,6 +68,8 @@ class ConversationMemory:
         rows: Rows of results that the user asked for, with the number of their message and the tool.
         last_words: The assistant's last text.
         unread: The number of texts so long that only both ends were read.
+        worked: The number of messages that hold calls or results.
+        chars: The characters of the texts, of each message up to a bound.
 
     >>> from compaction.formats import openai_chat
     >>> from compaction.summarizers.extractive.reading import read_message
@@ -85,6 +90,8 @@ class ConversationMemory:
         self.rows: dict[str, tuple[int, str]] = {}
         self.last_words = ""
         self.unread = 0
+        self.worked = 0
+        self.chars = 0
         self._frequency: Counter[str] = Counter()
         self._with_stem: dict[str, dict[str, int]] = {}  # statements with values by their stems, numbered as they were said
         self._instructed: dict[frozenset[str], str] = {}  # the latest statement of a reminder, by its words without numbers
@@ -95,6 +102,12 @@ class ConversationMemory:
         self._latest: tuple[str, str] | None = None
         self._asked = RowSearch("")
         self._shown: int | None = None  # the number of the message before, if it may be a demonstration
+
+    @property
+    def is_talk(self) -> bool:
+        """Whether people talk: in short messages, of which hardly one is a call or shows the result of one."""
+        messages = self.facts.messages
+        return messages >= _LEAST_TALK and self.worked <= _MOST_WORK * messages and self.chars <= _MOST_CHARS * messages
 
     def copy(self) -> ConversationMemory:
         """Return a memory of the same messages, which grows by itself. O(what it holds) in C."""
@@ -108,6 +121,8 @@ class ConversationMemory:
         """Add the reading of the next message; O(its size)."""
         self.facts.add(reading.facts)
         self.unread += reading.unread
+        self.chars += len(reading.text)
+        self.worked += bool(reading.calls or reading.results) or reading.source is FactSource.RESULT
         if reading.source is FactSource.USER and reading.text.strip():
             if self._shown is not None:
                 self._forget_demonstration(self._shown)

@@ -8,7 +8,7 @@ longer ones the lines that are the user's rather than pasted. The lines keep the
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice, takewhile
 from typing import Final
 
@@ -17,6 +17,7 @@ import attrs
 from ...messages import Message
 from ..redaction import redact as redact_secrets
 from .scoring import Kind, score
+from .sentences import values_of
 from .speech import is_handed_over, is_printed
 
 _HEADING: Final = "The user's messages, word for word:"
@@ -27,6 +28,7 @@ _MOST_OPENING: Final = 32  # messages that are looked at for it
 _TASK_SHARE: Final = 0.7
 _LEAST: Final = 24  # tokens below which a shortened message says too little
 _FRAME: Final = 8
+_NOTE: Final = re.compile(r" \(message \d{1,9}\)\Z")
 _ENTRY: Final = 4
 
 Count = Callable[[str], int]
@@ -40,6 +42,7 @@ def excerpt(
     task: object = None,
     earlier: Sequence[str] = (),
     redact: Callable[[str], str] | None = redact_secrets,
+    numbers: Mapping[int, int] | None = None,
 ) -> str:
     r"""Return what the user said in these messages, word for word, in at most so many tokens; empty if nothing fits.
 
@@ -59,6 +62,8 @@ def excerpt(
         task: The caller's object of the message with the task; by default the first message, see `task_of`.
         earlier: Entries of an earlier excerpt, see `split_excerpt`, whose messages are not available.
         redact: Removes secrets from each message; ``None`` keeps them.
+        numbers: The number of each message, by the identity of the caller's object. It is added where a message has a value,
+            so that of two values the later can be told.
 
     >>> from compaction import MessageIndex
     >>> index = MessageIndex([{"role": "user", "content": "Rules:\n- no tabs\n- no mocks"}], counter="chars/4")
@@ -80,9 +85,11 @@ def excerpt(
     for place in order:
         most = max(room - newest, min(room, int(_TASK_SHARE * tokens))) if place == first else room
         label = f"{_HANDED_OVER} " if place != first and _lacks_label(said[place]) else ""
-        entry = shortened(redact(said[place]) if redact else said[place], most - _ENTRY - count(label), count)
+        number = (numbers or {}).get(id(spoken[place - len(earlier)][0])) if place >= len(earlier) else None
+        note = f" (message {number})" if number and values_of(said[place][:_LONG_LINE]) else ""
+        entry = shortened(redact(said[place]) if redact else said[place], most - _ENTRY - count(label) - count(note), count)
         if entry:
-            entry = chosen[place] = label + entry
+            entry = chosen[place] = label + entry + note
             room -= count(entry) + _ENTRY
         if room < _ENTRY + 1:
             break
@@ -110,7 +117,7 @@ def split_excerpt(text: str) -> tuple[tuple[str, ...], str]:
         else:
             inside = False
             rest.append(line)
-    return tuple(["\n".join(lines).rstrip() for lines in entries]), "\n".join(rest).strip()
+    return tuple([_NOTE.sub("", "\n".join(lines).rstrip()) for lines in entries]), "\n".join(rest).strip()
 
 
 def _lacks_label(text: str) -> bool:

@@ -24,6 +24,7 @@ from .reading import Reading
 from .scoring import Kind
 from .sentences import SearchedText, clipped, one_line
 from .statements import ASSISTANT, SYSTEM
+from .talk import Sentence
 
 _SECTIONS: Final[Mapping[Kind, Section]] = {
     Kind.RULE: Section.CONSTRAINTS,
@@ -69,6 +70,10 @@ class Shares:
     facts: float = 0.15
 
 
+TALK: Final = Shares(request=0.04, rules=0.05, said=0.05, facts=0.0)
+"""The shares of a talk between people: no calls, and what was said instead of facts without their sentence."""
+
+
 class SummaryWriter:
     """Fills a page. Holds state: the page.
 
@@ -104,9 +109,7 @@ class SummaryWriter:
         self._held = frozenset([text for text in memory.said if text in self._previous])
         self._said = [each for each in memory.said.values() if each.place > before or each.is_rule]
         self._newer = {text: each for each in self._said for text in each.earlier}
-        older = {value for text in self._newer if text in memory.said for _, value in memory.said[text].statement.values}
-        newer = {value for each in self._newer.values() for _, value in each.statement.values}
-        self._with_sentence = {*memory.gone, *(older - newer)}  # facts that would mislead without their sentence
+        self._with_sentence = {*memory.gone, *_older_values(memory)}  # facts that would mislead without their sentence
         self._said.sort(key=self._order)  # twice by numbers, since thousands of pairs would wake the collector of garbage
         self._said.sort(key=self._weight, reverse=True)
         actions = memory.actions.values()
@@ -150,6 +153,22 @@ class SummaryWriter:
                 page.add(section, clipped(line, _LINE_CHARS), upto=upto, place=_PLACE_OF_HELD + place)
         self._add_found(page.used + shares.failed * page.limit)
         self._add_calls(min(filled, page.used + shares.calls * page.limit))
+
+    def add_talk(self, talk: Iterable[Sentence], upto: float) -> None:
+        """Add the sentences of a talk, those of the earlier summary first, then those most likely to be asked about."""
+        memory, misses = self._memory, 0
+        ranked = sorted(talk, key=lambda each: (each.text not in self._previous, -each.worth))
+        for each in ranked:
+            said = memory.said.get(each.text)
+            if said is not None:
+                added = self._add(said, upto)
+            else:
+                added = each.text in memory.gone or self._page.add(
+                    Section.CONTEXT, each.text, upto=upto, place=each.place, under=each.lead, by=each.by
+                )
+            misses = 0 if added else misses + 1
+            if misses > _MOST_MISSES:
+                return
 
     def add_more(self, filled: float) -> None:
         """Add statements and failed calls that had no room in their share, but for what facts shall have."""
@@ -296,6 +315,18 @@ class SummaryWriter:
             ranked.append((place, fact))
         held = [fact for _, fact in sorted(ranked, key=lambda each: each[0]) if fact not in self._with_sentence]
         self._page.add_facts(held, upto=upto, held=True)
+
+
+def _older_values(memory: ConversationMemory) -> set[str]:
+    """Return the values of statements that a later one may be about: both share a word, and have values of one shape."""
+    named: set[tuple[str, str]] = set()
+    older, newer = set[str](), set[str]()
+    for said in reversed(memory.said.values()):
+        statement = said.statement
+        for shape, value in statement.values:
+            (newer if named.isdisjoint((shape, stem) for stem in statement.stems) else older).add(value)
+        named.update((shape, stem) for shape, _ in statement.values for stem in statement.stems)
+    return older - newer
 
 
 def _replaced_by_kept(request: SummaryRequest, memory: ConversationMemory, read: Callable[[Message], Reading]) -> set[str]:

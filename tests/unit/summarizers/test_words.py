@@ -104,3 +104,11 @@ def test_what_a_program_returned_is_not_quoted_as_the_users_words() -> None:
     assert quoted(*chat) == found
     read = [openai_chat.read(message) for message in chat[3:]]
     assert list(split_excerpt(excerpt(read, 1_000, len, earlier=found[:2]))[0]) == found
+
+
+def test_an_entry_with_a_value_names_its_message() -> None:
+    """Where the messages have numbers, of two values the later can be told; the number is no part of the words."""
+    messages = [openai_chat.read(each) for each in (user("The port is 8080."), user("Thanks."), user("Now 9090."))]
+    text = excerpt(messages, 1_000, len, numbers={id(each.raw): number for number, each in enumerate(messages, 7)})
+    assert text == f"{HEADING}\n- The port is 8080. (message 7)\n- Thanks.\n- Now 9090. (message 9)"
+    assert split_excerpt(text)[0] == ("The port is 8080.", "Thanks.", "Now 9090.")
