@@ -48,12 +48,10 @@ from .edits import (
     signature,
     written,
 )
-from .fingerprints import fingerprint
 from .forgetting import occurrences
-from .grouping import Grouping
-from .groups import GroupKind, MessageGroup, only_reasoning, unchanged_groups
+from .groups import Grouping, GroupKind, MessageGroup, only_reasoning, unchanged_groups
 from .history import RunHistory, UselessRuns
-from .identity import HostChanges, KnownLine, ListKeys, as_given, digest_of, lookup_key, same_beginning
+from .identity import HostChanges, KnownLine, ListKeys, as_given, digest_of, fingerprint, lookup_key, same_beginning
 from .joins import opening
 from .marks import (
     COLLAPSED_BY,

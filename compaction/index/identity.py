@@ -24,11 +24,11 @@ from typing import Any, Final, TypeAlias, cast
 
 import attrs
 
-from ..errors import InputError
+from ..errors import InputError, InvalidMessage
 from ..formats import MessageFormat, fields_of
+from ..json_data import too_deep
 from ..messages import Message
 from .edits import Restore, Rewrite, Together
-from .fingerprints import fingerprint
 from .journal import Applied, flat
 from .projection import Projection
 
@@ -42,6 +42,9 @@ _NEWEST: Final = 3
 """The number of messages in the key of the end of a list."""
 
 _DIGEST_BYTES: Final = 12
+
+_DEEPEST: Final = 32
+"""The depth to which a message is copied to notice its changes."""
 
 _Digest: TypeAlias = Callable[[Any, MessageFormat, int], Hashable]
 _Position: TypeAlias = tuple[int, int, int]
@@ -176,6 +179,81 @@ class KnownLine:
         if len(given) < len(self.base) or format.common_prefix(self.base, given) < len(self.base):
             return 0
         return self.count + format.common_prefix(source[self.count : known], given[len(self.base) :])
+
+
+def fingerprint(raw: Any, format: MessageFormat, place: int = 0) -> str:
+    """Return sixteen hexadecimal digits that two messages share if their wire data is equal; ``place`` is for the error.
+
+    Raises:
+        InvalidMessage: If the message is nested too deeply, or has keys that JSON does not allow.
+    """
+    try:
+        text = json.dumps(format.to_wire(raw), sort_keys=True, ensure_ascii=True, default=repr)
+    except RecursionError:
+        raise too_deep([raw], place) from None
+    except (TypeError, ValueError) as error:
+        rule = f"the message is not JSON data ({error})"
+        raise InvalidMessage(f"messages[{place}]", rule, "use strings as keys") from error
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+class Fingerprints:
+    """The fingerprints of a growing list, each computed once. Holds state: each fingerprint with a copy of its message.
+
+    The copy shares the message's texts, and texts that are still the same objects are not compared. A message changed in place
+    is fingerprinted again. So is one that is not plain JSON data, such as a framework's object: changes in it are not noticed.
+
+    >>> from compaction.formats import openai_chat
+    >>> known, message = Fingerprints(), {"role": "user", "content": "hi"}
+    >>> [before] = known.of([message], openai_chat)
+    >>> message["content"] = "ho"
+    >>> known.of([message], openai_chat) == [before]
+    False
+    """
+
+    def __init__(self) -> None:
+        self._format: MessageFormat | None = None
+        self._made: list[tuple[Any, str]] = []
+
+    def of(self, source: Sequence[Any], format: MessageFormat) -> list[str]:
+        """Return the fingerprint of each message; O(messages), and O(contents) of those that are new or changed."""
+        made = self._made if format is self._format else []
+        known = len(made)
+        self._format = format
+        self._made = [
+            made[place] if place < known and made[place][0] == raw else (_copied(raw), fingerprint(raw, format, place))
+            for place, raw in enumerate(source)
+        ]
+        return [each for _, each in self._made]
+
+
+@attrs.frozen(eq=False)
+class _Exactly:
+    """A number that equals only numbers written alike: 1 equals neither 1.0 nor ``True``."""
+
+    value: object
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self.value) and repr(other) == repr(self.value)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+_UNKNOWN: Final = _Exactly(object())  # equals nothing
+
+
+def _copied(value: object, depth: int = _DEEPEST) -> Any:
+    """Return a copy that equals the data while its JSON text is the same; of other or deep data, one that equals nothing."""
+    kind = type(value)
+    if kind is str or value is None:
+        return value
+    if kind in {int, float, bool}:
+        return _Exactly(value)
+    if kind is list and depth:
+        return [_copied(each, depth - 1) for each in cast("list[Any]", value)]
+    if kind is dict and depth and all(type(name) is str for name in cast("dict[Any, Any]", value)):
+        return {name: _copied(each, depth - 1) for name, each in cast("dict[str, Any]", value).items()}
+    return _UNKNOWN
 
 
 # -------------------------------------------------------------------- the known messages in a list

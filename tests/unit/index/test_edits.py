@@ -471,7 +471,7 @@ class TestAskingAgain:
         index.append([assistant("a")])
         assert not index.apply(Drop([4]))
         assert len(index.refused) == 3
-        index.mark()
+        index.checkpoint()
         assert not index.apply(Drop([4]))
         assert len(index.refused) == 1
 

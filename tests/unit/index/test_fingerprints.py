@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from compaction.formats import anthropic, openai_chat
 from compaction.formats.openai_chat.reading import OpenAIChat
-from compaction.index.fingerprints import Fingerprints, fingerprint
+from compaction.index.identity import Fingerprints, fingerprint
 from tests.support.chats import assistant, indexed, tool_turns, user
 
 MESSAGE = {

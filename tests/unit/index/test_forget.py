@@ -197,7 +197,7 @@ def test_summaries_are_not_believed_any_more() -> None:
     index.sync([view[0], user("another"), view[1], user("and another")])
     index.forget([CHAT[1]])
     assert index.marks is not None
-    assert not index.marks.known
+    assert not index.marks.own
 
 
 def test_a_state_without_messages() -> None:

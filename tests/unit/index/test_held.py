@@ -79,7 +79,7 @@ class TestClosed:
         """Drops applied together are undone together, and no drop is held afterwards."""
         index = index_of()
         before, source = index.included, index.messages()
-        mark = index.mark()
+        mark = index.checkpoint()
         index.apply(Drop(ANSWER))
         index.apply(Drop(QUESTION))
         index.rollback(mark)

@@ -110,7 +110,7 @@ class TestForgotten:
     def test_at_a_mark(self) -> None:
         index = index_of("uabu", "ub", "au")
         assert not index.apply(Drop(1))
-        index.mark()
+        index.checkpoint()
         assert not index.apply(Drop(2))
 
 

@@ -187,7 +187,7 @@ class TestAppend:
         """Undone in turn: first out of the view, then back as it was never dropped."""
         index = indexed([user("q"), call("1"), user("never mind"), assistant("fine"), user("r")])
         index.apply(Drop([1]))
-        mark = index.mark()
+        mark = index.checkpoint()
         index.append([result("1")])
         index.rollback(mark)
         assert shown(index.messages()) == ["q", "never mind", "fine", "r"]
@@ -215,7 +215,7 @@ class TestRollback:
     def test_the_exact_inverse(self) -> None:
         """Metrics, groups and messages are as they were, mark by mark."""
         index = indexed([system("s"), *tool_turns(3), user("q")])
-        states = [(index.mark(), index.included, index.messages(), [group.id for group in index.included_groups])]
+        states = [(index.checkpoint(), index.included, index.messages(), [group.id for group in index.included_groups])]
         group = index.group(2)
         for edit in (
             Drop([1]),
@@ -224,7 +224,7 @@ class TestRollback:
             Drop([-1]),
         ):
             assert index.apply(edit)
-            states.append((index.mark(), index.included, index.messages(), [group.id for group in index.included_groups]))
+            states.append((index.checkpoint(), index.included, index.messages(), [group.id for group in index.included_groups]))
         for mark, included, messages, ids in reversed(states):
             index.rollback(mark)
             assert index.included == included

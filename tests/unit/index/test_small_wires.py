@@ -71,7 +71,7 @@ def test_steps_reach_every_set_that_may_leave(format: MessageFormat, seed: int) 
     index = MessageIndex(messages, counter="chars/4", format=format)
     free = index.removable_ids()[:MOST]
     for chosen in (ids for size in range(1, len(free) + 1) for ids in combinations(free, size)):
-        mark = index.mark()
+        mark = index.checkpoint()
         for step in index.steps(chosen):
             assert index.apply(Drop(step)), index.refused
             assert format.validate(index.messages()) == []

@@ -9,7 +9,7 @@ import pytest
 
 from compaction import Drop, GroupKind, MessageGroup, MessageIndex, Replace, kinds, last
 from compaction.formats import MessageFormat, Side, anthropic, openai_chat
-from compaction.index.cuts import neighbours, steps
+from compaction.index.cuts import neighbours, plan_cuts
 from compaction.index.marks import marked
 from compaction.strategies import Summarization, ToolResult
 from compaction.testing import check_strategy
@@ -367,7 +367,7 @@ def test_units_that_were_held_are_tried_again_in_their_order() -> None:
     }
     messages = [{"role": "user" if letter == "u" else "assistant", "text": letter} for letter in "abau"]
     index = MessageIndex(messages, counter="chars/4", format=Letters(forbidden, {("", "a"), ("a", "a")}))
-    assert list(steps(index.columns, index.format, [[2], [0], [1]])) == [[1], [2]]
+    assert list(plan_cuts(index.columns, index.format, [[2], [0], [1]])) == [[1], [2]]
 
 
 def test_a_group_between_other_groups_is_removed_with_all_its_pieces() -> None:
@@ -382,4 +382,4 @@ def test_a_group_between_other_groups_is_removed_with_all_its_pieces() -> None:
         if place in answers:
             messages[-1]["answers"] = answers[place]
     index = MessageIndex(messages, counter="chars/4", format=Letters(forbidden, {("", "u")}))
-    assert list(steps(index.columns, index.format, [[2], [1], [6], [9], [3]])) == [[2], [6], [1], [3]]
+    assert list(plan_cuts(index.columns, index.format, [[2], [1], [6], [9], [3]])) == [[2], [6], [1], [3]]

@@ -429,7 +429,7 @@ def test_a_late_result_takes_the_place_of_the_line_for_its_call() -> None:
     index = indexed([user("q"), call("1", arguments='{"q": "%s"}' % ("x" * 900)), user("r"), assistant("a")])
     run_sync(index, ToolResult(keep=nothing))
     assert [group.is_collapsed for group in index.included_groups] == [False, True, False, False]
-    mark, turns_before = index.mark(), index.turns_since_edit
+    mark, turns_before = index.checkpoint(), index.turns_since_edit
     index.append([result("1")])
     assert [group.kind for group in index.included_groups] == [
         GroupKind.USER,

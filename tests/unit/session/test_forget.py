@@ -293,7 +293,7 @@ async def test_evicted_sessions(tmp_path: Path, id: str | None) -> None:
     assert len(pool) == 1
     assert await pool.forget(telling(chat)) == 1
     assert traces(tmp_path) == []
-    with pool.turn_sync([*without(chat), user("more")], id=id) as session:
+    with pool.call_sync([*without(chat), user("more")], id=id) as session:
         assert session.index.edits
         assert SECRET not in json.dumps(session.compact_due_sync().messages)
     assert pool.forget_sync(telling(chat)) == 0

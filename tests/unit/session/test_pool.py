@@ -82,7 +82,7 @@ def calls_of(chat: Chat) -> Iterator[Chat]:
 
 
 def session_of(pool: SessionPool, messages: Chat, **about: Any) -> CompactionSession:
-    with pool.turn_sync(messages, **about) as session:
+    with pool.call_sync(messages, **about) as session:
         session.compact_due_sync()
         return session
 
@@ -188,7 +188,7 @@ def test_a_reminder_that_moves_to_the_end_keeps_the_session(how: str, id: str | 
     chat: Chat = [SYSTEM]
     for number in range(20):
         chat += [user(f"What is in {number}? " + "why? " * 10), answer("Ok."), user("Go on.")]
-        with pool.turn_sync(reminded(rebuilt(chat), how), id) as session:
+        with pool.call_sync(reminded(rebuilt(chat), how), id) as session:
             views.append(session.compact_due_sync().messages)
         sessions.add(session.id)
         chat += [answer(f"It is {number}: " + "so. " * 12)]
@@ -301,7 +301,7 @@ def test_processes_that_share_a_conversation_take_turns(id: str | None) -> None:
     chat, saved, views = list[dict[str, Any]](), None, list[Chat]()
     for number, more in enumerate(calls_of(grown("Main", 30))):
         chat = list(more)
-        with pools[number % 3].turn_sync(rebuilt(chat), id, saved=saved) as session:
+        with pools[number % 3].call_sync(rebuilt(chat), id, saved=saved) as session:
             views.append(session.compact_due_sync().messages)
             saved = state_of(session)
     alone = looped(pool_of(summarizing(quoting())), chat, id=id)
@@ -425,7 +425,7 @@ def test_bytes_are_bounded_too() -> None:
     assert pool.bytes <= 3_000
     assert 1 <= len(pool) < 8
     assert {event.why for event in events if isinstance(event, Evicted)} == {"bytes"}
-    with pool.turn_sync(grown("huge", 100), "huge") as session:
+    with pool.call_sync(grown("huge", 100), "huge") as session:
         assert session.index.total.bytes > 3_000
         assert len(pool) == 1
 
@@ -433,8 +433,8 @@ def test_bytes_are_bounded_too() -> None:
 def test_a_session_whose_turn_is_under_way_is_not_evicted() -> None:
     """A session with a running turn is not evicted; others are, or the pool is too large for a while."""
     pool = pool_of(limit=1)
-    with pool.turn_sync(grown("a", 1), "a") as session:
-        with pool.turn_sync(grown("b", 1), "b"):
+    with pool.call_sync(grown("a", 1), "a") as session:
+        with pool.call_sync(grown("b", 1), "b"):
             assert len(pool) == 2
         pool.view_sync(grown("c", 1), "c")
         assert session_of(pool, grown("d", 1), id="d") is not session
@@ -499,7 +499,7 @@ def test_a_rewind_after_a_restart_takes_over_what_it_may(tmp_path: Path) -> None
         pool.view_sync(messages, "kim")
     paid = len(scripted.requests)
     again = pool_of(summarizing(scripted), store=store, new_id=lambda: "again")
-    with again.turn_sync([*rebuilt(start), user("Live")], "kim") as fork:
+    with again.call_sync([*rebuilt(start), user("Live")], "kim") as fork:
         assert fork.id == "kim:again"
         assert fork.index.edits
         assert "Dead" not in str(fork.index.messages())
@@ -685,19 +685,19 @@ def test_a_state_that_the_host_keeps_is_read_once(restarts: bool) -> None:
     So does a new process, which reads the state on its first turn.
     """
     pool, chat = pool_of(), grown("Ann", 12)
-    with pool.turn_sync(chat) as session:
+    with pool.call_sync(chat) as session:
         session.compact_due_sync()
     states = [{**session.to_dict(), "id": session.id, "revision": session.revision}]
     if restarts:
         pool = pool_of()
         chat = [*chat, user("And now?"), answer("Now.")]
-        with pool.turn_sync(chat, saved=states[-1]) as session:
+        with pool.call_sync(chat, saved=states[-1]) as session:
             session.compact_due_sync()
         assert session.index.edits
     for number in range(12):
         chat = grown(f"Ann {number}", 1, chat)
         for saved in states[-2:]:
-            with pool.turn_sync(chat, saved=saved) as same:
+            with pool.call_sync(chat, saved=saved) as same:
                 same.compact_due_sync()
             assert same is session
         states.append({**session.to_dict(), "id": session.id, "revision": session.revision})

@@ -39,8 +39,8 @@ class FailingStore(SessionStore):
         return super().save_anchor(id, anchor)
 
 
-WARNING = "FailingStore failed (StateError('the disk is full')): the session is not saved; the next turn tries again"
-FAILURE = "FailingStore: StateError('the disk is full'); the session is not saved; the next turn tries again"
+WARNING = "FailingStore failed (StateError('the disk is full')): the session is not saved; the next call tries again"
+FAILURE = "FailingStore: StateError('the disk is full'); the session is not saved; the next call tries again"
 
 
 async def test_a_save_that_fails_is_said_and_made_up_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

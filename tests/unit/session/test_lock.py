@@ -14,7 +14,7 @@ import pytest
 from compaction.errors import SyncDriverError
 from compaction.index import MessageIndex
 from compaction.session import CompactionSession
-from compaction.session.turns import TurnLock
+from compaction.session.lock import CallLock
 from tests.support.limits import WAIT_SECONDS
 from tests.support.scripted import Awaited
 from tests.unit.session.test_session import chat, cut, session, summarizing
@@ -45,7 +45,7 @@ class Room:
     """A lock and the turns inside it. Holds state: how many there are, and the maximum."""
 
     def __init__(self) -> None:
-        self.lock = TurnLock()
+        self.lock = CallLock()
         self.inside = self.most = self.turns = 0
 
     def enter(self) -> None:
@@ -215,7 +215,7 @@ async def test_a_turn_inside_a_turn_is_refused() -> None:
 
 async def test_a_task_inside_its_own_turn_is_refused() -> None:
     """Awaited turns of one task do not nest."""
-    lock = TurnLock()
+    lock = CallLock()
     async with lock.task:
         with pytest.raises(SyncDriverError):
             async with lock.task:
@@ -228,7 +228,7 @@ async def test_a_task_inside_its_own_turn_is_refused() -> None:
 
 def test_a_loop_inside_a_blocking_turn_is_refused() -> None:
     """A blocking turn that starts an event loop, which takes the same lock, raises."""
-    lock = TurnLock()
+    lock = CallLock()
 
     async def inner() -> None:
         with pytest.raises(SyncDriverError):
