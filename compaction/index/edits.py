@@ -41,10 +41,6 @@ def _ids(groups: MessageGroup | int | Iterable[MessageGroup | int]) -> tuple[int
         raise StrategyError(f"groups={groups!r}: an edit needs groups or group ids") from error
 
 
-def _ids_or_none(groups: MessageGroup | int | Iterable[MessageGroup | int] | None) -> tuple[int, ...] | None:
-    return None if groups is None else _ids(groups)
-
-
 def _messages(messages: Iterable[Message]) -> tuple[Message, ...]:
     return tuple(messages)
 
@@ -100,7 +96,7 @@ class Replace(_Described):
     groups: tuple[int, ...] = attrs.field(converter=_ids)
     messages: tuple[Message, ...] = attrs.field(converter=_messages)
     reason: str = ""
-    read: tuple[int, ...] | None = attrs.field(default=None, converter=_ids_or_none, kw_only=True)
+    read: tuple[int, ...] | None = attrs.field(default=None, converter=attrs.converters.optional(_ids), kw_only=True)
 
 
 @attrs.frozen

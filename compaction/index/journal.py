@@ -170,7 +170,7 @@ def carried_over(
         return attrs.evolve(applied, edit=whole, parts=tuple(parts), seen=seen) if parts else None
 
     kept = [left for applied in journal if (left := after(applied)) is not None]
-    keys = gone() if any(each.writes for each in kept) else {}
+    keys = gone() if any(each.writes for each in kept) else dict[int, str]()
     losing = [attrs.evolve(each, lost=each.lost | _read_of(each, keys)) if keys and each.writes else each for each in kept]
     return read_before(unchanged, losing)
 

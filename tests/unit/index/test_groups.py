@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import attrs
 import pytest
 
 from compaction import Drop, GroupKind, MessageGroup, MessageIndex, Rewrite
@@ -20,28 +19,9 @@ def layout(index: MessageIndex) -> Layout:
     return [(group.kind.value, index.ordinals(group)) for group in index.included_groups]
 
 
-def without_messages(index: MessageIndex) -> list[MessageGroup]:
-    """Every group of the view but for its messages, which are equal only to themselves."""
-    return [attrs.evolve(group, messages=()) for group in index.included_groups]
-
-
 def group_of(messages: Chat, place: int = -1) -> MessageGroup:
     """One group of a conversation; by default the last."""
     return indexed(messages).included_groups[place]
-
-
-def test_no_messages_no_groups() -> None:
-    """An empty list is a conversation without groups."""
-    index = indexed([])
-    assert index.included_groups == ()
-    assert index.messages() == []
-
-
-def test_a_group_is_nothing_that_was_not_said() -> None:
-    """A group made by hand has no calls, is neither open nor pinned, and replaces no groups."""
-    group = MessageGroup(id=0, kind=GroupKind.USER, messages=(), turn=1, tokens=1, bytes=1)
-    assert (group.tool_calls, group.open, group.pending, group.orphan, group.pinned) == (0, False, False, False, False)
-    assert (group.made_by, group.replaces, group.is_collapsed, group.tool_names) == (None, (), False, ())
 
 
 @pytest.mark.parametrize(
@@ -95,17 +75,6 @@ def test_several_system_messages_are_groups_of_their_own() -> None:
     ]
 
 
-def test_neighbours_of_one_role_are_not_merged() -> None:
-    """Two user messages are two turns, two answers two groups."""
-    index = indexed([user("a"), user("b"), assistant("c"), assistant("d")])
-    assert [(group.kind.value, group.turn) for group in index.included_groups] == [
-        ("user", 1),
-        ("user", 2),
-        ("assistant", 2),
-        ("assistant", 2),
-    ]
-
-
 class TestCalls:
     def test_parallel_calls_and_their_results_are_one_group(self) -> None:
         """A message with calls and all its results are one group, in any order of the results."""
@@ -125,11 +94,6 @@ class TestCalls:
         """Other messages between do not part them."""
         index = indexed([call("1", "2"), result("1"), user("meanwhile"), assistant("yes"), result("2"), assistant()])
         assert layout(index) == [("tool_call", [0, 1, 4]), ("user", [2]), ("assistant", [3]), ("assistant", [5])]
-
-    def test_two_late_results_of_two_calls(self) -> None:
-        """Each result joins its own call, although the groups interleave."""
-        index = indexed([call("1"), user(), call("2"), user(), result("1"), result("2")])
-        assert layout(index) == [("tool_call", [0, 4]), ("user", [1]), ("tool_call", [2, 5]), ("user", [3])]
 
     def test_a_reused_id_belongs_to_the_latest_open_call(self) -> None:
         """Results for a repeated id answer the newest call first, then the earlier call that is still open."""
@@ -266,17 +230,6 @@ class TestReasoning:
         """Reasoning after an orphan result has no call to join."""
         assert layout(indexed([result("1"), thought()])) == [("tool_call", [0]), ("assistant", [1])]
 
-    def test_a_run_that_is_appended_piece_by_piece(self) -> None:
-        """Slices make no difference, also where the group's kind changes on the way."""
-        messages = [user(), thought("a"), thought("b"), call("1"), thought("c"), result("1"), thought("d"), assistant()]
-        grown = indexed([])
-        for message in messages:
-            grown.append([message])
-        whole = indexed(messages)
-        assert layout(grown) == layout(whole)
-        assert without_messages(grown) == without_messages(whole)
-        assert (grown.included, grown.total) == (whole.included, whole.total)
-
     @pytest.mark.parametrize(
         ("message", "only"),
         [
@@ -320,30 +273,8 @@ class TestTurns:
         messages = [system(), assistant("hello"), user(), call("1"), result("1"), assistant(), system(), user(), assistant()]
         assert [group.turn for group in indexed(messages).included_groups] == [None, 0, 1, 1, 1, None, 2, 2]
 
-    def test_a_turn_counts_while_one_of_its_groups_is_there(self) -> None:
-        """Turns are counted by what the view shows; turn 0 is none."""
-        index = indexed([assistant("hello"), *turns(3)])
-        assert index.included.turns == 3
-        index.apply(Drop([1], "half of a turn"))
-        assert index.included.turns == 3
-        index.apply(Drop([2], "the other half"))
-        assert (index.included.turns, index.total.turns) == (2, 3)
-
-    def test_no_users_no_turns(self) -> None:
-        """A conversation that nobody asked for has none."""
-        assert indexed([system(), assistant(), call("1")]).included.turns == 0
-
 
 class TestValues:
-    def test_a_group_is_a_snapshot(self) -> None:
-        """A group is immutable, and does not change with the index."""
-        index = indexed([user(), call("1")])
-        before = index.included_groups[1]
-        index.append([result("1")])
-        assert (len(before.messages), len(index.group(1).messages)) == (1, 2)
-        with pytest.raises(attrs.exceptions.FrozenInstanceError):
-            before.pinned = True  # type: ignore[misc]
-
     def test_sizes_are_those_of_its_messages(self) -> None:
         """Tokens with their overhead, UTF-8 bytes of the texts, and the calls."""
         index = indexed([user("안녕"), call("1", name="look", arguments='{"a": 1}'), result("1", "found")])
