@@ -37,12 +37,12 @@ def summarizing(server: FaultServer, *, timeout: float, **options: Any) -> Summa
     return Summarization(model, trigger=tokens_exceed(1_500), target=tokens_below(800), keep=keep, budget=budget, **options)
 
 
-@pytest.mark.parametrize(("fault", "timeout"), FAULTS)
-async def test_nothing_is_lost_and_the_session_goes_on(fault: Answer, timeout: float) -> None:
+@pytest.mark.parametrize(("fault", "patience"), FAULTS)
+async def test_nothing_is_lost_and_the_session_goes_on(fault: Answer, patience: float) -> None:
     """While the server fails every message is sent; when it works again and the pause is over, the summary is made."""
     now = [0.0]
     with FaultServer(fault) as server:
-        watched = CompactionSession(summarizing(server, timeout=timeout), counter="chars/4", clock=lambda: now[0])
+        watched = CompactionSession(summarizing(server, timeout=patience), counter="chars/4", clock=lambda: now[0])
         source = chat(12)
         view = await watched.view(source)
         assert all(now_ is then for now_, then in zip(view, source, strict=True))
