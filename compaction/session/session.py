@@ -10,6 +10,10 @@ applied, so until the next compaction new messages are only added at the end, an
 
 With a store, the session saves its edits and fingerprints after each compaction. After a crash, a new process continues with
 the same view.
+
+A call of `CompactionSession.view` goes through `follow`, which updates the index, and then through ``_run``, which runs the
+strategy. Before and after that run `ahead` picks up and requests summaries in the background, and `events` reports what
+happened and may take the edits back.
 """
 
 from __future__ import annotations
