@@ -280,15 +280,11 @@ class Editor:
         """Put back a hidden group that a new result joins; remove the collapsed line that replaced only this group, if any."""
         late = Restore((id,), reason="a late result came for its call")
         self.journal.append(perform(self._projection, late, self._measure))
-        for line in self._lines_for(id):
+        shown, made = self._projection.visibility.shown_at(id), self._projection.inserted
+        for line in [each for each in shown if made[each].made_by == COLLAPSED_BY and made[each].replaces == (id,)]:
             drop = Drop((line,), reason="the tool call that this line replaced was restored")
             gone = perform(self._projection, drop, self._measure)
             self.journal.append(attrs.evolve(gone, turn=self.journal[-2].turn))
-
-    def _lines_for(self, id: int) -> list[int]:
-        """Return the collapsed lines in the view that replaced only this group."""
-        shown, inserted = self._projection.visibility.shown_at(id), self._projection.inserted
-        return [line for line in shown if inserted[line].made_by == COLLAPSED_BY and inserted[line].replaces == (id,)]
 
     def replay(
         self, journal: Iterable[Applied], groups: Mapping[int, int] | None = None

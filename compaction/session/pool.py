@@ -242,12 +242,7 @@ class SessionPool:
         Use it to see what a call would do. The copy is not in the pool, is not saved, and reports no events. It calls no model,
         whose summary is assumed to use its whole budget, and writes to no store. Blocks the thread while a call of the session
         runs.
-
-        Args:
-            messages: As for `call`.
-            id: As for `call`.
-            scope: As for `call`.
-            overhead_tokens: As for `call`.
+        The arguments are those of `call`.
         """
         request = self._request(messages, id, scope, overhead_tokens, None)
         found = self._known(request)
@@ -482,9 +477,12 @@ class SessionPool:
         count = 0
         for each in self._in_memory(space, done):
             async with each.session.lock.held(sync=sync):
-                if self._has_begun(each):
+                if each.has_begun:
                     await settled(each.session.forget_stored(given), sync=sync)
                     count += self._forget_in(each, given)
+                else:  # with the state that it would have taken over
+                    with self._lock:
+                        self._directory.remove(each)
         return count
 
     def _in_memory(self, space: str, done: set[PooledSession]) -> Iterator[PooledSession]:
@@ -497,13 +495,6 @@ class SessionPool:
             for each in waiting:
                 done.add(each)
                 yield each
-
-    def _has_begun(self, found: PooledSession) -> bool:
-        """Whether a session has had a call. A session without one is removed, with the state that it would have taken over."""
-        if not found.has_begun:
-            with self._lock:
-                self._directory.remove(found)
-        return found.has_begun
 
     def _forget_in(self, found: PooledSession, given: list[Any]) -> int:
         """Forget in a session whose lock the caller holds, and register it again."""
