@@ -239,10 +239,9 @@ class SessionPool:
     ) -> CompactionSession:
         """Return a copy of the session that `call` would find or create, up to date with the list.
 
-        Use it to see what a call would do. The copy is not in the pool, is not saved, and reports no events. It calls no model,
-        whose summary is assumed to use its whole budget, and writes to no store. Blocks the thread while a call of the session
-        runs.
-        The arguments are those of `call`.
+        Use it to see what a call would do; the arguments are those of `call`. The copy is not in the pool, is not saved, and
+        reports no events. It calls no model, whose summary is assumed to use its whole budget, and writes to no store. Blocks
+        the thread while a call of the session runs.
         """
         request = self._request(messages, id, scope, overhead_tokens, None)
         found = self._known(request)
