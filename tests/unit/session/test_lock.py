@@ -8,7 +8,6 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
-import anyio.to_thread
 import pytest
 
 from compaction.errors import SyncDriverError
