@@ -108,7 +108,7 @@ class RunRecorder:
 
     Attributes:
         before: Sizes before the run.
-        mark: The position in the edit journal where the run began, for `MessageIndex.rollback`.
+        checkpoint: The position in the journal where the run began, for `MessageIndex.rollback`.
         running: The name of the innermost strategy that is running; empty if none is.
         failures: The failures so far.
         missed: Each strategy that missed its target, with the target.
@@ -118,7 +118,7 @@ class RunRecorder:
     def __init__(self, index: MessageIndex, on_step: Observer | None, clock: Callable[[], float]) -> None:
         self.before = index.included
         self._opening = opening(index.columns)
-        self.mark = index.mark()
+        self.checkpoint = index.checkpoint()
         self.running = ""
         self.failures: list[Failed] = []
         self.missed: list[tuple[Strategy, Trigger]] = []
@@ -198,7 +198,7 @@ class RunRecorder:
             BudgetUnsatisfiable: If ``hard`` is true, and the budget or a target is missed.
         """
         index = self._index
-        edits = index.edits_since(self.mark)
+        edits = index.edits_since(self.checkpoint)
         missed = [
             (repr(target), _missed_note(strategy, target, index)) for strategy, target in self.missed if not target(index)
         ]

@@ -80,7 +80,7 @@ def _flow(
         yield from relay(steps, answered, drop_all=lambda drops: index.apply_all(drops, by=recorder.running))
         return recorder.result(budget, hard=hard)
     except BaseException:
-        index.rollback(recorder.mark)
+        index.rollback(recorder.checkpoint)
         with contextlib.suppress(BaseException):
             steps.close()
         raise

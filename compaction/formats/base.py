@@ -124,10 +124,12 @@ class MessageFormat(abc.ABC):
     def repair(self, raws: Sequence[Any]) -> Repair:
         """Return a repaired copy of the list and a report of every change."""
 
-    def message_problems(self, raw: Any) -> list[Problem]:
+    def message_problems(self, raw: Any, *, last: bool = True) -> list[Problem]:
         """Return the rules that a message breaks by itself, independent of its neighbours; O(parts).
 
-        The message is checked as the only message of a list.
+        Args:
+            raw: The message.
+            last: Whether to check it as the last message of a list, which some formats accept without content.
         """
         return []
 

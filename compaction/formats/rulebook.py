@@ -99,9 +99,9 @@ class RuleBook:
         found += self.pairing.problems(contents)
         return [self._problem(f"messages[{index}]{each[0]}", *each[1:]) for index, each in sorted(found, key=_index)]
 
-    def alone(self, raw: Any) -> list[Problem]:
-        """Return the rules that a message breaks by itself, as the last of a list."""
-        return [self._problem(f"messages[0]{place}", rule, text) for place, rule, text in self._alone(raw, True)]
+    def alone(self, raw: Any, *, last: bool = True) -> list[Problem]:
+        """Return the rules that a message breaks by itself, as the last of a list or before others."""
+        return [self._problem(f"messages[0]{place}", rule, text) for place, rule, text in self._alone(raw, last)]
 
     def repair(self, raws: Sequence[Any]) -> Repair:
         """Return the list with every fault repaired whose rule says how."""
@@ -173,8 +173,8 @@ class WireFormat(MessageFormat):
     def validate(self, raws: Sequence[Any]) -> list[Problem]:
         return self.book.validate(raws)
 
-    def message_problems(self, raw: Any) -> list[Problem]:
-        return self.book.alone(raw)
+    def message_problems(self, raw: Any, *, last: bool = True) -> list[Problem]:
+        return self.book.alone(raw, last=last)
 
     def repair(self, raws: Sequence[Any]) -> Repair:
         return self.book.repair(raws)

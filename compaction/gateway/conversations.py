@@ -210,7 +210,7 @@ class GatewayConversations:
     async def _turn(self, request: ConversationRequest, refused: BaseException | None, *, sync: bool) -> ConversationTurn:
         window, compared = self._compared(request)
         pool, options = self._pool(request, window), self._options(request)
-        begun = Blocking(pool.turn_sync(compared, **options)) if sync else pool.turn(compared, **options)
+        begun = Blocking(pool.call_sync(compared, **options)) if sync else pool.call(compared, **options)
         async with begun as session:
             turn = ConversationTurn(request=request, session=session, window=window)
             if refused is not None:

@@ -1,9 +1,9 @@
 """Cuts: what can leave together, and what one message can replace.
 
-The smallest runs of groups that can only be removed together are called steps here; in `compaction.result`, a step is the run
-of one strategy. A run of groups may be removed if its neighbours may then follow one another. Runs that the format prefers
-come first: those from the oldest group of a gap on, then the others. Runs that the format only allows come last. The functions
-here only plan; the caller drops or replaces the groups.
+A *cut* is one of the smallest runs of groups that can only be removed together; `MessageIndex.steps` yields them. A run of
+groups may be removed if its neighbours may then follow one another. Runs that the format prefers come first: those from the
+oldest group of a gap on, then the others. Runs that the format only allows come last. The functions here only plan; the caller
+drops or replaces the groups.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def units_of(ids: Iterable[int], together: Callable[[int, int], bool] | None) ->
         yield unit
 
 
-def steps(
+def plan_cuts(
     projection: Projection,
     format: MessageFormat,
     units: Iterable[list[int]],
@@ -50,10 +50,10 @@ def steps(
 ) -> Iterator[list[int]]:
     """Return the smallest runs of these units that can be removed together, oldest first; O(messages in the view) for all.
 
-    If the format allows all these units to be removed, the steps together name all of them.
+    If the format allows all these units to be removed, the cuts together name all of them.
 
     Args:
-        projection: The view; a step is planned as if the ones before it had been dropped.
+        projection: The view; a cut is planned as if the ones before it had been dropped.
         format: Its wire format.
         units: The ids of groups that may be removed, in order. The groups of a unit are removed together, as many as possible.
         preferred_only: Whether to leave out runs that the format allows but does not prefer.
@@ -67,7 +67,7 @@ def steps(
 def _between_joins(
     projection: Projection, format: MessageFormat, units: Iterable[Sequence[int]], *, preferred_only: bool
 ) -> Iterator[list[int]]:
-    """Yield the steps for a format with rules about which message may follow which."""
+    """Yield the cuts for a format with rules about which message may follow which."""
     waiting = _distinct(units)
 
     def prefers(one: Message | None, other: Message | None) -> bool:
@@ -77,9 +77,9 @@ def _between_joins(
     pieces = _Pieces(projection)
     for _ in range(_WALKS):
         count = len(gone)
-        for step in _from_oldest(pieces, prefers, waiting):
-            gone.update(step)
-            yield step
+        for cut in _from_oldest(pieces, prefers, waiting):
+            gone.update(cut)
+            yield cut
         if len(gone) == count:
             break
         waiting = [left for unit in waiting if (left := [id for id in unit if id not in gone])]
@@ -106,14 +106,14 @@ def _distinct(units: Iterable[Sequence[int]]) -> list[list[int]]:
 def _behind_opening(
     projection: Projection, format: MessageFormat, units: Iterable[list[int]], *, preferred_only: bool
 ) -> Iterator[list[int]]:
-    """Yield the steps for a format in which any message may follow any other, and only the opening group matters.
+    """Yield the cuts for a format in which any message may follow any other, and only the opening group matters.
 
     A group with which the format prefers a view to begin stays until the same is true of its successor. It is removed with the
-    last unit before that successor, or alone in the last step.
+    last unit before that successor, or alone in the last cut.
     """
     kinds, system, user, summary = projection.grouping.kinds, GroupKind.SYSTEM, GroupKind.USER, GroupKind.SUMMARY
     view = iter([id for id in projection.ids() if id < 0 or kinds[id] is not system])
-    opening = next(view, None)  # the group that opens the view after all planned steps
+    opening = next(view, None)  # the group that opens the view after all planned cuts
     opens = opening is None or _opens(projection, format, opening)
     held: list[int] = []
     gone: set[int] = set()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
 import attrs
 
 from ..errors import InputError
 from ..formats import MessageFormat
-from .cuts import steps
+from .cuts import plan_cuts
 from .edits import Drop, Drops, Edit, Restore, Together, named, renamed
 from .joins import BadJoin, JoinJudge
 from .journal import Applied, Measure, inserted, perform, touched, undo
@@ -51,64 +51,25 @@ class _HeldDrop:
     groups: frozenset[int]
 
 
-class HeldDrops:
-    """The drops of a step that wait for others, without which they would be invalid. Holds state: these drops, in order."""
-
-    def __init__(self) -> None:
-        self._drops: list[_HeldDrop] = []
-
-    def __bool__(self) -> bool:
-        return bool(self._drops)
-
-    def __contains__(self, held: object) -> bool:
-        return held in self._drops
-
-    def add(self, held: _HeldDrop) -> None:
-        """Hold one more drop."""
-        self._drops.append(held)
-
-    def clear(self) -> None:
-        """Forget all drops."""
-        self._drops.clear()
-
-    def waiting_for(self, gone: Collection[int]) -> list[_HeldDrop]:
-        """Return the drops that need one of these groups to be removed."""
-        return [each for each in self._drops if not each.needs.isdisjoint(gone)]
-
-    def let_go(self, changed: Collection[int], is_shown: Callable[[int], bool]) -> Iterator[Drop]:
-        """Forget the drops of groups that were removed; yield those of which every group was."""
-        for held in [each for each in self._drops if not each.groups.isdisjoint(changed)]:
-            if not all(map(is_shown, held.groups)):
-                self._drops.remove(held)
-                if not any(map(is_shown, held.groups)):
-                    yield held.edit
-
-    def beside(self, new: _HeldDrop) -> list[_HeldDrop]:
-        """Return the drops of neighbouring groups, which together with a new one may leave no bad join."""
-        together: list[_HeldDrop] = []
-        groups, wanted = set(new.groups), set(new.needs)
-        found = True
-        while found and len(together) < _CONNECTED:
-            touching = _apart(
-                [
-                    each
-                    for each in self._drops
-                    if groups.isdisjoint(each.groups) and not (groups.isdisjoint(each.needs) and wanted.isdisjoint(each.groups))
-                ]
-            )
-            found = bool(touching)
-            for each in touching:
-                groups.update(each.groups)
-                wanted.update(each.needs)
-            together += touching
-        return together
-
-    def planned(self, projection: Projection, format: MessageFormat) -> Iterator[list[_HeldDrop]]:
-        """Yield the drops that together leave no bad join; the caller applies them before it asks for the next."""
-        by_first = {each.edit.groups[0]: each for each in _apart(self._drops)}
-        for step in steps(projection, format, [list(each.edit.groups) for each in by_first.values()]):
-            if together := [by_first[id] for id in step if id in by_first and by_first[id] in self]:
-                yield together
+def _beside(held: Sequence[_HeldDrop], new: _HeldDrop) -> list[_HeldDrop]:
+    """Return the held drops of neighbouring groups, which together with a new one may leave no bad join."""
+    together: list[_HeldDrop] = []
+    groups, wanted = set(new.groups), set(new.needs)
+    found = True
+    while found and len(together) < _CONNECTED:
+        touching = _apart(
+            [
+                each
+                for each in held
+                if groups.isdisjoint(each.groups) and not (groups.isdisjoint(each.needs) and wanted.isdisjoint(each.groups))
+            ]
+        )
+        found = bool(touching)
+        for each in touching:
+            groups.update(each.groups)
+            wanted.update(each.needs)
+        together += touching
+    return together
 
 
 def _apart(held: Sequence[_HeldDrop]) -> list[_HeldDrop]:
@@ -144,7 +105,7 @@ class Editor:
         self._format = format
         self._measure = measure
         self._joins = JoinJudge(projection, format)
-        self._held = HeldDrops()
+        self._held: list[_HeldDrop] = []  # the drops of the running strategy that wait for others, in order
 
     # ---------------------------------------------------------------- applying
 
@@ -157,11 +118,11 @@ class Editor:
         held = None
         if isinstance(edit, Drop) and outcome.bad:
             held = _HeldDrop(edit, by, frozenset(self._joins.groups_at(outcome.bad)), frozenset(edit.groups))
-            if (beside := self._held.beside(held)) and self._apply_held([*beside, held], by):
+            if (beside := _beside(self._held, held)) and self._apply_held([*beside, held], by):
                 return True
         self.refusals.note(edit, outcome.rule, by)
         if held is not None:
-            self._held.add(held)
+            self._held.append(held)
         return False
 
     def apply_all(self, drops: Drops, by: str, changed: Callable[[], object]) -> None:
@@ -171,14 +132,14 @@ class Editor:
         """
         projection, journal, exclude = self._projection, self.journal, self._projection.exclude
         free = set[int]() if self._format.judges_joins else set(removable(projection))
-        included, turn, known, left = projection.included, projection.grouping.turn, len(projection.source), len(free)
+        included, turn, seen, left = projection.included, projection.grouping.turn, len(projection.source), len(free)
         for drop in drops.one_by_one():
             groups = drop.groups
             free.difference_update(groups)
             before, left = left, len(free)
             if before - left == len(groups) > 0 and len(groups) < included.groups:  # all are free, and none is named twice
                 exclude(groups)
-                journal.append(Applied(drop, by, turn, known=known))
+                journal.append(Applied(drop, by, turn, seen=seen))
                 self.refusals.changed()
             else:
                 self.apply(drop, by)
@@ -190,10 +151,13 @@ class Editor:
         self.refusals.changed()
         if not self._held:
             return
-        gone = set(named(applied.edit))
-        for drop in self._held.let_go(gone, self._projection.is_included):
-            self.refusals.forget(drop)
-        for held in self._held.waiting_for(gone):
+        gone, is_shown = set(named(applied.edit)), self._projection.is_included
+        for held in self._held.copy():
+            if not gone.isdisjoint(held.groups) and not all(map(is_shown, held.groups)):
+                self._held.remove(held)
+                if not any(map(is_shown, held.groups)):
+                    self.refusals.forget(held.edit)
+        for held in [each for each in self._held if not each.needs.isdisjoint(gone)]:
             outcome = self._try(held.edit, held.by)
             if isinstance(outcome, Applied):
                 self._commit(outcome)
@@ -212,8 +176,10 @@ class Editor:
         """Apply those held drops that together leave no bad join, and return whether there were any; the rest stays refused."""
         applied = False
         if self._held:
-            for together in self._held.planned(self._projection, self._format):
-                applied = self._apply_held(together, together[0].by) or applied
+            by_first = {each.edit.groups[0]: each for each in _apart(self._held)}
+            for cut in plan_cuts(self._projection, self._format, [list(each.edit.groups) for each in by_first.values()]):
+                if together := [by_first[id] for id in cut if id in by_first and by_first[id] in self._held]:
+                    applied = self._apply_held(together, together[0].by) or applied
         self._held.clear()
         return applied
 
@@ -258,7 +224,7 @@ class Editor:
                     return done
                 parts.append(done)
             projection = self._projection
-            whole = Applied(edit, by, projection.grouping.turn, parts=tuple(parts), known=len(projection.source))
+            whole = Applied(edit, by, projection.grouping.turn, parts=tuple(parts), seen=len(projection.source))
             parts.clear()
             return whole
         finally:
@@ -272,7 +238,7 @@ class Editor:
 
     # ---------------------------------------------------------------- undoing
 
-    def mark(self) -> int:
+    def checkpoint(self) -> int:
         """Begin a run: discard refusals and held drops, and return the position in the journal, for `rollback`."""
         self.refusals = Refusals()
         self._held.clear()
@@ -286,24 +252,26 @@ class Editor:
     @contextlib.contextmanager
     def trial(self) -> Generator[None]:
         """Run the block, then undo the edits applied in it, and discard the refusals made in it."""
-        mark, refusals, held = len(self.journal), self.refusals, self._held
-        self.refusals, self._held = Refusals(), HeldDrops()
+        checkpoint, refusals, held = len(self.journal), self.refusals, self._held
+        self.refusals, self._held = Refusals(), []
         try:
             yield
         finally:
-            self.rollback(mark)
+            self.rollback(checkpoint)
             self.refusals, self._held = refusals, held
 
-    def rollback(self, mark: int) -> None:
+    def rollback(self, checkpoint: int) -> None:
         """Undo every edit made since a position in the journal.
 
         Raises:
             InputError: If the journal has fewer edits.
         """
-        if not 0 <= mark <= len(self.journal):
-            raise InputError(f"rollback({mark}): the journal has {len(self.journal)} edits; pass a value from mark()")
+        if not 0 <= checkpoint <= len(self.journal):
+            raise InputError(
+                f"rollback({checkpoint}): the journal has {len(self.journal)} edits; pass a value from checkpoint()"
+            )
         self._held.clear()
-        while len(self.journal) > mark:
+        while len(self.journal) > checkpoint:
             undo(self._projection, self.journal.pop())
 
     # ---------------------------------------------------------------- after new messages
@@ -312,15 +280,11 @@ class Editor:
         """Put back a hidden group that a new result joins; remove the collapsed line that replaced only this group, if any."""
         late = Restore((id,), reason="a late result came for its call")
         self.journal.append(perform(self._projection, late, self._measure))
-        for line in self._lines_for(id):
+        shown, made = self._projection.visibility.shown_at(id), self._projection.inserted
+        for line in [each for each in shown if made[each].made_by == COLLAPSED_BY and made[each].replaces == (id,)]:
             drop = Drop((line,), reason="the tool call that this line replaced was restored")
             gone = perform(self._projection, drop, self._measure)
             self.journal.append(attrs.evolve(gone, turn=self.journal[-2].turn))
-
-    def _lines_for(self, id: int) -> list[int]:
-        """Return the collapsed lines in the view that replaced only this group."""
-        shown, inserted = self._projection.visibility.shown_at(id), self._projection.inserted
-        return [line for line in shown if inserted[line].made_by == COLLAPSED_BY and inserted[line].replaces == (id,)]
 
     def replay(
         self, journal: Iterable[Applied], groups: Mapping[int, int] | None = None
@@ -344,7 +308,7 @@ class Editor:
                 left_out.append(applied)
                 continue
             ids.update(zip(inserted(applied), inserted(again), strict=False))
-            self.journal.append(attrs.evolve(again, turn=min(applied.turn, again.turn), known=applied.known, lost=applied.lost))
+            self.journal.append(attrs.evolve(again, turn=min(applied.turn, again.turn), seen=applied.seen, lost=applied.lost))
         return left_out, ids
 
     def _repeated(self, edit: Edit, by: str) -> Applied | None:

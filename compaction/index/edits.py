@@ -41,10 +41,6 @@ def _ids(groups: MessageGroup | int | Iterable[MessageGroup | int]) -> tuple[int
         raise StrategyError(f"groups={groups!r}: an edit needs groups or group ids") from error
 
 
-def _ids_or_none(groups: MessageGroup | int | Iterable[MessageGroup | int] | None) -> tuple[int, ...] | None:
-    return None if groups is None else _ids(groups)
-
-
 def _messages(messages: Iterable[Message]) -> tuple[Message, ...]:
     return tuple(messages)
 
@@ -100,7 +96,7 @@ class Replace(_Described):
     groups: tuple[int, ...] = attrs.field(converter=_ids)
     messages: tuple[Message, ...] = attrs.field(converter=_messages)
     reason: str = ""
-    read: tuple[int, ...] | None = attrs.field(default=None, converter=_ids_or_none, kw_only=True)
+    read: tuple[int, ...] | None = attrs.field(default=None, converter=attrs.converters.optional(_ids), kw_only=True)
 
 
 @attrs.frozen
@@ -153,22 +149,22 @@ class Drops:
     """Drops made one after the other until a target holds. The index applies them in one loop, with a `Drop` for each set.
 
     Args:
-        steps: The sets of groups, oldest first, as `MessageIndex.steps` yields them.
+        cuts: The sets of groups, oldest first, as `MessageIndex.steps` yields them.
         reason: The reason of each drop.
         reached: Called before each drop; returns whether to stop.
     """
 
-    steps: Iterable[Sequence[int]]
+    cuts: Iterable[Sequence[int]]
     reason: str
     reached: Callable[[], bool]
 
     def one_by_one(self) -> Generator[Drop, Any, None]:
         """Yield the drops; the caller applies each before the next."""
         reached, reason = self.reached, self.reason
-        for step in self.steps:
+        for cut in self.cuts:
             if reached():
                 return
-            yield Drop(step, reason)
+            yield Drop(cut, reason)
 
 
 Edit: TypeAlias = Drop | Replace | Rewrite | Restore | Together
@@ -294,7 +290,7 @@ def _thrown(error: Exception, item: object, *, is_passed_on: bool) -> Exception:
 
 
 def relay(
-    steps: Generator[Any, Any, Any],
+    strategy: Generator[Any, Any, Any],
     answered: Callable[[Any], Any],
     *,
     until: Callable[[Any], bool] | None = None,
@@ -303,10 +299,10 @@ def relay(
     """Run a strategy: call ``answered`` for each item that it yields, and send the answer to the strategy.
 
     If the answer is `PASS_ON`, yield the item to the caller of `relay`, and send the caller's answer, or throw its exception,
-    into the strategy. The caller closes ``steps``.
+    into the strategy. The caller closes ``strategy``.
 
     Args:
-        steps: The running strategy.
+        strategy: The running strategy.
         answered: Returns the answer to an item, or `PASS_ON`, or a generator that yields other items to the caller and returns
             the answer. What it raises for a `Request` is thrown into the strategy; its other exceptions end the run.
         until: Called after an item was answered; returns whether to stop.
@@ -315,7 +311,7 @@ def relay(
     Returns:
         Whether ``until`` stopped it.
     """
-    send: Callable[[Any], Any] = steps.send
+    send: Callable[[Any], Any] = strategy.send
     resume = send
     value: Any = None
     while True:
@@ -338,7 +334,7 @@ def relay(
             elif value.__class__ is GeneratorType:
                 value = yield from cast("Generator[Any, Any, Any]", value)
         except Exception as error:
-            resume, value = steps.throw, _thrown(error, item, is_passed_on=value is PASS_ON)
+            resume, value = strategy.throw, _thrown(error, item, is_passed_on=value is PASS_ON)
             continue
         if until is not None and until(item):
             return True

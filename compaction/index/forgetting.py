@@ -14,8 +14,7 @@ import attrs
 
 from ..formats import MessageFormat
 from .edits import Replace, Rewrite, named, renamed, written
-from .fingerprints import fingerprint
-from .identity import NEVER, HostChanges, Plan, digest_of, key_of, known_messages, lookup_key
+from .identity import NEVER, HostChanges, Plan, digest_of, fingerprint, key_of, known_messages, lookup_key
 from .journal import Applied, flat, inserted, read_before
 from .marks import Marks, text_digest
 from .projection import Projection
@@ -51,7 +50,7 @@ class Forgotten:
     def marks(self, marks: Marks) -> Marks:
         """Return the marks without the undone summaries; they still end at the same message."""
         until = None if marks.until is None else _moved(marks.until, self.ordinals)
-        return attrs.evolve(marks, until=until, known=marks.known - _digests(self.undone))
+        return attrs.evolve(marks, until=until, own=marks.own - _digests(self.undone))
 
 
 def forgotten(projection: Projection, journal: Sequence[Applied], given: Sequence[Any], format: MessageFormat) -> Forgotten:
@@ -98,8 +97,8 @@ def saved_without(saved: Saved, given: Sequence[Any]) -> tuple[Saved, int]:
 
     def may_name(applied: Applied) -> bool:
         groups = [id for id in named(applied.edit) if id >= 0]
-        known = NEVER if applied.known is None else applied.known
-        return not firsts.isdisjoint(groups) or any(min(groups, default=NEVER) <= ordinal < known for ordinal in others)
+        seen = NEVER if applied.seen is None else applied.seen
+        return not firsts.isdisjoint(groups) or any(min(groups, default=NEVER) <= ordinal < seen for ordinal in others)
 
     kept, undone = _judged(saved.journal, may_name, set(gone), given, start=min(gone, default=NEVER), format=format)
     if not gone and not undone:
@@ -114,7 +113,7 @@ def saved_without(saved: Saved, given: Sequence[Any]) -> tuple[Saved, int]:
         journal=read_before(min(gone, default=NEVER), [_renamed(applied, new) for applied in kept]),
         pinned=[_moved(id, gone) for id in saved.pinned if id not in lost],
         believed_until=None if saved.believed_until is None else _moved(saved.believed_until, gone),
-        known=saved.known - _digests(undone),
+        own=saved.own - _digests(undone),
     ), len(gone)
 
 
@@ -145,10 +144,10 @@ def _judged(
 
     def has_read(applied: Applied) -> bool:
         """Whether a message was read to write this edit or a part of it."""
-        known = NEVER if applied.known is None else applied.known
+        seen = NEVER if applied.seen is None else applied.seen
         for each in flat([applied]):
             edit = each.edit
-            if isinstance(edit, Replace) and edit.read is None and start < known:
+            if isinstance(edit, Replace) and edit.read is None and start < seen:
                 return True
             if isinstance(edit, Replace | Rewrite) and not read.isdisjoint(edit.read or ()):
                 return True

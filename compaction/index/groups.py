@@ -1,19 +1,25 @@
-"""Groups: messages that are kept or dropped together.
+"""Groups: messages that are kept or dropped together, and the rules that read messages into groups.
 
 A provider refuses a tool result without its call, and a call without its results. An assistant message with tool calls, every
 result that answers them and the reasoning around them are therefore one `MessageGroup`. Edits name groups, never messages.
+
+A group's id is the ordinal of its first message. Facts that every group has are in lists indexed by that id; facts that only
+some have (more than one message, calls, an author) are in dictionaries. The rules only look backward, so adding a message costs
+O(1) however long the conversation is.
 """
 
 from __future__ import annotations
 
 import enum
 import operator
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeAlias
 
 import attrs
 
-from ..messages import Message, ReasoningPart, TextPart
-from .marks import COLLAPSED_BY, Mark, read_mark, tools_of
+from ..messages import Message, Outline, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from .marks import COLLAPSED_BY, Mark, MarkCeiling, Marks, read_mark, text_digest, tools_of
 
 
 class GroupKind(enum.Enum):
@@ -121,3 +127,389 @@ def unchanged_groups(before: Iterable[MessageGroup], after: Iterable[MessageGrou
             break
         count += 1
     return count
+
+
+_KINDS = {
+    "user": GroupKind.USER,
+    "assistant": GroupKind.ASSISTANT,
+    "system": GroupKind.SYSTEM,
+    "developer": GroupKind.SYSTEM,
+}
+
+_SYSTEM, _USER, _CALLS = GroupKind.SYSTEM, GroupKind.USER, GroupKind.TOOL_CALL  # a member is found more slowly
+
+_FEW = 16
+"""Up to this number of call ids are searched in a list; more are looked up in a set."""
+
+_MOST_REMINDERS: Final = 4
+"""Instructions after the leading ones that stay, if no two of them are alike."""
+
+_ALIKE: Final = 0.6  # of the words of two instructions are in both
+_READ_CHARS: Final = 4_000  # of an instruction, to compare it
+_WORD: Final = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\d_]+")
+
+
+_Open: TypeAlias = "tuple[int, _Open | None]"
+"""The latest group with an open call of some id, and, if the id was used before, the earlier ones."""
+
+
+class Grouping:
+    """The groups of a conversation, filled message by message. Holds state.
+
+    Args:
+        marks: The rules by which marked messages are read as summaries.
+
+    Attributes:
+        ids: The id of every group, in order.
+        group_of: The group of each message.
+        kinds: The kind of the group that starts at an ordinal; meaningless at other ordinals, like ``turns``.
+        turns: The turn of the group that starts at an ordinal; ``None`` for system and summary groups.
+        members: The ordinals of a group with more than one message.
+        calls: The call ids of a tool-call group, in order; a group without calls is missing.
+        waiting: The number of calls of such a group that have no result yet.
+        orphans: Groups of results that answer no known call.
+        made_by: The strategy that wrote a summary.
+        turn: The current turn; 0 before the first user message.
+        newest: The newest group that is not a system group.
+        last_user: The last user group that is not empty, which may hold only media; the first one if all are empty.
+        last_words: The last group with words of the user: text in a message of the user, alone or beside results. Media beside
+            results, empty text and reminders of the host are not words, see `Message.said`.
+        last_marked: The last summary with the role of the user of each strategy, by its name, if it comes after
+            ``last_words``; its mark may be forged.
+        history: The newest group in which the provider itself summarized everything before it.
+        pending: The tool-call group that may still get results, because only results follow it.
+        leading: The number of *instructions*, that is, system or developer messages, at the start.
+        outdated: The instructions after the leading ones that may leave: a later one is alike, apart from numbers, or there
+            are four later ones of other kinds.
+        system: The number of system groups.
+        left_turn: The turn that a group belonged to before words of the user moved it to the next.
+        has_marks: Whether any message begins with a mark, believed or not.
+        stale: Groups whose open calls changed. A reader that caches groups discards these and clears the list.
+    """
+
+    def __init__(self, marks: Marks | None = None) -> None:
+        self.marks = marks or Marks()
+        self.has_marks = False
+        self.ids: list[int] = []
+        self.group_of: list[int] = []
+        self.kinds: list[GroupKind] = []
+        self.turns: list[int | None] = []
+        self.members: dict[int, tuple[int, int] | list[int]] = {}
+        self.calls: dict[int, tuple[str, ...] | list[str]] = {}
+        self.waiting: dict[int, int] = {}
+        self.orphans: set[int] = set()
+        self.made_by: dict[int, str] = {}
+        self.turn = self.leading = self.system = 0
+        self.newest: int | None = None
+        self.last_user: int | None = None
+        self.last_marked: dict[str, int] = {}
+        self.last_words: int | None = None
+        self.history: int | None = None
+        self.pending: int | None = None
+        self.outdated: set[int] = set()
+        self._reminders: list[tuple[frozenset[str], int]] = []  # words and id of those that are not outdated, oldest first
+        self.left_turn: int | None = None
+        self.stale: list[int] = []
+        self._previous = -1
+        self._answering = False  # whether the last message is a part of the assistant's answer
+        self._thinking = False  # whether the last group contains only reasoning so far
+        self._open: dict[str, _Open] = {}
+        self._id_sets: dict[int, set[str]] = {}
+        self._begun: dict[str, int] = {}
+        self._believed: dict[str, MarkCeiling] = {}
+        self._recognized: set[str] = set()
+
+    def ordinals(self, id: int) -> Sequence[int]:
+        """Return the ordinals of a group's messages."""
+        return self.members.get(id) or (id,)
+
+    def add_outline(self, outline: Outline) -> int:
+        """Add the next message, of which only the outline was read, and return its group's id. O(calls).
+
+        Most messages are added here, so the frequent cases are written out: a call of a method takes as long as the rest.
+        """
+        role, text, calls, answers, _ = outline
+        if answers is not None:
+            found = self._open.get(answers)
+            if found is None or found[1] is not None:
+                id = self._join_or_orphan([answers])
+            else:
+                del self._open[answers]
+                self._answer(id := self._join(found[0]))
+        elif calls and self._thinking:
+            id = self._add_calls(tuple([call[0] for call in calls]))
+        elif (kind := _CALLS if calls else _KINDS[role]) is _SYSTEM:
+            id = self._start(kind)
+            self._note_instruction(id, text or "")
+        else:
+            id = self.newest = len(self.group_of)
+            if kind is _USER:
+                self.turn += 1
+                words = Message.has_words(text or "")
+                self._note_user(id, words=words, empty=not words and (not text or text.isspace()))
+            self.turns.append(self.turn)
+            self.group_of.append(id)
+            self.kinds.append(kind)
+            self.ids.append(id)
+            if self.pending is not None:
+                self._stop_waiting()
+            if calls:
+                self._wait(id, tuple([call[0] for call in calls]))
+        self._previous, self._answering, self._thinking = id, role == "assistant", False
+        return id
+
+    def add(self, message: Message, tokens: int) -> int:
+        """Add the next message and return the id of its group, which is new or an earlier one. O(parts).
+
+        Args:
+            message: The message.
+            tokens: Its tokens, which decide whether its mark is believed.
+        """
+        role = message.role
+        answering = thinking = False
+        words = bool(message.said)
+        if role == "tool" or role == "function" or (role == "user" and not words and _has(message, ToolResultPart)):
+            id = self._join_or_orphan([part.call_id for part in message.parts if isinstance(part, ToolResultPart)])
+        elif role == "user" and _has(message, ToolResultPart):
+            id = self._add_results_and_words(message)
+        elif (mark := read_mark(message)) is not None and self._is_summary(message, mark, tokens):
+            id = self._start(GroupKind.SUMMARY)
+            self.made_by[id] = mark.by
+            if role == "user":
+                self.last_marked[mark.by] = id
+        elif self._follows_summary() and message.format.completes_summary(message):
+            id = self._join(self._previous)
+        elif role == "user" or role == "system" or role == "developer":
+            id = self._start(_KINDS[role])
+            if role == "user":
+                self._note_user(id, words=words, empty=says_nothing(message))
+            else:
+                self._note_instruction(id, _text_alone(message))
+        else:
+            id, thinking = self._add_assistant(message)
+            answering = role == "assistant"
+            for started in message.begins:
+                self._begun[started] = id
+        if message.holds_history:
+            self.history = id
+        self._previous, self._answering, self._thinking = id, answering, thinking
+        return id
+
+    def _is_summary(self, message: Message, mark: Mark, tokens: int) -> bool:
+        """Whether a marked message is read as a summary that this package wrote."""
+        self.has_marks = True
+        if message.role not in ("user", "assistant") or _has(message, ToolCallPart):
+            return False
+        if self.marks.own and (digest := text_digest(message)) in self.marks.own - self._recognized:
+            self._recognized.add(digest)
+            return True
+        before = self._believed.get(mark.by, MarkCeiling(0, 0))
+        together = MarkCeiling(before.tokens + tokens, before.messages + 1)
+        if not self.marks.believes(mark, message.role, len(self.group_of), together):
+            return False
+        self._believed[mark.by] = together
+        return True
+
+    def last_marked_of_others(self, by: str) -> int | None:
+        """Return the last summary that may be the user's words, without those of one strategy, which it may replace."""
+        return max((id for maker, id in self.last_marked.items() if not by or maker != by), default=None)
+
+    def _follows_summary(self) -> bool:
+        """Whether the previous group is a summary of one message so far."""
+        previous = self._previous
+        return previous >= 0 and self.kinds[previous] is GroupKind.SUMMARY and previous not in self.members
+
+    def _start(self, kind: GroupKind) -> int:
+        """Start a group with the next message; a user message starts a turn, too."""
+        id = len(self.group_of)
+        turn: int | None = self.turn
+        if kind is GroupKind.SYSTEM:
+            turn = None
+            self.system += 1
+            self.leading += self.leading == id
+        else:
+            self.newest = id
+            if kind is GroupKind.USER:
+                turn = self.turn = self.turn + 1
+            elif kind is GroupKind.SUMMARY:
+                turn = None
+        self.group_of.append(id)
+        self.kinds.append(kind)
+        self.turns.append(turn)
+        self.ids.append(id)
+        self._stop_waiting()
+        return id
+
+    def _note_user(self, id: int, *, words: bool, empty: bool) -> None:
+        """Note a user group, unless it is empty and there was one before, and whether the user says something in it."""
+        if words:
+            self.last_words = id
+            self.last_marked.clear()
+        if self.last_user is None or not empty:
+            self.last_user = id
+
+    def _note_instruction(self, id: int, text: str | None) -> None:
+        """Note an instruction, and the earlier one that it makes outdated; ``None`` for one that never is."""
+        if id < self.leading or text is None:
+            return
+        words = frozenset(_WORD.findall(text[:_READ_CHARS].lower()))
+        outdated = next((each for each in self._reminders if _alike(each[0], words)), None)
+        if outdated is None and len(self._reminders) == _MOST_REMINDERS:
+            outdated = self._reminders[0]
+        if outdated is not None:
+            self._reminders.remove(outdated)
+            self.outdated.add(outdated[1])
+        self._reminders.append((words, id))
+
+    def _stop_waiting(self) -> None:
+        """Note that another message follows the pending calls, after which no result can arrive."""
+        if self.pending is not None:
+            self.stale.append(self.pending)
+            self.pending = None
+
+    def _join(self, id: int) -> int:
+        ordinal = len(self.group_of)
+        self.group_of.append(id)
+        self.kinds.append(self.kinds[id])
+        self.turns.append(None)
+        members = self.members.get(id)
+        if members is None:
+            self.members[id] = (id, ordinal)  # most have two; the garbage collector does not keep track of a tuple of numbers
+        elif isinstance(members, tuple):
+            self.members[id] = [*members, ordinal]
+        else:
+            members.append(ordinal)
+        return id
+
+    def _add_assistant(self, message: Message) -> tuple[int, bool]:
+        """Return the group of an assistant message, and whether it contains only reasoning so far."""
+        calls = tuple([part.id for part in message.parts if isinstance(part, ToolCallPart)])
+        previous = self._previous
+        if message.resumes and (begun := self._begun_by(message.resumes)) is not None:
+            return self._continue(begun, calls), False
+        if message.continues and self._answering:
+            return self._continue(previous, calls), False
+        if calls:
+            return self._add_calls(calls), False
+        if not only_reasoning(message):
+            return self._start(GroupKind.ASSISTANT), False
+        if not message.continues and (self._thinking or (previous in self.calls and previous not in self.orphans)):
+            return self._join(previous), self._thinking
+        return self._start(GroupKind.ASSISTANT), True
+
+    def _begun_by(self, ids: tuple[str, ...]) -> int | None:
+        """Return the group in which the provider began to run one of these calls, or may have begun one without an id."""
+        return next((self._begun[id] for id in (*ids, "") if id in self._begun), None)
+
+    def _continue(self, id: int, calls: tuple[str, ...]) -> int:
+        """Join the answer that the message continues."""
+        self._join(id)
+        if calls:
+            self.kinds[id] = GroupKind.TOOL_CALL
+            self._wait(id, calls)
+        return id
+
+    def _add_calls(self, calls: tuple[str, ...]) -> int:
+        """Start a tool-call group; reasoning directly before it becomes part of it."""
+        if self._thinking:
+            id = self._join(self._previous)
+            self.kinds[id] = GroupKind.TOOL_CALL
+        else:
+            id = self._start(GroupKind.TOOL_CALL)
+        self._wait(id, calls)
+        return id
+
+    def _wait(self, id: int, calls: tuple[str, ...]) -> None:
+        """Note the open calls of a group, for the results that answer them later."""
+        known = self.calls.setdefault(id, calls)
+        if known is not calls:
+            if isinstance(known, list):
+                known += calls
+            else:
+                self.calls[id] = [*known, *calls]
+            if id in self._id_sets:
+                self._id_sets[id].update(calls)
+        self.waiting[id] = self.waiting.get(id, 0) + len(calls)
+        for call_id in calls:
+            self._open[call_id] = id, self._open.get(call_id)
+        self._stop_waiting()
+        self.pending = id
+
+    def _add_results_and_words(self, message: Message) -> int:
+        """Join the calls that the message answers, or start a group; the user's words in it start a turn."""
+        id = self._join_or_orphan([part.call_id for part in message.parts if isinstance(part, ToolResultPart)])
+        self.turn += 1
+        self.left_turn = self.turns[id]
+        self.turns[id] = self.turn
+        self.last_words = id
+        self.last_marked.clear()
+        self._stop_waiting()
+        return id
+
+    def _join_or_orphan(self, answers: Sequence[str]) -> int:
+        """Join the group of the answered call, or one in which the provider may have made the call; otherwise start one.
+
+        A message that answers calls of several groups joins the group directly before it, or else that of its first result. All
+        these calls count as answered.
+        """
+        joined: int | None = None
+        for call_id in answers:
+            answered = self._answered(call_id)
+            if joined is None or answered == self._previous:
+                joined = answered
+        if joined is None and (joined := self._begun.get("")) is not None:
+            self.kinds[joined] = GroupKind.TOOL_CALL
+        if joined is not None:
+            return self._join(joined)
+        pending = self.pending
+        id = self._start(GroupKind.TOOL_CALL)
+        self.orphans.add(id)
+        self.pending = pending
+        return id
+
+    def _answered(self, call_id: str) -> int | None:
+        """Close the latest open call with this id, and return its group.
+
+        If no call with this id is open, return the previous group if it made such a call, or ``None``.
+        """
+        found = self._open.pop(call_id, None)
+        if found is None:
+            return self._previous if self._made(self._previous, call_id) else None
+        id, earlier = found
+        if earlier is not None:
+            self._open[call_id] = earlier
+        self._answer(id)
+        return id
+
+    def _answer(self, id: int) -> None:
+        """Note that one more call of a group has its result."""
+        left = self.waiting[id] = self.waiting[id] - 1
+        self.stale.append(id)
+        if not left and self.pending == id:
+            self.pending = None
+
+    def _made(self, id: int, call_id: str) -> bool:
+        """Whether a group made a call with this id."""
+        ids = self.calls.get(id, ())
+        if len(ids) <= _FEW:
+            return call_id in ids
+        if id not in self._id_sets:
+            self._id_sets[id] = set(ids)
+        return call_id in self._id_sets[id]
+
+
+def _text_alone(message: Message) -> str | None:
+    """Return the text of an instruction; ``None`` if it has other parts, such as a tool that it adds."""
+    return message.text if all(isinstance(part, TextPart) for part in message.parts) else None
+
+
+def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether two texts have most of their words in common."""
+    return 2 * len(one & other) >= _ALIKE * (len(one) + len(other))
+
+
+def _has(message: Message, kind: type[ToolCallPart | ToolResultPart]) -> bool:
+    for part in message.parts:  # noqa: SIM110 (runs for every message: a generator takes twice as long)
+        if isinstance(part, kind):
+            return True
+    return False

@@ -25,11 +25,11 @@ from typing import Any, Final, TypeAlias, cast
 
 import attrs
 
-from ..errors import InputError
+from ..errors import InputError, InvalidMessage
 from ..formats import MessageFormat, fields_of
+from ..json_data import too_deep
 from ..messages import Message
 from .edits import Restore, Rewrite, Together
-from .fingerprints import fingerprint
 from .journal import Applied, flat
 from .projection import Projection
 
@@ -43,6 +43,9 @@ _NEWEST: Final = 3
 """The number of messages in the key of the end of a list."""
 
 _DIGEST_BYTES: Final = 12
+
+_DEEPEST: Final = 32
+"""The depth to which a message is copied to notice its changes."""
 
 _Digest: TypeAlias = Callable[[Any, MessageFormat, int], Hashable]
 _Position: TypeAlias = tuple[int, int, int]
@@ -179,6 +182,81 @@ class KnownLine:
         return self.count + format.common_prefix(source[self.count : known], given[len(self.base) :])
 
 
+def fingerprint(raw: Any, format: MessageFormat, place: int = 0) -> str:
+    """Return sixteen hexadecimal digits that two messages share if their wire data is equal; ``place`` is for the error.
+
+    Raises:
+        InvalidMessage: If the message is nested too deeply, or has keys that JSON does not allow.
+    """
+    try:
+        text = json.dumps(format.to_wire(raw), sort_keys=True, ensure_ascii=True, default=repr)
+    except RecursionError:
+        raise too_deep([raw], place) from None
+    except (TypeError, ValueError) as error:
+        rule = f"the message is not JSON data ({error})"
+        raise InvalidMessage(f"messages[{place}]", rule, "use strings as keys") from error
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+class Fingerprints:
+    """The fingerprints of a growing list, each computed once. Holds state: each fingerprint with a copy of its message.
+
+    The copy shares the message's texts, and texts that are still the same objects are not compared. A message changed in place
+    is fingerprinted again. So is one that is not plain JSON data, such as a framework's object: changes in it are not noticed.
+
+    >>> from compaction.formats import openai_chat
+    >>> known, message = Fingerprints(), {"role": "user", "content": "hi"}
+    >>> [before] = known.of([message], openai_chat)
+    >>> message["content"] = "ho"
+    >>> known.of([message], openai_chat) == [before]
+    False
+    """
+
+    def __init__(self) -> None:
+        self._format: MessageFormat | None = None
+        self._made: list[tuple[Any, str]] = []
+
+    def of(self, source: Sequence[Any], format: MessageFormat) -> list[str]:
+        """Return the fingerprint of each message; O(messages), and O(contents) of those that are new or changed."""
+        made = self._made if format is self._format else []
+        known = len(made)
+        self._format = format
+        self._made = [
+            made[place] if place < known and made[place][0] == raw else (_copied(raw), fingerprint(raw, format, place))
+            for place, raw in enumerate(source)
+        ]
+        return [each for _, each in self._made]
+
+
+@attrs.frozen(eq=False)
+class _Exactly:
+    """A number that equals only numbers written alike: 1 equals neither 1.0 nor ``True``."""
+
+    value: object
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self.value) and repr(other) == repr(self.value)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+_UNKNOWN: Final = _Exactly(object())  # equals nothing
+
+
+def _copied(value: object, depth: int = _DEEPEST) -> Any:
+    """Return a copy that equals the data while its JSON text is the same; of other or deep data, one that equals nothing."""
+    kind = type(value)
+    if kind is str or value is None:
+        return value
+    if kind in {int, float, bool}:
+        return _Exactly(value)
+    if kind is list and depth:
+        return [_copied(each, depth - 1) for each in cast("list[Any]", value)]
+    if kind is dict and depth and all(type(name) is str for name in cast("dict[Any, Any]", value)):
+        return {name: _copied(each, depth - 1) for name, each in cast("dict[str, Any]", value).items()}
+    return _UNKNOWN
+
+
 # -------------------------------------------------------------------- the known messages in a list
 
 
@@ -207,19 +285,6 @@ class Known:
     digest: Hashable = None
 
 
-@attrs.frozen(eq=False)
-class Match:
-    """A message of the list that was recognized.
-
-    Args:
-        known: The known message.
-        altered: Whether its content changed.
-    """
-
-    known: Known
-    altered: bool = False
-
-
 def align(
     known: Sequence[Known],
     given: Sequence[Any],
@@ -227,8 +292,8 @@ def align(
     *,
     changed: Callable[[Known, int], bool] | None = None,
     digest: _Digest = digest_of,
-) -> list[Match | None]:
-    """Return the known message for each message of a list; ``None`` for a new one.
+) -> tuple[list[Known | None], set[int]]:
+    """Return the known message for each message of a list, ``None`` for a new one, and the places of those that were altered.
 
     Cost: O(messages) if the list has the same objects, with others only after them. Otherwise O(contents of the conversation),
     because every message is serialized once for the comparison.
@@ -260,7 +325,7 @@ def align(
         _between_neighbours(found, view, digests, of_known)
         altered |= _altered_between_neighbours(found, view, given, format, in_both)
     _keep_in_order(found)
-    return [None if each is None else Match(each, place in altered) for place, each in enumerate(found)]
+    return found, {place for place in altered if found[place] is not None}
 
 
 def _adds_to_the_end(found: Sequence[Known | None], known: Sequence[Known]) -> bool:
@@ -630,10 +695,10 @@ def follow(
         verify: Whether to compare the contents of the same objects too.
     """
     if not verify and has_moved_reminder(projection, given, format):
-        matches: list[Match | None] = [None] * len(given)
+        found: list[Known | None] = [None] * len(given)
         for ordinal, group in enumerate(projection.grouping.group_of[:-1]):
-            matches[ordinal] = Match(Known((ordinal, 0, 0), group))
-        return _Planner(projection, matches, given, _keep_whole_groups(projection, matches, set())).plan()
+            found[ordinal] = Known((ordinal, 0, 0), group)
+        return _Planner(projection, found, set(), given, _keep_whole_groups(projection, found, set())).plan()
     known, hidden = known_messages(projection, journal)
 
     def changed(each: Known, place: int) -> bool:
@@ -642,9 +707,9 @@ def follow(
         before, now = projection.read(each.position[0]), format.read(given[place], place)
         return (before.role, before.name, before.parts) != (now.role, now.name, now.parts)
 
-    matches = align(known, given, format, changed=changed if verify else None)
-    partial = _keep_whole_groups(projection, matches, hidden)
-    return _Planner(projection, matches, given, partial).plan()
+    found, altered = align(known, given, format, changed=changed if verify else None)
+    partial = _keep_whole_groups(projection, found, hidden)
+    return _Planner(projection, found, altered, given, partial).plan()
 
 
 def known_messages(projection: Projection, journal: Iterable[Applied]) -> tuple[list[Known], set[int]]:
@@ -707,20 +772,18 @@ class _History:
         return list(zip((raw, *raws), (*times, NEVER), strict=True))
 
 
-def _keep_whole_groups(projection: Projection, matches: list[Match | None], hidden: set[int]) -> set[int]:
+def _keep_whole_groups(projection: Projection, found: list[Known | None], hidden: set[int]) -> set[int]:
     """Forget the matches of groups of which only a part is in the list, so that they are new; return these groups' ids."""
-    found: dict[int, set[Any]] = defaultdict(set)
-    for match in matches:
-        if match is not None:
-            found[match.known.group].add(match.known.position)
-    partial = {id for id, positions in found.items() if not _is_whole(projection, id, positions, hidden)}
-    for place, match in enumerate(matches):
-        if match is not None and match.known.group in partial:
-            matches[place] = None
+    positions: dict[int, set[_Position]] = defaultdict(set)
+    for each in found:
+        if each is not None:
+            positions[each.group].add(each.position)
+    partial = {id for id, own in positions.items() if not _is_whole(projection, id, own, hidden)}
+    found[:] = [None if each is None or each.group in partial else each for each in found]
     return partial
 
 
-def _is_whole(projection: Projection, id: int, positions: set[Any], hidden: set[int]) -> bool:
+def _is_whole(projection: Projection, id: int, positions: set[_Position], hidden: set[int]) -> bool:
     if id < 0:
         return len(positions) == len(projection.inserted[id].messages)
     return {position[0] for position in positions}.issuperset(set(projection.ordinals(id)) - hidden)
@@ -730,21 +793,26 @@ class _Planner:
     """Merges a list with the messages that only the source has. Holds state: the progress so far."""
 
     def __init__(
-        self, projection: Projection, matches: Sequence[Match | None], given: Sequence[Any], partial: Collection[int]
+        self,
+        projection: Projection,
+        found: Sequence[Known | None],
+        altered: set[int],
+        given: Sequence[Any],
+        partial: Collection[int],
     ) -> None:
         self._projection = projection
-        self._matches = matches
+        self._found = found
+        self._altered = altered  # places in the list
         self._given = given
         self._partial = partial
         self._early: set[int] = set()  # ordinals that were placed with the first message of their group
         self._next = 0  # the first ordinal that is not placed yet
         self._plan = Plan([], [], set(), {}, 0, HostChanges())
         self._removed: list[int] = []
-        self._end = max((max(self._stood_for(match)) + 1 for match in matches if match is not None), default=0)
+        self._end = max((max(self._stood_for(known)) + 1 for known in found if known is not None), default=0)
 
-    def _stood_for(self, match: Match) -> Sequence[int]:
+    def _stood_for(self, known: Known) -> Sequence[int]:
         """Return the ordinal of a message, or those of the messages that a summary replaces."""
-        known = match.known
         if known.group >= 0:
             return (known.position[0],)
         return list(chain.from_iterable(self._projection.stands_for([known.group])))
@@ -753,25 +821,24 @@ class _Planner:
         """Return the plan."""
         plan, source = self._plan, self._projection.source
         new: list[int] = []
-        summaries: dict[int, list[Match]] = defaultdict(list)
-        plan.matched = max((place + 1 for place, match in enumerate(self._matches) if match is not None), default=0)
-        for place, match in enumerate(self._matches[: plan.matched]):
-            if match is None:
+        summaries: dict[int, list[int]] = defaultdict(list)  # the places of their messages
+        plan.matched = max((place + 1 for place, known in enumerate(self._found) if known is not None), default=0)
+        for place, known in enumerate(self._found[: plan.matched]):
+            if known is None:
                 new.append(place)
                 continue
-            known = match.known
-            self._place_source(min(self._stood_for(match)))
+            self._place_source(min(self._stood_for(known)))
             for each in new:
                 self._place(self._given[each], None, each)
             new.clear()
             if known.group < 0:
-                summaries[known.group].append(attrs.evolve(match, known=attrs.evolve(known, raw=self._given[place])))
+                summaries[known.group].append(place)
             else:
-                self._place_known(match, place)
+                self._place_known(known, place)
         self._place_source(self._end)
-        for id, parts in summaries.items():
-            if any(part.altered for part in parts):
-                plan.summaries[id] = [part.known.raw for part in parts]
+        for id, places in summaries.items():
+            if not self._altered.isdisjoint(places):
+                plan.summaries[id] = [self._given[place] for place in places]
         plan.shown = frozenset(summaries)
         added = sum(ordinal is None for _, ordinal in plan.entries)
         plan.changes = HostChanges(
@@ -786,11 +853,11 @@ class _Planner:
         self._plan.entries.append((raw, ordinal))
         self._plan.places.append(place)
 
-    def _place_known(self, match: Match, place: int) -> None:
-        ordinal = match.known.position[0]
-        if match.altered:
+    def _place_known(self, known: Known, place: int) -> None:
+        ordinal = known.position[0]
+        if place in self._altered:
             self._plan.altered.add(ordinal)
-        self._place(self._given[place] if match.altered else self._projection.source[ordinal], ordinal, place)
+        self._place(self._given[place] if place in self._altered else self._projection.source[ordinal], ordinal, place)
         self._next = ordinal + 1
 
     def _place_source(self, end: int) -> None:
@@ -882,12 +949,11 @@ class SavedPlaces:
         O(contents). Edits thus survive if the host altered or inserted a message while no process was running.
         """
         known = [Known((place, 0, 0), place, digest=digest) for place, digest in enumerate(fingerprints)]
-        matches = align(known, given, format, digest=fingerprint)
-        found = {match.known.group: place for place, match in enumerate(matches) if match is not None}
-        if not found or len(found) <= max(found):
+        found, altered = align(known, given, format, digest=fingerprint)
+        places = {each.group: place for place, each in enumerate(found) if each is not None}
+        if not places or len(places) <= max(places):
             return None
-        altered = {match.known.group for match in matches if match is not None and match.altered}
-        return cls(found, altered, max(found.values()) + 1)
+        return cls(places, {ordinal for ordinal, place in places.items() if place in altered}, max(places.values()) + 1)
 
     def groups(self, projection: Projection) -> dict[int, int]:
         """Return the new id of each stored group that has the same messages, altered or not."""

@@ -14,8 +14,7 @@ import attrs
 
 from ..formats import MessageFormat, Side
 from ..messages import Message
-from .projection import Projection
-from .visibility import Node
+from .projection import Node, Projection
 
 _Pair: TypeAlias = "tuple[Node | None, Node | None]"
 _JoinProblem: TypeAlias = "tuple[str, Side]"

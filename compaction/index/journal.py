@@ -32,7 +32,7 @@ class Applied:
         made: The id of the group it inserted, for a `Replace`.
         before: What the view showed before at each ordinal that a `Rewrite` changed.
         parts: The parts of a `Together`, in order.
-        known: How many source messages had been read when it was decided; ``None`` if the host changed them since, or if a
+        seen: How many source messages had been read when it was decided; ``None`` if the host changed them since, or if a
             saved state lacks the number.
         lost: Keys of messages that it may have been written from, and that the host has altered or removed since.
     """
@@ -43,7 +43,7 @@ class Applied:
     made: int | None = None
     before: tuple[tuple[int, Shown], ...] = ()
     parts: tuple[Applied, ...] = ()
-    known: int | None = None
+    seen: int | None = None
     lost: frozenset[str] = frozenset()
 
     @property
@@ -81,7 +81,7 @@ def perform(projection: Projection, edit: Drop | Replace | Rewrite | Restore, me
         before = _rewrite(projection, edit, measure)
     else:
         projection.include(edit.groups)
-    return Applied(edit, by, projection.grouping.turn, made, before, known=len(projection.source))
+    return Applied(edit, by, projection.grouping.turn, made, before, seen=len(projection.source))
 
 
 def _replace(projection: Projection, edit: Replace, measure: Measure, by: str) -> int:
@@ -134,17 +134,22 @@ def touched(projection: Projection, applied: Applied) -> list[int]:
     return places
 
 
-def edits_after(
+def carried_over(
     journal: Iterable[Applied],
+    *,
+    unchanged: int,
     altered: Collection[int],
+    gone: Callable[[], Mapping[int, str]],
     summaries: Mapping[int, Sequence[Any]] | None = None,
     format: MessageFormat | None = None,
 ) -> list[Applied]:
-    """Return the edits that stay: rewrites of altered groups are removed, and summaries get the host's text.
+    """Return the edits after the host changed messages: without rewrites of altered groups, and knowing what they lost.
 
     Args:
         journal: The edits.
+        unchanged: The number of messages at the start that neither moved nor changed.
         altered: The groups of which a message changed.
+        gone: Returns the key of each message that the host altered or removed, by its ordinal. Called if needed.
         summaries: The host's messages in place of a summary, by the summary's id.
         format: Reads these messages.
     """
@@ -156,35 +161,24 @@ def edits_after(
         written = summaries.get(applied.made) if summaries and applied.made is not None else None
         if isinstance(edit, Replace) and written and format:
             edit = attrs.evolve(edit, messages=[format.read(raw) for raw in written])
-            return attrs.evolve(applied, edit=edit, known=None)
+            return attrs.evolve(applied, edit=edit, seen=None)
         if not isinstance(edit, Together):
             return applied
         parts = [left for part in applied.parts if (left := after(part)) is not None]
         whole = Together(*[cast("Drop | Replace | Rewrite", part.edit) for part in parts], reason=edit.reason)
-        known = applied.known if len(parts) == len(applied.parts) else None
-        return attrs.evolve(applied, edit=whole, parts=tuple(parts), known=known) if parts else None
+        seen = applied.seen if len(parts) == len(applied.parts) else None
+        return attrs.evolve(applied, edit=whole, parts=tuple(parts), seen=seen) if parts else None
 
-    return [left for applied in journal if (left := after(applied)) is not None]
+    kept = [left for applied in journal if (left := after(applied)) is not None]
+    keys = gone() if any(each.writes for each in kept) else dict[int, str]()
+    losing = [attrs.evolve(each, lost=each.lost | _read_of(each, keys)) if keys and each.writes else each for each in kept]
+    return read_before(unchanged, losing)
 
 
 def read_before(count: int, journal: Iterable[Applied]) -> list[Applied]:
-    """Return the edits; those decided when more than ``count`` messages had been read lose their ``known``."""
-    return [each if (each.known or 0) <= count else attrs.evolve(each, known=None) for each in journal]
-
-
-def having_lost(journal: Iterable[Applied], gone: Callable[[], Mapping[int, str]]) -> list[Applied]:
-    """Return the edits, each with the keys of the messages that it may have read and that the host altered or removed.
-
-    Args:
-        journal: The edits.
-        gone: Returns the key of each such message, by its ordinal; called if there are edits that may have read one.
-    """
-    edits = list(journal)
-    if not any(each.writes for each in edits):
-        return edits
-    keys = gone()
-    return [attrs.evolve(each, lost=each.lost | _read_of(each, keys)) if each.writes else each for each in edits]
+    """Return the edits; those decided when more than ``count`` messages had been read lose their ``seen``."""
+    return [each if (each.seen or 0) <= count else attrs.evolve(each, seen=None) for each in journal]
 
 
 def _read_of(applied: Applied, keys: Mapping[int, str]) -> set[str]:
-    return {key for ordinal, key in keys.items() if applied.known is None or ordinal < applied.known}
+    return {key for ordinal, key in keys.items() if applied.seen is None or ordinal < applied.seen}

@@ -146,8 +146,8 @@ class Marks:
         keys: Secret texts; the first one signs, all are accepted. With a key, only signed marks are believed.
         origin: The name of the conversation. It is part of a signature, so a summary copied from another one is not believed.
         until: Unsigned marks at this position or later are not believed; ``None`` for no limit. A session sets it after its
-            first list: from then on it knows its own summaries (``known``), so any other marked message is an ordinary one.
-        known: Checksums of the summaries that the session wrote. `Grouping` reads a message with one of them as a summary, once
+            first list: from then on it knows its own summaries (``own``), so any other marked message is an ordinary one.
+        own: Checksums of the summaries that the session wrote. `Grouping` reads a message with one of them as a summary, once
             and at any position.
     """
 
@@ -155,16 +155,16 @@ class Marks:
     keys: tuple[str, ...] = attrs.field(default=(), repr=False)
     origin: str = ""
     until: int | None = None
-    known: frozenset[str] = attrs.field(default=frozenset(), repr=False)
+    own: frozenset[str] = attrs.field(default=frozenset(), repr=False)
 
     @classmethod
     def of(cls, ceilings: Mapping[str, MarkCeiling], context: RunContext) -> Marks:
         """Return the marks of a run, with the ceilings of its strategy and the keys and origin of its context."""
         return cls(ceilings=dict(ceilings), keys=context.keys, origin=context.origin)
 
-    def knowing(self, summaries: Iterable[Message]) -> Marks:
+    def with_own(self, summaries: Iterable[Message]) -> Marks:
         """Return the marks with more summaries that the session wrote."""
-        return attrs.evolve(self, known=self.known.union(map(text_digest, summaries)))
+        return attrs.evolve(self, own=self.own.union(map(text_digest, summaries)))
 
     def believes(self, mark: Mark, role: str, ordinal: int, together: MarkCeiling) -> bool:
         """Return whether a marked message is read as a summary of this package.

@@ -27,12 +27,11 @@ from ..tokens import counter as resolve_counter
 from . import cuts
 from .context import Notes, RunContext
 from .editing import Editor
-from .edits import Drops, Edit, Refusal, Replace, group_id, named
-from .fingerprints import Fingerprints
+from .edits import Drops, Edit, Refusal, Replace, group_id
 from .forgetting import forgotten, saved_without
 from .groups import MessageGroup
-from .identity import HostChanges, PassedList, Plan, SavedPlaces, accounts_for, follow, same_beginning
-from .journal import Applied, edits_after, flat, having_lost, read_before, touched
+from .identity import Fingerprints, HostChanges, PassedList, Plan, SavedPlaces, accounts_for, follow, same_beginning
+from .journal import Applied, carried_over, flat, touched
 from .marks import MARK_START, Marks
 from .projection import Metrics, NewMessages, Projection
 from .rules import protection, removable, rewrite_protection
@@ -140,7 +139,7 @@ class MessageIndex:
 
     def group(self, id: int) -> MessageGroup:
         """Return the group with this id, in the view or not; raise an `InputError` if it does not exist."""
-        return self.columns.snapshot(self.columns.known(id))
+        return self.columns.snapshot(self.columns.require(id))
 
     def is_included(self, group: MessageGroup | int) -> bool:
         """Whether the view shows the group. O(1)."""
@@ -184,7 +183,7 @@ class MessageIndex:
             request the next, or request all of them first.
         """
         units = cuts.units_of(map(group_id, groups), together)
-        return cuts.steps(self.columns, self.format, units, preferred_only=preferred_only, replaced=replaced)
+        return cuts.plan_cuts(self.columns, self.format, units, preferred_only=preferred_only, replaced=replaced)
 
     def replaceable(self, groups: Sequence[MessageGroup]) -> list[MessageGroup]:
         """Return those of these groups that one message can replace, in the order of their last messages. O(messages)."""
@@ -232,7 +231,7 @@ class MessageIndex:
 
     def places(self, groups: Iterable[MessageGroup | int]) -> list[range]:
         """Return the `ordinals` of some groups as ranges, in order. O(the groups)."""
-        return self.columns.stands_for([self.columns.known(group_id(group)) for group in groups])
+        return self.columns.stands_for([self.columns.require(group_id(group)) for group in groups])
 
     def originals(self, group: MessageGroup | int) -> list[Any]:
         """Return the caller's messages of a group: its own, or those that a summary replaced."""
@@ -244,7 +243,7 @@ class MessageIndex:
         made_by = {} if summaries else columns.grouping.made_by
         found: list[Message] = []
         for group in groups:
-            id = columns.known(group_id(group))
+            id = columns.require(group_id(group))
             for run in columns.stands_for([id]) if id < 0 else (columns.ordinals(id),):
                 left = [at for at in run if columns.grouping.group_of[at] not in made_by] if made_by else run
                 found += columns.read_all(left)
@@ -265,9 +264,9 @@ class MessageIndex:
         """The edits that are currently applied, in order."""
         return self.edits_since(0)
 
-    def edits_since(self, mark: int) -> tuple[Edit, ...]:
-        """Return the edits that were applied since the journal had ``mark`` entries, in order. O(their number)."""
-        return tuple([applied.edit for applied in self._editor.journal[mark:]])
+    def edits_since(self, checkpoint: int) -> tuple[Edit, ...]:
+        """Return the edits that were applied since a checkpoint, in order. O(their number)."""
+        return tuple([applied.edit for applied in self._editor.journal[checkpoint:]])
 
     @property
     def edit_count(self) -> int:
@@ -310,9 +309,9 @@ class MessageIndex:
         """Apply drops one after the other, as `apply` would, until their target holds."""
         self._editor.apply_all(drops, by, self._changed)
 
-    def mark(self) -> int:
+    def checkpoint(self) -> int:
         """Begin a run: clear ``refused`` and the held drops, and return the position in the journal, for `rollback`."""
-        return self._editor.mark()
+        return self._editor.checkpoint()
 
     def begin_step(self) -> None:
         """Begin a strategy, which may try an edit again that was refused when an earlier strategy made it."""
@@ -334,16 +333,16 @@ class MessageIndex:
         finally:
             self._changed()
 
-    def rollback(self, mark: int = 0) -> None:
+    def rollback(self, checkpoint: int = 0) -> None:
         """Undo every edit since a position in the journal, exactly. Raise an `InputError` if the journal has fewer edits."""
-        self._editor.rollback(mark)
+        self._editor.rollback(checkpoint)
         self._pinned_ids = {id for id in self._pinned_ids if self.columns.exists(id)}
         self._changed()
 
     def pin(self, ids: Iterable[int]) -> None:
         """Keep these groups unchanged from now on; raise an `InputError` if one of them does not exist."""
         for id in ids:
-            self.columns.pin(self.columns.known(id))
+            self.columns.pin(self.columns.require(id))
             self._pinned_ids.add(id)
         self._groups = None
 
@@ -542,10 +541,16 @@ class MessageIndex:
         ]
         fresh = self._fresh([raw for raw, _ in plan.entries], reads)
         tail = self._measured(given[plan.matched :], plan.matched)
-        kept = edits_after(journal, plan.altered_groups(old), plan.summaries, self.format)
-        kept = having_lost(kept, lambda: plan.gone(old, self.format))
+        kept = carried_over(
+            journal,
+            unchanged=plan.unchanged,
+            altered=plan.altered_groups(old),
+            gone=lambda: plan.gone(old, self.format),
+            summaries=plan.summaries,
+            format=self.format,
+        )
         self._start(fresh + tail)
-        self._replay(read_before(plan.unchanged, kept), plan.groups(old, self.columns))
+        self._replay(kept, plan.groups(old, self.columns))
         self._restore_late(len(fresh.raws))
         group_of = self.columns.grouping.group_of
         late = set(group_of[len(fresh.raws) :])
@@ -555,28 +560,23 @@ class MessageIndex:
 
     def _bind(self, saved: Saved, given: list[Any]) -> None:
         """Load a state that was saved without its messages, from a list that contains them as far as the host kept them."""
-        matched = same_beginning(saved.fingerprints, given, self.format)
+        prints = saved.fingerprints
+        matched = same_beginning(prints, given, self.format)
         known, new = self._measured(given[:matched], 0), self._measured(given[matched:], matched)
-        places = None if matched == len(saved.fingerprints) else SavedPlaces.find(saved.fingerprints, given, self.format)
+        places = None if matched == len(prints) else SavedPlaces.find(prints, given, self.format)
         self._saved = None
         self._remember_summaries(saved.journal)
-        if matched == len(saved.fingerprints):
+        if matched == len(prints):
             self._start(known)
             self._replay(saved.journal)
             self._extend(new)
             return
         self._start(known + new)
-        if places is not None:
-            groups = places.groups(self.columns)
-            altered = {id for id, group in groups.items() if places.changed_in(self.columns.ordinals(group))}
-            kept = having_lost(edits_after(saved.journal, altered), lambda: places.gone(saved.fingerprints))
-            self._replay(read_before(matched, kept), groups)
-            self._restore_late(places.matched)
-        else:
-            same = SavedPlaces(dict(enumerate(range(matched))), (), matched)
-            beyond = {id for id in self.columns.every_id() if self.columns.ordinals(id)[-1] >= matched}
-            kept = having_lost(saved.journal, lambda: same.gone(saved.fingerprints))
-            self._replay(read_before(matched, [each for each in kept if beyond.isdisjoint(named(each.edit))]))
+        places, journal = places or SavedPlaces(dict(enumerate(range(matched))), (), matched), saved.journal
+        groups = places.groups(self.columns)
+        altered = {id for id, group in groups.items() if places.changed_in(self.columns.ordinals(group))}
+        self._replay(carried_over(journal, unchanged=matched, altered=altered, gone=lambda: places.gone(prints)), groups)
+        self._restore_late(places.matched)
 
     def _restore_late(self, start: int) -> None:
         """Bring back the hidden groups that have messages at or after a place."""
@@ -595,7 +595,7 @@ class MessageIndex:
         """Believe the marks of the summaries that these edits wrote."""
         if self.marks is not None:
             edits = [applied.edit for applied in flat(journal)]
-            self.marks = self.marks.knowing(each for edit in edits if isinstance(edit, Replace) for each in edit.messages[:1])
+            self.marks = self.marks.with_own(each for edit in edits if isinstance(edit, Replace) for each in edit.messages[:1])
 
     # ---------------------------------------------------------------- forgetting
 
@@ -652,7 +652,7 @@ class MessageIndex:
             detects=self._detects,
             seen_at=self._seen_at,
             believed_until=None if self.marks is None else self.marks.until,
-            known=frozenset() if self.marks is None else self.marks.known,
+            own=frozenset() if self.marks is None else self.marks.own,
         )
 
     @classmethod
@@ -683,7 +683,7 @@ class MessageIndex:
         marks: Marks | None = None,
     ) -> MessageIndex:
         """Return the index of a `snapshot`, or of a part of one; the other options and errors are those of `from_dict`."""
-        marks = None if marks is None else attrs.evolve(marks, until=saved.believed_until, known=saved.known)
+        marks = None if marks is None else attrs.evolve(marks, until=saved.believed_until, own=saved.own)
         index = cls(counter=counter, format=saved.format, context=context, marks=marks)
         index._detects, index._seen_at = saved.detects, saved.seen_at
         index._pinned_ids.update(saved.pinned)

@@ -19,8 +19,7 @@ from ..messages import MediaPart, Message, ReasoningPart, TextPart
 from .edits import Drop, Edit, Refusal, Replace, Restore, Rewrite, Together, signature
 from .groups import GroupKind, only_reasoning, says_nothing
 from .journal import visible_ordinals
-from .projection import Projection
-from .visibility import Node
+from .projection import Node, Projection
 
 _SYSTEM = GroupKind.SYSTEM  # a member is found more slowly
 
@@ -147,7 +146,7 @@ def _repetition(projection: Projection, edit: Replace) -> str | None:
 
 
 def _same_id(one: Message, other: Message) -> bool:
-    return _known_by(one) is not None and _known_by(one) == _known_by(other)
+    return _message_id(one) is not None and _message_id(one) == _message_id(other)
 
 
 def _replacement(format: MessageFormat, messages: Sequence[Message]) -> str | None:
@@ -161,7 +160,7 @@ def _replacement(format: MessageFormat, messages: Sequence[Message]) -> str | No
         return "a replacement must contain only text and media"
     if any(isinstance(part, ReasoningPart) for message in messages for part in message.parts):
         return "a replacement must not contain reasoning"
-    if any(_known_by(message) for message in ours):
+    if any(_message_id(message) for message in ours):
         return "a replacement must not have an id, which would name a message of the host or the provider"
     return next((problem for message in messages if (problem := format.acceptable(message)) is not None), None)
 
@@ -230,7 +229,7 @@ def _worse(format: MessageFormat, old: Message, new: Message) -> str | None:
         return format.acceptable(new)
     problems = format.message_problems(new.raw)
     if not problems and says_nothing(new) and not says_nothing(old):  # some formats accept an empty one only at the end
-        problems = format.validate([new.raw, format.new("user", "and then?").raw])
+        problems = format.message_problems(new.raw, last=False)
     if not problems:
         return None
     known = Counter(problem.rule for problem in format.message_problems(old.raw))
@@ -278,12 +277,12 @@ def _exchanged(old: Message, new: Message) -> str | None:
         return "a rewrite must keep the order of calls"
     if (old.begins, old.resumes) != (new.begins, new.resumes):
         return "a rewrite must keep the calls that the provider runs itself"
-    if _known_by(new) not in (None, _known_by(old)):
+    if _message_id(new) not in (None, _message_id(old)):
         return "a rewrite must keep the ids of messages"
     return None
 
 
-def _known_by(message: Message) -> object:
+def _message_id(message: Message) -> object:
     """Return the id that a provider or a host gave a message; ``None`` without one."""
     return (fields_of(message.raw) or {}).get("id") or None
 

@@ -24,7 +24,7 @@ VERSION: Final = 1
 def applied_to_dict(applied: Applied, format: MessageFormat) -> dict[str, Any]:
     """Return an entry of the journal as JSON-ready data."""
     entry: dict[str, Any] = {"edit": _edit_to_dict(applied.edit, format), "by": applied.by, "turn": applied.turn}
-    entry["known"] = applied.known
+    entry["known"] = applied.seen
     if made := inserted(applied):
         entry["made"] = made
     return {**entry, "lost": sorted(applied.lost)} if applied.lost else entry
@@ -63,7 +63,7 @@ class Saved:
         detects: Whether the format was detected, not named; later messages may then show that it is another.
         seen_at: When messages last arrived, by the clock of the context; ``None`` without one.
         believed_until: Marks at this position or later are not believed (see `Marks`).
-        known: Checksums of the summaries that a session wrote (see `Marks`).
+        own: Checksums of the summaries that a session wrote (see `Marks`).
     """
 
     format: MessageFormat
@@ -74,7 +74,7 @@ class Saved:
     detects: bool
     seen_at: float | None = None
     believed_until: int | None = None
-    known: frozenset[str] = frozenset()
+    own: frozenset[str] = frozenset()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as JSON-ready data, which `read` reads."""
@@ -84,7 +84,7 @@ class Saved:
         else:
             data["messages"] = [_wire(raw, self.format, place) for place, raw in enumerate(self.messages)]
         data["journal"] = [applied_to_dict(applied, self.format) for applied in self.journal]
-        marks = {"believed_until": self.believed_until, "known": sorted(self.known)}
+        marks = {"believed_until": self.believed_until, "known": sorted(self.own)}
         return {**data, "looks": self.detects, "seen_at": self.seen_at, **marks}
 
     @classmethod
@@ -120,7 +120,7 @@ class Saved:
                 detects=data.get("looks") is True,
                 seen_at=None if (seen_at := data.get("seen_at")) is None else finite_number(seen_at),
                 believed_until=None if (until := data.get("believed_until")) is None else natural_number(until),
-                known=frozenset(_text(each) for each in _list(data.get("known", []))),
+                own=frozenset(_text(each) for each in _list(data.get("known", []))),
             )
         except Exception as error:  # a format of a framework may raise anything
             raise StateError(f"saved index: {error!r}; it is not what to_dict made; compact from scratch") from error
@@ -141,7 +141,7 @@ class Saved:
         Returns:
             The messages, and the edits that were decided before any later message was read.
         """
-        journal = [each for each in self.journal if each.known is not None and each.known <= count]
+        journal = [each for each in self.journal if each.seen is not None and each.seen <= count]
         until = None if self.believed_until is None else min(self.believed_until, count)
         taken = attrs.evolve(self, messages=messages, fingerprints=(), journal=tuple(journal), pinned=())
         return attrs.evolve(taken, seen_at=None, believed_until=until)
@@ -161,10 +161,10 @@ def _read_applied(entry: Mapping[str, Any], format: MessageFormat) -> Applied:
         own = next(made, None) if isinstance(edit, Replace) else None
         return Applied(edit, by, turn, made=own, parts=tuple([applied(part) for part in parts]))
 
-    known = entry.get("known")
+    seen = entry.get("known")
     read = applied(_read_edit(entry["edit"], format))
     lost = frozenset(_text(each) for each in _list(entry.get("lost", [])))
-    return attrs.evolve(read, known=None if known is None else natural_number(known), lost=lost)
+    return attrs.evolve(read, seen=None if seen is None else natural_number(seen), lost=lost)
 
 
 def _read_edit(data: Mapping[str, Any], format: MessageFormat) -> Edit:

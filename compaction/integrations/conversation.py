@@ -204,7 +204,7 @@ class FrameworkConversations:
                 raise StateError(
                     f"saved state: {type(saved).__name__} is not what FrameworkTurn.state returned; start without it"
                 )
-            turn = Blocking(self._pool.turn_sync(given, **known)) if sync else self._pool.turn(given, **known)
+            turn = Blocking(self._pool.call_sync(given, **known)) if sync else self._pool.call(given, **known)
             async with turn as session:
                 followed = session
                 prepare(session)

@@ -1,8 +1,8 @@
-"""Conversations over many turns.
+"""Conversations over many calls of a model.
 
-A `CompactionSession` keeps track of one conversation. On each turn, `view` compares the list from the program or framework that
+A `CompactionSession` keeps track of one conversation. On each call, `view` compares the list from the program or framework that
 owns the conversation (the host) with its index, runs the strategy if its trigger fires, and returns the list to send. Edits
-remain applied from turn to turn. A `SessionPool` manages the sessions of many conversations, and recognizes each by its
+remain applied from call to call. A `SessionPool` manages the sessions of many conversations, and recognizes each by its
 messages. Both report typed events.
 """
 
@@ -14,6 +14,7 @@ from ..lazy import export_lazily
 
 if TYPE_CHECKING:
     from .ahead import BackgroundTasks
+    from .ahead import Rehearsed as Rehearsed
     from .events import (
         CacheBroken,
         Compacted,
@@ -30,17 +31,17 @@ if TYPE_CHECKING:
         StepFailed,
         Veto,
     )
+    from .lock import Blocking as Blocking
+    from .lock import CallLock
     from .pool import SessionPool
-    from .rehearsal import Rehearsed as Rehearsed
-    from .saving import LearnedWindow as LearnedWindow
     from .session import CompactionSession, SessionStatus
+    from .session import LearnedWindow as LearnedWindow
     from .session import within as within
-    from .turns import Blocking as Blocking
-    from .turns import TurnLock
 
 __all__ = [
     "BackgroundTasks",
     "CacheBroken",
+    "CallLock",
     "Compacted",
     "Compacting",
     "CompactionSession",
@@ -56,20 +57,17 @@ __all__ = [
     "SessionPool",
     "SessionStatus",
     "StepFailed",
-    "TurnLock",
     "Veto",
 ]
 
 export_lazily(
     __name__,
     {
-        "ahead": "BackgroundTasks",
+        "ahead": "BackgroundTasks Rehearsed",
         "events": "CacheBroken Compacted Compacting ContextUsed Event Evicted HostChanged LittleSaved NearLimit OnEvent"
         " Overflowed SaveFailed StepFailed Veto",
+        "lock": "Blocking CallLock",
         "pool": "SessionPool",
-        "rehearsal": "Rehearsed",
-        "saving": "LearnedWindow",
-        "session": "CompactionSession SessionStatus within",
-        "turns": "Blocking TurnLock",
+        "session": "CompactionSession LearnedWindow SessionStatus within",
     },
 )

@@ -1,8 +1,8 @@
-"""Summaries prepared in the background, so that no turn waits for a model.
+"""Summaries prepared in the background, so that no call waits for a model.
 
-If the strategy made no edit in a turn, but the ``ahead`` trigger fires, the session rehearses the strategy: it runs it on the
+If the strategy made no edit in a call, but the ``ahead`` trigger fires, the session rehearses the strategy: it runs it on the
 index as if the limits of the strategy's triggers were reached, notes the first summary request, and undoes everything. A
-background task sends that request to the summarizer. The next turn picks up the answer. When the strategy's own trigger fires,
+background task sends that request to the summarizer. The next call picks up the answer. When the strategy's own trigger fires,
 the strategy uses the prepared summary, provided that the groups it covers are unchanged and can still be removed. Otherwise the
 session discards it, and the strategy calls the summarizer as usual.
 """
@@ -12,8 +12,8 @@ from __future__ import annotations
 import contextlib
 import inspect
 import threading
-from collections.abc import Awaitable, Callable
-from typing import Final, Self, cast
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Final, Self, cast
 
 import anyio
 import anyio.to_thread
@@ -21,14 +21,15 @@ import attrs
 from anyio.abc import TaskGroup
 from anyio.from_thread import BlockingPortal
 
-from ..errors import ConfigurationError
-from ..index import MessageIndex, PreparedSummaries, PreparedSummary
+from .. import summarizers
+from ..errors import ConfigurationError, StrategyError
+from ..index import PASS_ON, MessageIndex, PreparedSummaries, PreparedSummary, Request, RunHistory, dry_run, relay
 from ..result import CompactionResult
-from ..strategies import Failed, Pipeline, Strategy, may_stand
+from ..stores import StoreRequest
+from ..strategies import Failed, Pipeline, Steps, Strategy, may_stand, prepared_for, replaced_by, token_limits
 from ..summarizers import SummaryRequest
-from ..triggers import Trigger, TriggerLike, as_trigger
-from .rehearsal import rehearsed
-from .turns import loop_scheduler
+from ..triggers import Bounds, Trigger, TriggerLike, as_trigger
+from .lock import loop_scheduler
 
 
 class BackgroundTask:
@@ -172,7 +173,7 @@ class SummariesAhead:
         if trigger is None and owner is not None:
             raise ConfigurationError("portal= has no effect without ahead=: pass ahead=tokens_exceed(...), or neither")
         if trigger is not None and hard:
-            raise ConfigurationError("with ahead=, a turn may miss its target; hard=True forbids this: pass only one of them")
+            raise ConfigurationError("with ahead=, a call may miss its target; hard=True forbids this: pass only one of them")
         self._trigger: Trigger | None = None if trigger is None else as_trigger(trigger)
         self._has_own_tasks = owner is None
         self._tasks = owner if isinstance(owner, BackgroundTasks) else BackgroundTasks(owner)
@@ -184,13 +185,13 @@ class SummariesAhead:
         self._failed: list[Failed] = []  # for the next result
         self._closed = False
 
-    # ---------------------------------------------------------------- turns
+    # ---------------------------------------------------------------- calls
 
     def begin(self, index: MessageIndex, strategy: Strategy) -> Strategy:
         """Pick up a summary that has arrived, and return the strategy to run now.
 
         While a summary is being prepared and the request fits into nine tenths of the window, it returns an empty pipeline, so
-        that the turn does not wait. If the strategy needs a summary in this turn, that summary is requested in the background.
+        that the call does not wait. If the strategy needs a summary in this call, that summary is requested in the background.
 
         Raises:
             ConfigurationError: If there is nowhere to run the background tasks.
@@ -212,7 +213,7 @@ class SummariesAhead:
             return strategy
 
     def _goes_as_it_is(self, index: MessageIndex, strategy: Strategy, trigger: Trigger) -> bool:
-        """Request a summary that the strategy already needs, and return whether to send this turn's view without compaction."""
+        """Request a summary that the strategy already needs, and return whether to send this call's view without compaction."""
         window = index.context.window
         if window is None or 10 * index.tokens > _ROOM * window:
             return False
@@ -350,3 +351,111 @@ async def _called(request: SummaryRequest) -> object:
     if inspect.isawaitable(answer):
         answer = await request.wait(answer)
     return "" if answer is None else answer  # in `_answer`, None means that there was no answer
+
+
+_WORD: Final = "word "
+
+
+def _answered(request: Request) -> Any:
+    if isinstance(request, StoreRequest):
+        return None
+    if not isinstance(request, SummaryRequest):
+        raise StrategyError(f"{type(request).__name__} cannot be rehearsed")
+    if not _asks_model(request):
+        return request.call()
+    text = _WORD * request.budget
+    return text[: len(text) * request.budget // max(request.budget, request.counter.count_text(text))]
+
+
+@attrs.frozen
+class Rehearsed(Strategy):
+    """Runs a strategy without calling a model or writing to a store.
+
+    Args:
+        strategy: The strategy.
+        answer: Returns the answer to a request; by default a model's summary is assumed to use its whole budget.
+    """
+
+    strategy: Strategy
+    answer: Callable[[Request], Any] = _answered
+
+    @property
+    def name(self) -> str:
+        return self.strategy.name
+
+    @property
+    def children(self) -> tuple[Strategy, ...]:
+        return (self.strategy,)
+
+    def with_children(self, children: Iterable[Strategy]) -> Strategy:
+        [strategy] = children
+        return attrs.evolve(self, strategy=strategy)
+
+    def cannot_run(self, bounds: Bounds) -> bool:
+        return self.strategy.cannot_run(bounds)
+
+    def __call__(self, index: MessageIndex) -> Steps:
+        yield from relay(self.strategy(index), self._answered)
+
+    def _answered(self, item: object) -> Any:
+        return self.answer(item) if isinstance(item, Request) else PASS_ON
+
+
+def _asks_model(request: Request) -> bool:
+    """Whether a request is to a model: neither to a store nor to an extractive summarizer."""
+    extractive = summarizers.DigestSummarizer | summarizers.FactSummarizer
+    return not (
+        isinstance(request, StoreRequest)
+        or (isinstance(request, SummaryRequest) and isinstance(request.summarizer, extractive))
+    )
+
+
+def rehearsed(
+    index: MessageIndex, strategy: Strategy, *, is_due: bool = False
+) -> tuple[SummaryRequest, PreparedSummary] | None:
+    """Return the summary request that a strategy will make once it is due, and the summary that the answer will complete.
+
+    The strategy runs as if the request had grown to the token limit of one of its triggers, for each limit in turn, and
+    finally as if `CompactionSession.compact` had forced it. The rehearsal calls no model, writes to no store, and does not
+    change the index. Cost: O(groups) for each limit, and O(contents) of the groups to summarize.
+
+    Args:
+        index: The conversation.
+        strategy: The strategy.
+        is_due: Whether to try only the run that is due now.
+
+    Returns:
+        ``None`` if the strategy would not call a model, does not use prepared summaries, is paused after a failure, or has too
+        little to summarize.
+    """
+    context = index.context
+    pauses = RunHistory.from_dict(context.pauses.to_dict())
+    limits = sorted({limit for limit in token_limits(strategy, index) if limit >= index.tokens})
+    runs = [(strategy, limit + 1 - index.tokens) for limit in limits]
+    for tried, more in [(strategy, 0)] if is_due else [*runs, (strategy.forced(), 0)]:
+        index.context = attrs.evolve(
+            context,
+            overhead_tokens=context.overhead_tokens + more,
+            expected_tokens=more,
+            pauses=pauses,
+            prepared=PreparedSummaries(),
+        )
+        try:
+            with dry_run(tried, index, until_request=_asks_model, answer=_answered) as dry:
+                request = dry.request
+                found = _standing(index, strategy, dry.step, request) if isinstance(request, SummaryRequest) else None
+        finally:
+            index.context = context
+        if isinstance(request, SummaryRequest) and found is not None:
+            return request, found
+    return None
+
+
+def _standing(index: MessageIndex, strategy: Strategy, running: object, request: SummaryRequest) -> PreparedSummary | None:
+    """Return the summary that the answer completes; ``None`` if the step cannot use it, or asks only in a forced run."""
+    step = next((each for each in strategy.parts() if running in (each, each.forced())), None)
+    if not index.context.prepared.is_due or step is None or index.context.pauses.is_paused(step, index.context.now):
+        return None
+    if sum(group.tokens for group in request.groups) < getattr(step, "least_share", 0.0) * index.included.tokens:
+        return None
+    return prepared_for(step, index, replaced_by(index, request))

@@ -10,20 +10,28 @@ import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from ..errors import StateError
+import attrs
+
+from ..errors import ConfigurationError, StateError
 from ..formats import as_list, resolve
-from ..index import ListKeys, lookup_key
+from ..index import ListKeys, Saved, lookup_key, written
 from ..run import unawaited
-from ..strategies import Failed, StrategyLike, as_strategy
-from .ahead import BackgroundTasks
-from .directory import ListRequest, SessionDirectory
-from .events import Evicted, OnEvent
-from .grants import copies, refuse_named_stores
-from .pooled import Inheritance, KnownConversation, PooledSession, id_key, keys_of_saved, whole_key
-from .rehearsal import Rehearsed
-from .reporter import EventReporter
-from .session import CompactionSession, settled
-from .turns import Unawaited
+from ..stores import NotStored, Store, StoredRecord
+from ..strategies import Failed, Strategy, StrategyLike, as_strategy
+from .ahead import BackgroundTasks, Rehearsed
+from .directory import (
+    Inheritance,
+    KnownConversation,
+    ListRequest,
+    PooledSession,
+    SessionDirectory,
+    id_key,
+    keys_of_saved,
+    whole_key,
+)
+from .events import EventReporter, Evicted, OnEvent
+from .lock import Unawaited
+from .session import CompactionSession, settled, storing
 
 if TYPE_CHECKING:
     from ..stores import SessionStore
@@ -40,7 +48,7 @@ class SessionPool:
     Any other list gets a new session. If it shares its first messages with an existing session, the new one is a fork: it
     starts with the edits that concern only the shared messages.
 
-    Cost of a turn, in addition to the session's own: hashing the new messages and one comparison of the list; O(contents) once
+    Cost of a call, in addition to the session's own: hashing the new messages and one comparison of the list; O(contents) once
     for a new conversation or a fork. Each session has its own lock, so a slow summarizer delays only its own session.
 
     >>> from compaction.strategies import SlidingWindow
@@ -51,7 +59,7 @@ class SessionPool:
     True
     >>> more = [*chat, {"role": "assistant", "content": "Green tea."}, {"role": "user", "content": "And how much?"}]
     >>> other = [*chat, {"role": "assistant", "content": "Black tea."}, {"role": "user", "content": "Why?"}]
-    >>> with pool.turn_sync(more) as first, pool.turn_sync(other) as second:
+    >>> with pool.call_sync(more) as first, pool.call_sync(other) as second:
     ...     first is second
     False
     >>> len(pool)
@@ -64,7 +72,7 @@ class SessionPool:
         scope: A name, for example of a tenant or a model family. Sessions of different scopes share nothing.
         limit: The largest number of sessions in memory, >= 1.
         max_bytes: The largest size of all their messages, in bytes, >= 1. If either limit is exceeded, the pool removes the
-            least recently used session that has no running turn.
+            least recently used session that has no running call.
         on_event: Called with the events of all sessions, and with `Evicted`.
         new_id: Returns a new, unique name for a session whose caller gave no ``id``; random by default.
         options: The other arguments of `CompactionSession`. With ``ahead=``, use ``async with pool:`` for the background tasks.
@@ -86,7 +94,7 @@ class SessionPool:
         **options: Any,
     ) -> None:
         self._strategy = as_strategy(strategy)
-        refuse_named_stores(self._strategy)
+        _refuse_named_stores(self._strategy)
         self._store = store
         self._scope = scope
         self._on_event = on_event
@@ -121,9 +129,9 @@ class SessionPool:
         """Bytes of the messages of the sessions in memory."""
         return self._directory.bytes
 
-    # ---------------------------------------------------------------- turns
+    # ---------------------------------------------------------------- calls
 
-    def turn(
+    def call(
         self,
         messages: Iterable[Any],
         id: str | None = None,
@@ -131,11 +139,11 @@ class SessionPool:
         overhead_tokens: int = 0,
         saved: Mapping[str, Any] | None = None,
     ) -> contextlib.AbstractAsyncContextManager[CompactionSession]:
-        """Return a context manager that locks the session of a list for one turn (one model call).
+        """Return a context manager that locks the session of a list for one call of the model.
 
         The session is up to date with the list but not yet compacted::
 
-            async with pool.turn(messages) as session:
+            async with pool.call(messages) as session:
                 result = await session.compact_due()
 
         Args:
@@ -149,11 +157,11 @@ class SessionPool:
         Raises:
             InputError: If ``messages`` is not a list, or contains a message that cannot be read.
             StateError: If ``saved`` is needed but corrupt or from a newer version.
-            SyncDriverError: If it is called inside another turn of the same session; see `TurnLock`.
+            SyncDriverError: If it is called inside another call of the same session; see `CallLock`.
         """
-        return self._turn(self._request(messages, id, scope, overhead_tokens, saved), sync=False)
+        return self._call(self._request(messages, id, scope, overhead_tokens, saved), sync=False)
 
-    def turn_sync(
+    def call_sync(
         self,
         messages: Iterable[Any],
         id: str | None = None,
@@ -161,11 +169,11 @@ class SessionPool:
         overhead_tokens: int = 0,
         saved: Mapping[str, Any] | None = None,
     ) -> contextlib.AbstractContextManager[CompactionSession]:
-        """`turn` for strategies that do not await. Blocks the thread while another turn of the session runs."""
-        return Unawaited(self._turn(self._request(messages, id, scope, overhead_tokens, saved), sync=True))
+        """`call` for strategies that do not await. Blocks the thread while another call of the session runs."""
+        return Unawaited(self._call(self._request(messages, id, scope, overhead_tokens, saved), sync=True))
 
     @contextlib.asynccontextmanager
-    async def _turn(self, request: ListRequest, *, sync: bool) -> AsyncGenerator[CompactionSession]:
+    async def _call(self, request: ListRequest, *, sync: bool) -> AsyncGenerator[CompactionSession]:
         for place in itertools.count(1):
             found = self._find(request, is_last=place >= _MOST_TRIES)
             if found is None:
@@ -180,19 +188,19 @@ class SessionPool:
                 return
 
     async def view(self, messages: Iterable[Any], id: str | None = None, scope: str = "") -> list[Any]:
-        """Return the messages to send for a list; see `turn` and `CompactionSession.view`."""
-        async with self.turn(messages, id, scope) as session:
+        """Return the messages to send for a list; see `call` and `CompactionSession.view`."""
+        async with self.call(messages, id, scope) as session:
             return (await session.compact_due()).messages
 
     def view_sync(self, messages: Iterable[Any], id: str | None = None, scope: str = "") -> list[Any]:
         """`view` for strategies that do not await."""
-        with self.turn_sync(messages, id, scope) as session:
+        with self.call_sync(messages, id, scope) as session:
             return session.compact_due_sync().messages
 
     async def forget(self, messages: Iterable[Any], scope: str = "") -> int:
         """Remove messages from every session of a scope, in memory and in the store; see `CompactionSession.forget`.
 
-        It waits for running turns. A saved session contains only fingerprints, so more of its edits may be undone than
+        It waits for running calls. A saved session contains only fingerprints, so more of its edits may be undone than
         necessary. Sessions in other processes and states that you keep are not changed: call this method there as well.
 
         Returns:
@@ -210,7 +218,7 @@ class SessionPool:
         return unawaited(self._forget(as_list(messages), self._space(scope), sync=True))
 
     def discard(self, id: str) -> bool:
-        """Remove a session from memory unless it has a running turn; return whether it was removed.
+        """Remove a session from memory unless it has a running call; return whether it was removed.
 
         Args:
             id: The session's own id.
@@ -229,22 +237,14 @@ class SessionPool:
     def trial(
         self, messages: Iterable[Any], id: str | None = None, scope: str = "", overhead_tokens: int = 0
     ) -> CompactionSession:
-        """Return a copy of the session that `turn` would find or create, up to date with the list.
+        """Return a copy of the session that `call` would find or create, up to date with the list.
 
-        Use it to see what a turn would do. The copy is not in the pool, is not saved, and reports no events. It calls no model,
-        whose summary is assumed to use its whole budget, and writes to no store. Blocks the thread while a turn of the session
-        runs.
-
-        Args:
-            messages: As for `turn`.
-            id: As for `turn`.
-            scope: As for `turn`.
-            overhead_tokens: As for `turn`.
+        Use it to see what a call would do; the arguments are those of `call`. The copy is not in the pool, is not saved, and
+        reports no events. It calls no model, whose summary is assumed to use its whole budget, and writes to no store. Blocks
+        the thread while a call of the session runs.
         """
         request = self._request(messages, id, scope, overhead_tokens, None)
-        with self._lock:
-            found = self._directory.find(request)
-        found = found or next((each for each in request.perhaps if self._accounts(each, request)), None)
+        found = self._known(request)
         if found is None:
             made = self._made(request)
             taken, name = made.inheritance, made.session.id
@@ -280,12 +280,8 @@ class SessionPool:
 
     def _find(self, request: ListRequest, *, is_last: bool) -> PooledSession | None:
         """Return the probable session of a list, or a new one; ``None`` if the pool changed: try again. Never waits."""
-        if not is_last:
-            with self._lock:
-                found = self._directory.find(request)
-            found = found or next((each for each in request.perhaps if self._accounts(each, request)), None)
-            if found is not None:
-                return found
+        if not is_last and (found := self._known(request)) is not None:
+            return found
         request.keys.whole(len(request.given))  # before the lock is taken again: O(contents)
         made = self._made(request)
         with self._lock:
@@ -293,12 +289,18 @@ class SessionPool:
                 return found
             return made if self._directory.add(made) else None
 
+    def _known(self, request: ListRequest) -> PooledSession | None:
+        """Return the session in memory that a list belongs to."""
+        with self._lock:
+            found = self._directory.find(request)
+        return found or next((each for each in request.perhaps if self._accounts(each, request)), None)
+
     @staticmethod
     def _accounts(session: PooledSession, request: ListRequest) -> bool:
         """Whether a list in which the host changed messages still belongs to a session.
 
-        A session with a running turn is not examined. If it was found by the request's id and its newest messages are in the
-        list, the answer is yes, and the turn then waits for it.
+        A session with a running call is not examined. If it was found by the request's id and its newest messages are in the
+        list, the answer is yes, and the call then waits for it.
         """
         if session in request.refused or not session.has_begun or not session.knows(request.saved):
             return False
@@ -390,11 +392,11 @@ class SessionPool:
                 best = taken
         return name, best
 
-    # ---------------------------------------------------------------- a turn, under the lock of its session
+    # ---------------------------------------------------------------- a call, under the lock of its session
 
     @staticmethod
     def _is_continued(found: PooledSession, request: ListRequest, *, is_last: bool) -> bool:
-        """Check again while holding the lock: another turn may have changed the session, or the pool may have removed it."""
+        """Check again while holding the lock: another call may have changed the session, or the pool may have removed it."""
         if is_last:
             return True
         if found.has_begun:
@@ -408,7 +410,7 @@ class SessionPool:
         """Copy for a fork the stored content that its inherited edits refer to."""
         taken = found.inheritance
         if taken is not None and taken.saved is not None and taken.parent is not None:
-            yield from copies(self._strategy, taken.saved, taken.parent, found.session.id)
+            yield from _copies(self._strategy, taken.saved, taken.parent, found.session.id)
 
     @staticmethod
     @contextlib.contextmanager
@@ -456,7 +458,7 @@ class SessionPool:
         done: set[PooledSession] = set()
         count = await self._forget_in_memory(given, space, done, sync=sync)
         failures: list[StateError] = []
-        for name, keys in self._saved_in(space):
+        for name, keys in () if self._store is None else list(self._store.in_scope(space).items()):
             try:
                 if (session := self._loaded(name)) is not None:
                     await settled(session.forget_stored(given), sync=sync)
@@ -474,9 +476,12 @@ class SessionPool:
         count = 0
         for each in self._in_memory(space, done):
             async with each.session.lock.held(sync=sync):
-                if self._has_begun(each):
+                if each.has_begun:
                     await settled(each.session.forget_stored(given), sync=sync)
                     count += self._forget_in(each, given)
+                else:  # with the state that it would have taken over
+                    with self._lock:
+                        self._directory.remove(each)
         return count
 
     def _in_memory(self, space: str, done: set[PooledSession]) -> Iterator[PooledSession]:
@@ -490,13 +495,6 @@ class SessionPool:
                 done.add(each)
                 yield each
 
-    def _has_begun(self, found: PooledSession) -> bool:
-        """Whether a session has had a turn. A session without one is removed, with the state that it would have taken over."""
-        if not found.has_begun:
-            with self._lock:
-                self._directory.remove(found)
-        return found.has_begun
-
     def _forget_in(self, found: PooledSession, given: list[Any]) -> int:
         """Forget in a session whose lock the caller holds, and register it again."""
         revision = found.session.revision
@@ -508,9 +506,6 @@ class SessionPool:
                 with self._lock:
                     if not found.is_gone:
                         self._directory.renew(found)
-
-    def _saved_in(self, space: str) -> list[tuple[str, list[str]]]:
-        return [] if self._store is None else list(self._store.in_scope(space).items())
 
     def _loaded(self, name: str) -> CompactionSession | None:
         """Return a saved session; ``None`` if it is in memory or was deleted."""
@@ -528,3 +523,61 @@ class SessionPool:
             new = keys_of_saved(space, session.id, fingerprints, keys)
             self._store.keyed(lambda: (space, new)).save(session.id, session.to_dict())
         return count
+
+
+# -------------------------------------------------------------------- the stored content of a fork
+
+
+def _refuse_named_stores(strategy: Strategy) -> None:
+    """Raise `ConfigurationError` if the strategy stores every conversation under the same name."""
+    for each in storing(strategy):
+        if each.session is not None:
+            raise ConfigurationError(
+                f"{type(each).__name__}(session={each.session!r}): each session of a pool stores under its own id; "
+                "leave session= out"
+            )
+
+
+def _copies(strategy: Strategy, saved: Saved, parent: str, child: str) -> Iterator[Any]:
+    """Copy the records that a fork's edits name, in each store of a strategy; yield what each `Store.put` returns.
+
+    Args:
+        strategy: The strategy.
+        saved: The messages and edits that the fork takes over.
+        parent: The name of the session that stored the records.
+        child: The name of the fork.
+
+    Raises:
+        Exception: Any exception that a store raises.
+    """
+    messages = [message for applied in saved.journal for message in written(applied.edit)]
+    for each in storing(strategy):
+        records: dict[str, StoredRecord] = {}
+        for message in messages:
+            wire = saved.format.to_wire(message.raw)
+            ids = [
+                StoredRecord.of_message(wire, role=message.role, text="", salt=each.salt or name).id for name in (parent, child)
+            ]
+            for record in _with_children(each.store, parent, ids[0]):
+                records[record.id] = record
+                if record.id == ids[0]:
+                    records[ids[1]] = attrs.evolve(record, id=ids[1])
+        if records:
+            yield each.store.put(child, sorted(records.values(), key=lambda record: record.position))
+
+
+def _with_children(store: Store, session: str, id: str) -> Iterator[StoredRecord]:
+    """Yield a record and, recursively, the records that it replaces; nothing if it is not stored."""
+    seen: set[str] = set()
+    waiting = [id]
+    while waiting:
+        one = waiting.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        try:
+            [record] = store.get(session, [one])
+        except NotStored:
+            continue
+        yield record
+        waiting += record.children

@@ -4,49 +4,56 @@
     reply = client.create(messages=await session.view(messages))
     session.record_usage(reply.usage)
 
-On each turn the agent passes its list: all messages, or an earlier view followed by the messages since then. The session
+On each call the agent passes its list: all messages, or an earlier view followed by the messages since then. The session
 compares that list with its index, runs the strategy if its trigger fires, and returns the messages to send. Edits remain
 applied, so until the next compaction new messages are only added at the end, and the provider's prompt cache stays valid.
 
 With a store, the session saves its edits and fingerprints after each compaction. After a crash, a new process continues with
 the same view.
+
+A call of `CompactionSession.view` goes through `follow`, which updates the index, and then through ``_run``, which runs the
+strategy. Before and after that run `ahead` picks up and requests summaries in the background, and `events` reports what
+happened and may take the edits back.
 """
 
 from __future__ import annotations
 
 import contextlib
 import inspect
+import operator
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 import attrs
 from anyio.from_thread import BlockingPortal
 
 from .. import strategies
-from ..errors import BudgetUnsatisfiable, ConfigurationError, InputError
+from ..errors import BudgetUnsatisfiable, ConfigurationError, InputError, StateError
 from ..formats import MessageFormat, as_list, fits, resolve
-from ..index import Marks, MessageIndex, Metrics, RunContext, Saved, UselessRuns, lookup_key, occurrences
+from ..index import Marks, MessageIndex, Metrics, RunContext, RunHistory, Saved, UselessRuns, lookup_key, occurrences
+from ..json_data import natural_number, shown
 from ..messages import Message
 from ..result import CompactionResult, Observer, Outcome, space_report
 from ..run import refuse, run, run_sync, unawaited
 from ..selectors import last
 from ..stores import ForgettingStore, StoredRecord
-from ..strategies import HeadTail, Pipeline, Strategy, StrategyLike, ToolResult, as_strategy
-from ..tokens import LengthError, TokenCounter, Usage
+from ..strategies import Failed, HeadTail, Lossless, Offload, Pipeline, Strategy, StrategyLike, ToolResult, as_strategy
+from ..tokens import LengthError, TokenCounter, Usage, UsageAnchor
 from ..triggers import TriggerLike, tokens_below, tokens_exceed
 from .ahead import BackgroundTasks, SummariesAhead
-from .events import LittleSaved, OnEvent, Overflowed
-from .grants import storing
-from .reporter import EventReporter, Reported
-from .saving import LearnedWindow, ProviderReports, SavedSession, SentView, SessionSaver, reports_to_dict
-from .turns import TurnLock
+from .events import EventReporter, LittleSaved, OnEvent, Overflowed, Reported
+from .lock import CallLock
 
 if TYPE_CHECKING:
     from ..stores import SessionStore
 
-_TARGET: Final = 80  # hundredths of the window to cut to, so that not every turn cuts again; chosen, not measured
+_TARGET: Final = 80  # hundredths of the window to cut to, so that not every call cuts again; chosen, not measured
 _CLIPS: Final = (0.25, 0.10, 0.05)  # of that, to which messages are shortened as a last resort
+_MOST_RATIO: Final = 3  # the largest ratio of the provider's token count of the messages to ours; chosen, not measured
+# If an error names no limit, the window is assumed to be this share of the refused request. Chosen, not measured.
+_WITHOUT_FIGURES: Final = 0.75
+_VERSION: Final = 1  # the version of the data that CompactionSession.to_dict returns
 
 
 def within(strategy: Strategy, tokens: int) -> Strategy:
@@ -67,6 +74,169 @@ def within(strategy: Strategy, tokens: int) -> Strategy:
         trigger=over,
     )
     return Pipeline(strategy, Pipeline(strategy.forced(), trigger=over), last_means)
+
+
+@attrs.frozen
+class LearnedWindow:
+    """The window of one model at one endpoint, learned from its errors and usage reports.
+
+    Args:
+        window: Tokens of the window by the provider's count; ``None`` if no request was refused.
+        accepted: Tokens of the largest accepted request. The learned window is at least this.
+    """
+
+    window: int | None = None
+    accepted: int = 0
+
+    def taught(self, error: LengthError, tokens: int) -> LearnedWindow:
+        """Return the window after a request of ``tokens`` was refused."""
+        window = int(tokens * _WITHOUT_FIGURES) if error.window is None else error.window
+        return attrs.evolve(self, window=max(1, window, self.accepted))
+
+    def took(self, tokens: int) -> LearnedWindow:
+        """Return the window after a request of ``tokens`` was accepted."""
+        if tokens <= self.accepted:
+            return self
+        return LearnedWindow(None if self.window is None else max(self.window, tokens), tokens)
+
+
+@attrs.frozen(eq=False)
+class SentView:
+    """The last view of a session.
+
+    Args:
+        view: The messages; none if there is no view, or it must be forgotten.
+        tokens: Its tokens by our count, without overhead.
+        messages: The number of messages of the conversation.
+    """
+
+    view: Sequence[Any] = ()
+    tokens: int = 0
+    messages: int = 0
+
+
+class ProviderReports:
+    """The provider's figures for one session. Holds state: the last view, the usage anchor, the learned window.
+
+    Attributes:
+        anchor: Corrects our counts with the last report; ``None`` before the first report.
+        learned: The learned window.
+        sent: The last view.
+    """
+
+    def __init__(self) -> None:
+        self.anchor: UsageAnchor | None = None
+        self.learned = LearnedWindow()
+        self.sent = SentView()
+
+    def window(self, configured: int | None) -> int | None:
+        """Return the smaller of the configured and the learned window; ``None`` if both are unknown."""
+        return min((each for each in (configured, self.learned.window) if each is not None), default=None)
+
+    def record(self, usage: Usage, view: Sequence[Any] | None) -> bool:
+        """Record a usage report and return true; return false if it belongs to an older view or is implausible."""
+        if view is not None and not _is_same_list(view, self.sent.view):
+            return False
+        return self.record_for(usage, self.sent.tokens)
+
+    def record_for(self, usage: Usage, counted: int) -> bool:
+        """Record the usage of a request whose messages have ``counted`` tokens by our count; false if it is implausible."""
+        if not usage.is_plausible(counted):
+            return False
+        self.anchor = UsageAnchor.from_usage(usage, counted, with_reply=False)
+        self.learned = self.learned.took(usage.prompt_tokens)
+        return True
+
+    def refused(self, error: LengthError, counted: int, overhead: int) -> int:
+        """Record a length error, and return the tokens of the refused request.
+
+        Assumption: the provider's count is an overhead plus a factor times our count of the messages, and the factor is at most
+        3. This gives the largest number of tokens, by our count, that fits. The anchor is set so that a request of that size
+        counts as exactly the window.
+
+        Args:
+            error: The error.
+            counted: Tokens of the request by our count.
+            overhead: Tokens of the request outside its messages, as known so far.
+        """
+        own = self.sent.tokens or max(1, counted - overhead)  # our count of the messages
+        tokens = error.tokens or max(counted, (error.window or 0) + 1)
+        self.learned = self.learned.taught(error, tokens)
+        window = self.learned.window or tokens
+        beside = min(max(0, overhead), tokens - 1)  # the overhead
+        beside = max(beside, tokens - _MOST_RATIO * own)
+        fits = (window - beside) * own // (tokens - beside)  # the most tokens, by our count, that fit beside it
+        self.anchor = UsageAnchor(window - max(0, fits))
+        return tokens
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the usage anchor and the learned window as JSON-ready data."""
+        anchor, learned = self.anchor, self.learned
+        return {"anchor": None if anchor is None else anchor.offset, "learned": [learned.window, learned.accepted]}
+
+    def load(self, saved: Mapping[str, Any]) -> None:
+        """Continue with the figures that `to_dict` returned; a ``TypeError`` or ``ValueError`` means that they are others."""
+        anchor, (window, accepted) = saved.get("anchor"), saved.get("learned", (None, 0))
+        if type(anchor) not in (int, type(None)):
+            raise TypeError(f"anchor={shown(anchor)}")
+        self.anchor = None if anchor is None else UsageAnchor(anchor)
+        self.learned = LearnedWindow(None if window is None else max(1, natural_number(window)), natural_number(accepted))
+
+
+def _is_same_list(view: Sequence[Any], sent: Sequence[Any]) -> bool:
+    return view is sent or (len(view) == len(sent) and all(map(operator.is_, view, sent)))
+
+
+class SessionSaver:
+    """Saves one session. If saving fails, this is reported, and the next call tries again. Holds state: unsaved changes.
+
+    Args:
+        store: The store; ``None`` to save nothing.
+        id: The session's name in the store.
+        state: Returns the session as JSON-ready data.
+        on_failure: Called with each failure.
+
+    Attributes:
+        store: The store.
+        failure: The failure of the last save; ``None`` if it succeeded.
+    """
+
+    def __init__(
+        self, store: SessionStore | None, id: str, state: Callable[[], dict[str, Any]], on_failure: Callable[[Failed], object]
+    ) -> None:
+        if store is not None and not hasattr(store, "load"):
+            raise ConfigurationError(f"store={store!r}: must be a store; write store=SessionStore({store!r})")
+        self.store = store
+        self._id = id
+        self._state = state
+        self._on_failure = on_failure
+        self._changes = self._saved = 0
+        self.failure: Failed | None = None
+
+    def changed(self) -> None:
+        """Note that the session changed, so that the next `save` saves it."""
+        self._changes += 1
+
+    def save(self, anchor: int | None = None) -> None:
+        """Save the unsaved changes: the whole session, or only a new usage anchor."""
+        changes = self._changes
+        whole = changes != self._saved
+        if self.store is None or not (whole or anchor is not None):
+            return
+        try:
+            if whole or anchor is None or not self.store.save_anchor(self._id, anchor):
+                self.store.save(self._id, self._state())
+        except Exception as error:
+            failed = Failed(type(self.store).__name__, error, "the session is not saved; the next call tries again")
+            self.failure = failed.logged()
+            self._saved = changes - 1
+            self._on_failure(failed)
+        else:
+            self._saved, self.failure = changes, None
+
+    def reported(self, result: CompactionResult) -> CompactionResult:
+        """Return the result, with the failure to save added if there is one."""
+        return result if self.failure is None else result.with_failures(self.failure)
 
 
 @attrs.frozen(kw_only=True)
@@ -122,12 +292,12 @@ class _Committed:
 class CompactionSession:
     """A conversation that is compacted as it grows. Holds state: the index, the reported usage, pauses after failures.
 
-    A turn of a session is one call of `view` or `compact`; a turn of the conversation begins with a user message.
+    A *call* is one call of `view` or `compact`; a *turn* of the conversation begins with a user message.
 
-    Cost of a turn: one comparison of the list with the known messages (by identity first), reading the new messages, O(1) for
+    Cost of a call: one comparison of the list with the known messages (by identity first), reading the new messages, O(1) for
     the trigger, and a copy of the view. The strategy runs only when its trigger fires.
 
-    Any number of threads and event loops may call it. It runs one call at a time; see `TurnLock`. If a call is
+    Any number of threads and event loops may call it. It runs one call at a time; see `CallLock`. If a call is
     interrupted, at whatever point, the next one starts from the state before it.
 
     Args:
@@ -142,23 +312,23 @@ class CompactionSession:
         on_step: Called with each step that ran.
         hard: Whether to raise `BudgetUnsatisfiable`, and leave the session unchanged, when a step misses its target.
         store: Where to save the session; ``None`` to keep it in memory only. A failure to save is reported in the result, in
-            the status and in the log. It does not affect the view, and the next turn saves again.
+            the status and in the log. It does not affect the view, and the next call saves again.
         id: The session's name in the store, in its signatures, and in the stores of its strategy.
-        verify: Whether to detect messages that the host changed in place. This costs O(contents) a turn.
+        verify: Whether to detect messages that the host changed in place. This costs O(contents) a call.
         key: One or more secrets. Summaries are signed with the first one, and only messages signed with one of them are read as
             summaries, wherever they are in the list. Without a key, these are the session's own summaries, and those that its
             first list contains; see `Marks`.
         on_event: Called with each event; see `compaction.session.events`.
-        ahead: When this trigger fires, the session requests the next summary in the background, so that no turn waits for it.
+        ahead: When this trigger fires, the session requests the next summary in the background, so that no call waits for it.
             It should fire a little before the strategy's trigger; see `SummariesAhead`. Prepared summaries are not saved.
         portal: Where background requests run, without ``async with session:``; a ``BlockingPortal`` or a `BackgroundTasks`.
 
     Attributes:
-        lock: The lock that each turn holds.
+        lock: The lock that each call holds.
 
     Raises:
         StateError: If the store cannot be read, or the saved state is corrupt or from a newer version.
-        ConfigurationError: If ``portal`` is given without ``ahead``, or ``ahead`` with ``hard``; at the first turn, if there
+        ConfigurationError: If ``portal`` is given without ``ahead``, or ``ahead`` with ``hard``; at the first call, if there
             is nowhere to run the background tasks of ``ahead``.
     """
 
@@ -193,7 +363,7 @@ class CompactionSession:
         self._hard = hard
         self._id = id
         self._verify = verify
-        self.lock = TurnLock()
+        self.lock = CallLock()
         self._reporter = EventReporter(id, on_event)
         self._saver = SessionSaver(store, id, self.to_dict, self._reporter.save_failed)
         self._reports = ProviderReports()
@@ -222,7 +392,7 @@ class CompactionSession:
         await self._ahead.__aexit__(*exception)
 
     def close(self) -> None:
-        """Cancel the background request. Later turns work as if ``ahead=`` had not been given."""
+        """Cancel the background request. Later calls work as if ``ahead=`` had not been given."""
         self._ahead.close()
 
     @property
@@ -268,7 +438,7 @@ class CompactionSession:
     @property
     def provider_reports(self) -> dict[str, Any]:
         """The entries of `to_dict` that change when the provider reports usage."""
-        return reports_to_dict(self._reports.anchor, self._reports.learned)
+        return self._reports.to_dict()
 
     @property
     def new_messages(self) -> list[Any]:
@@ -290,7 +460,7 @@ class CompactionSession:
         Raises:
             Exception: Any exception that the strategy raises. An error or a cancellation leaves the session unchanged, and the
                 next call tries again.
-            SyncDriverError: If the call could never get the lock; see `TurnLock`.
+            SyncDriverError: If the call could never get the lock; see `CallLock`.
         """
         return await self._view(messages, sync=False)
 
@@ -394,7 +564,7 @@ class CompactionSession:
     def record_usage(self, usage: Any, *, view: Sequence[Any] | None = None) -> None:
         """Record the token usage that a provider reported for the last view, and correct later counts with it.
 
-        With a store, the report is saved at once, or at the end of the running turn.
+        With a store, the report is saved at once, or at the end of the running call.
 
         Args:
             usage: A provider's usage object or mapping, or a `Usage`.
@@ -437,7 +607,7 @@ class CompactionSession:
         """Change the strategy and the window, for example after a switch to another model. Earlier edits remain applied.
 
         Args:
-            strategy: The strategy of later turns.
+            strategy: The strategy of later calls.
             window: Tokens of the model's context window; ``None`` if unknown, even if it was known before.
 
         Raises:
@@ -532,11 +702,6 @@ class CompactionSession:
         return unawaited(self._compact_refused(error, sync=True))
 
     async def _compact_refused(self, error: BaseException, *, sync: bool) -> list[Any]:
-        self._learn(error)
-        return self._fitting(await self._compact_due(sync=sync))
-
-    def _learn(self, error: BaseException) -> None:
-        """Read the provider's token count and window from its error."""
         found = LengthError.read(error)
         if found is None:
             raise error
@@ -548,8 +713,7 @@ class CompactionSession:
             self._base.pauses.useless = UselessRuns()
             self._saver.changed()
             self._reporter.tell(Overflowed(session=self._id, tokens=tokens, window=found.window, error=error))
-
-    def _fitting(self, result: CompactionResult) -> list[Any]:
+        result = await self._compact_due(sync=sync)
         window = self._reports.learned.window or 0
         if self._index.tokens > window:
             raise BudgetUnsatisfiable(self._index.tokens, (f"a window of {window:,} tokens",), space_report(self._index))
@@ -563,13 +727,10 @@ class CompactionSession:
                 result = run_sync(index, running, on_step=on_step, hard=hard)
             else:
                 result = await run(index, running, on_step=on_step, hard=hard)
-            self._note(result := self._settled(result, start))
+            result = self._reporter.settled(self._ahead.end(index, self._strategy, result), index, start)
+            self._note(result)
         self._saver.save()
         return self._saver.reported(result)
-
-    def _settled(self, result: CompactionResult, start: int) -> CompactionResult:
-        """Return the result of a run after `SummariesAhead` and the events had their say."""
-        return self._reporter.settled(self._ahead.end(self._index, self._strategy, result), self._index, start)
 
     def _note(self, result: CompactionResult) -> None:
         """Record the result of a run."""
@@ -632,25 +793,22 @@ class CompactionSession:
             StateError: If it cannot be saved. The session in memory has then forgotten the messages.
         """
         with self._changing():
-            count = self._forget_known(self._index, given)
+            index = self._index
+            source, edits = index.source, len(index.snapshot.journal)
+            count = index.forget(given)
+            if count or len(index.snapshot.journal) != edits:
+                self._ahead.drop()
+                self._base.pauses.useless = UselessRuns()
+                self._last = None
+                self._revise("forgot", len(source), count)
+                self._marks = index.marks or self._marks
+                left = set(map(id, index.source))
+                self._reports.sent = SentView(messages=sum(id(raw) in left for raw in source[: self._reports.sent.messages]))
+                self._reporter.forgot(index)
+                self._saver.changed()
         self._saver.save()
         if self._saver.failure is not None:
             raise self._saver.failure.error
-        return count
-
-    def _forget_known(self, index: MessageIndex, given: Sequence[Any]) -> int:
-        source, edits = index.source, len(index.snapshot.journal)
-        count = index.forget(given)
-        if count or len(index.snapshot.journal) != edits:
-            self._ahead.drop()
-            self._base.pauses.useless = UselessRuns()
-            self._last = None
-            self._revise("forgot", len(source), count)
-            self._marks = index.marks or self._marks
-            left = set(map(id, index.source))
-            self._reports.sent = SentView(messages=sum(id(raw) in left for raw in source[: self._reports.sent.messages]))
-            self._reporter.forgot(index)
-            self._saver.changed()
         return count
 
     # ---------------------------------------------------------------- calls that are interrupted
@@ -700,7 +858,7 @@ class CompactionSession:
         self._committed = self._state()
 
     def _index_at(self, point: _Committed) -> MessageIndex:
-        """Return a new index of the messages and edits of that state. O(messages)."""
+        """Return a new index of the messages and edits of a state. O(messages)."""
         messages = point.saved.messages
         saved = attrs.evolve(point.saved, messages=None if messages is None else messages[: point.messages])
         return self._index_of(saved, point.marks)
@@ -714,28 +872,36 @@ class CompactionSession:
     def to_dict(self) -> dict[str, Any]:
         """Return the session as JSON-ready data, with edits and fingerprints but without the messages."""
         point, is_torn = self._committed, self._is_torn
-        return SavedSession(
-            index=(self._index_at(point) if is_torn else self._index).to_dict(messages=False),
-            anchor=self._reports.anchor,
-            learned=self._reports.learned,
-            compactions=point.compactions if is_torn else self._compactions,
-            pauses=self._base.pauses,
-        ).to_dict()
+        return {
+            "version": _VERSION,
+            "index": (self._index_at(point) if is_torn else self._index).to_dict(messages=False),
+            **self._reports.to_dict(),
+            "compactions": point.compactions if is_torn else self._compactions,
+            "pauses": self._base.pauses.to_dict(),
+        }
 
     def _resume(self, data: Mapping[str, Any]) -> None:
-        saved = SavedSession.read(data)
-        self._reports.anchor, self._reports.learned, self._compactions = saved.anchor, saved.learned, saved.compactions
-        self._base = attrs.evolve(self._base, pauses=saved.pauses)
+        version = data.get("version") if isinstance(data, Mapping) else None
+        if version != _VERSION:
+            remedy = f"this release reads version {_VERSION}; upgrade, or start a new session"
+            raise StateError(f"the saved session has version={shown(version)}: {remedy}")
+        try:
+            self._compactions = natural_number(data.get("compactions", 0))
+            self._reports.load(data)
+        except (TypeError, ValueError) as error:
+            remedy = "start a new session; the conversation itself is not affected"
+            raise StateError(f"the saved session is corrupt ({error}); {remedy}") from error
+        self._base = attrs.evolve(self._base, pauses=RunHistory.from_dict(data.get("pauses", {})))
         if isinstance(revision := data.get("revision"), str):
             self._revisions = [revision]
-        self.begin_with(Saved.read(saved.index, self._named))
+        self.begin_with(Saved.read(cast("dict[str, Any]", data.get("index")), self._named))
 
     def save_to(self, store: SessionStore) -> None:
         """Use a store for later saves, without loading from it."""
         self._saver.store = store
 
     def begin_with(self, saved: Saved) -> None:
-        """Start from saved messages and edits. Raises `StateError` if they do not match. Call it before the first turn."""
+        """Start from saved messages and edits. Raises `StateError` if they do not match. Call it before the first call."""
         self._index = self._index_of(saved, self._marks)
         if self._index.marks is not None:
             self._marks = self._index.marks
@@ -782,6 +948,11 @@ def _reported_sizes(index: MessageIndex, usages: Sequence[Any]) -> Iterator[tupl
                     yield counted, usage if isinstance(usage, Usage) else Usage.read(usage)
                 break
         counted += index.columns.tokens(id)
+
+
+def storing(strategy: Strategy) -> list[Offload | Lossless]:
+    """Return the parts of a strategy that store messages, outermost first."""
+    return [part for part in strategy.parts() if isinstance(part, Offload | Lossless)]
 
 
 def _forgetting(strategy: Strategy) -> list[tuple[ForgettingStore, str | None, str | None]]:

@@ -84,7 +84,7 @@ def test_a_thousand_sessions_with_equal_beginnings(tmp_path: Path) -> None:
                 chat.append({"role": "assistant", "content": None, "tool_calls": [copy.deepcopy(call)]})
                 chat.append({"role": "tool", "tool_call_id": "call_0", "content": f"secret-{number}. " * 40})
             chat += [{"role": "assistant", "content": "ok"}, {"role": "user", "content": "ok"}]
-            with pool.turn_sync(copy.deepcopy(chat)) as session:
+            with pool.call_sync(copy.deepcopy(chat)) as session:
                 view = session.compact_due_sync().messages
             text = json.dumps(view)
             assert "secret-" not in text.replace(f"secret-{number}.", "")

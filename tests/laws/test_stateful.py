@@ -191,7 +191,7 @@ class Index(RuleBasedStateMachine):
     @rule()
     def mark(self) -> None:
         """The number of edits so far, after which what was refused may be asked for again."""
-        assert self.index.mark() == len(self.journal)
+        assert self.index.checkpoint() == len(self.journal)
 
     @precondition(lambda self: self.source)
     @rule(data=st.data())

@@ -91,7 +91,7 @@ class Joins(RuleBasedStateMachine):
     @rule(count=st.integers(1, 6), by_step=st.booleans())
     def edit(self, count: int, by_step: bool) -> None:
         """Random edits, of which some are held; undoing them leaves everything as it was."""
-        before, view, mark = self.index.included, list(map(id, self.index.messages())), self.index.mark()
+        before, view, mark = self.index.included, list(map(id, self.index.messages())), self.index.checkpoint()
         self.index.begin_step()
         for _ in range(count):
             try:

@@ -27,6 +27,31 @@ def calls(path: Path) -> Iterator[str]:
                 yield node.func.id
 
 
+def test_one_module_tells_which_message_of_the_host_this_is() -> None:
+    """Sessions, pools, the gateway and integrations ask `compaction.index` for the place of a message, or for its key."""
+    assert places("align") == places("key_of") - {"index/forgetting.py"} == {"index/identity.py"}
+    assert places("same_beginning") == {"index/message_index.py", "session/directory.py"}
+    assert definitions("fingerprint") - {"strategies/prepared.py"} == {"index/identity.py"}  # there of a whole group
+
+
+def test_one_planner_of_cuts_and_one_judge_of_joins() -> None:
+    """Only the planner asks a format for the neighbours that it prefers, and only the editor applies edits by a judge."""
+    assert places("format.prefers") == {"index/cuts.py"}
+    assert places("plan_cuts") == {"index/message_index.py", "index/editing.py"}
+    assert places("JoinJudge") == places("perform") == {"index/editing.py"}
+
+
+def test_one_lineage_decides_what_is_forgotten() -> None:
+    """One function tells the edits that go with a message, and no strategy or session judges by words."""
+    assert definitions("judged") == {"index/forgetting.py"}
+    assert places("forgotten") == places("saved_without") == {"index/message_index.py"}
+
+
+def test_frozen_values_of_an_index_and_a_session_are_not_changed() -> None:
+    """Neither folder goes around the protection of a frozen class."""
+    assert not {place for place in places("object.__setattr__") if place.startswith(("index/", "session/"))}
+
+
 def test_one_driver_and_one_dry_run_run_strategies() -> None:
     """Only the drivers and the dry run begin and end steps, and only the dry run begins a trial.
 
@@ -95,7 +120,7 @@ def twins(scope: ast.Module | ast.ClassDef) -> Iterator[tuple[Function, Function
 
 def test_words_that_only_this_project_used_stay_away() -> None:
     """Functions and classes have names that a reader knows from elsewhere."""
-    gone = {"Fresh", "standing_for", "reach", "FailurePauses", "LoopGuard"}
+    gone = {"Fresh", "standing_for", "reach", "FailurePauses", "LoopGuard", "grants", "HeldDrops", "TurnLock"}
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     defined = {node.name for path in MODULES for node in ast.walk(parsed(path)) if isinstance(node, kinds)}
     assert defined & gone == set()

@@ -15,7 +15,7 @@ from ...errors import InputError
 from ...formats import MessageFormat
 from ...index import GroupKind, MessageIndex
 from ...result import CompactionResult, space_report
-from ...session import CompactionSession, TurnLock
+from ...session import CallLock, CompactionSession
 from ...stores import TOOLS, SQLiteStore, Store, handle_tool_call, tool_schemas
 from ...strategies import Lossless, Pipeline, Strategy, StrategyLike, as_strategy
 from ...summarizers import SummarizerLike
@@ -91,7 +91,7 @@ class CompactionEngine:
         }
         self._store: Store | None = None if self.settings.store is None else SQLiteStore(self.settings.store)
         self._main: MainModel = MainModel()
-        self._lock = TurnLock()
+        self._lock = CallLock()
         self._conversation = session_id
         self.on_session_reset()
 

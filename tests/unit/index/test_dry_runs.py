@@ -63,8 +63,3 @@ def test_what_a_cut_is_worth(kept: int, in_cache: int, calls: float, *, pays: bo
     """A cut of half of 1,000 tokens writes 500 at the full price, and saves 500 at a tenth of it in each call."""
     cut = CutWorth(before=1_000, after=500, kept=kept)
     assert cut.pays(calls=calls, cached=0.1, in_cache=in_cache) is pays
-
-
-def test_a_cut_that_saves_nothing_never_pays() -> None:
-    """Without a saving no number of calls is enough."""
-    assert not CutWorth(before=10, after=10, kept=10).pays(calls=1e9, cached=0.1, in_cache=0)

@@ -12,7 +12,7 @@ import pytest
 from compaction import Drop, Edit, GroupKind, MessageIndex, Refusal, Replace, Rewrite, Together
 from compaction.errors import NoProgress, StrategyError
 from compaction.formats import openai_chat
-from compaction.index.edits import Restore, named, renamed, signature
+from compaction.index.edits import Restore
 from compaction.index.marks import marked
 from compaction.messages import Message, ReasoningPart
 from tests.support.chats import Chat, assistant, call, developer, indexed, result, shown, system, thought, turns, user
@@ -52,36 +52,6 @@ class TestValues:
         assert Together(Drop(1, "old"), reason="both").reason == "both"
         assert Together().reason == ""
 
-    def test_edits_cannot_be_changed(self) -> None:
-        """An edit in a journal cannot be modified."""
-        with pytest.raises(attrs.exceptions.FrozenInstanceError):
-            Drop(1).reason = "another"  # type: ignore[misc]
-        with pytest.raises(attrs.exceptions.FrozenInstanceError):
-            Together(Drop(1)).reason = "another"  # type: ignore[misc]
-
-    def test_the_groups_an_edit_names(self) -> None:
-        """Those of its parts too."""
-        message = summary()
-        edit = Together(Drop([1, 2]), Replace([3], [message]), Rewrite(4, [message]))
-        assert named(edit) == (1, 2, 3, 4)
-        assert named(Restore(5)) == (5,)
-
-    def test_inserted_groups_can_be_renamed(self) -> None:
-        """Ids of the source stay; an inserted group without another id makes the edit meaningless."""
-        message = summary()
-        edit = Together(Drop([-1, 2]), Rewrite(-2, [message]))
-        assert renamed(edit, {-1: -3, -2: -4}) == Together(Drop([-3, 2]), Rewrite(-4, [message]))
-        assert renamed(edit, {-1: -3}) is None
-        assert renamed(Drop([1]), {}) == Drop([1])
-
-    def test_asking_again_is_asking_for_the_same(self) -> None:
-        """The reason does not make another edit of it, the text does."""
-        assert signature(Drop(1, "a")) == signature(Drop(1, "b"))
-        assert signature(Drop(1)) != signature(Restore(1))
-        assert signature(Replace(1, [summary("a")])) == signature(Replace(1, [summary("a")]))
-        assert signature(Replace(1, [summary("a")])) != signature(Replace(1, [summary("b")]))
-        assert signature(Together(Drop(1))) == signature(Together(Drop(1), reason="x"))
-
 
 class TestTexts:
     def test_an_edit_in_words(self) -> None:
@@ -98,23 +68,6 @@ class TestTexts:
             str(Refusal(Drop(0, "old"), "system messages must be kept"))
             == "Drop of group 0 (old): system messages must be kept"
         )
-
-
-class TestDrop:
-    def test_leaves_groups_out(self) -> None:
-        """The rest of the view is the caller's own objects, in order; the source is complete."""
-        messages = [system(), *turns(3)]
-        index = indexed(messages)
-        assert index.apply(Drop([1, 4], "old"), by="Tests")
-        assert [id(each) for each in index.messages()] == [id(messages[place]) for place in (0, 2, 3, 5, 6)]
-        assert list(index.source) == messages
-        assert [(entry.edit, entry.by) for entry in index.journal] == [(Drop([1, 4], "old"), "Tests")]
-
-    def test_a_tool_group_goes_whole(self) -> None:
-        """The call with all its results, also those that stand apart."""
-        index = indexed([user("q"), call("1", "2"), result("1"), user("r"), result("2"), assistant("a")])
-        assert index.apply(Drop([1]))
-        assert texts(index) == ["q", "r", "a"]
 
 
 class TestReplace:
@@ -140,14 +93,6 @@ class TestReplace:
         index = indexed([user(LONG), assistant("b"), user("c")])
         assert index.apply(Replace([0], [message]), by=by)
         assert index.group(-1).made_by == made_by
-
-    def test_two_messages_may_stand_for_a_group(self) -> None:
-        """A summary and a short acknowledgement are one group."""
-        index = indexed([user(LONG), assistant("b"), user("c"), assistant("d")])
-        assert index.apply(Replace([0], [summary(), openai_chat.new("assistant", "I see")]))
-        assert texts(index)[1:] == ["I see", "b", "c", "d"]
-        assert index.included.messages == 5
-        assert index.included.groups == 4
 
     def test_a_summary_is_replaced_by_the_next(self) -> None:
         """Through several rounds, the messages that the last summary stands for are known."""
@@ -378,12 +323,6 @@ class TestTogether:
         assert (index.included, index.messages()) == before
         assert [(refusal.edit, refusal.rule) for refusal in index.refused] == [(edit, "system messages must be kept")]
 
-    def test_parts_see_what_the_parts_before_them_did(self) -> None:
-        """A group that one part drops is not in the view of the next part."""
-        index = indexed(turns(3))
-        assert not index.apply(Together(Drop([1]), Drop([1])))
-        assert index.refused[0].rule == "group 1 is not in the view"
-
     def test_judged_by_its_sum(self) -> None:
         """One part may add what another more than saves."""
         index = indexed([user("a"), assistant(LONG), user("c"), assistant("d")])
@@ -400,13 +339,6 @@ class TestTogether:
         assert (index.edit_count, index.edits[0].reason) == (1, "both")
         index.rollback()
         assert index.messages() == messages
-
-    def test_a_summary_made_within_can_be_named_later(self) -> None:
-        """It has the next id, like any other."""
-        index = indexed(turns(3, words=50))
-        assert index.apply(Together(Drop([0]), Replace([1], [summary("one " * 9)])))
-        assert index.apply(Replace([-1], [summary("two")]))
-        assert index.originals(-2) == index.originals(-1) == [index.source[1]]
 
 
 class TestTrial:
@@ -471,16 +403,9 @@ class TestAskingAgain:
         index.append([assistant("a")])
         assert not index.apply(Drop([4]))
         assert len(index.refused) == 3
-        index.mark()
+        index.checkpoint()
         assert not index.apply(Drop([4]))
         assert len(index.refused) == 1
-
-
-def test_reasons_are_kept_with_the_edits() -> None:
-    """The journal keeps the reason that the strategy gave."""
-    index = indexed([*turns(2), user("q")])
-    index.apply(Drop([0], "the oldest go first"))
-    assert [edit.reason for edit in index.edits] == ["the oldest go first"]
 
 
 def test_reasoning_may_be_taken_out_of_a_message() -> None:

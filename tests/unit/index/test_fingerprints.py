@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from compaction.formats import anthropic, openai_chat
 from compaction.formats.openai_chat.reading import OpenAIChat
-from compaction.index.fingerprints import Fingerprints, fingerprint
-from tests.support.chats import assistant, indexed, tool_turns, user
+from compaction.index.identity import Fingerprints, fingerprint
+from tests.support.chats import assistant, tool_turns, user
 
 MESSAGE = {
     "role": "assistant",
@@ -110,22 +110,3 @@ def test_another_format_writes_out_otherwise() -> None:
     known.of(messages, anthropic)
     known.of(messages, format)
     assert format.written == 2
-
-
-def test_a_list_that_was_cut_and_grew_otherwise() -> None:
-    """A save after a cut contains the fingerprints of the present messages."""
-    index = indexed([user("q1"), assistant("a1"), user("q2"), assistant("a2")])
-    index.to_dict(messages=False)
-    index.sync([user("q1"), assistant("a1"), user("another"), assistant("a2"), user("q3")])
-    assert index.to_dict(messages=False) == indexed(list(index.source)).to_dict(messages=False)
-
-
-def test_an_index_whose_messages_changed_in_place() -> None:
-    """Its save is of the messages as they are, so that they are known again later."""
-    messages = [user("q1"), assistant("a1"), user("q2")]
-    index = indexed(messages)
-    before = index.to_dict(messages=False)
-    messages[1]["content"] = "another"
-    after = index.to_dict(messages=False)
-    assert after["fingerprints"][1] != before["fingerprints"][1]
-    assert after["fingerprints"] == indexed(messages).to_dict(messages=False)["fingerprints"]

@@ -64,16 +64,6 @@ def test_the_inner_summary_stays() -> None:
     assert "first" in index.messages()[1]["content"]
 
 
-def test_the_hosts_next_list_changes_nothing() -> None:
-    """The host's next list, without the forgotten messages, is the conversation that the index has."""
-    index = edited()
-    index.forget([CHAT[2], CHAT[6]])
-    view = index.messages()
-    index.sync([each for each in CHAT if each not in (CHAT[2], CHAT[6])])
-    assert index.messages() == view
-    assert not index.changes
-
-
 def test_what_is_not_there() -> None:
     """An unknown message changes nothing, equal messages are all forgotten, and an invalid message is an error."""
     index = edited()
@@ -96,14 +86,6 @@ def test_a_part_of_a_group_takes_the_rest_along() -> None:
     index.sync(host)
     assert index.messages() == host
     assert openai_chat.validate(index.messages()) == []
-
-
-def test_a_part_of_a_group_alone() -> None:
-    """The rest of a group stays if the list is valid with it."""
-    chat = [user("go"), answer("thinking aloud"), calls("a"), result("a", "public"), answer("done")]
-    index = MessageIndex(chat, counter="chars/4")
-    assert index.forget([chat[1]]) == 1
-    assert index.messages() == [chat[0], *chat[2:]]
 
 
 def test_a_message_as_the_view_shows_it() -> None:
@@ -197,7 +179,7 @@ def test_summaries_are_not_believed_any_more() -> None:
     index.sync([view[0], user("another"), view[1], user("and another")])
     index.forget([CHAT[1]])
     assert index.marks is not None
-    assert not index.marks.known
+    assert not index.marks.own
 
 
 def test_a_state_without_messages() -> None:

@@ -29,12 +29,12 @@ def edited() -> MessageIndex:
 def test_only_edits_that_knew_nothing_more_are_taken_over() -> None:
     """Also from a saved state; one that does not say what was known gives nothing."""
     index = edited()
-    assert [applied.known for applied in index.journal] == [6, 10]
+    assert [applied.seen for applied in index.journal] == [6, 10]
     for count, edits in ((5, 0), (6, 1), (9, 1), (10, 2)):
         part = index.snapshot.beginning(count, chat(5)[:count])
         assert MessageIndex.from_saved(part, counter="chars/4").edit_count == edits
     data = json.loads(json.dumps(index.to_dict(messages=False)))
-    assert [applied.known for applied in Saved.read(data).journal] == [6, 10]
+    assert [applied.seen for applied in Saved.read(data).journal] == [6, 10]
     for entry in data["journal"]:
         del entry["known"]
     assert Saved.read(data).beginning(10, chat(5)).journal == ()
@@ -44,7 +44,7 @@ def test_what_a_host_changed_is_not_taken_over() -> None:
     """An edit decided with a message that was altered or removed later is not taken over by a fork."""
     index = edited()
     index.sync([*chat(5)[:8], {"role": "user", "content": "another"}])
-    assert [applied.known for applied in index.journal] == [6, None]
+    assert [applied.seen for applied in index.journal] == [6, None]
 
 
 def test_a_list_accounts_for_the_source_or_not() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from compaction import GroupKind
 from compaction.formats import openai_chat
-from compaction.index.grouping import Grouping
+from compaction.index.groups import Grouping
 from compaction.index.marks import MarkCeiling, Marks, marked
 from tests.support.chats import Chat, assistant, call, developer, result, said, system, user
 

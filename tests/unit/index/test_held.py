@@ -75,19 +75,6 @@ class TestClosed:
         assert (index.edits, index.refused) == ((Drop(1), Drop(0)), ())
         assert index.messages() == messages[3:]
 
-    def test_rollback_is_exact(self) -> None:
-        """Drops applied together are undone together, and no drop is held afterwards."""
-        index = index_of()
-        before, source = index.included, index.messages()
-        mark = index.mark()
-        index.apply(Drop(ANSWER))
-        index.apply(Drop(QUESTION))
-        index.rollback(mark)
-        assert (index.included, index.edits) == (before, ())
-        assert all(one is other for one, other in zip(index.messages(), source, strict=True))
-        assert not index.apply(Drop(QUESTION))
-        assert rules(index)[0].startswith("the provider would reject the rest of the view [thinking-after-answer]")
-
     def test_a_rollback_lets_go_of_what_is_held(self) -> None:
         index = index_of()
         assert not index.apply(Drop(ANSWER))
@@ -124,17 +111,6 @@ class TestStillHeld:
         assert not index.end_step()
         assert rules(index) == [RULE]
         assert (index.edits, index.included) == ((), index.total)
-
-    def test_the_step_is_over(self) -> None:
-        """A drop of the next step does not bring it back, and may ask for it again."""
-        index = index_of()
-        index.begin_step()
-        assert not index.apply(Drop(ANSWER))
-        index.end_step()
-        index.begin_step()
-        assert not index.apply(Drop(QUESTION))
-        assert index.apply(Drop(ANSWER))
-        assert index.included_ids == [0, 1, 4, 5]
 
     def test_asking_twice_is_no_progress(self) -> None:
         """As for any refusal; it is held once all the same."""
@@ -197,9 +173,6 @@ class TestSharedGroups:
         assert index.apply(Drop(7))
         assert index.edits == (Drop([2, 3]), Together(Drop(8), Drop(7)))
 
-    def test_steps_name_a_group_once(self) -> None:
-        assert list(index_of().steps([2, 3, 2, 3])) == [[2, 3]]
-
 
 def ask_for(*groups: int, told: list[bool] | None = None) -> Callable[[MessageIndex], Iterator[Edit]]:
     """A function that drops these groups one by one, and records the answers."""
@@ -214,20 +187,6 @@ def ask_for(*groups: int, told: list[bool] | None = None) -> Callable[[MessageIn
 
 
 class TestInARun:
-    def test_a_plain_function(self) -> None:
-        """The first drop is not applied, the second is; the result contains no refusal."""
-        told: list[bool] = []
-        strategy = ask_for(ANSWER, QUESTION, told=told)
-        result = compact_sync(index_of().messages(), strategy, counter="chars/4", format="anthropic")
-        assert told == [False, True]
-        assert (result.outcome, result.refused) == ("compacted", ())
-        assert result.edits == (Together(Drop(ANSWER, "old"), Drop(QUESTION, "old")),)
-
-    def test_what_is_left_over_is_in_the_result(self) -> None:
-        result = compact_sync(index_of().messages(), ask_for(ANSWER), counter="chars/4", format="anthropic")
-        assert (result.outcome, result.edits) == ("unchanged", ())
-        assert [(refusal.edit, refusal.rule) for refusal in result.refused] == [(Drop(ANSWER, "old"), RULE)]
-
     def test_steps_do_not_help_one_another(self) -> None:
         """Each function of a pipeline is a step; the second may ask for what the first was refused."""
         index = index_of()
@@ -235,16 +194,6 @@ class TestInARun:
         assert index.edits == ()
         run_sync(index, Pipeline(ask_for(ANSWER), ask_for(ANSWER, QUESTION)))
         assert len(index.edits) == 1
-
-    def test_all_of_a_run_is_undone_if_it_fails(self) -> None:
-        def strategy(index: MessageIndex) -> Iterator[Edit]:
-            yield from ask_for(ANSWER, QUESTION)(index)
-            raise RuntimeError("no")
-
-        index = index_of()
-        with pytest.raises(RuntimeError):
-            run_sync(index, strategy)
-        assert (index.edits, index.included) == ((), index.total)
 
 
 class TestMessagesThatCome:
@@ -271,33 +220,6 @@ class TestMessagesThatCome:
         assert index.included == MessageIndex(index.messages(), counter="chars/4", format=gemini).included
         index.rollback()
         assert index.included == index.total
-
-    def test_what_dropped_both_is_undone_whole(self) -> None:
-        index = self.gemini_with_an_open_call()
-        assert index.apply(Drop([0, 1]))
-        index.append([{"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {"r": 1}}}]}])
-        assert index.undone == (Drop([0, 1]),)
-        assert index.messages() == list(index.source)
-        assert index.edits == ()
-
-    def test_thoughts_come_back_behind_an_answer(self) -> None:
-        """The question that stood between the two answers is needed again; an edit elsewhere stays."""
-        signed = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
-        use = {"type": "tool_use", "id": "t", "name": "look", "input": {}}
-        messages: Chat = [
-            {"role": "user", "content": "first"},
-            {"role": "assistant", "content": "one"},
-            {"role": "user", "content": "second"},
-            {"role": "assistant", "content": [signed, use]},
-            {"role": "user", "content": "never mind"},
-            {"role": "assistant", "content": "fine"},
-        ]
-        index = MessageIndex(messages, counter="chars/4", format=anthropic)
-        for id in (3, 0, 2):
-            assert index.apply(Drop(id))
-        index.append([{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "found"}]}])
-        assert index.undone == (Drop(2),)
-        assert index.messages() == [*messages[1:], index.source[-1]]
 
     def test_the_host_writes_the_rest_anew(self) -> None:
         """A call now follows the dropped messages, so the user message before it is needed."""

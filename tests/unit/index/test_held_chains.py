@@ -92,28 +92,6 @@ def test_one_that_may_leave_after_all_leaves_when_the_step_ends(disliked: str) -
     assert index.end_step() is False
 
 
-class TestForgotten:
-    """A drop is held for one step of one strategy."""
-
-    def test_at_the_end_of_a_step(self) -> None:
-        index = index_of("uabu", "ub", "au")
-        assert not index.apply(Drop(1))
-        assert not index.end_step()
-        assert not index.apply(Drop(2))
-
-    def test_at_the_start_of_a_step(self) -> None:
-        index = index_of("uabu", "ub", "au")
-        assert not index.apply(Drop(1))
-        index.begin_step()
-        assert not index.apply(Drop(2))
-
-    def test_at_a_mark(self) -> None:
-        index = index_of("uabu", "ub", "au")
-        assert not index.apply(Drop(1))
-        index.mark()
-        assert not index.apply(Drop(2))
-
-
 def test_an_inner_pair_of_a_summary_is_a_join() -> None:
     """Its two messages follow one another, too; and instructions lead only as far as all of a summary instructs."""
     index = index_of("uabau", "ua", "ab")
@@ -123,10 +101,3 @@ def test_an_inner_pair_of_a_summary_is_a_join() -> None:
     index = index_of("uvbau", "ab")
     said = index.format.new
     assert not index.apply(Replace([0, 1], [said("system", "s"), said("assistant", "a")]))
-
-
-def test_a_summary_of_two_messages_is_preferred_by_its_first() -> None:
-    index = index_of("uabau", disliked="ub")
-    said = index.format.new
-    assert index.apply(Replace([2], [said("assistant", "a"), said("assistant", "b")]))
-    assert list(index.steps([1], preferred_only=True)) == [[1]]

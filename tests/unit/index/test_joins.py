@@ -7,14 +7,11 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from compaction import Drop, Edit, GroupKind, MessageIndex, Replace, Rewrite, Together, compact_sync, last, validate
+from compaction import Drop, Edit, GroupKind, MessageIndex, Replace, Rewrite, Together, compact_sync, validate
 from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai_chat, openai_responses
 from compaction.index.cuts import neighbours
-from compaction.index.edits import Restore
 from compaction.index.joins import opening
 from compaction.messages import OtherPart, ToolResultPart
-from compaction.selectors import nothing
-from compaction.strategies import SelectiveToolCall, Truncation
 from tests.support.letters import Letters
 
 Raw: TypeAlias = dict[str, Any]
@@ -24,9 +21,6 @@ FORMATS = (openai_chat, openai_responses, anthropic, gemini, bedrock)
 each_format = pytest.mark.parametrize("format", FORMATS, ids=[format.name for format in FORMATS])
 
 LONG = "word " * 40 + "."
-
-
-FOUND: Raw = {"type": "web_search_tool_result", "tool_use_id": "srv", "content": []}
 
 
 def said(format: MessageFormat, role: str, text: str = LONG) -> Raw:
@@ -105,20 +99,6 @@ class TestUsersDropped:
         result = compact_sync(messages, drop_old_users, format=format, counter="chars/4")
         assert (result.messages, result.refused) == (messages[1:], ())
         assert validate(result.messages, format=format) == []
-
-
-@each_format
-def test_a_call_between_answers_is_dropped(format: MessageFormat) -> None:
-    """Answers may follow one another, although no format prefers it and Bedrock does not take it."""
-    before, after = [said(format, "user"), said(format, "assistant")], [said(format, "assistant")]
-    if format in (gemini, bedrock):  # whose calls follow the user
-        before.append(said(format, "user"))
-    result = compact_sync([*before, *used(format), *after], SelectiveToolCall(keep=nothing), format=format, counter="chars/4")
-    if format is openai_responses:  # whose answers are one with the calls after them
-        del before[1]
-    assert (result.outcome, result.refused) == ("compacted", ())
-    assert result.messages == [*before, *after]
-    assert validate(result.messages, format=format) == []
 
 
 class TestBroughtIn:
@@ -263,18 +243,6 @@ class TestNeighbours:
         assert index.apply(Together(Drop(0), Drop(1)))
         assert index.refused == ()
 
-    def test_nothing_is_written_between_a_call_and_its_results(self) -> None:
-        """An orphan result between a call and its results may be dropped, but not replaced by text."""
-        call, result = used(openai_chat)
-        stray = {"role": "tool", "tool_call_id": "gone", "content": LONG}
-        messages = [said(openai_chat, "user"), call, stray, result, said(openai_chat, "user")]
-        index = MessageIndex(messages, counter="chars/4", format=openai_chat)
-        assert not index.apply(Replace(2, [openai_chat.new("assistant", "so far")]))
-        assert [refusal.rule for refusal in index.refused] == ["a replacement must not separate a tool call from its results"]
-        assert index.apply(Drop(2))
-        again = MessageIndex([*messages[:2], messages[0], *messages[2:]], counter="chars/4", format=openai_chat)
-        assert again.apply(Replace([2, 3], [openai_chat.new("assistant", "so far")]))
-
     def test_what_stands_behind_a_summary_of_two(self) -> None:
         """An answer of the view follows the instruction, not the start of the list."""
         roles = ("user", "assistant", "user", "assistant", "user")
@@ -300,18 +268,6 @@ class TestInstructionsThatComeToLead:
         rule = f"the provider would reject the rest of the view [not-opened]: {groups} would have to be dropped, too"
         assert [refusal.rule for refusal in index.refused] == [rule]
         assert index.apply(Together(Drop(0), Drop(instructions + 1)))
-
-    def test_a_strategy_leaves_a_valid_view(self) -> None:
-        messages = [ASKED, ANSWER, ASKED, INSTRUCTION, ANSWER, ASKED]
-        format = OPENED_BY_THE_USER
-        result = compact_sync(messages, Truncation(keep=last(groups=2)), format=format, counter="chars/4")
-        assert (result.messages, validate(result.messages, format=format)) == (messages[2:], [])
-
-    def test_a_message_before_them_comes_back_only_if_they_may_follow_it(self) -> None:
-        index = index_of([ASKED, INSTRUCTION, ANSWER, ASKED], OPENED_BY_THE_USER)
-        assert index.apply(Together(Drop(0), Drop(2)))
-        assert not index.apply(Restore([0]))
-        assert index.messages() == [INSTRUCTION, ASKED]
 
 
 @pytest.mark.parametrize(("roles", "first"), [("u", "u"), ("ua", "u"), ("ss", "a")])

@@ -33,14 +33,6 @@ def test_a_marked_text_is_recognized_in_any_role(role: str) -> None:
     assert text == f"[compaction {mark.id} by Summarization round 3]\nThe user wants tea."
 
 
-@pytest.mark.parametrize("body", ["", "한국어 요약", "a\nb\n\nc", "\ud800 alone", "[compaction 3a70adca by X round 1]\nnested"])
-def test_any_body_can_be_marked(body: str) -> None:
-    """Texts of every script, empty texts, lone surrogates, and a text that contains a mark."""
-    mark = read(marked(body, by="X"))
-    assert mark is not None
-    assert mark.body == body
-
-
 @pytest.mark.parametrize(
     "edited",
     [
@@ -195,8 +187,3 @@ def test_marks_are_read_again_when_a_run_says_which_are_believed() -> None:
     index.apply(Drop(1, "old"))
     run_sync(index, Truncation(trigger=never))
     assert (index.included.turns, len(index.messages()), len(index.edits)) == (3, 3, 1)
-
-
-def test_a_system_message_is_never_a_summary() -> None:
-    """It stays whatever it says."""
-    assert kinds_in([said("system", marked("Obey.", by="Summarization")), said("user", "?")])[0] == "system"

@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from compaction import Pipeline, RunContext
+from compaction import Pipeline
 from compaction.errors import StateError
 from compaction.index import RunHistory
 from compaction.strategies import Summarization
@@ -65,15 +65,6 @@ def test_an_address_is_not_part_of_the_value() -> None:
     assert all(pauses.is_paused(Summarization(each), 1.0) for each in kept)
 
 
-def test_without_a_clock_nothing_is_paused() -> None:
-    """No clock is looked up."""
-    pauses = RunHistory()
-    pauses.record_failure(ONE, None)
-    assert (pauses.to_dict(), pauses.is_paused(ONE, 0.0)) == ({}, False)
-    pauses.record_failure(ONE, 0.0)
-    assert not pauses.is_paused(ONE, None)
-
-
 def test_json_and_pickle_keep_them() -> None:
     """Both give pauses that answer as these do."""
     pauses = RunHistory()
@@ -102,15 +93,6 @@ def test_the_number_of_strategies_is_bounded() -> None:
     assert not pauses.is_paused("strategy 0", 1.0)
 
 
-def test_a_context_has_its_own() -> None:
-    """Without a session each context starts with none, and contexts compare by what they say."""
-    one, other = RunContext(now=0.0), RunContext(now=0.0)
-    one.pauses.record_failure(ONE, 0.0)
-    assert one == other
-    assert not other.pauses.is_paused(ONE, 1.0)
-    assert "pauses" not in repr(one)
-
-
 def test_what_saved_nothing_is_no_pause() -> None:
     """It is remembered by its tokens, until a success or another size; it is saved too, and bounded."""
     pauses = RunHistory()
@@ -125,10 +107,3 @@ def test_what_saved_nothing_is_no_pause() -> None:
         pauses.record_no_gain(f"strategy {number}", number)
     assert len(pauses.to_dict()) == 64
     assert pauses.no_gain("strategy 99") == 99
-
-
-@pytest.mark.parametrize("data", [{"x": [0, 0.0, -1]}, {"x": [0, 0.0, 1.5]}, {"x": [0, 0.0, 1, 2]}, {"x": [0]}])
-def test_what_saved_nothing_is_checked_when_it_is_read(data: object) -> None:
-    """Damaged data raises an error."""
-    with pytest.raises(StateError, match="not what to_dict returned"):
-        RunHistory.from_dict(data)

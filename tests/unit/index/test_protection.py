@@ -6,7 +6,6 @@ from compaction import Drop, GroupKind, MessageIndex, Replace, last
 from compaction.formats import anthropic, openai_chat, openai_responses
 from compaction.index.marks import COLLAPSED_BY, marked
 from tests.support.chats import assistant, call, developer, indexed, result, system, user
-from tests.support.letters import Letters
 
 
 def test_a_collapsed_call_that_comes_first_may_be_shortened() -> None:
@@ -14,22 +13,6 @@ def test_a_collapsed_call_that_comes_first_may_be_shortened() -> None:
     for by, rewritable in ((COLLAPSED_BY, True), ("Summarization", False)):
         index = indexed([assistant(marked("look: found it", by=by)), user(), assistant(marked("look: more", by=by)), user()])
         assert [index.is_rewritable(id) for id in (0, 2)] == [rewritable] * 2
-
-
-def test_no_summary_replaces_instructions() -> None:
-    """An instruction may only be dropped, and only by an edit that says so."""
-    index = indexed([system("Be brief. " * 20), user(), assistant("long " * 40), user()])
-    assert not index.apply(Replace([0, 2], [openai_chat.new("assistant", "so")]))
-    assert not index.apply(Drop(0))
-    assert [each.rule for each in index.refused] == ["system messages must be kept"] * 2
-    assert index.apply(Drop(0, allow_system=True))
-
-
-def test_what_follows_a_call_that_waits_stays() -> None:
-    """Orphan results do not end the wait of a call."""
-    index = indexed([user(), assistant(), user(), call("1"), result("other"), result("more")])
-    assert index.removable_ids() == [0, 1]
-    assert [id for id in index.included_ids if index.is_removable(id)] == [0, 1]
 
 
 def test_no_words_between_a_call_and_its_results() -> None:
@@ -60,52 +43,6 @@ def test_no_words_among_results_that_answer_nothing() -> None:
         index = indexed(messages)
         orphans = [group.id for group in index.included_groups if group.orphan]
         assert [index.apply(Replace(id, words)) for id in orphans] == [False, False]
-
-
-def test_no_words_between_the_messages_of_a_group_that_stays() -> None:
-    """Its messages may stand on both sides of several groups that go; then it, too, or one end of it, has to be named."""
-    messages = [
-        {"role": "assistant", "text": "c0", "calls": ["x"]},
-        {"role": "user", "text": "u1 word word word"},
-        {"role": "assistant", "text": "a2 word word word"},
-        {"role": "tool", "text": "r3", "answers": "x"},
-        {"role": "user", "text": "u4 word word word"},
-        {"role": "assistant", "text": "a5"},
-        {"role": "user", "text": "u6"},
-    ]
-
-    def allowed(*groups: int) -> bool:
-        index = MessageIndex(messages, counter="chars/4", format=Letters())
-        return index.apply(Replace(groups, [index.format.new("user", "u")]))
-
-    assert [allowed(1), allowed(2), allowed(1, 2), allowed(4), allowed(0, 1), allowed(2, 4)] == [
-        False,
-        False,
-        False,
-        True,
-        True,
-        True,
-    ]
-
-
-def test_no_words_beside_a_summary_between_the_messages_of_a_group() -> None:
-    """The result of the call came after the summary that follows the call."""
-    messages = [
-        {"role": "assistant", "text": "c0", "calls": ["x"]},
-        {"role": "user", "text": "u1 word word word"},
-        {"role": "assistant", "text": "a2 word word word"},
-        {"role": "user", "text": "u3 word word word"},
-    ]
-    index = MessageIndex(messages, counter="chars/4", format=Letters())
-    words = [index.format.new("user", "u")]
-    assert index.apply(Replace(1, words))
-    index.append([{"role": "tool", "text": "r4", "answers": "x"}, {"role": "user", "text": "u5"}])
-    assert not index.apply(Replace([-1, 2], words))
-    assert index.apply(Drop(3))
-    assert not index.apply(Replace(2, words))
-    assert {refusal.rule for refusal in index.refused} == {
-        "a replacement must not be written between the messages of a remaining group"
-    }
 
 
 def test_a_summary_in_the_place_of_the_last_user_message_stays() -> None:

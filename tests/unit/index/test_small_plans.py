@@ -137,7 +137,7 @@ def test_what_is_asked_for_in_any_order_leaves_if_it_may(seed: int) -> None:
     index = index_of(random)
     before, view = index.included, index.messages()
     for chosen in sets(index.removable_ids()[:MOST]):
-        mark = index.mark()
+        mark = index.checkpoint()
         index.begin_step()
         drops = [Drop(id) for id in random.sample(chosen, len(chosen))]
         may_leave = valid_without(index, chosen)

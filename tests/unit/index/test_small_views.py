@@ -126,7 +126,7 @@ def test_every_edit_is_judged_by_the_view_it_makes(seed: int) -> None:
     check(index, View.of(index))
     for _ in range(EDITS):
         edit = any_edit(random, format, index)
-        mark, before, view = index.mark(), index.included, index.messages()
+        mark, before, view = index.checkpoint(), index.included, index.messages()
         expected = may_happen(format, index, edit)
         assert index.apply(edit, by="Tests") == expected, (edit, index.refused)
         check(index, View.of(index))

@@ -8,13 +8,11 @@ from typing import Any
 
 import pytest
 
-from compaction import Drop, Edit, MessageIndex, Replace, Rewrite, RunContext, Together, run_sync
+from compaction import Drop, Edit, MessageIndex, Replace, Rewrite, RunContext, Together
 from compaction.errors import StateError
 from compaction.formats import openai_chat
-from compaction.index.edits import Restore
 from compaction.index.marks import marked
 from compaction.messages import Message
-from compaction.strategies import ToolResult
 from tests.support.chats import Chat, assistant, call, indexed, result, shown, system, tool_turns, turns, user
 
 LONG = "word " * 100
@@ -79,34 +77,6 @@ class TestRoundTrip:
         assert other.originals(-3) == index.originals(-3)
         assert other.turns_since_edit == index.turns_since_edit
 
-    @pytest.mark.parametrize("messages", [True, False])
-    def test_twice_is_once(self, messages: bool) -> None:
-        """A state that was loaded and not used is stored unchanged."""
-        data = stored(edited(), messages=messages)
-        assert stored(loaded(data), messages=messages) == data
-
-    def test_it_goes_on_where_it_was(self) -> None:
-        """More messages, more edits, the next id, and all the way back."""
-        index = edited()
-        other = loaded(stored(index))
-        for each in (index, other):
-            each.append([assistant("a7" + LONG), user("q8")])
-            assert each.apply(Replace([14, 16], [summary("four")]))
-        assert other.messages() == index.messages()
-        assert other.group(-4).replaces == (14, 16)
-        other.rollback()
-        assert other.messages() == list(other.source)
-        assert other.included == other.total
-
-    def test_what_strategies_did(self) -> None:
-        """By name, with their reasons, in the turn it was."""
-        index = indexed([*tool_turns(5), user("q")])
-        run_sync(index, ToolResult())
-        other = loaded(stored(index))
-        assert [(entry.by, entry.edit.reason, entry.turn) for entry in other.journal] == [
-            ("ToolResult", "an old tool call", 6)
-        ] * 5
-
     def test_system_groups_that_were_allowed_to_go(self) -> None:
         """The permission is part of the edit."""
         index = indexed([system(), user()])
@@ -135,10 +105,6 @@ class TestRoundTrip:
         other.append([user("keep that")])
         assert other.included_groups[-1].pinned
         assert not loaded(stored(index)).group(0).pinned
-
-    def test_context_is_passed_again(self) -> None:
-        """The context is not part of the stored state."""
-        assert loaded(stored(indexed(turns(1))), context=RunContext(window=9)).context.window == 9
 
 
 class TestWithoutMessages:
@@ -187,17 +153,6 @@ class TestWithoutMessages:
         stranger = loaded(data)
         stranger.sync([user("hello")])
         assert (stranger.messages(), stranger.edits) == ([user("hello")], ())
-
-    def test_edits_are_done_again_before_what_is_new_comes(self) -> None:
-        """A result that comes with the messages brings back the call that was dropped, by an entry in the journal."""
-        messages = [user("q"), call("1"), user("r"), assistant("a"), user("s")]
-        index = indexed(messages)
-        index.apply(Drop([1], "no answer"))
-        other = loaded(stored(index, messages=False))
-        other.sync([*messages, result("1")])
-        index.sync([*messages, result("1")])
-        assert (other.messages(), other.edits) == (index.messages(), index.edits)
-        assert [type(edit) for edit in other.edits] == [Drop, Restore]
 
     def test_edits_are_judged_by_the_messages_that_are_there(self) -> None:
         """If the list differs right after a dropped group, that group is not the newest, and stays dropped."""

@@ -9,7 +9,7 @@ import pytest
 
 from compaction import Drop, GroupKind, MessageGroup, MessageIndex, Replace, kinds, last
 from compaction.formats import MessageFormat, Side, anthropic, openai_chat
-from compaction.index.cuts import neighbours, steps
+from compaction.index.cuts import neighbours, plan_cuts
 from compaction.index.marks import marked
 from compaction.strategies import Summarization, ToolResult
 from compaction.testing import check_strategy
@@ -30,54 +30,6 @@ def chosen(index: MessageIndex, ids: list[int]) -> list[MessageGroup]:
     return [group for group in index.included_groups if group.id in ids]
 
 
-@pytest.mark.parametrize(
-    ("roles", "free", "steps"),
-    [
-        ("suauau", [1, 2, 3, 4], [[1, 2], [3, 4]]),
-        ("usauau", [0, 2, 3, 4], [[0], [2], [3, 4]]),
-        ("usauau", [2, 3, 4], [[2, 3]]),
-        ("uauau", [1, 2], [[1], [2]]),
-        ("uauau", [0, 2], [[0], [2]]),
-        ("uauau", [0, 1, 3], [[0, 1], [3]]),
-    ],
-)
-def test_steps(roles: str, free: list[int], steps: list[list[int]]) -> None:
-    """Each ends where the message before may be followed by the one after; system messages at the start are as the start."""
-    index = index_of(roles)
-    done: list[list[int]] = []
-    for step in index.steps(free):
-        assert index.apply(Drop(step))
-        done.append(step)
-    assert done == steps
-
-
-def test_a_step_that_was_refused_is_not_asked_for_again() -> None:
-    """After a refused step, each remaining group is dropped in another step, once."""
-    index = index_of("usa")
-    assert list(index.steps([0, 1])) == [[0], [1]]
-
-
-def test_steps_to_the_end_of_the_list() -> None:
-    """Any message may be the last one."""
-    assert list(index_of("uauau").steps([2, 3, 4])) == [[2, 3], [4]]
-
-
-def test_what_stands_beside_a_group_of_several_messages() -> None:
-    """Its neighbours meet its first message or its last."""
-    call: Raw = {"role": "assistant", "content": [{"type": "tool_use", "id": id, "name": "look", "input": {}} for id in "ab"]}
-    results: list[Raw] = [
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": "ok"}]} for id in "ab"
-    ]
-    user: Raw = {"role": "user", "content": "x"}
-    said: Raw = {"role": "assistant", "content": "y"}
-    index = MessageIndex([user, call, *results, user, call, *results, user], counter="chars/4", format=anthropic)
-    found = neighbours(index.columns, {4})
-    assert [None if message is None else message.raw for message in found] == [results[1], call]
-    index = MessageIndex([user, said, user, call, *results, user], counter="chars/4", format=anthropic)
-    assert list(index.steps([2], preferred_only=True)) == []
-    assert list(index.steps([2])) == [[2]]
-
-
 def test_where_any_message_may_follow_any_other() -> None:
     """Nothing is parted, and one message may stand for any groups, as they are given."""
     call: Raw = {"id": "t", "type": "function", "function": {"name": "look", "arguments": "{}"}}
@@ -91,12 +43,6 @@ def test_where_any_message_may_follow_any_other() -> None:
     index = MessageIndex(messages, counter="chars/4", format=openai_chat)
     assert index.interleaved() == set()
     assert [group.id for group in index.replaceable(index.included_groups)] == [0, 1, 3]
-
-
-def test_steps_where_a_turn_goes_at_once() -> None:
-    """A step does not end within what goes together."""
-    index = index_of("uauau")
-    assert list(index.steps([0, 1, 2, 3], together=lambda one, other: True)) == [[0, 1, 2, 3]]
 
 
 @pytest.mark.parametrize(
@@ -129,17 +75,6 @@ def test_steps_where_only_the_beginning_matters(
     assert list(index.steps(free, preferred_only=True)) == preferred
     assert list(index.steps(free)) == [*preferred, *others]
     assert list(index.steps(free, replaced=True)) == [[id] for id in free]
-
-
-def test_turns_leave_at_once_where_only_the_beginning_matters() -> None:
-    """But for the question before an answer that stays."""
-    index = index_of("uaauaaua", openai_chat)
-
-    def same_turn(one: int, other: int) -> bool:
-        return index.columns.turn(one) == index.columns.turn(other)
-
-    assert list(index.steps([0, 1, 2, 3, 4], same_turn)) == [[0, 1, 2], [4], [3]]
-    assert list(index.steps([0, 1, 2, 3, 4, 5], same_turn)) == [[0, 1, 2], [3, 4, 5]]
 
 
 @pytest.mark.parametrize(("role", "steps"), [("user", [[1], [0, 2]]), ("assistant", [[1], [2], [0]])])
@@ -227,29 +162,6 @@ def test_nothing_is_written_into_the_middle_of_an_answer() -> None:
         check_strategy(strategy, messages=messages, format=anthropic)
 
 
-def test_an_answer_to_an_instruction_gives_way_to_an_answer_alone() -> None:
-    """A user message may not follow an instruction within the conversation."""
-    index = index_of("usauau")
-    assert not index.apply(Replace([2], [anthropic.new("user", "x")]))
-    assert index.refused[-1].rule.startswith("the provider would reject the rest of the view [misplaced-system]: group 1 ")
-    assert index.apply(Replace([2], [anthropic.new("assistant", "x"), anthropic.new("user", "y")]))
-    assert index.apply(Replace([0], [anthropic.new("user", "x")]))
-    assert index_of("suau").apply(Replace([1], [anthropic.new("user", "x")]))
-    assert index_of("uauau").apply(Replace([2], [anthropic.new("user", "x")]))
-
-
-def test_an_answer_with_thoughts_does_not_follow_what_stands_for_others_as_an_answer() -> None:
-    """Thoughts follow the user; an answer without any may follow another."""
-    thoughts: Raw = {"type": "thinking", "thinking": "hm " * 40, "signature": "c2ln"}
-    asked: Raw = {"role": "user", "content": "x " * 20 + "."}
-    said: Raw = {"role": "assistant", "content": [thoughts, {"type": "text", "text": "done"}]}
-    index = MessageIndex([asked, said, asked, said, asked], counter="chars/4", format=anthropic)
-    assert not index.apply(Replace([2], [anthropic.new("assistant", "x")]))
-    assert index.refused[-1].rule.startswith("the provider would reject the rest of the view [thinking-after-answer]: group 3 ")
-    assert index.apply(Replace([2], [anthropic.new("user", "x")]))
-    assert index_of("uauau").apply(Replace([2], [anthropic.new("assistant", "x")]))
-
-
 def test_a_summary_of_two_messages_is_read_as_one_group() -> None:
     """The acknowledgement after a summary belongs to it and starts no turn; elsewhere it is a user message."""
     index = index_of("usauau")
@@ -309,30 +221,11 @@ def test_a_gap_is_left_from_its_oldest_group_on(letters: str, forbidden: str, fr
     assert list(index.steps(free)) == steps
 
 
-EVERY = " ".join(one + other for one in "-suab" for other in "-suab")
-"""All pairs; the format prefers none, so steps come from the plan."""
-
-
-def test_instructions_lead_once_what_is_before_them_leaves() -> None:
-    """Then what follows them comes first of all: after a step, and within one."""
-    index = lettered("usabu", "sb", EVERY)
-    assert list(index.steps([0, 2])) == [[0], [2]]
-    assert list(index.steps([0, 2], lambda one, other: True)) == [[0, 2]]
-    assert list(index.steps([2])) == []
-
-
 def test_a_group_that_is_named_twice_leaves_once() -> None:
     """With the first of its steps, where any message may follow any other, too."""
     index = index_of("uauau", openai_chat)
     assert list(index.steps([1, 1, 3])) == [[1], [3]]
     assert list(index.steps([1, 3, 1], lambda one, other: one == 3)) == [[1], [3]]
-
-
-@pytest.mark.parametrize(("letters", "steps"), [("ss", [[0], [1]]), ("sas", [[0], [1], [2]]), ("uau", [[0], [1], [2]])])
-def test_steps_to_an_empty_view(letters: str, steps: list[list[int]]) -> None:
-    """They are planned, though the last is never granted."""
-    index = lettered(letters, "", EVERY)
-    assert list(index.steps(list(range(len(letters))))) == steps
 
 
 def test_no_steps_of_what_is_not_there() -> None:
@@ -367,7 +260,7 @@ def test_units_that_were_held_are_tried_again_in_their_order() -> None:
     }
     messages = [{"role": "user" if letter == "u" else "assistant", "text": letter} for letter in "abau"]
     index = MessageIndex(messages, counter="chars/4", format=Letters(forbidden, {("", "a"), ("a", "a")}))
-    assert list(steps(index.columns, index.format, [[2], [0], [1]])) == [[1], [2]]
+    assert list(plan_cuts(index.columns, index.format, [[2], [0], [1]])) == [[1], [2]]
 
 
 def test_a_group_between_other_groups_is_removed_with_all_its_pieces() -> None:
@@ -382,4 +275,4 @@ def test_a_group_between_other_groups_is_removed_with_all_its_pieces() -> None:
         if place in answers:
             messages[-1]["answers"] = answers[place]
     index = MessageIndex(messages, counter="chars/4", format=Letters(forbidden, {("", "u")}))
-    assert list(steps(index.columns, index.format, [[2], [1], [6], [9], [3]])) == [[2], [6], [1], [3]]
+    assert list(plan_cuts(index.columns, index.format, [[2], [1], [6], [9], [3]])) == [[2], [6], [1], [3]]

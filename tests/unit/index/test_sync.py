@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from compaction import Drop, GroupKind, MessageIndex, Metrics, Replace, Rewrite, Together, nothing, run_sync
+from compaction import Drop, GroupKind, MessageIndex, Metrics, Replace, Rewrite, nothing, run_sync
 from compaction.errors import InputError, InvalidMessage
 from compaction.formats import openai_chat
 from compaction.formats.openai_chat.reading import OpenAIChat
@@ -44,23 +44,6 @@ def sizes_of(messages: Chat) -> Metrics:
 
 
 class TestSource:
-    def test_the_grown_source(self) -> None:
-        """New messages are appended; edits stay."""
-        messages = [system("s"), *turns(2)]
-        index = compacted(messages)
-        index.sync([*messages, user("q3")])
-        assert shown(index.messages()) == ["s", "q2", "a2", "q3"]
-        assert index.total.messages == 6
-
-    def test_the_same_list_again(self) -> None:
-        """Nothing new, nothing changed."""
-        messages = [system("s"), *turns(2)]
-        index = compacted(messages)
-        before = (index.included, index.messages(), index.edits)
-        index.sync(messages)
-        index.sync(iter(messages))
-        assert (index.included, index.messages(), index.edits) == before
-
     def test_the_list_that_grows_in_place(self) -> None:
         """The caller's own list may grow between two calls."""
         messages = [system("s"), *turns(1)]
@@ -76,21 +59,6 @@ class TestSource:
         index.sync([*rebuilt(messages), user("new")])
         assert shown(index.messages()) == ["s", "a1", "q2", "c2", shown([messages[7]])[0], "a2", "new"]
         assert index.messages()[0] is messages[0]
-
-    def test_a_call_in_one_update_and_its_result_in_the_next(self) -> None:
-        """They are one group all the same."""
-        messages = [user("q"), call("1")]
-        index = indexed(messages)
-        index.sync([*messages, result("1")])
-        assert [len(group.messages) for group in index.included_groups] == [1, 2]
-
-    def test_a_late_result(self) -> None:
-        """It brings its group back through ``sync`` as through ``append``."""
-        messages = [user("q"), call("1"), user("r"), assistant("a")]
-        index = indexed(messages)
-        index.apply(Drop([1]))
-        index.sync([*messages, result("1")])
-        assert shown(index.messages()) == ["q", "1", "r", "a", "found"]
 
     def test_formats_may_say_what_the_same_message_is(self) -> None:
         """By default equal content; a format with ids may know better."""
@@ -110,14 +78,6 @@ class TestSource:
 
 
 class TestFedBack:
-    def test_the_last_view_and_what_is_new(self) -> None:
-        """A framework keeps only the messages that it sent; the index still has the rest."""
-        messages = [system("s"), *turns(2)]
-        index = compacted(messages)
-        index.sync([*index.messages(), user("q3")])
-        assert shown(index.messages()) == ["s", "q2", "a2", "q3"]
-        assert (index.total.messages, len(index.edits)) == (6, 1)
-
     def test_the_view_rebuilt(self) -> None:
         """As from JSON, with a summary in it: still a view of this index, not a new conversation."""
         index = indexed([system("s"), user(LONG), assistant(LONG), *turns(1)])
@@ -125,15 +85,6 @@ class TestFedBack:
         index.sync([*rebuilt(index.messages()), user("q2")])
         assert [text.split("\n")[-1] for text in shown(index.messages())] == ["s", "so far", "q1", "a1", "q2"]
         assert (index.total.messages, index.group(-1).replaces) == (6, (1, 2))
-
-    def test_the_view_of_a_rewritten_group(self) -> None:
-        """The shortened result is ours."""
-        index = indexed([user("q"), call("1"), result("1", LONG), assistant("a")])
-        asked, found = index.group(1).messages
-        index.apply(Rewrite(1, [asked, found.evolve(text="cut")]))
-        index.sync([*rebuilt(index.messages()), user("r")])
-        assert shown(index.messages()) == ["q", "1", "cut", "a", "r"]
-        assert index.originals(1)[1]["content"] == LONG
 
     def test_the_longer_match_wins(self) -> None:
         """The list is matched with the source if that covers more of it."""
@@ -163,21 +114,6 @@ class TestFedBack:
         assert (index.messages(), index.edits, index.total.messages) == (given, (), 3)
         assert index.to_dict()["pinned"] == []
 
-    def test_a_view_cut_where_its_edits_cannot_stand_with_something_new(self) -> None:
-        """The same with new messages at the end: only the list is shown, without the dropped messages."""
-        index = indexed([system("s"), *turns(2), user("q3")])
-        index.apply(Drop([1, 3]))
-        given = [*index.messages()[:2], assistant("another a2")]
-        index.sync(given)
-        assert (index.messages(), index.edits) == (given, ())
-
-    def test_a_late_result_after_a_cut(self) -> None:
-        """It brings its call back, although the view that was fed back did not show it."""
-        index = indexed([user("q"), call("1"), user("r"), assistant("a"), user("s")])
-        index.apply(Drop([1]))
-        index.sync([*index.messages()[:3], user("another s"), result("1")])
-        assert shown(index.messages()) == ["q", "1", "r", "a", "another s", "found"]
-
     def test_the_view_with_its_summary_edited(self) -> None:
         """If the host edits a summary, its text replaces the same messages as before."""
         index = indexed([system("s"), user(LONG), assistant(LONG), *turns(1)])
@@ -191,24 +127,6 @@ class TestFedBack:
 
 
 class TestDivergence:
-    def test_the_end_was_taken_back(self) -> None:
-        """On a retry the source is cut; edits before the cut stay."""
-        messages = [system("s"), *turns(3)]
-        index = compacted(messages)
-        index.sync(messages[:-1])
-        assert shown(index.messages()) == ["s", "q2", "a2", "q3"]
-        assert index.edits == (Drop([1, 2], "old"),)
-
-    def test_a_message_in_the_middle_was_changed(self) -> None:
-        """The messages from there on are read again."""
-        messages = [system("s"), *turns(3)]
-        index = compacted(messages)
-        changed = copy.deepcopy(messages)
-        changed[3]["content"] = "q2, said differently"
-        index.sync(changed)
-        assert shown(index.messages()) == ["s", "q2, said differently", "a2", "q3", "a3"]
-        assert index.included.turns == 2
-
     def test_edits_that_touch_what_was_cut_are_undone(self) -> None:
         """The others stay, also those made after them."""
         messages = [system("s"), *turns(4, words=20)]
@@ -259,24 +177,6 @@ class TestDivergence:
         assert index.messages() == messages[:3]
         assert index.edits == ()
 
-    def test_a_together_that_the_cut_makes_unlawful_is_undone_whole(self) -> None:
-        """A `Together` is undone whole."""
-        messages = [system("s"), *turns(2)]
-        index = indexed(messages)
-        assert index.apply(Together(Drop([1]), Drop([2])))
-        index.sync(messages[:3])
-        assert index.messages() == messages[:3]
-        assert index.edits == ()
-
-    def test_pins_outlive_a_cut(self) -> None:
-        """Groups pinned by id stay pinned if they still exist."""
-        messages = [system("s"), *turns(3)]
-        index = indexed(messages)
-        index.pin([0, 1, 5])
-        index.sync(messages[:3])
-        assert [group.pinned for group in index.included_groups] == [True, True, False]
-        assert index.to_dict()["pinned"] == [0, 1]
-
     def test_a_pinned_summary_outlives_a_cut(self) -> None:
         """Under the id it has then."""
         messages = [system("s"), *turns(4, words=40)]
@@ -286,25 +186,6 @@ class TestDivergence:
         index.pin([-2])
         index.sync(messages[:5])
         assert [(group.id, group.pinned) for group in index.included_groups] == [(0, False), (-1, True), (3, False), (4, False)]
-
-    @pytest.mark.parametrize("given", [[], [user("another")]])
-    def test_another_conversation(self, given: Chat) -> None:
-        """Nothing in common, nothing kept; an empty list clears."""
-        index = compacted([system("s"), *turns(2)])
-        index.sync(given)
-        assert index.messages() == given
-        assert (index.edits, index.total.messages) == ((), len(given))
-
-    def test_an_index_that_was_cut_equals_one_built_at_once(self) -> None:
-        """Sizes, groups and turns."""
-        messages = [system("s"), *tool_turns(3)]
-        index = indexed(messages)
-        index.sync([*messages[:7], user("new"), assistant("b")])
-        anew = indexed([*messages[:7], user("new"), assistant("b")])
-        assert (index.included, index.total) == (anew.included, anew.total)
-        assert [(group.id, group.kind, group.turn, group.open) for group in index.included_groups] == [
-            (group.id, group.kind, group.turn, group.open) for group in anew.included_groups
-        ]
 
 
 class TestVerify:
@@ -319,24 +200,6 @@ class TestVerify:
         index.sync(messages, verify=True)
         assert index.included == sizes_of([messages[0], *messages[3:]])
         assert index.edits == (Drop([1, 2], "old"),)
-
-    def test_also_in_the_view_fed_back(self) -> None:
-        """The framework may have kept the view alone."""
-        index = compacted([system("s"), *turns(3)])
-        view = index.messages()
-        view[2]["content"] = LONG
-        index.sync(view, verify=True)
-        assert index.included == sizes_of(view)
-        assert index.messages() == view
-
-    def test_nothing_changed_nothing_read(self) -> None:
-        """A check that finds no difference changes nothing."""
-        messages = [system("s"), *tool_turns(2)]
-        index = compacted(messages)
-        before = (index.included, index.edits)
-        index.sync(messages, verify=True)
-        index.sync(index.messages(), verify=True)
-        assert (index.included, index.edits) == before
 
 
 class TestFailure:
@@ -429,7 +292,7 @@ def test_a_late_result_takes_the_place_of_the_line_for_its_call() -> None:
     index = indexed([user("q"), call("1", arguments='{"q": "%s"}' % ("x" * 900)), user("r"), assistant("a")])
     run_sync(index, ToolResult(keep=nothing))
     assert [group.is_collapsed for group in index.included_groups] == [False, True, False, False]
-    mark, turns_before = index.mark(), index.turns_since_edit
+    mark, turns_before = index.checkpoint(), index.turns_since_edit
     index.append([result("1")])
     assert [group.kind for group in index.included_groups] == [
         GroupKind.USER,
@@ -483,14 +346,6 @@ class TestByMessage:
         assert index.messages()[3] == changed[3]
         assert [type(edit) for edit in index.edits] == [Replace]
         assert index.originals(-1) == changed[5:7]
-
-    def test_a_message_put_in(self) -> None:
-        """It is shown at its place; edits of other messages stay."""
-        messages = [system("s"), *turns(3)]
-        index = compacted(messages)
-        index.sync([*messages[:4], system("mind the step"), *messages[4:]])
-        assert shown(index.messages()) == ["s", "q2", "mind the step", "a2", "q3", "a3"]
-        assert (index.edits, index.changes) == ((Drop([1, 2], "old"),), HostChanges(added=1))
 
     def test_words_that_are_said_again(self) -> None:
         """A repeated message is recognized only between recognized neighbours."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from compaction import Drop, MessageIndex, Replace, Rewrite
+from compaction import Drop, MessageIndex, Rewrite
 from compaction.formats import Side
 from tests.support.letters import Letters
 
@@ -27,17 +27,6 @@ def index_of(letters: str, forbidden: dict[str, Side]) -> MessageIndex:
 
 
 RESULT = {"role": "tool", "text": "r", "answers": "k"}
-
-
-def test_it_stands_where_the_fault_is() -> None:
-    """A call restored after a summary undoes the summary, not a newer edit before or after it."""
-    index = index_of("vacvv", {"uc": "after"})
-    new = index.format.new
-    edits = [Drop(2), Replace(1, [new("user", "u")]), Rewrite(0, [new("user", "v")]), Rewrite(4, [new("user", "v")])]
-    assert all(index.apply(edit) for edit in edits)
-    index.append([RESULT])
-    assert index.undone == (edits[1],)
-    assert index.included_ids == [0, 1, 2, 3, 4]
 
 
 def test_several_are_undone_one_after_another() -> None:

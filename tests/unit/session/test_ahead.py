@@ -20,7 +20,7 @@ from compaction.errors import ConfigurationError, SummaryFailed
 from compaction.run import run_sync
 from compaction.session import BackgroundTasks, CompactionSession
 from compaction.session.ahead import SummariesAhead
-from compaction.stores import SessionStore, SQLiteStore
+from compaction.stores import SQLiteStore
 from compaction.strategies import (
     Clear,
     GrowingSummary,
@@ -126,21 +126,6 @@ async def test_a_model_that_does_not_answer_delays_no_turn() -> None:
     assert len(model.requests) == 1
 
 
-async def test_a_slow_model_delays_no_turn_in_real_time() -> None:
-    """The model sleeps longer than the test may take."""
-
-    class Slow:
-        async def summarize(self, request: SummaryRequest) -> str:
-            await anyio.sleep(10_000)
-            return "Late."
-
-    source = chat(30)
-    async with session(summarizing(Slow()), window=8_000) as talk:
-        with anyio.fail_after(60):
-            for count in range(2, 31):
-                assert await talk.view(source[:count]) == source[:count]
-
-
 async def test_the_prepared_summary_is_used_when_it_is_due() -> None:
     """The summary covers the messages of its request; newer messages stay in the view."""
     model, source = Gated(), chat(14)
@@ -169,17 +154,6 @@ async def test_later_rounds_update_the_summary_ahead_of_time() -> None:
     assert shows(view, "Second.")
     assert not shows(view, "First.")
     assert status.compactions in (len(model.requests) - 1, len(model.requests))
-
-
-async def test_the_view_that_is_fed_back_is_known() -> None:
-    """A host that keeps views uses prepared summaries like a host that keeps the source."""
-    model, history = Gated(), chat(0)
-    async with session(summarizing(model)) as talk:
-        model.gate.set()
-        for number in range(40):
-            history = await talk.view([*history, said(number)])
-            await settled(lambda: not model.running)
-        assert talk.status().compactions >= len(model.requests) - 1 >= 2
 
 
 async def test_a_summary_that_is_due_at_once_delays_no_turn_either() -> None:
@@ -276,16 +250,6 @@ async def test_a_rehearsal_leaves_no_trace(tmp_path: Path) -> None:
         assert store.range("default", 0, 10) == []
 
 
-async def test_a_strategy_without_a_model_asks_nobody_ahead() -> None:
-    """A digest is written when it is due, not in the background."""
-    source = chat(9)
-    async with session(Summarization(trigger=tokens_exceed(1_000))) as talk:
-        tasks = len(anyio.get_running_tasks())
-        await talk.view(source)
-        await settled()
-        assert len(anyio.get_running_tasks()) == tasks
-
-
 # ---------------------------------------------------------------- not used any more
 
 
@@ -303,13 +267,6 @@ async def test_not_used_after_a_rewind() -> None:
     model, view = await ask_again(lambda source: [*source[:4], *(said(number) for number in range(50, 60))])
     assert (shows(view, "Ahead."), shows(view, "Anew.")) == (False, True)
     assert not any(group.id > 3 and group.messages[0].raw in chat(9)[4:] for group in model.requests[-1].groups)
-
-
-async def test_not_used_after_a_message_was_altered() -> None:
-    """A summary of the old content of an altered message is not used."""
-    altered = {"role": "assistant", "content": "Nothing of that. " * 25}
-    _, view = await ask_again(lambda source: [*source[:2], altered, *source[3:], *(said(number) for number in range(8, 12))])
-    assert (shows(view, "Ahead."), shows(view, "Anew.")) == (False, True)
 
 
 async def test_not_used_after_a_message_was_changed_in_place() -> None:
@@ -372,16 +329,6 @@ async def test_dropping_forgets_the_text_and_cancels() -> None:
     assert len(model.requests) == 2
 
 
-async def test_a_prepared_summary_of_another_strategy_is_not_used() -> None:
-    """After `reconfigure` a summary prepared for the old strategy is not used."""
-    model, source = Gated("Ahead.", "Anew."), chat(13)
-    async with session(summarizing(model)) as talk:
-        await prepared(model, talk, source)
-        talk.reconfigure(summarizing(model, focus="shelves"))
-        view = await talk.view(source)
-    assert (shows(view, "Ahead."), shows(view, "Anew.")) == (False, True)
-
-
 # ---------------------------------------------------------------- failures
 
 
@@ -414,16 +361,6 @@ async def test_a_failure_of_a_due_summary_is_decided_by_the_strategy(tree: Calla
     assert (status.compactions, status.outcome, len(status.failures)) == (1, "degraded", 1)
     assert "no" in status.failures[0]
     assert len(model.requests) == 1
-
-
-@pytest.mark.parametrize("answer", ["", "long " * 3_000, 7, None], ids=["empty", "too long", "no text", "nothing"])
-async def test_garbage_is_a_failure_when_it_is_due(answer: Any) -> None:
-    """An answer that is not a summary is a failure, handled by ``on_failure``."""
-    model, source = Gated(answer), chat(14)
-    async with session(summarizing(model)) as talk:
-        await prepared(model, talk, source)
-        assert await talk.view(source) == source
-        assert len(talk.status().failures) == 1
 
 
 async def test_a_rehearsal_that_fails_fails_no_turn() -> None:
@@ -472,30 +409,6 @@ async def test_an_owner_that_is_killed_leaves_the_session_usable() -> None:
     assert model.running == 0
 
 
-async def test_no_task_is_left_behind() -> None:
-    """After leaving, the event loop has the same tasks as before, at every stage of the summary."""
-    source = chat(9)
-    for steps in range(8):
-        before = {task.id for task in anyio.get_running_tasks()}
-        async with session(summarizing(Gated())) as talk:
-            await talk.view(source)
-            for _ in range(steps):
-                await anyio.lowlevel.checkpoint()
-        assert {task.id for task in anyio.get_running_tasks()} == before
-
-
-async def test_an_error_in_the_body_leaves_as_it_is() -> None:
-    """The owner does not wrap exceptions into an exception group."""
-
-    async def failing() -> None:
-        async with session(summarizing(Gated())) as talk:
-            await talk.view(chat(9))
-            raise ValueError("mine")
-
-    with pytest.raises(ValueError, match="mine"):
-        await failing()
-
-
 @pytest.mark.parametrize("steps", range(12))
 async def test_a_turn_cancelled_at_any_point_loses_nothing(steps: int) -> None:
     """After a cancellation the prepared summary is still there or was used once."""
@@ -531,35 +444,7 @@ async def test_a_vetoed_or_failed_run_keeps_the_prepared_summary() -> None:
     assert len(model.requests) == 1
 
 
-async def test_closing_inside_prepares_nothing_more() -> None:
-    """`close` cancels the running request; turns still work."""
-    model, source = Gated(), chat(14)
-    async with session(summarizing(model)) as talk:
-        await talk.view(source[:9])
-        await settled(lambda: model.running == 1)
-        talk.close()
-        await settled(lambda: model.running == 0)
-        assert await talk.view(source[:10]) == source[:10]
-        await settled()
-        assert (model.running, len(model.requests)) == (0, 1)
-
-
 # ---------------------------------------------------------------- owners
-
-
-async def test_one_owner_serves_many_sessions() -> None:
-    """Each session runs one request; leaving the owner ends them all."""
-    models, source = [Gated() for _ in range(5)], chat(9)
-    async with BackgroundTasks() as tasks:
-        talks = [session(summarizing(model), portal=tasks) for model in models]
-        for talk in talks:
-            await talk.view(source)
-        await settled(lambda: all(model.running for model in models))
-        assert [model.running for model in models] == [1] * 5
-        with pytest.raises(ConfigurationError, match="already open"):
-            await tasks.__aenter__()
-    assert [model.running for model in models] == [0] * 5
-    assert await talks[0].view(source) == source
 
 
 async def test_turns_of_threads_start_tasks_in_the_owners_loop() -> None:
@@ -648,27 +533,6 @@ async def test_what_can_never_work_is_refused_at_once() -> None:
         session(summarizing(Gated()), hard=True)
     with pytest.raises(ConfigurationError, match="trigger"):
         session(summarizing(Gated()), ahead=True)
-
-
-async def test_entering_a_session_without_ahead_does_nothing() -> None:
-    """``async with session`` also works without ``ahead=``."""
-    source = chat(3)
-    async with session(summarizing(Gated()), ahead=None) as talk:
-        assert await talk.view(source) == source
-
-
-async def test_a_session_in_a_store_resumes_and_asks_again(tmp_path: Path) -> None:
-    """Prepared summaries are not saved; edits made with them are."""
-    model, source, store = Gated("Ahead.", "Second."), chat(30), SessionStore(tmp_path / "sessions.db")
-    async with session(summarizing(model), store=store) as talk:
-        await prepared(model, talk, source)
-        view = await talk.view(source[:12])
-        assert "Ahead." not in str({**talk.to_dict(), "index": None})
-    async with session(summarizing(model), store=store) as resumed:
-        assert await resumed.view(source[:12]) == view
-        await prepared(model, resumed, source, 15)
-        assert len(model.requests) == 2
-        assert shows(await resumed.view(source[:22]), "Second.")
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])

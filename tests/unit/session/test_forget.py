@@ -12,10 +12,10 @@ import pytest
 
 from compaction import last
 from compaction.errors import ConfigurationError, StateError, SyncDriverError
-from compaction.session import CacheBroken, CompactionSession, SessionPool
+from compaction.session import CompactionSession, SessionPool
 from compaction.stores import NotStored, SessionStore, SQLiteStore, Store, StoredRecord
-from compaction.strategies import Lossless, Offload, Strategy, StubResults, Summarization, Truncation
-from compaction.triggers import tokens_below, tokens_exceed
+from compaction.strategies import Lossless, Offload, Strategy, StubResults, Summarization
+from compaction.triggers import tokens_exceed
 from tests.support.scripted import Scripted
 
 Chat = list[dict[str, Any]]
@@ -142,30 +142,6 @@ def test_no_summary_made_from_it_survives(secret: int, is_saved: bool, tmp_path:
     assert [text for text, has_seen in made.items() if has_seen and text in state] == []
 
 
-def test_the_message_left_the_source_first(tmp_path: Path) -> None:
-    """A store deletes its record although the conversation no longer contains the message."""
-    session = CompactionSession(storing(tmp_path), id="kim", **options())
-    chat = chat_of("kim")
-    turns_of(session, chat)
-    other = CompactionSession(storing(tmp_path), id="kim", **options())
-    assert other.forget_sync(telling(chat)) == 0
-    assert traces(tmp_path) == []
-
-
-def test_other_edits_stay() -> None:
-    """Drops of other messages stay in force, and `CacheBroken` does not blame the host."""
-    events: list[Any] = []
-    cut = Truncation(trigger=tokens_exceed(600), target=tokens_below(300), keep=last(groups=2))
-    session = CompactionSession(cut, on_event=events.append, **options())
-    chat = chat_of("kim", secret=7)
-    view = turns_of(session, chat)
-    assert session.forget_sync(telling(chat)) == 1
-    assert session.index.messages() == without(view)
-    assert session.index.edits
-    assert session.view_sync(without(chat)) == [*without(view), *chat[-3:]]
-    assert not [each for each in events if isinstance(each, CacheBroken) and each.why == "the host"]
-
-
 def test_a_late_report_for_the_old_view() -> None:
     """A usage report for the view before `forget` is ignored."""
     session = CompactionSession(summarizing(), **options())
@@ -175,17 +151,6 @@ def test_a_late_report_for_the_old_view() -> None:
     session.record_usage({"prompt_tokens": 9_000, "completion_tokens": 3}, view=view)
     assert session.status().tokens < 1_000
     assert session.new_messages == []
-
-
-def test_a_session_that_never_saw_it(tmp_path: Path) -> None:
-    """The session does not change."""
-    store = SessionStore(tmp_path / "sessions.db")
-    session = CompactionSession(storing(tmp_path), store=store, id="lee", **options())
-    chat = without(chat_of("lee"))
-    view = turns_of(session, chat)
-    state, revision = session.to_dict(), session.revision
-    assert session.forget_sync(telling(chat_of("kim"))) == 0
-    assert (session.to_dict(), session.revision, session.view_sync(chat[:-3])) == (state, revision, view)
 
 
 # ---------------------------------------------------------------- stores that fail or cannot
@@ -293,20 +258,10 @@ async def test_evicted_sessions(tmp_path: Path, id: str | None) -> None:
     assert len(pool) == 1
     assert await pool.forget(telling(chat)) == 1
     assert traces(tmp_path) == []
-    with pool.turn_sync([*without(chat), user("more")], id=id) as session:
+    with pool.call_sync([*without(chat), user("more")], id=id) as session:
         assert session.index.edits
         assert SECRET not in json.dumps(session.compact_due_sync().messages)
     assert pool.forget_sync(telling(chat)) == 0
-
-
-def test_scopes_are_apart(tmp_path: Path) -> None:
-    """A request of one tenant does not change another tenant's sessions."""
-    pool = pool_of(tmp_path)
-    chat = chat_of("kim")
-    turns_of(pool, chat, scope="one")
-    view = turns_of(pool, chat, scope="two")
-    assert pool.forget_sync(telling(chat), "one") == 1
-    assert pool.view_sync(chat[:-3], scope="two") == view
 
 
 def test_a_damaged_state_stops_no_other(tmp_path: Path) -> None:

@@ -6,21 +6,19 @@ import copy
 import itertools
 import json
 import sqlite3
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from compaction import last
-from compaction.errors import ConfigurationError, InputError, StateError
+from compaction.errors import ConfigurationError, StateError
 from compaction.session import CompactionSession, Evicted, SaveFailed, SessionPool
 from compaction.stores import SessionStore, SQLiteStore, handle_tool_call
 from compaction.strategies import Lossless, Offload, StubResults, Summarization, Truncation
 from compaction.triggers import tokens_below, tokens_exceed
-from tests.support.scripted import Awaited, Scripted
+from tests.support.scripted import Scripted
 
 Chat = list[dict[str, Any]]
 
@@ -82,7 +80,7 @@ def calls_of(chat: Chat) -> Iterator[Chat]:
 
 
 def session_of(pool: SessionPool, messages: Chat, **about: Any) -> CompactionSession:
-    with pool.turn_sync(messages, **about) as session:
+    with pool.call_sync(messages, **about) as session:
         session.compact_due_sync()
         return session
 
@@ -103,14 +101,6 @@ def test_a_plain_loop_gets_the_views_of_a_session(id: str | None) -> None:
         assert pool.view_sync(messages, id) == alone.view_sync(messages)
     assert len(pool) == 1
     assert alone.status().compactions > 1
-
-
-async def test_an_awaited_loop_gets_the_views_of_a_session() -> None:
-    """The same with an async summarizer, on any event loop."""
-    pool, alone = pool_of(summarizing(Awaited("Round."))), single(summarizing(Awaited("Round.")))
-    for messages in calls_of(grown("Ann", 20)):
-        assert await pool.view(messages) == await alone.view(messages)
-    assert len(pool) == 1
 
 
 @pytest.mark.parametrize("id", [None, "kim"])
@@ -188,7 +178,7 @@ def test_a_reminder_that_moves_to_the_end_keeps_the_session(how: str, id: str | 
     chat: Chat = [SYSTEM]
     for number in range(20):
         chat += [user(f"What is in {number}? " + "why? " * 10), answer("Ok."), user("Go on.")]
-        with pool.turn_sync(reminded(rebuilt(chat), how), id) as session:
+        with pool.call_sync(reminded(rebuilt(chat), how), id) as session:
             views.append(session.compact_due_sync().messages)
         sessions.add(session.id)
         chat += [answer(f"It is {number}: " + "so. " * 12)]
@@ -238,30 +228,6 @@ def test_sub_agents_fork_from_a_shared_beginning() -> None:
     assert len(pool) == 5
 
 
-@pytest.mark.parametrize("id", [None, "kim"])
-def test_an_abandoned_branch_does_not_live_on(id: str | None) -> None:
-    """Edit and resend: no summary of the new branch contains text of the abandoned one."""
-    pool = pool_of(summarizing(quoting()))
-    start = grown("Main", 2)
-    branch = grown("Dead", 12, start)
-    for messages in calls_of(branch):
-        pool.view_sync(messages, id)
-    assert any("Dead" in str(message) for message in pool.view_sync(rebuilt(branch), id)[:2])
-    fresh = grown("Live", 12, start)
-    for messages in calls_of(fresh[len(start) :]):
-        assert "Dead" not in str(pool.view_sync([*rebuilt(start), *messages], id))
-    assert len(pool) == 2
-
-
-def test_regenerating_the_newest_answer_continues_the_session() -> None:
-    """The same list finds the same session, also with another answer behind it."""
-    pool = pool_of()
-    chat = grown("Ann", 5)[:-1]
-    session = session_of(pool, rebuilt(chat))
-    assert session_of(pool, rebuilt(chat)) is session
-    assert session_of(pool, [*rebuilt(chat), answer("Another."), user("on")]) is session
-
-
 def test_branches_that_alternate_under_one_id_keep_their_decisions() -> None:
     """The older branch is still found by its messages."""
     scripted = quoting()
@@ -301,7 +267,7 @@ def test_processes_that_share_a_conversation_take_turns(id: str | None) -> None:
     chat, saved, views = list[dict[str, Any]](), None, list[Chat]()
     for number, more in enumerate(calls_of(grown("Main", 30))):
         chat = list(more)
-        with pools[number % 3].turn_sync(rebuilt(chat), id, saved=saved) as session:
+        with pools[number % 3].call_sync(rebuilt(chat), id, saved=saved) as session:
             views.append(session.compact_due_sync().messages)
             saved = state_of(session)
     alone = looped(pool_of(summarizing(quoting())), chat, id=id)
@@ -325,17 +291,6 @@ def test_nothing_but_edits_is_taken_over() -> None:
 
 
 # ---------------------------------------------------------------- scopes and stores of content
-
-
-def test_scopes_share_nothing() -> None:
-    """The same list in two scopes or with two ids makes two sessions."""
-    pool = pool_of()
-    chat = grown("Ann", 12)
-    first = session_of(pool, rebuilt(chat), scope="one")
-    second = session_of(pool, rebuilt(chat), scope="two")
-    assert first is not second
-    assert session_of(pool, rebuilt(chat), scope="one", id="kim") not in (first, second)
-    assert session_of(pool, rebuilt(chat), scope="one") is first
 
 
 def reading(name: str, turns: int, start: Chat | None = None) -> Chat:
@@ -416,25 +371,11 @@ def test_the_least_recently_used_session_goes_first() -> None:
     assert pool.view_sync(rebuilt(chats["b"]), "b") == chats["b"]
 
 
-def test_bytes_are_bounded_too() -> None:
-    """The pool evicts by bytes, but never the session of the running turn."""
-    events: list[Any] = []
-    pool = pool_of(max_bytes=3_000, on_event=events.append)
-    for name in "abcdefgh":
-        pool.view_sync(grown(name, 6), name)
-    assert pool.bytes <= 3_000
-    assert 1 <= len(pool) < 8
-    assert {event.why for event in events if isinstance(event, Evicted)} == {"bytes"}
-    with pool.turn_sync(grown("huge", 100), "huge") as session:
-        assert session.index.total.bytes > 3_000
-        assert len(pool) == 1
-
-
 def test_a_session_whose_turn_is_under_way_is_not_evicted() -> None:
     """A session with a running turn is not evicted; others are, or the pool is too large for a while."""
     pool = pool_of(limit=1)
-    with pool.turn_sync(grown("a", 1), "a") as session:
-        with pool.turn_sync(grown("b", 1), "b"):
+    with pool.call_sync(grown("a", 1), "a") as session:
+        with pool.call_sync(grown("b", 1), "b"):
             assert len(pool) == 2
         pool.view_sync(grown("c", 1), "c")
         assert session_of(pool, grown("d", 1), id="d") is not session
@@ -478,16 +419,6 @@ def test_an_evicted_session_comes_back(tmp_path: Path) -> None:
     assert len(scripted.requests) == paid
 
 
-def test_a_view_that_is_fed_back_after_a_restart_keeps_its_session(tmp_path: Path) -> None:
-    """A list that begins with a complete view keeps its session's name, under which content is stored."""
-    store = SessionStore(tmp_path / "sessions.db")
-    pool = pool_of(summarizing(quoting()), store=store)
-    session = looped(pool, grown("Ann", 12))
-    view = session.index.messages()
-    again = session_of(pool_of(summarizing(quoting()), store=store), [*rebuilt(view), answer("so"), user("on")])
-    assert again.id == session.id
-
-
 def test_a_rewind_after_a_restart_takes_over_what_it_may(tmp_path: Path) -> None:
     """A fork of a saved session has the edits decided before the missing messages, and no other."""
     scripted = quoting()
@@ -499,7 +430,7 @@ def test_a_rewind_after_a_restart_takes_over_what_it_may(tmp_path: Path) -> None
         pool.view_sync(messages, "kim")
     paid = len(scripted.requests)
     again = pool_of(summarizing(scripted), store=store, new_id=lambda: "again")
-    with again.turn_sync([*rebuilt(start), user("Live")], "kim") as fork:
+    with again.call_sync([*rebuilt(start), user("Live")], "kim") as fork:
         assert fork.id == "kim:again"
         assert fork.index.edits
         assert "Dead" not in str(fork.index.messages())
@@ -579,94 +510,6 @@ def test_a_saved_session_of_another_version_is_passed_over(tmp_path: Path) -> No
 # ---------------------------------------------------------------- bad input and races
 
 
-def test_a_list_that_cannot_be_read_leaves_nothing_behind() -> None:
-    pool = pool_of()
-    with pytest.raises(InputError):
-        pool.view_sync([user("hi"), 7])
-    with pytest.raises(InputError):
-        pool.view_sync("no list")
-    assert len(pool) == 0
-
-
-async def test_a_slow_summarizer_delays_no_other_session() -> None:
-    """Neither another conversation nor a fork of the busy session waits for it."""
-    start, more = anyio.Event(), anyio.Event()
-
-    class Slow(Scripted):
-        async def summarize(self, request: Any) -> str:  # type: ignore[override]
-            if "slow" in str(request.groups):
-                start.set()
-                await more.wait()
-            return "Round."
-
-    pool = pool_of(summarizing(Slow("")))
-    slow = grown("slow", 12)[:-1]
-    async with anyio.create_task_group() as group:
-        group.start_soon(pool.view, slow)
-        await start.wait()
-        with anyio.fail_after(5):
-            for number in range(20):
-                await pool.view(grown(f"quick {number}", 12))
-            fork = [*rebuilt(slow[:3]), user("another way")]
-            assert await pool.view(fork) == fork
-        more.set()
-    assert len(pool) == 22
-
-
-async def test_tasks_that_pass_the_same_list_share_a_session() -> None:
-    """Turns of one session wait for each other, and the summary is requested once."""
-    awaited = Awaited("Round.", seconds=0.01)
-    pool = pool_of(summarizing(awaited))
-    chat = grown("Ann", 12)
-    views: list[Chat] = []
-
-    async def view() -> None:
-        views.append(await pool.view(rebuilt(chat)))
-
-    async with anyio.create_task_group() as group:
-        for _ in range(6):
-            group.start_soon(view)
-    assert len(pool) == 1
-    assert len(awaited.requests) == 1
-    assert all(each == views[0] for each in views)
-
-
-async def test_a_cancelled_turn_leaves_a_session_that_goes_on() -> None:
-    """After a cancelled summary the next turn requests it again."""
-    awaited = Awaited("Round.", seconds=10)
-    pool = pool_of(summarizing(awaited))
-    chat = grown("Ann", 12)
-    with anyio.move_on_after(0.05):
-        await pool.view(rebuilt(chat))
-    assert awaited.requests == []
-    awaited.seconds = 0
-    assert len(await pool.view(rebuilt(chat))) < len(chat)
-    assert len(pool) == 1
-
-
-def test_threads_each_get_their_views() -> None:
-    """Eight threads with equal beginnings: each gets the views of its own session."""
-    pool = pool_of(limit=50)
-    start = grown("Main", 6)
-    wrong: list[str] = []
-
-    def loop(name: str) -> None:
-        for messages in calls_of(grown(name, 12, start)[len(start) :]):
-            view = pool.view_sync([*rebuilt(start), *messages])
-            secrets = {f"{other} " for other in "abcdefgh"} - {f"{name} "}
-            wrong.extend(secret for secret in secrets if any(str(each["content"]).startswith(secret) for each in view))
-            if view[-1] != messages[-1]:
-                wrong.append(name)
-
-    threads = [threading.Thread(target=loop, args=(name,)) for name in "abcdefgh"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
-    assert len(pool) == 8
-
-
 def test_a_conversation_of_many_turns_is_found_on_each() -> None:
     """The ends by which a list is found are thinned out after some hundred turns; one session goes on, turn after turn."""
     pool = pool_of()
@@ -685,19 +528,19 @@ def test_a_state_that_the_host_keeps_is_read_once(restarts: bool) -> None:
     So does a new process, which reads the state on its first turn.
     """
     pool, chat = pool_of(), grown("Ann", 12)
-    with pool.turn_sync(chat) as session:
+    with pool.call_sync(chat) as session:
         session.compact_due_sync()
     states = [{**session.to_dict(), "id": session.id, "revision": session.revision}]
     if restarts:
         pool = pool_of()
         chat = [*chat, user("And now?"), answer("Now.")]
-        with pool.turn_sync(chat, saved=states[-1]) as session:
+        with pool.call_sync(chat, saved=states[-1]) as session:
             session.compact_due_sync()
         assert session.index.edits
     for number in range(12):
         chat = grown(f"Ann {number}", 1, chat)
         for saved in states[-2:]:
-            with pool.turn_sync(chat, saved=saved) as same:
+            with pool.call_sync(chat, saved=saved) as same:
                 same.compact_due_sync()
             assert same is session
         states.append({**session.to_dict(), "id": session.id, "revision": session.revision})

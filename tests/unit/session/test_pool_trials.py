@@ -81,7 +81,7 @@ class Other(Request):
 def test_a_session_is_discarded(chat: list[Any]) -> None:
     """`discard` removes a session from memory, except one with a running turn or an unknown name."""
     pool = pool_of()
-    with pool.turn_sync(chat) as session:
+    with pool.call_sync(chat) as session:
         assert not pool.discard(session.id)
     assert (pool.discard(session.id), pool.discard(session.id), len(pool), pool.bytes) == (True, False, 0, 0)
     assert pool.view_sync(chat)
@@ -91,7 +91,7 @@ def test_a_refused_view_is_shortened_under_the_lock(chat: list[Any]) -> None:
     """`compact_refused` is `overflowed` inside a turn."""
     pool = pool_of()
     error = ValueError("prompt is too long: 500 tokens > 400 maximum")
-    with pool.turn_sync(chat[:13]) as session:
+    with pool.call_sync(chat[:13]) as session:
         session.compact_due_sync()
         shorter = session.compact_refused_sync(error)
         assert shorter[-1] == chat[12]

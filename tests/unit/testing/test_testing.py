@@ -339,7 +339,7 @@ def alternating() -> Callable[[MessageIndex], bool]:
 def edits(index: MessageIndex) -> bool:
     """Apply an edit to the index, as a condition must not do."""
     free = [group for group in index.included_groups if index.is_removable(group)]
-    return bool(free) and index.apply(Drop(free[0])) and index.mark() >= 0
+    return bool(free) and index.apply(Drop(free[0])) and index.checkpoint() >= 0
 
 
 def adds_a_turn(index: MessageIndex) -> bool:

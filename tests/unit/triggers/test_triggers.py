@@ -113,7 +113,7 @@ class TestSizes:
         index.append([system("later")])
         more, fewer = messages_exceed(3, system=False), messages_exceed(4, system=False)
         assert (more(index), fewer(index)) == (True, False)
-        mark = index.mark()
+        mark = index.checkpoint()
         index.apply(Drop([0], allow_system=True))
         assert (more(index), fewer(index), index.included.messages) == (True, False, 6)
         index.apply(Drop([2]))

@@ -1,4 +1,4 @@
-"""The lock of a session: one turn runs at a time, whether it comes from a thread or a task of any event loop."""
+"""The lock of a session: one call runs at a time, whether it comes from a thread or a task of any event loop."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _T = TypeVar("_T")
 
 
 @attrs.frozen(eq=False)
-class _Turn:
-    """A turn that holds the lock or waits for it.
+class _Call:
+    """A call that holds the lock or waits for it.
 
     Args:
-        wake: Wakes the waiting turn, which then holds the lock. Raises ``RuntimeError`` if that turn's event loop is closed.
-        task: The id of its task; ``None`` for a turn in a plain thread.
+        wake: Wakes the waiting call, which then holds the lock. Raises ``RuntimeError`` if that call's event loop is closed.
+        task: The id of its task; ``None`` for a call in a plain thread.
         thread: The id of its thread.
     """
 
@@ -33,15 +33,15 @@ class _Turn:
     thread: int = attrs.field(factory=threading.get_ident)
 
 
-class TurnLock:
+class CallLock:
     """A lock for tasks and threads: ``async with lock.task`` or ``with lock.thread``. Holds state: the holder and the queue.
 
     Threads and tasks of any event loop, on asyncio and trio, may share one lock. It starts no thread. Blocked threads get the
-    lock before waiting tasks; within each kind, first come, first served. A turn that could never get the lock raises
-    `SyncDriverError` at once: one that starts inside another turn of the same task, or one that blocks the thread whose event
-    loop runs the other turn.
+    lock before waiting tasks; within each kind, first come, first served. A call that could never get the lock raises
+    `SyncDriverError` at once: one that starts inside another call of the same task, or one that blocks the thread whose event
+    loop runs the other call.
 
-    >>> lock = TurnLock()
+    >>> lock = CallLock()
     >>> with lock.thread, lock.if_free() as free:
     ...     print(free)
     False
@@ -49,29 +49,29 @@ class TurnLock:
 
     def __init__(self) -> None:
         self._guard = threading.RLock()  # held only while the two below are read or changed
-        self._holder: _Turn | None = None
-        self._waiting: list[_Turn] = []
+        self._holder: _Call | None = None
+        self._waiting: list[_Call] = []
 
     @property
     def task(self) -> contextlib.AbstractAsyncContextManager[None]:
         """Hold the lock in a task. Other tasks of its event loop run while it waits."""
-        return _AwaitedTurn(self._enter, self._leave)
+        return _AwaitedCall(self._enter, self._leave)
 
     @property
     @contextlib.contextmanager
     def thread(self) -> Generator[None]:
         """Hold the lock in a thread. The thread blocks while it waits."""
         admitted = threading.Event()
-        turn = _Turn(admitted.set)
+        call = _Call(admitted.set)
         try:
-            if not self._enter(turn):
+            if not self._enter(call):
                 admitted.wait()
             yield
         finally:
             try:
-                self._leave(turn)
+                self._leave(call)
             except BaseException:  # interrupted: once more
-                self._leave(turn)
+                self._leave(call)
                 raise
 
     def held(self, *, sync: bool) -> contextlib.AbstractAsyncContextManager[None]:
@@ -81,60 +81,60 @@ class TurnLock:
     @contextlib.contextmanager
     def if_free(self) -> Generator[bool]:
         """Hold the lock if it is free, and return whether it was. Never waits."""
-        turn = _Turn(_nothing)
+        call = _Call(_nothing)
         with self._guard:
             free = self._holder is None
             if free:
-                self._holder = turn
+                self._holder = call
         try:
             yield free
         finally:
             try:
-                self._leave(turn)
+                self._leave(call)
             except BaseException:  # interrupted: once more
-                self._leave(turn)
+                self._leave(call)
                 raise
 
-    def unawaited(self, call: Coroutine[Any, Any, _T]) -> _T:
+    def unawaited(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
         """Return the result of a call that holds the lock in this thread, without an event loop; see `run.unawaited`.
 
         If the call is interrupted while it takes or releases the lock, the lock is released here.
         """
         before = self._holder
         try:
-            return unawaited(call)
+            return unawaited(coroutine)
         except BaseException:
             mine = [each for each in (self._holder, *self._waiting) if each is not None and each is not before]
-            for turn in mine:
-                if turn.task is None and turn.thread == threading.get_ident():
-                    self._leave(turn)
+            for call in mine:
+                if call.task is None and call.thread == threading.get_ident():
+                    self._leave(call)
             raise
 
-    def _enter(self, turn: _Turn) -> bool:
-        """Give the lock to a turn or put the turn into the queue; return whether it has the lock.
+    def _enter(self, call: _Call) -> bool:
+        """Give the lock to a call or put the call into the queue; return whether it has the lock.
 
         Raises:
-            SyncDriverError: If the turn could never get the lock.
+            SyncDriverError: If the call could never get the lock.
         """
         with self._guard:
             holder = self._holder
             if holder is None:
-                self._holder = turn
+                self._holder = call
                 return True
-            if holder.thread == turn.thread and (turn.task is None or holder.task in (None, turn.task)):
+            if holder.thread == call.thread and (call.task is None or holder.task in (None, call.task)):
                 raise SyncDriverError(
                     "deadlock: another call of this session is running in the same task or thread; "
-                    "inside an event loop, await the session's async methods, and do not call a session inside its own turn"
+                    "inside an event loop, await the session's async methods, and do not call a session inside its own call"
                 )
-            self._waiting.append(turn)
+            self._waiting.append(call)
             return False
 
-    def _leave(self, turn: _Turn) -> None:
-        """Give the lock to the next turn, or leave the queue. Does nothing if the turn has left."""
+    def _leave(self, call: _Call) -> None:
+        """Give the lock to the next call, or leave the queue. Does nothing if the call has left."""
         with self._guard:
-            if turn in self._waiting:
-                self._waiting.remove(turn)
-            if self._holder is not turn:
+            if call in self._waiting:
+                self._waiting.remove(call)
+            if self._holder is not call:
                 return
             self._holder = None
             while self._waiting and self._holder is None:
@@ -145,32 +145,32 @@ class TurnLock:
                     self._holder = following
 
 
-class _AwaitedTurn(contextlib.AbstractAsyncContextManager[None]):
-    """The turn of a task.
+class _AwaitedCall(contextlib.AbstractAsyncContextManager[None]):
+    """The call of a task.
 
     It is a class because ``asynccontextmanager`` could leave an unfinished async generator to an event loop that is closing.
     """
 
-    def __init__(self, enter: Callable[[_Turn], bool], leave: Callable[[_Turn], None]) -> None:
+    def __init__(self, enter: Callable[[_Call], bool], leave: Callable[[_Call], None]) -> None:
         self._enter = enter
         self._leave = leave
 
     async def __aenter__(self) -> None:
         await anyio.lowlevel.checkpoint()
         admitted = anyio.Event()
-        self._turn = _Turn(_waker(admitted), task=anyio.get_current_task().id)
+        self._call = _Call(_waker(admitted), task=anyio.get_current_task().id)
         try:
-            if not self._enter(self._turn):
+            if not self._enter(self._call):
                 await admitted.wait()
         except BaseException:
-            self._leave(self._turn)
+            self._leave(self._call)
             raise
 
     async def __aexit__(self, *exception: object) -> None:
         try:
-            self._leave(self._turn)
+            self._leave(self._call)
         except BaseException:  # interrupted: once more
-            self._leave(self._turn)
+            self._leave(self._call)
             raise
 
 
@@ -204,8 +204,8 @@ async def _awaiting(awaitable: Awaitable[_T]) -> _T:
     return await awaitable
 
 
-def _blocks_no_thread(turn: _Turn) -> bool:
-    return turn.task is not None
+def _blocks_no_thread(call: _Call) -> bool:
+    return call.task is not None
 
 
 def _nothing() -> None:

@@ -8,13 +8,12 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
-import anyio.to_thread
 import pytest
 
 from compaction.errors import SyncDriverError
 from compaction.index import MessageIndex
 from compaction.session import CompactionSession
-from compaction.session.turns import TurnLock
+from compaction.session.lock import CallLock
 from tests.support.limits import WAIT_SECONDS
 from tests.support.scripted import Awaited
 from tests.unit.session.test_session import chat, cut, session, summarizing
@@ -45,7 +44,7 @@ class Room:
     """A lock and the turns inside it. Holds state: how many there are, and the maximum."""
 
     def __init__(self) -> None:
-        self.lock = TurnLock()
+        self.lock = CallLock()
         self.inside = self.most = self.turns = 0
 
     def enter(self) -> None:
@@ -88,18 +87,6 @@ def test_loops_and_threads_take_turns(seed: int) -> None:
     assert threading.active_count() == before
     with room.lock.if_free() as free:
         assert free
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_a_session_is_used_from_several_loops(backend: str) -> None:
-    """Six threads, each with its own loop: every view equals that of a single-threaded session, with one summary."""
-    awaited = Awaited("Round.", seconds=0.02)
-    shared, calm = session(summarizing(awaited)), session(summarizing(Awaited("Round.")))
-    expected = anyio.run(calm.view, chat(9))
-    views: list[Any] = []
-    raised = in_threads(*[lambda: views.append(anyio.run(shared.view, chat(9), backend=backend))] * 6)
-    assert (raised, len(views), awaited.most_running, len(awaited.requests)) == ([], 6, 1, 1)
-    assert all(view == expected for view in views)
 
 
 def test_awaited_and_blocking_turns_on_one_session() -> None:
@@ -188,15 +175,6 @@ async def test_a_turn_that_blocks_its_own_loop_is_refused() -> None:
     assert watched.status().compactions == 1
 
 
-async def test_a_thread_may_wait_for_a_task() -> None:
-    """`view_sync` in another thread waits for the end of the loop's turn."""
-    watched = session(summarizing(Awaited("Round.", seconds=0.05)))
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(watched.view, chat(9))
-        await anyio.wait_all_tasks_blocked()
-        assert await anyio.to_thread.run_sync(watched.view_sync, chat(9)) == await watched.view(chat(9))
-
-
 async def test_a_turn_inside_a_turn_is_refused() -> None:
     """A strategy that uses its own session raises."""
     raised: list[Exception] = []
@@ -215,7 +193,7 @@ async def test_a_turn_inside_a_turn_is_refused() -> None:
 
 async def test_a_task_inside_its_own_turn_is_refused() -> None:
     """Awaited turns of one task do not nest."""
-    lock = TurnLock()
+    lock = CallLock()
     async with lock.task:
         with pytest.raises(SyncDriverError):
             async with lock.task:
@@ -224,19 +202,6 @@ async def test_a_task_inside_its_own_turn_is_refused() -> None:
             assert not free
     async with lock.task:
         pass
-
-
-def test_a_loop_inside_a_blocking_turn_is_refused() -> None:
-    """A blocking turn that starts an event loop, which takes the same lock, raises."""
-    lock = TurnLock()
-
-    async def inner() -> None:
-        with pytest.raises(SyncDriverError):
-            async with lock.task:
-                pass
-
-    with lock.thread:
-        anyio.run(inner)
 
 
 async def test_a_turn_that_blocks_its_loop_goes_before_those_it_blocks() -> None:
@@ -259,13 +224,3 @@ async def test_a_turn_that_blocks_its_loop_goes_before_those_it_blocks() -> None
         assert room.turns == 1
     holder.join()
     assert room.turns == 2
-
-
-async def test_a_cancelled_turn_does_not_begin() -> None:
-    """A task that is already cancelled does not start its turn, even if the lock is free."""
-    room = Room()
-    with anyio.CancelScope() as scope:
-        scope.cancel()
-        async with room.lock.task:
-            room.enter()
-    assert (scope.cancelled_caught, room.most) == (True, 0)
