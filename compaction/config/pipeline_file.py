@@ -197,8 +197,10 @@ def load(
     try:
         with file.open(encoding="utf-8") as stream:
             text = stream.read(MAX_CHARS + 1)
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise ConfigurationError(f"{file}: it cannot be read as UTF-8 text ({error}); name a pipeline file") from error
+    except OSError as error:
+        raise ConfigurationError(f"{file}: {error.strerror}; name a pipeline file that exists and can be read") from error
     return loads(text, format=format, where=str(file), allow_env=allow_env, allow_hosts=allow_hosts)
 
 

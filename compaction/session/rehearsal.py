@@ -13,7 +13,6 @@ from ..index import PASS_ON, MessageIndex, PreparedSummaries, PreparedSummary, R
 from ..stores import StoreRequest
 from ..strategies import Steps, Strategy, prepared_for, replaced_by, token_limits
 from ..summarizers import SummaryRequest
-from ..triggers import Bounds
 
 _WORD: Final = "word "
 
@@ -52,9 +51,6 @@ class Rehearsed(Strategy):
     def with_children(self, children: Iterable[Strategy]) -> Strategy:
         [strategy] = children
         return attrs.evolve(self, strategy=strategy)
-
-    def cannot_run(self, bounds: Bounds) -> bool:
-        return self.strategy.cannot_run(bounds)
 
     def __call__(self, index: MessageIndex) -> Steps:
         yield from relay(self.strategy(index), self._answered)

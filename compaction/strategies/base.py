@@ -11,15 +11,15 @@ import logging
 import operator
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from types import FunctionType
-from typing import Any, ClassVar, TypeAlias, TypeGuard, final
+from typing import Any, ClassVar, TypeAlias, final
 
 import attrs
 
+from ..checks import refuse_uncalled
 from ..errors import ConfigurationError, StrategyError
 from ..index import Drop, Drops, Edit, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Request, StepReport
 from ..selectors import Selector, as_selector, nothing
-from ..triggers import Bounds, Trigger, TriggerLike, always, as_trigger, checked_answer, never, warn_of_limits
+from ..triggers import Trigger, TriggerLike, always, as_trigger, checked_answer, never
 from .printing import call_text, short_text
 
 _logger = logging.getLogger("compaction")
@@ -122,10 +122,6 @@ class Strategy(abc.ABC):
                 ceilings[name] = one.joined(ceilings.get(name, one))
         return ceilings
 
-    def cannot_run(self, bounds: Bounds) -> bool:
-        """Return whether it yields nothing for every conversation within these bounds; false if it cannot say."""
-        return False
-
     def with_children(self, children: Iterable[Strategy]) -> Strategy:
         """Return a copy with other children, as many and in the same order; the strategy itself if it has none."""
         return self
@@ -188,9 +184,6 @@ class CompactionStrategy(Strategy):
     keep: Selector = attrs.field(default=nothing, converter=as_selector, kw_only=True)
     _unforced: CompactionStrategy | None = attrs.field(default=None, init=False, eq=False, repr=False)
 
-    def __attrs_post_init__(self) -> None:
-        warn_of_limits(self.name, self.trigger, self.target)
-
     @final
     def __call__(self, index: MessageIndex) -> Steps:
         """Evaluate the trigger; if it fires, yield what `edits` yields, and reports before and after."""
@@ -199,9 +192,6 @@ class CompactionStrategy(Strategy):
         yield StepBegan(self, self.trigger.explain(index))
         yield from self.edits(index)
         yield StepEnded(self, self.target, self.target == never or self.target(index))
-
-    def cannot_run(self, bounds: Bounds) -> bool:
-        return self.trigger.cannot_fire(bounds)
 
     @property
     def pauses_as(self) -> CompactionStrategy:
@@ -307,19 +297,10 @@ def as_strategy(strategy: StrategyLike) -> Strategy:
         return strategy
     if isinstance(strategy, list | tuple):
         raise ConfigurationError("a list is not a strategy; write Pipeline(first, second), without the brackets")
-    if _is_uncalled(strategy):
-        name = strategy.__name__
-        raise ConfigurationError(f"{name} makes a strategy and is not one; call it with its arguments: {name}(...)")
+    refuse_uncalled(strategy, "a strategy")
     if not callable(strategy):
         raise ConfigurationError(f"a strategy must be a callable that takes an index and yields edits (got {strategy!r})")
     return FunctionStrategy(strategy)
-
-
-def _is_uncalled(given: object) -> TypeGuard[type | FunctionType]:
-    """Return whether this is a preset or a class of strategies, rather than what it returns."""
-    if isinstance(given, type):
-        return issubclass(given, Strategy)
-    return isinstance(given, FunctionType) and given.__module__ == f"{__name__.partition('.')[0]}.presets"
 
 
 @attrs.frozen(init=False, repr=False)
@@ -352,7 +333,6 @@ class Pipeline(Strategy):
         object.__setattr__(self, "steps", tuple(flat))
         object.__setattr__(self, "trigger", as_trigger(trigger))
         object.__setattr__(self, "target", self.default_target if target is None else as_trigger(target))
-        warn_of_limits(self.name, self.trigger, self.target)
 
     @property
     def children(self) -> tuple[Strategy, ...]:
@@ -388,9 +368,6 @@ class Pipeline(Strategy):
             yield from step(index)
         if not self.is_plain:
             yield StepEnded(self, self.target, self.target == never or self.target(index))
-
-    def cannot_run(self, bounds: Bounds) -> bool:
-        return all(step.cannot_run(bounds) for step in self.steps) if self.is_plain else self.trigger.cannot_fire(bounds)
 
     def with_children(self, children: Iterable[Strategy]) -> Strategy:
         return Pipeline(*children, trigger=self.trigger, target=self.target)

@@ -81,7 +81,6 @@ class ProviderCompaction(CompactionStrategy):
     max_retries: int = attrs.field(default=2, validator=count(), kw_only=True)
 
     def __attrs_post_init__(self) -> None:
-        super().__attrs_post_init__()
         if not isinstance(self.model, str) or not self.model:
             raise ConfigurationError(f"ProviderCompaction: 'model' must be a name (got {self.model!r})")
         if self.client is not None:

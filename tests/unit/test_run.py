@@ -46,7 +46,7 @@ from compaction.strategies import (
     ToolResult,
     Truncation,
 )
-from compaction.triggers import always, messages_exceed, never, tokens_below, tokens_exceed, turns_exceed
+from compaction.triggers import always, as_trigger, messages_exceed, never, tokens_below, tokens_exceed, turns_exceed
 from tests.support.chats import Chat, assistant, call, indexed, result, shown, system, tool_turns, turns, user
 
 
@@ -139,14 +139,21 @@ class TestResult:
         )
         done = compact_sync(turns(4), pipeline, counter="chars/4", budget=9)
         assert done.outcome == "over_target"
+        kept = "keeps 30 tokens in 6 groups: choose fewer, such as keep=last(groups=2)"
         assert done.notes == (
-            "Truncation missed its target ~messages_exceed(3): messages 6 > 3",
-            "Pipeline missed its target tokens_below(5): tokens 30 >= 5",
+            f"Truncation missed its target ~messages_exceed(3): messages 6 > 3; keep=last(groups=6) {kept}",
+            f"Pipeline missed its target tokens_below(5): tokens 30 >= 5; keep=last(turns=9) {kept}",
             "the budget is 9 tokens; 30 are left",
         )
         assert repr(done).endswith(", notes 3>")
-        done = compact_sync(turns(1), SlidingWindow(trigger=has_user), counter="chars/4")
-        assert done.notes == ("SlidingWindow missed its target ~has_user: has_user says yes",)
+
+    def test_a_target_that_is_missed_although_little_is_kept(self) -> None:
+        """The note then names the largest group, with the rule that keeps it and a remedy; an empty view has none."""
+        done = compact_sync(turns(1), SlidingWindow(trigger=has_user, keep=nothing), counter="chars/4")
+        [note] = done.notes
+        assert "has_user says yes; the largest part is group 0 (user): 5 tokens, the last user message must be kept;" in note
+        done = compact_sync([], SlidingWindow(trigger=~as_trigger(has_user)), counter="chars/4")
+        assert done.notes[0].endswith("; the largest part is nothing: the view is empty")
 
     def test_only_of_this_run(self) -> None:
         """The result lists only the edits and refusals of its own run; the index lists those of all runs."""

@@ -389,10 +389,10 @@ def test_what_is_no_file_of_a_pipeline(text: str, format: Any, rule: str) -> Non
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
-    """A file that cannot be read raises a `ConfigurationError` that names it."""
+    """A file that is missing, or is not UTF-8, raises a `ConfigurationError` that names it and says which of the two it is."""
     (tmp_path / "latin.toml").write_bytes(b'use = "\xe9"')
-    for name in ("none.toml", "latin.toml"):
-        with pytest.raises(ConfigurationError, match=rf"{name}: it cannot be read"):
+    for name, rule in (("none.toml", "No such file or directory; name a"), ("latin.toml", "it cannot be read as UTF-8 text")):
+        with pytest.raises(ConfigurationError, match=rf"{name}: {rule}"):
             load(tmp_path / name)
 
 
