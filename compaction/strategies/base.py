@@ -182,7 +182,7 @@ class CompactionStrategy(Strategy):
     trigger: Trigger = attrs.field(default=always, converter=as_trigger, kw_only=True)
     target: Trigger = attrs.field(default=_OPPOSITE_OF_TRIGGER, converter=as_trigger, kw_only=True)
     keep: Selector = attrs.field(default=nothing, converter=as_selector, kw_only=True)
-    _unforced: CompactionStrategy | None = attrs.field(default=None, init=False, eq=False, repr=False)
+    _unforced: CompactionStrategy | None = attrs.field(default=None, kw_only=True, eq=False, repr=False)
 
     @final
     def __call__(self, index: MessageIndex) -> Steps:
@@ -194,13 +194,13 @@ class CompactionStrategy(Strategy):
         yield StepEnded(self, self.target, self.target == never or self.target(index))
 
     @property
-    def pauses_as(self) -> CompactionStrategy:
-        """The strategy under which pauses after failures are recorded: in a forced run, the original strategy."""
+    def unforced(self) -> CompactionStrategy:
+        """The strategy from which `forced` made this one, or this one itself: they have one history of failures."""
         return self._unforced or self
 
     def is_paused(self, index: MessageIndex) -> bool:
         """Return whether this strategy failed so recently that it should wait; false if the request exceeds the window."""
-        return not self.is_past_window(index) and index.context.pauses.is_paused(self.pauses_as, index.context.now)
+        return not self.is_past_window(index) and index.context.pauses.is_paused(self.unforced, index.context.now)
 
     @staticmethod
     def is_past_window(index: MessageIndex) -> bool:
@@ -216,8 +216,7 @@ class CompactionStrategy(Strategy):
         changes = self.when_forced(focus)
         if changes is None:
             return super().forced(focus, others=others)
-        object.__setattr__(copy := attrs.evolve(self, **changes), "_unforced", self.pauses_as)
-        return copy
+        return attrs.evolve(self, **changes, unforced=self.unforced)
 
     @abc.abstractmethod
     def edits(self, index: MessageIndex) -> Steps:
@@ -330,9 +329,9 @@ class Pipeline(Strategy):
         flat: list[Strategy] = []
         for step in map(as_strategy, steps):
             flat.extend(step.steps if isinstance(step, Pipeline) and step.is_plain else (step,))
-        object.__setattr__(self, "steps", tuple(flat))
-        object.__setattr__(self, "trigger", as_trigger(trigger))
-        object.__setattr__(self, "target", self.default_target if target is None else as_trigger(target))
+        when = as_trigger(trigger)
+        goal = _default_target(flat, when) if target is None else as_trigger(target)
+        self.__attrs_init__(tuple(flat), when, goal)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
 
     @property
     def children(self) -> tuple[Strategy, ...]:
@@ -341,7 +340,7 @@ class Pipeline(Strategy):
     @property
     def default_target(self) -> Trigger:
         """The target if none is given."""
-        return never if self.steps and all(isinstance(step, FunctionStrategy) for step in self.steps) else ~self.trigger
+        return _default_target(self.steps, self.trigger)
 
     def __repr__(self) -> str:
         return f"Pipeline({', '.join(self._arguments(repr))})"
@@ -376,3 +375,7 @@ class Pipeline(Strategy):
         """Return the forced strategies as one pipeline; those that are not gentle still need this pipeline's trigger."""
         when = self.trigger if others == always else others if self.trigger == always else others & self.trigger
         return Pipeline(*(step.forced(focus, others=when) for step in self.steps))
+
+
+def _default_target(steps: Sequence[Strategy], trigger: Trigger) -> Trigger:
+    return never if steps and all(isinstance(step, FunctionStrategy) for step in steps) else ~trigger

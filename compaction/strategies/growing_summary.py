@@ -364,14 +364,14 @@ class GrowingSummary(CompactionStrategy):
                         break
                     request = fuller
                     part = self._part(index, request, (yield request))
-                index.context.pauses.record_success(self.pauses_as)
+                index.context.pauses.record_success(self.unforced)
                 for failure in request.failures:
                     yield Failed(self.name, failure, "the next summarizer was asked")
             except (ConfigurationError, SyncDriverError):
                 raise
             except Exception as error:
                 if not own:
-                    index.context.pauses.record_failure(self.pauses_as, index.context.now)
+                    index.context.pauses.record_failure(self.unforced, index.context.now)
                 yield Failed(self.name, error, _WORDS_ONLY if own else "facts were listed without a model")
         return request, self._listed(index, request) if part is None and not own else part
 

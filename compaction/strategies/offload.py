@@ -105,10 +105,10 @@ class Offload(CompactionStrategy):
             except (ConfigurationError, SyncDriverError):
                 raise
             except Exception as error:
-                index.context.pauses.record_failure(self.pauses_as, index.context.now)
+                index.context.pauses.record_failure(self.unforced, index.context.now)
                 yield _failed(self.name, error, self.on_failure)
                 return
-            index.context.pauses.record_success(self.pauses_as)
+            index.context.pauses.record_success(self.unforced)
             yield from (edit for edit in edits)
 
 

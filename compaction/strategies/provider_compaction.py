@@ -114,12 +114,12 @@ class ProviderCompaction(CompactionStrategy):
         except (ConfigurationError, SyncDriverError):
             raise
         except Exception as error:
-            pauses.record_failure(self.pauses_as, index.context.now)
+            pauses.record_failure(self.unforced, index.context.now)
             policy = "nothing was compacted" if self.fallback is None else f"{self.fallback.name} ran instead"
             yield Failed(self.name, error, policy)
             yield from self._fall_back(index)
             return
-        pauses.record_success(self.pauses_as)
+        pauses.record_success(self.unforced)
         yield Replace(replaced, [item], "compacted by the provider")
 
     def _fall_back(self, index: MessageIndex) -> Steps:

@@ -147,15 +147,15 @@ class Summarization(CompactionStrategy):
         except (ConfigurationError, SyncDriverError):
             raise
         except Exception as error:
-            pauses.record_failure(self.pauses_as, index.context.now)
+            pauses.record_failure(self.unforced, index.context.now)
             yield from self._without_summary(index, request, error)
             return
         for failure in request.failures:
             yield Failed(self.name, failure, "the next summarizer was asked")
         if summary is None:
-            pauses.record_no_gain(self.pauses_as, _tokens(request.groups))
+            pauses.record_no_gain(self.unforced, _tokens(request.groups))
             return
-        pauses.record_success(self.pauses_as)
+        pauses.record_success(self.unforced)
         yield from self._put(index, request, summary)
 
     # ---------------------------------------------------------------- the request
@@ -207,7 +207,7 @@ class Summarization(CompactionStrategy):
 
     def _saved_nothing(self, index: MessageIndex, request: SummaryRequest) -> bool:
         """Return whether the last summary saved nothing, and this request covers about the same number of tokens."""
-        tried = index.context.pauses.no_gain(self.pauses_as)
+        tried = index.context.pauses.no_gain(self.unforced)
         if tried is None or self.is_past_window(index):
             return False
         return abs(_tokens(request.groups) - tried) < max(1, self.least_share * index.included.tokens)
