@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 import re
 import subprocess
 import sys
@@ -46,8 +45,8 @@ from compaction.strategies import (
     ToolResult,
     Truncation,
 )
-from compaction.testing import agent_session, check_strategy, conversations, sample_conversations
-from compaction.triggers import messages_exceed, tokens_below, tokens_exceed
+from compaction.testing import agent_session, check_strategy, conversations
+from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.chats import Chat, assistant, call, result, system, tool_turns, turns, user
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -393,27 +392,6 @@ PIPELINES: dict[str, Callable[[Any], Strategy]] = {
 each_pipeline = pytest.mark.parametrize("made", PIPELINES.values(), ids=PIPELINES)
 
 
-@each_pipeline
-@pytest.mark.parametrize("in_session", [False, True], ids=["read anew", "one session"])
-def test_five_rounds_lose_nothing(made: Callable[[Any], Strategy], in_session: bool, store: SQLiteStore) -> None:
-    """Over five rounds, every message is in the view or byte for byte in the store, and all views are valid.
-
-    Each round starts from the last view as JSON, with or without a session.
-    """
-    strategy = made(store)
-    session = CompactionSession(strategy, counter="chars/4")
-    said, view = list[Any](), list[Any]()
-    source = agent_session(250)
-    for round in range(5):
-        fresh = source[round * 50 : (round + 1) * 50]
-        said += fresh
-        fed = json.loads(json.dumps([*view, *fresh]))
-        view = session.view_sync(fed) if in_session else compact_sync(fed, strategy, counter="chars/4").messages
-        assert lines(said) <= lines(view) | stored(store)
-        assert validate(view) == []
-    assert sum(map(len, lines(view))) < sum(map(len, lines(said))) / 2
-
-
 def test_a_recorded_session_loses_nothing(corpus: Callable[[str], list[dict[str, Any]]], store: SQLiteStore) -> None:
     """Over five rounds of a recorded coding session, every message can be read from the view or with the tools."""
     said = corpus("coding_long")[0]["messages"][:300]
@@ -434,13 +412,6 @@ def test_a_recorded_session_loses_nothing(corpus: Callable[[str], list[dict[str,
 def test_laws_hold(made: Callable[[Any], Strategy], messages: Chat, store: SQLiteStore) -> None:
     """Every law holds, on broken conversations too; and what is no longer in the view is in the store."""
     check_strategy(made(store), messages=messages)
-
-
-@each_pipeline
-def test_laws_hold_on_samples(made: Callable[[Any], Strategy], store: SQLiteStore) -> None:
-    """Each pipeline keeps the laws on the sample conversations on trio, and edits at least one of them."""
-    check_strategy(made(store), backend="trio")
-    assert any(compact_sync(messages, made(store), counter="chars/4").edits for messages in sample_conversations())
 
 
 def test_other_formats(store: SQLiteStore) -> None:
@@ -568,12 +539,6 @@ def test_bad_arguments() -> None:
         Offload(Held(), on_failure="ignore")  # type: ignore[arg-type]
 
 
-def test_they_are_values(store: SQLiteStore) -> None:
-    """Offload and Lossless can be pickled, and the copy is equal."""
-    strategy = Offload(store, trigger=messages_exceed(9)) >> Lossless(Truncation(), store, session="s")
-    assert pickle.loads(pickle.dumps(strategy)) == strategy
-
-
 # ------------------------------------------------------------------------ killed processes
 
 CHILD = """
@@ -631,7 +596,7 @@ def all_there(folder: Path) -> int:
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("deadly", [1, 2, 5])
+@pytest.mark.parametrize("deadly", [1, 5])
 def test_killed_between_storing_and_dropping(deadly: int, when: str, tmp_path: Path) -> None:
     """If a process is killed directly before or after a call of the store, a new process continues and no message is lost."""
     killed = child(tmp_path, str(deadly), when)
@@ -646,10 +611,10 @@ def test_killed_between_storing_and_dropping(deadly: int, when: str, tmp_path: P
 @pytest.mark.slow
 def test_killed_at_any_moment(tmp_path: Path) -> None:
     """If processes are killed after increasing times, later ones continue, and no message is lost."""
-    for attempt in range(12):
+    for attempt in range(3):
         running = child(tmp_path, "0", "never")
         try:
-            running.communicate(timeout=0.6 + 0.05 * attempt)
+            running.communicate(timeout=0.6 + 0.2 * attempt)
         except subprocess.TimeoutExpired:
             running.kill()
             running.communicate()

@@ -69,12 +69,6 @@ class TestOrder:
         ]
         assert shown(done.messages) == ["s", "q4", "a4"]
 
-    def test_what_it_changes_is_what_a_part_changes(self) -> None:
-        """The outcome is ``"unchanged"`` if no step changed anything, and ``"compacted"`` if one of them did."""
-        resting, acting = Truncation(trigger=never), SlidingWindow()
-        assert compact_sync(turns(3), Pipeline(resting, resting), counter="chars/4").outcome == "unchanged"
-        assert compact_sync(turns(3), Pipeline(resting, acting), counter="chars/4").outcome == "compacted"
-
     def test_an_empty_pipeline_does_nothing(self) -> None:
         """An empty pipeline changes nothing and yields nothing."""
         messages = turns(2)
@@ -96,18 +90,6 @@ class TestOrder:
         assert isinstance(steps.send(True), StepEnded)
         assert got == ["an answer", True]
         steps.close()
-
-    def test_a_step_that_raises_ends_it(self) -> None:
-        """An exception in a step ends the pipeline and is raised by the run, which undoes the edits of the earlier steps."""
-
-        def failing(index: MessageIndex) -> Iterator[Edit]:
-            yield Drop(0)
-            raise OSError("no more")
-
-        index = indexed(turns(3))
-        with pytest.raises(OSError, match="no more"):
-            run_sync(index, Pipeline(drop_first, failing, drop_first))
-        assert index.messages() == turns(3)
 
 
 class TestTrigger:
@@ -287,22 +269,6 @@ class TestFunctions:
         assert as_strategy(drop_first).name == "drop_first"
         truncation = Truncation()
         assert as_strategy(truncation) is truncation
-
-    def test_a_list_of_edits_will_do(self) -> None:
-        """A function may return a list of edits instead of yielding them."""
-        done = compact_sync(turns(3), lambda index: [Drop(0), Drop(1)], counter="chars/4")
-        assert shown(done.messages) == ["q2", "a2", "q3", "a3"]
-
-    def test_an_object_that_is_called(self) -> None:
-        """A callable object becomes a strategy with the name of its class."""
-
-        class Dropper:
-            def __call__(self, index: MessageIndex) -> list[Edit]:
-                return [Drop(0)]
-
-        index = indexed(turns(2))
-        run_sync(index, Dropper())
-        assert [entry.by for entry in index.journal] == ["Dropper"]
 
     def test_nothing_is_not_a_list_of_edits(self) -> None:
         """A function that returns ``None`` or a coroutine raises a `StrategyError` that says what a strategy returns."""
