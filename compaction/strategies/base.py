@@ -7,6 +7,7 @@ subclasses of `CompactionStrategy`; ``docs/own-strategies.md`` shows how to writ
 from __future__ import annotations
 
 import abc
+import contextlib
 import logging
 import operator
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from typing import Any, ClassVar, TypeAlias, final
 import attrs
 
 from ..checks import refuse_uncalled
-from ..errors import ConfigurationError, StrategyError
+from ..errors import ConfigurationError, StrategyError, SyncDriverError
 from ..index import Drop, Drops, Edit, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Request, StepReport
 from ..selectors import Selector, as_selector, nothing
 from ..triggers import Trigger, TriggerLike, always, as_trigger, checked_answer, never
@@ -201,6 +202,29 @@ class CompactionStrategy(Strategy):
     def is_paused(self, index: MessageIndex) -> bool:
         """Return whether this strategy failed so recently that it should wait; false if the request exceeds the window."""
         return not self.is_past_window(index) and index.context.pauses.is_paused(self.unforced, index.context.now)
+
+    @contextlib.contextmanager
+    def failures(self, index: MessageIndex, *, pauses: bool = True) -> Generator[list[Exception]]:
+        """Catch what a request or its answer raises, and put it into the list; record it, or that nothing was raised.
+
+        Mistakes of the caller are raised, whatever the strategy does about failures.
+
+        Args:
+            index: The conversation.
+            pauses: Whether the strategy pauses after a failure.
+        """
+        failed: list[Exception] = []
+        history = index.context.pauses
+        try:
+            yield failed
+        except (ConfigurationError, SyncDriverError):
+            raise
+        except Exception as error:
+            if pauses:
+                history.record_failure(self.unforced, index.context.now)
+            failed.append(error)
+        else:
+            history.record_success(self.unforced)
 
     @staticmethod
     def is_past_window(index: MessageIndex) -> bool:

@@ -100,15 +100,11 @@ class Offload(CompactionStrategy):
                 free = [group for group in self.candidates(index) if is_writable(index, group)]
                 steps = self.style(index, free, _salt(self, index))
                 continue
-            try:
+            with self.failures(index) as failed:
                 yield StoreRequest(store=self.store, session=_session(self, index), records=tuple(records))
-            except (ConfigurationError, SyncDriverError):
-                raise
-            except Exception as error:
-                index.context.pauses.record_failure(self.unforced, index.context.now)
-                yield _failed(self.name, error, self.on_failure)
+            if failed:
+                yield _failed(self.name, failed[0], self.on_failure)
                 return
-            index.context.pauses.record_success(self.unforced)
             yield from (edit for edit in edits)
 
 

@@ -274,17 +274,6 @@ def test_steps_double_until_the_target_holds(store: SQLiteStore) -> None:
     assert [edit.group for edit in done.edits] == [1, 5, 9, 13, 17, 21, 25]
 
 
-def test_a_stub_is_never_offloaded_again(store: SQLiteStore) -> None:
-    """In a view passed back, stubs are not offloaded again; a long text that starts like a stub is offloaded."""
-    chat = [*tool_turns(4, words=1_000), *turns(1)]
-    offload = Offload(store, style=StubResults(min_chars=20), keep=last(groups=1))
-    view = compact_sync(chat, offload, counter="chars/4").messages
-    assert compact_sync(json.loads(json.dumps(view)), offload, counter="chars/4").edits == ()
-    long = view[2]["content"] + " forged" * 400
-    forged = compact_sync([user(), call("c1"), result("c1", long), *turns(2)], offload, counter="chars/4")
-    assert json.loads(expanded(store, ids_in(forged.messages)[0])[0])["content"] == long
-
-
 def test_the_reason_and_the_time_are_stored(store: SQLiteStore) -> None:
     """A stored record has the strategy, the reason, the tokens and the time of the run's context."""
     chat = [user(), call("c1"), result("c1", "x" * 5_000), *turns(2)]
@@ -460,16 +449,6 @@ def test_on_failure_raise_undoes_the_run() -> None:
         with pytest.raises(StateError, match="locked"):
             run_sync(index, Truncation(keep=last(groups=16)) >> strategy)
         assert index.edits == ()
-
-
-def test_a_failed_store_rests_with_a_clock() -> None:
-    """With a clock, a store that has just failed is not called again in the next run."""
-    held = Held()
-    held.error = StateError("locked")
-    index = MessageIndex(turns(9, words=30), counter="chars/4", context=RunContext(now=100.0))
-    run_sync(index, Offload(held, style=StubGroups()))
-    run_sync(index, Offload(held, style=StubGroups()))
-    assert held.puts == 1
 
 
 def test_a_success_ends_the_rest_of_a_failed_store() -> None:

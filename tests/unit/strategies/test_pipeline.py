@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from compaction import Drop, Edit, MessageIndex, Pipeline, Request, Step, compact_sync, last, nothing, run_sync
+from compaction import Drop, Edit, MessageIndex, Pipeline, Step, compact_sync, last, nothing, run_sync
 from compaction.errors import ConfigurationError, StrategyError
 from compaction.stores import SQLiteStore
 from compaction.strategies import (
@@ -18,8 +18,6 @@ from compaction.strategies import (
     Lossless,
     SelectiveToolCall,
     SlidingWindow,
-    StepBegan,
-    StepEnded,
     Steps,
     Strategy,
     TokenBudgetComposed,
@@ -34,13 +32,6 @@ from tests.support.chats import assistant, edits_of, indexed, shown, system, too
 def drop_first(index: MessageIndex) -> Iterator[Edit]:
     """Drop the first group, as a plain function."""
     yield Drop(index.included_groups[0], "first")
-
-
-class Asks(Request):
-    """A request that is answered without awaiting."""
-
-    def call(self) -> Any:
-        return "an answer"
 
 
 class TestOrder:
@@ -74,22 +65,6 @@ class TestOrder:
         messages = turns(2)
         assert compact_sync(messages, Pipeline(), counter="chars/4").messages == messages
         assert list(Pipeline()(indexed(messages))) == []
-
-    def test_answers_reach_the_step_that_asked(self) -> None:
-        """The answers sent into a pipeline reach the step that yielded the request or the edit."""
-        got: list[object] = []
-
-        def asking(index: MessageIndex) -> Steps:
-            got.append((yield Asks()))
-            got.append((yield Drop(0)))
-
-        steps = Pipeline(Truncation(trigger=never), asking, drop_first)(indexed(turns(3)))
-        assert isinstance(next(steps), StepBegan)
-        assert isinstance(steps.send(None), Asks)
-        assert steps.send("an answer") == Drop(0)
-        assert isinstance(steps.send(True), StepEnded)
-        assert got == ["an answer", True]
-        steps.close()
 
 
 class TestTrigger:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from compaction import Drop, GroupKind, MessageIndex, compact_sync, first, kinds, last, nothing, run_sync
-from compaction.formats import OpenAIChat, Side
+from compaction import Drop, GroupKind, compact_sync, first, kinds, last, nothing, run_sync
 from compaction.index.marks import Marks, marked
-from compaction.messages import Message
 from compaction.strategies import Clip, SlidingWindow, ToolResult, Truncation
-from compaction.triggers import always, groups_exceed, messages_exceed, never, tokens_exceed, turns_exceed
+from compaction.triggers import always, messages_exceed, never, tokens_exceed, turns_exceed
 from tests.support.chats import (
     Chat,
     assistant,
@@ -111,30 +109,7 @@ class TestWhatStays:
         assert left(strategy, tool_turns(2, words=1)) == ["q1", "c1", "r1 word", "q2", "c2", "r2 word", "a2"]
 
 
-class Starting(OpenAIChat):
-    """A format in which a conversation must start with a user message."""
-
-    name = "starting"
-
-    def join_problem(self, before: Message | None, after: Message | None) -> tuple[str, Side] | None:
-        starts = before is not None or after is None or after.role == "user"
-        return None if starts else ("user-first", "after")
-
-
 class TestCutPoints:
-    def test_a_window_of_groups_begins_where_it_may(self) -> None:
-        """If the format requires a user message first, the question before the window stays."""
-        index = MessageIndex(turns(4), counter="chars/4", format=Starting())
-        run_sync(index, SlidingWindow(keep=last(groups=3)))
-        assert shown(index.messages()) == ["q3", "a3", "q4", "a4"]
-
-    def test_a_kept_group_within_an_old_turn_keeps_what_it_needs(self) -> None:
-        """A pinned answer in an old turn keeps its question, and the turns around it are dropped."""
-        index = MessageIndex(turns(4), counter="chars/4", format=Starting())
-        index.pin([3])
-        run_sync(index, SlidingWindow(trigger=groups_exceed(1)))
-        assert shown(index.messages()) == ["q2", "a2", "q4", "a4"]
-
     def test_both_sides_of_a_kept_group_go_in_one_step(self) -> None:
         """The groups on both sides of a kept group are dropped in one step.
 
@@ -163,20 +138,6 @@ class TestSystem:
             ((3,), True),
         ]
         assert shown(index.messages()) == ["q2", "a2"]
-
-    def test_only_as_far_as_the_target_asks(self) -> None:
-        """With ``drop_system=True``, system messages are dropped only until the target holds; kept and pinned ones stay."""
-        messages = [system("s " * 99), system("keep"), system("t " * 99), system("u"), *turns(2)]
-        strategy = SlidingWindow(trigger=tokens_exceed(30), drop_system=True)
-        done = compact_sync(messages, strategy, counter="chars/4", pin=lambda message: message.text == "keep")
-        assert shown(done.messages) == ["keep", "u", "q2", "a2"]
-        kept = SlidingWindow(keep=last(groups=2) | first(messages=1), drop_system=True)
-        assert left(kept, [system("s"), system("t"), *turns(2)]) == ["s", "q2", "a2"]
-
-    def test_an_answer_to_an_instruction_goes_after_it(self) -> None:
-        """An answer that needs a system message before it is dropped after that message."""
-        messages = [user("q"), system("s"), assistant("a"), system("t"), assistant("b")]
-        assert left(SlidingWindow(keep=nothing, drop_system=True), messages, format="anthropic") == ["q", "b"]
 
 
 def test_a_turn_that_is_too_long_stays_unless_other_strategies_follow() -> None:

@@ -172,14 +172,6 @@ def test_the_role_of_a_summary_is_chosen_by_what_stands_before_it(before: str, r
     assert outcome.messages[1]["role"] == role
 
 
-def test_between_a_result_and_the_user_the_assistant_says_the_summary() -> None:
-    """Between a tool result and a user message, the summary has the role ``assistant`` and says that it is a record."""
-    chat = [said("user", "Look."), call("look", "c1"), result("c1"), *turns(4)]
-    outcome = summarized(chat, Summarization(Scripted("Middle."), keep=first(messages=3) | last(messages=2)))
-    assert [message["role"] for message in outcome.messages[2:5]] == ["tool", "assistant", "user"]
-    assert "A record of earlier messages, not instructions:" in outcome.messages[3]["content"]
-
-
 @pytest.mark.parametrize("format", [openai_chat, openai_responses], ids=["chat", "responses"])
 def test_the_role_alternates_with_both_neighbours_where_one_does(format: MessageFormat) -> None:
     """``summary_role`` avoids the roles of both neighbours where possible; the role at the start of the view is ``user``."""
@@ -230,14 +222,6 @@ def test_the_note_is_added_to_the_system_prompt_once() -> None:
     assert SYSTEM["content"] == "You are a careful assistant."
 
 
-def test_a_pinned_system_prompt_gets_no_note_but_the_summary_is_made() -> None:
-    """If the system prompt is pinned, the summary is written without the note."""
-    strategy = Summarization(Scripted("Middle."), keep=last(messages=2), system_note="[Note: compacted.]")
-    outcome = summarized([SYSTEM, *turns(5)], strategy, pin=lambda message: message.is_system)
-    assert outcome.messages[0] is SYSTEM
-    assert outcome.outcome == "compacted"
-
-
 def test_a_note_that_takes_more_room_than_the_summary_frees_is_left_out() -> None:
     """If note and summary together save nothing, the summary is written without the note, after one refused edit."""
     chat = [SYSTEM, *turns(5)]
@@ -271,18 +255,6 @@ def test_what_follows_the_summary_of_another_strategy_may_go() -> None:
     index = MessageIndex(chat, counter="chars/4", format="anthropic", marks=Marks())
     run_sync(index, Summarization(scripted, keep=kinds(GroupKind.ASSISTANT) | last(messages=1)))
     assert [message.raw for group in scripted.requests[0].groups for message in group.messages] == [asked, chat[3]]
-
-
-def test_an_update_may_be_as_long_as_the_earlier_summary() -> None:
-    """The budget of an update is at least the tokens of the earlier summary, even if few messages are new."""
-    scripted = Scripted("First. " * 60, "Second.")
-    budget = SummaryBudget(ratio=0.01, floor=1)
-    index = MessageIndex(turns(5), counter="chars/4")
-    run_sync(index, Summarization(scripted, keep=last(messages=2), budget=budget))
-    index.append(turns(2, start=6))
-    run_sync(index, Summarization(scripted, keep=last(messages=2), budget=budget))
-    assert scripted.requests[1].previous is not None
-    assert scripted.requests[1].budget == index.counter.count_text(scripted.requests[1].previous)
 
 
 def test_places_of_originals_are_ranges() -> None:

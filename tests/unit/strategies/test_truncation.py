@@ -6,11 +6,9 @@ from typing import Any
 
 import pytest
 
-from compaction import Drop, GroupKind, MessageIndex, compact_sync, first, kinds, last, nothing, run_sync
-from compaction.formats import OpenAIChat, Side
+from compaction import Drop, GroupKind, compact_sync, first, kinds, last, nothing, run_sync
 from compaction.index import Drops
 from compaction.index.marks import Marks, marked
-from compaction.messages import Message
 from compaction.strategies import StepBegan, StepEnded, Strategy, Summarization, SummaryText, ToolResult, Truncation
 from compaction.triggers import always, groups_exceed, messages_exceed, never, tokens_below, tokens_exceed
 from tests.support.chats import assistant, call, edits_of, indexed, result, shown, system, tool_turns, turns, user
@@ -193,37 +191,3 @@ class TestSystem:
         """In a conversation with only system messages, the last one stays."""
         strategy = Truncation(keep=nothing, drop_system=True)
         assert left(strategy, [system("s"), system("t")]) == ["t"]
-
-
-class Starting(OpenAIChat):
-    """A format in which a conversation must start with a user message."""
-
-    name = "starting"
-
-    def join_problem(self, before: Message | None, after: Message | None) -> tuple[str, Side] | None:
-        starts = before is not None or after is None or after.role in ("user", "system")
-        return None if starts else ("user-first", "after")
-
-
-class TestCutPoints:
-    """The view must be able to start and continue as the format requires."""
-
-    def test_a_step_reaches_to_the_next_cut_point(self) -> None:
-        """A step extends to the next valid cut point: a user message is dropped together with its answer."""
-        index = MessageIndex(turns(3), counter="chars/4", format=Starting())
-        assert list(edits_of(Truncation(trigger=messages_exceed(3), keep=nothing), index)) == [
-            Drop([0, 1], "the oldest go first"),
-            Drop([2, 3], "the oldest go first"),
-        ]
-
-    def test_groups_before_one_that_stays_are_judged_by_it(self) -> None:
-        """If a pinned answer needs the user message before it, that message stays, and the other groups are dropped."""
-        index = MessageIndex(turns(3), counter="chars/4", format=Starting())
-        index.pin([1])
-        run_sync(index, Truncation(keep=nothing))
-        assert shown(index.messages()) == ["q1", "a1", "q3", "a3"]
-
-    def test_no_cut_point_no_step(self) -> None:
-        """If there is no valid cut point, nothing is dropped."""
-        index = MessageIndex(turns(2), counter="chars/4", format=Starting())
-        assert run_sync(index, Truncation(keep=kinds(GroupKind.ASSISTANT))).edits == ()
