@@ -14,3 +14,8 @@ def examples(count: int) -> settings:
     """Return the settings of a slow property: so many examples in ``make test``, and those of the profile in longer runs."""
     most = settings.default.max_examples
     return settings(max_examples=count if most <= _USUAL else most)
+
+
+def seeds(count: int, most: int) -> range:
+    """Return the seeds of a slow test: ``count`` in ``make test``, ``most`` in longer runs."""
+    return range(count if settings.default.max_examples <= _USUAL else most)
