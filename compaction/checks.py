@@ -17,13 +17,26 @@ import re
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from types import FunctionType
 from typing import Any, Final, TypeAlias
 
 import attrs
 
 from .errors import ConfigurationError
 
-__all__ = ["Validator", "above", "count", "is_count", "one_of", "share", "size_remedy", "warn_caller", "whole"]
+__all__ = [
+    "Validator",
+    "above",
+    "count",
+    "is_count",
+    "made",
+    "one_of",
+    "refuse_uncalled",
+    "share",
+    "size_remedy",
+    "warn_caller",
+    "whole",
+]
 
 Validator: TypeAlias = Callable[[Any, "attrs.Attribute[Any]", Any], None]
 """A function that attrs calls with the instance, the attribute and the value."""
@@ -36,6 +49,7 @@ def is_count(value: object, least: int = 0) -> bool:
 
 _SIZE: Final = re.compile(r"\s*(\d{1,12})\s*([km]?)\s*", re.IGNORECASE | re.ASCII)
 _PACKAGE: Final = f"{Path(__file__).parent}{os.sep}"
+_MAKERS: Final = tuple(f"{__name__.partition('.')[0]}.{name}" for name in ("presets", "triggers", "selectors"))
 
 
 def size_remedy(value: object) -> str:
@@ -46,6 +60,35 @@ def size_remedy(value: object) -> str:
     """
     found = _SIZE.fullmatch(value) if isinstance(value, str) else None
     return f"; write {int(found[1]) * {'': 1, 'k': 1_000, 'm': 1_000_000}[found[2].lower()]:_}, a number" if found else ""
+
+
+def refuse_uncalled(given: object, what: str) -> None:
+    """Refuse a class, or a function of this package that makes the wanted value: its parentheses were forgotten.
+
+    Args:
+        given: The value that a caller passed.
+        what: The wanted value, such as ``"a strategy"``.
+
+    Raises:
+        ConfigurationError: If it is such a class or function.
+
+    >>> refuse_uncalled(dict, "a strategy")
+    Traceback (most recent call last):
+    compaction.errors.ConfigurationError: dict makes a strategy and is not one; call it with its arguments: dict(...)
+    """
+    if isinstance(given, type) or (isinstance(given, FunctionType) and given.__module__.startswith(_MAKERS)):
+        name = given.__name__
+        raise ConfigurationError(f"{name} makes {what} and is not one; call it with its arguments: {name}(...)")
+
+
+def made(what: str) -> Validator:
+    """Return a validator that refuses a class where ``what``, one of its instances, is wanted."""
+
+    def check(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+        """Raise an error if the value is a class."""
+        refuse_uncalled(value, what)
+
+    return check
 
 
 def warn_caller(text: str, category: type[Warning] = UserWarning) -> None:

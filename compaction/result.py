@@ -10,6 +10,7 @@ import attrs
 
 from .errors import BudgetUnsatisfiable, SpaceUse
 from .index import Edit, GroupKind, MessageGroup, MessageIndex, Metrics, Refusal, opening
+from .selectors import Selector, nothing
 from .strategies import Failed, Report, StepBegan, StepEnded, Strategy
 from .triggers import Trigger, always, never
 
@@ -231,7 +232,18 @@ class RunRecorder:
 
 def _missed_note(strategy: Strategy, target: Trigger, index: MessageIndex) -> str:
     positive: Trigger = getattr(target, "part", target)  # "tokens 90 > 50" says more than "not (tokens 90 > 50)"
-    return f"{strategy.name} missed its target {target!r}: {positive.explain(index)}"
+    return f"{strategy.name} missed its target {target!r}: {positive.explain(index)}; {_what_is_left(strategy, index)}"
+
+
+def _what_is_left(strategy: Strategy, index: MessageIndex) -> str:
+    """Return in words what fills the view: the groups that the strategy's last part keeps, or the largest group; O(groups)."""
+    keeps = [getattr(part, "keep", None) for part in strategy.parts()]
+    keep = next((each for each in reversed(keeps) if isinstance(each, Selector)), nothing)
+    kept, size_of = keep(index), index.columns.tokens
+    if 2 * sum(map(size_of, kept.intersection(index.removable_ids()))) <= index.tokens:
+        return f"the largest part is {next(iter(space_report(index)), 'nothing: the view is empty')}"
+    tokens, groups = sum(map(size_of, kept)), len(kept)
+    return f"keep={keep!r} keeps {tokens:,} tokens in {groups:,} groups: choose fewer, such as keep=last(groups=2)"
 
 
 _MOST_USES: Final = 5

@@ -23,7 +23,7 @@ from typing import Final, TypeAlias
 import attrs
 
 from .algebra import Conjunction, Constant, Disjunction, Lifted, Negation, Predicate
-from .checks import is_count, size_remedy
+from .checks import is_count, refuse_uncalled, size_remedy
 from .errors import ConfigurationError
 from .index import GroupKind, MessageGroup, MessageIndex
 
@@ -78,6 +78,7 @@ def as_selector(choice: SelectorLike) -> Selector:
     if not callable(choice):
         remedy = f"; write last(groups={choice})" if is_count(choice) else ""
         raise ConfigurationError(f"a selector must be a callable that takes an index (got {choice!r}){remedy}")
+    refuse_uncalled(choice, "a selector")
     return _Function(choice)
 
 

@@ -21,10 +21,10 @@ from ..run import compact, compact_sync, unawaited
 from ..strategies import Strategy, StrategyLike, as_strategy
 from ..tokens import MessageMeter, TokenCounter, least_bytes_per_token
 from ..tokens import counter as resolve_counter
-from ..triggers import Bounds
 from .arrow_columns import NestedMessages
 from .json_lines import JsonLine
 from .report import BatchCounts
+from .upper_bounds import does_nothing
 
 _BYTES_PER_TOKEN: Final = 8  # of a line that is long for its tokens; if these few are too many, nothing is counted in advance
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
@@ -126,9 +126,10 @@ class Job:
         return True
 
     def _fits(self, tokens: int, messages: list[Any], size: int) -> bool:
-        """Whether the strategy does not run for conversations of at most this size, and the budget holds."""
-        bounds = Bounds(tokens=tokens, bytes=size, messages=len(messages), window=self.window)
-        return self.strategy.cannot_run(bounds) and (self.budget is None or tokens <= self.budget)
+        """Whether the strategy does nothing to conversations of at most this size, and the budget holds."""
+        if self.budget is not None and tokens > self.budget:
+            return False
+        return does_nothing(self.strategy, tokens=tokens, bytes=size, messages=len(messages), window=self.window)
 
     def objection(self, messages: list[Any], result: CompactionResult) -> str | None:
         """Return why a strict job rejects a result; ``None`` if it accepts it."""

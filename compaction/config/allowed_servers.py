@@ -66,24 +66,17 @@ def server_problems(data: object, *, allow_env: Collection[str] | None, allow_ho
             yield f"{place}base_url: {rule}"
 
 
-def _tables(data: object) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """Yield each table in plain data once, in order, with its place and a dot. Data may contain itself."""
-    left: list[tuple[str, object]] = [("", data)]
-    seen: set[int] = set()
-    while left:
-        place, each = left.pop()
-        if id(each) in seen:
-            continue
-        seen.add(id(each))
-        inner: list[tuple[str, object]] = []
-        if isinstance(each, Mapping):
-            table = cast("Mapping[str, object]", each)
-            before = f"{place}." if place else ""
-            yield before, table
-            inner = [(f"{before}{name}", value) for name, value in table.items()]
-        elif isinstance(each, list | tuple):
-            inner = [(f"{place}[{number}]", value) for number, value in enumerate(cast("list[object]", each))]
-        left += reversed(inner)
+def _tables(data: object, place: str = "") -> Iterator[tuple[str, Mapping[str, object]]]:
+    """Yield each table in plain data, in order, with its place and a dot."""
+    if isinstance(data, Mapping):
+        table = cast("Mapping[str, object]", data)
+        before = f"{place}." if place else ""
+        yield before, table
+        for name, value in table.items():
+            yield from _tables(value, f"{before}{name}")
+    elif isinstance(data, list | tuple):
+        for number, value in enumerate(cast("list[object]", data)):
+            yield from _tables(value, f"{place}[{number}]")
 
 
 def _variable_problem(table: Mapping[str, object], allowed: Collection[str] | None) -> str | None:

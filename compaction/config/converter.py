@@ -88,7 +88,8 @@ def converter() -> Converter:
     result = Converter(unstruct_collection_overrides={tuple: list})
 
     def omitted(cls: type) -> dict[str, Any]:
-        return {name: override(omit=True) for name in _NOT_IN_FILES.get(cls, ())}
+        private = [field.name for field in attrs.fields(cls) if field.name.startswith("_")]
+        return {name: override(omit=True) for name in (*private, *_NOT_IN_FILES.get(cls, ()))}
 
     def reads_class(cls: Any) -> Any:
         return make_dict_structure_fn(cls, result, _cattrs_forbid_extra_keys=True, **omitted(cls))

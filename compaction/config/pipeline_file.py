@@ -76,9 +76,6 @@ FILE_SUFFIXES: Final[dict[str, FileFormat]] = {".toml": "toml", ".yaml": "yaml",
 MAX_CHARS: Final = 262_144
 """The longest text of a pipeline file, in characters; one with a hundred steps has about 20,000."""
 
-MAX_VALUES: Final = 10_000
-"""The most values in a pipeline file, each counted as often as an alias repeats it."""
-
 MAX_DEPTH: Final = 32
 """How deep tables and lists may be nested; a composite within a composite takes two or three levels."""
 
@@ -86,45 +83,18 @@ _DOTTED: Final = re.compile(r"""(?:\.[ \t]*(?:[\w-]{1,64}|"[^"\n]{0,64}"|'[^'\n]
 """A dotted key that takes the TOML parser a time that grows with the square of its parts."""
 
 
-def check_size(root: object, children: Callable[[Any], Iterable[object]], where: str) -> None:
-    """Check that data is small enough to be read, before anything is built from it.
-
-    A value that is named several times is counted several times, as the converter reads it: a YAML text of a few lines can
-    name a million values, and data can contain itself. Cost: O(`MAX_VALUES`), however large the data is.
-
-    Args:
-        root: The data.
-        children: Returns what a value contains.
-        where: The name of the data in error messages.
-
-    Raises:
-        ConfigurationError: If it is too large or too deep.
-    """
-    left = [iter((root,))]
-    values = 0
-    while left:
-        value = next(left[-1], left)
-        if value is left:
-            left.pop()
-            continue
-        values += 1
-        if isinstance(value, int) and abs(value) > MAX_NUMBER:
-            raise ConfigurationError(f"{where}: it has a whole number beyond {MAX_NUMBER:,}; write a smaller one")
-        left.append(iter(children(value)))
-        if len(left) > MAX_DEPTH + 1:
-            raise ConfigurationError(
-                f"{where}: it is nested more than {MAX_DEPTH} levels deep, or contains itself; write it with fewer levels"
-            )
-        if values > MAX_VALUES:
-            raise ConfigurationError(
-                f"{where}: it has more than {MAX_VALUES:,} values, those of an alias counted each time; write it shorter"
-            )
-
-
-def _of_data(value: object) -> Iterable[object]:
-    if isinstance(value, Mapping):
-        return cast("Mapping[object, object]", value).values()
-    return cast("Iterable[object]", value) if isinstance(value, list | tuple | set | frozenset) else ()
+def _check_depth(data: object, where: str, levels: int = MAX_DEPTH) -> None:
+    """Check that data is not too deep, does not contain itself, and has no huge number, before anything is built from it."""
+    if isinstance(data, int) and abs(data) > MAX_NUMBER:
+        raise ConfigurationError(f"{where}: it has a whole number beyond {MAX_NUMBER:,}; write a smaller one")
+    if levels < 0:
+        raise ConfigurationError(
+            f"{where}: it is nested more than {MAX_DEPTH} levels deep, or contains itself; write it with fewer levels"
+        )
+    values: object = cast("Mapping[object, object]", data).values() if isinstance(data, Mapping) else data
+    if isinstance(values, Iterable) and not isinstance(values, str | bytes):
+        for value in cast("Iterable[object]", values):
+            _check_depth(value, where, levels - 1)
 
 
 def from_data(
@@ -150,7 +120,7 @@ def from_data(
     >>> from_data({"steps": ["ClearReasoning", {"use": "Truncation", "trigger": "tokens_exceed(9_000)"}]}).steps[1].trigger
     tokens_exceed(9000)
     """
-    check_size(data, _of_data, where)
+    _check_depth(data, where)
     if problems := list(server_problems(data, allow_env=allow_env, allow_hosts=allow_hosts)):
         raise ConfigurationError(f"{where}: {'; '.join(problems)}")
     try:
@@ -204,10 +174,10 @@ def load(
     try:
         with file.open(encoding="utf-8") as stream:
             text = stream.read(MAX_CHARS + 1)
-    except OSError as error:
-        raise ConfigurationError(f"{file}: it cannot be read ({error.strerror}); name a pipeline file") from error
     except UnicodeDecodeError as error:
-        raise ConfigurationError(f"{file}: it is not UTF-8 text ({error}); name a pipeline file") from error
+        raise ConfigurationError(f"{file}: it cannot be read as UTF-8 text ({error}); name a pipeline file") from error
+    except OSError as error:
+        raise ConfigurationError(f"{file}: {error.strerror}; name a pipeline file that exists and can be read") from error
     return loads(text, format=format, where=str(file), allow_env=allow_env, allow_hosts=allow_hosts)
 
 
@@ -239,10 +209,12 @@ def loads(
     if format == "toml" and _DOTTED.search(text):
         raise ConfigurationError(f"{where}: it has a key of more than 256 parts, which is nested too deep; write it shorter")
     try:
-        data: object = tomllib.loads(text) if format == "toml" else _yaml_data(text, where)
+        data: object = tomllib.loads(text) if format == "toml" else _yaml_data(text)
     except ConfigurationError:
         raise
-    except (ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise ConfigurationError(f"{where}: it is nested more than {MAX_DEPTH} levels deep; write it shorter") from error
+    except ValueError as error:
         raise ConfigurationError(f"{where}: it is not {format.upper()} ({error})") from error
     except Exception as error:  # the base class of PyYAML's errors is imported only if PyYAML is used
         if not type(error).__module__.startswith("yaml"):
@@ -296,10 +268,10 @@ def _file_format(file: Path) -> FileFormat:
     return format
 
 
-def _yaml_data(text: str, where: str) -> object:
-    """Return the plain data in a YAML text; a repeated key is an error, although PyYAML accepts it.
+def _yaml_data(text: str) -> object:
+    """Return the plain data in a YAML text; repeated keys and aliases, which PyYAML accepts, are errors.
 
-    The size is checked before the data is built, since a merge key (``<<``) repeats what its alias names while it is built.
+    A few lines of aliases can stand for millions of values.
     """
     yaml = _yaml()
 
@@ -309,18 +281,14 @@ def _yaml_data(text: str, where: str) -> object:
             raise yaml.YAMLError(f"the key {repeated[0]!r} is repeated, line {node.start_mark.line + 1}")
         return yaml.SafeLoader.construct_mapping(loader, node, deep)
 
-    def of_node(node: Any) -> Iterable[object]:
-        if isinstance(node, yaml.MappingNode):
-            return [each for pair in node.value for each in pair]
-        return node.value if isinstance(node, yaml.SequenceNode) else ()
+    def compose_node(loader: Any, parent: Any, index: Any) -> Any:
+        if loader.check_event(yaml.AliasEvent):
+            alias = loader.peek_event()
+            raise yaml.YAMLError(f"write the value of *{alias.anchor} again, line {alias.start_mark.line + 1}")
+        return yaml.SafeLoader.compose_node(loader, parent, index)
 
-    loader = type("StrictLoader", (yaml.SafeLoader,), {"construct_mapping": construct_mapping})(text)
-    try:
-        node = loader.get_single_node()
-        check_size(node, of_node, where)
-        return None if node is None else loader.construct_document(node)
-    finally:
-        loader.dispose()
+    changes = {"construct_mapping": construct_mapping, "compose_node": compose_node}
+    return yaml.load(text, type("StrictLoader", (yaml.SafeLoader,), changes))
 
 
 def _yaml() -> Any:

@@ -141,8 +141,9 @@ def _makes(kind: type) -> Callable[[Any], bool]:
     return wanted
 
 
+@cache
 def _registered(kind: ComponentKind) -> dict[str, EntryPoint]:
-    """Return the entry points of a kind. They are looked up each time, because packages can be installed and removed.
+    """Return the entry points of a kind; they are looked up once a process, which reads the metadata of all packages.
 
     Raises:
         ConfigurationError: If two components have the same name.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import abc
 import operator
+import reprlib
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from types import GeneratorType
 from typing import Any, ClassVar, Final, TypeAlias, TypeVar, cast
@@ -42,11 +43,17 @@ def _ids(groups: MessageGroup | int | Iterable[MessageGroup | int]) -> tuple[int
 
 
 def _messages(messages: Iterable[Message]) -> tuple[Message, ...]:
-    return tuple(messages)
+    return cast("tuple[Message, ...]", _messages_or_none(messages))
 
 
 def _messages_or_none(messages: Iterable[Message | None]) -> tuple[Message | None, ...]:
-    return tuple(messages)
+    given: list[object] = list(messages) if isinstance(messages, Iterable) and not isinstance(messages, Mapping) else [messages]
+    for each in given:
+        if each is not None and not isinstance(each, Message):
+            raise StrategyError(
+                f"an edit needs a list of messages that were read, such as [index.format.read(data)] (got {reprlib.repr(each)})"
+            )
+    return tuple(cast("list[Message | None]", given))
 
 
 class _Described:

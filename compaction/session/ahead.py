@@ -28,7 +28,7 @@ from ..result import CompactionResult
 from ..stores import StoreRequest
 from ..strategies import Failed, Pipeline, Steps, Strategy, may_stand, prepared_for, replaced_by, token_limits
 from ..summarizers import SummaryRequest
-from ..triggers import Bounds, Trigger, TriggerLike, as_trigger
+from ..triggers import Trigger, TriggerLike, as_trigger
 from .lock import loop_scheduler
 
 
@@ -390,9 +390,6 @@ class Rehearsed(Strategy):
     def with_children(self, children: Iterable[Strategy]) -> Strategy:
         [strategy] = children
         return attrs.evolve(self, strategy=strategy)
-
-    def cannot_run(self, bounds: Bounds) -> bool:
-        return self.strategy.cannot_run(bounds)
 
     def __call__(self, index: MessageIndex) -> Steps:
         yield from relay(self.strategy(index), self._answered)

@@ -26,7 +26,6 @@ class DatabaseFile:
         path: The file.
         tables: Statements that create the tables if they do not exist.
         schema: The version of the tables, >= 1.
-        oldest: The oldest version that ``tables`` upgrades to this one; ``None`` if it upgrades none.
         application: The application id that distinguishes the file from other databases. With 0, the tables are added to any
             database without an application id.
         timeout_seconds: The most seconds to wait for another process that writes, above 0.
@@ -35,7 +34,6 @@ class DatabaseFile:
     path: Path
     tables: tuple[str, ...]
     schema: int
-    oldest: int | None = None
     application: int = 0
     timeout_seconds: float = 5.0
 
@@ -93,7 +91,7 @@ class DatabaseFile:
             if version > self.schema:
                 known = f"schema {version} is newer than {self.schema}, the newest that this release reads"
                 raise StateError(f"{self.path}: {known}; upgrade, or name another file")
-            if 0 < version < (self.schema if self.oldest is None else self.oldest):
+            if 0 < version < self.schema:
                 known = f"schema {version} is older than {self.schema}, and this release does not read it"
                 raise StateError(f"{self.path}: {known}; name another file")
             for table in self.tables:

@@ -15,7 +15,6 @@ from ..json_data import data_of, json_of
 from .database import DatabaseFile
 
 _SCHEMA: Final = 3  # version of the tables
-_OLDEST: Final = 1  # had only the first table
 _TABLES: Final = (
     "CREATE TABLE IF NOT EXISTS sessions (id TEXT PRIMARY KEY, state TEXT NOT NULL, anchor INTEGER)",
     "CREATE TABLE IF NOT EXISTS session_keys (scope TEXT NOT NULL, key TEXT NOT NULL, id TEXT NOT NULL)",
@@ -34,20 +33,18 @@ class SessionStore:
     """Saved sessions in a SQLite file. Holds state: the file, which each call opens and closes, so that processes may share it.
 
     Args:
-        path: The file; created if it does not exist, readable only by its owner. A file of an earlier release is upgraded.
+        path: The file; created if it does not exist, readable only by its owner.
         timeout_seconds: The most seconds to wait for another process that writes.
 
     Attributes:
         has_saved: Whether the last save succeeded; ``False`` before the first.
 
     Raises:
-        StateError: If the file is not a session store, or from a newer release.
+        StateError: If the file is not a session store, or from an older or newer release.
     """
 
     def __init__(self, path: str | PathLike[str], *, timeout_seconds: float = 5.0) -> None:
-        self._file = DatabaseFile(
-            path=Path(path), tables=_TABLES, schema=_SCHEMA, oldest=_OLDEST, timeout_seconds=timeout_seconds
-        )
+        self._file = DatabaseFile(path=Path(path), tables=_TABLES, schema=_SCHEMA, timeout_seconds=timeout_seconds)
         self._keys: Callable[[], tuple[str, Iterable[str]]] | None = None
         self.has_saved = False
         self._file.make()

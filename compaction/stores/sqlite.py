@@ -31,17 +31,12 @@ _TABLES: Final = (
     "CREATE UNIQUE INDEX IF NOT EXISTS records_by_id ON records (id, session)",
     "CREATE INDEX IF NOT EXISTS summaries ON records (place) WHERE kind = 'summary'",
     "CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(text, content='records', content_rowid='place', tokenize='unicode61')",
-    """CREATE TABLE IF NOT EXISTS tallies (
-        session INTEGER NOT NULL, made_by TEXT NOT NULL, reason TEXT NOT NULL, messages INTEGER NOT NULL,
-        tokens INTEGER NOT NULL, chars INTEGER NOT NULL, first_at REAL, last_at REAL,
-        PRIMARY KEY (session, made_by, reason))""",
 )
 _COLUMNS: Final = "place, id, kind, role, made_by, reason, at, tokens, text, data, children"
 _INSERT: Final = f"INSERT INTO records (session, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_TALLY: Final = """
-INSERT INTO tallies VALUES (?, ?, ?, 1, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
-    messages = messages + 1, tokens = tokens + excluded.tokens, chars = chars + excluded.chars,
-    first_at = coalesce(first_at, excluded.first_at), last_at = coalesce(excluded.last_at, last_at)
+_COUNTS: Final = """
+SELECT made_by, reason, count(*), sum(tokens), sum(length(data)), min(at), max(at) FROM records
+    WHERE place BETWEEN ? AND ? AND kind = 'message' GROUP BY made_by, reason ORDER BY min(place)
 """
 _APPLICATION: Final = 0x636D7073  # the application id, by which a store's file is recognized
 _SHIFT: Final = 32
@@ -116,7 +111,7 @@ class SQLiteStore:
             number = _number(database, session)
             holding = _holding(database, number, records)
             for place in holding:
-                _delete(database, number, place)
+                _delete(database, place)
             if holding:
                 database.execute("INSERT INTO words (words) VALUES ('optimize')")
             (unused,) = database.execute("PRAGMA freelist_count").fetchone()
@@ -179,15 +174,13 @@ class SQLiteStore:
         return SearchResult(hits=hits, matches=matches, capped=beyond is not None)
 
     def describe(self, session: str) -> StoreDescription:
-        """Return counts by strategy and reason, and the newest stubs and summaries; O(strategies and reasons)."""
+        """Return counts by strategy and reason, and the newest stubs and summaries; O(characters of the session)."""
         with self._file.open() as database:
-            number = _number(database, session)
-            tallies = database.execute(
-                "SELECT made_by, reason, messages, tokens, chars, first_at, last_at FROM tallies WHERE session = ?", (number,)
-            ).fetchall()
+            places = _places(_number(database, session))
+            tallies = database.execute(_COUNTS, places).fetchall()
             newest = database.execute(
                 f"SELECT {_COLUMNS} FROM records WHERE kind = 'summary' AND place BETWEEN ? AND ? ORDER BY place DESC LIMIT ?",
-                (*_places(number), _SUMMARIES),
+                (*places, _SUMMARIES),
             ).fetchall()
         names = [field.name for field in attrs.fields(StoreCounts)]
         return StoreDescription(
@@ -213,13 +206,11 @@ def _storable(text: str) -> str:
 
 
 def _insert(database: sqlite3.Connection, number: int, place: int, record: StoredRecord) -> None:
-    text = _storable(record.text)
-    by, reason = _storable(record.by), _storable(record.reason)
-    about = (_storable(record.id), record.kind, _storable(record.role), by, reason, record.at, record.tokens)
+    id, role, by, reason, text = map(_storable, (record.id, record.role, record.by, record.reason, record.text))
+    about = (id, record.kind, role, by, reason, record.at, record.tokens)
     database.execute(_INSERT, (number, place, *about, text, record.data, _children_text(record.children)))
     if record.kind == "message":
         database.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (place, text))
-        database.execute(_TALLY, (number, by, reason, record.tokens, len(record.data), record.at, record.at))
 
 
 def _merge(database: sqlite3.Connection, known: tuple[int, str, str], record: StoredRecord) -> None:
@@ -269,18 +260,11 @@ def _unordered(data: str) -> str:
         return data
 
 
-def _delete(database: sqlite3.Connection, number: int, place: int) -> None:
-    """Delete a record with its words, and subtract it from the counts."""
-    query = "SELECT kind, made_by, reason, tokens, text, length(data) FROM records WHERE place = ?"
-    kind, by, reason, tokens, text, chars = database.execute(query, (place,)).fetchone()
+def _delete(database: sqlite3.Connection, place: int) -> None:
+    """Delete a record with its words."""
+    kind, text = database.execute("SELECT kind, text FROM records WHERE place = ?", (place,)).fetchone()
     if kind == "message":
         database.execute("INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)", (place, text))
-        where = "WHERE session = ? AND made_by = ? AND reason = ?"
-        database.execute(
-            f"UPDATE tallies SET messages = messages - 1, tokens = tokens - ?, chars = chars - ? {where}",
-            (tokens, chars, number, by, reason),
-        )
-        database.execute(f"DELETE FROM tallies {where} AND messages = 0", (number, by, reason))
     database.execute("DELETE FROM records WHERE place = ?", (place,))
 
 

@@ -7,19 +7,20 @@ subclasses of `CompactionStrategy`; ``docs/own-strategies.md`` shows how to writ
 from __future__ import annotations
 
 import abc
+import contextlib
 import logging
 import operator
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from types import FunctionType
-from typing import Any, ClassVar, TypeAlias, TypeGuard, final
+from typing import Any, ClassVar, TypeAlias, final
 
 import attrs
 
-from ..errors import ConfigurationError, StrategyError
+from ..checks import refuse_uncalled
+from ..errors import ConfigurationError, StrategyError, SyncDriverError
 from ..index import Drop, Drops, Edit, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Request, StepReport
 from ..selectors import Selector, as_selector, nothing
-from ..triggers import Bounds, Trigger, TriggerLike, always, as_trigger, checked_answer, never, warn_of_limits
+from ..triggers import Trigger, TriggerLike, always, as_trigger, checked_answer, never
 from .printing import call_text, short_text
 
 _logger = logging.getLogger("compaction")
@@ -122,10 +123,6 @@ class Strategy(abc.ABC):
                 ceilings[name] = one.joined(ceilings.get(name, one))
         return ceilings
 
-    def cannot_run(self, bounds: Bounds) -> bool:
-        """Return whether it yields nothing for every conversation within these bounds; false if it cannot say."""
-        return False
-
     def with_children(self, children: Iterable[Strategy]) -> Strategy:
         """Return a copy with other children, as many and in the same order; the strategy itself if it has none."""
         return self
@@ -186,10 +183,7 @@ class CompactionStrategy(Strategy):
     trigger: Trigger = attrs.field(default=always, converter=as_trigger, kw_only=True)
     target: Trigger = attrs.field(default=_OPPOSITE_OF_TRIGGER, converter=as_trigger, kw_only=True)
     keep: Selector = attrs.field(default=nothing, converter=as_selector, kw_only=True)
-    _unforced: CompactionStrategy | None = attrs.field(default=None, init=False, eq=False, repr=False)
-
-    def __attrs_post_init__(self) -> None:
-        warn_of_limits(self.name, self.trigger, self.target)
+    _unforced: CompactionStrategy | None = attrs.field(default=None, kw_only=True, eq=False, repr=False)
 
     @final
     def __call__(self, index: MessageIndex) -> Steps:
@@ -200,17 +194,37 @@ class CompactionStrategy(Strategy):
         yield from self.edits(index)
         yield StepEnded(self, self.target, self.target == never or self.target(index))
 
-    def cannot_run(self, bounds: Bounds) -> bool:
-        return self.trigger.cannot_fire(bounds)
-
     @property
-    def pauses_as(self) -> CompactionStrategy:
-        """The strategy under which pauses after failures are recorded: in a forced run, the original strategy."""
+    def unforced(self) -> CompactionStrategy:
+        """The strategy from which `forced` made this one, or this one itself: they have one history of failures."""
         return self._unforced or self
 
     def is_paused(self, index: MessageIndex) -> bool:
         """Return whether this strategy failed so recently that it should wait; false if the request exceeds the window."""
-        return not self.is_past_window(index) and index.context.pauses.is_paused(self.pauses_as, index.context.now)
+        return not self.is_past_window(index) and index.context.pauses.is_paused(self.unforced, index.context.now)
+
+    @contextlib.contextmanager
+    def failures(self, index: MessageIndex, *, pauses: bool = True) -> Generator[list[Exception]]:
+        """Catch what a request or its answer raises, and put it into the list; record it, or that nothing was raised.
+
+        Mistakes of the caller are raised, whatever the strategy does about failures.
+
+        Args:
+            index: The conversation.
+            pauses: Whether the strategy pauses after a failure.
+        """
+        failed: list[Exception] = []
+        history = index.context.pauses
+        try:
+            yield failed
+        except (ConfigurationError, SyncDriverError):
+            raise
+        except Exception as error:
+            if pauses:
+                history.record_failure(self.unforced, index.context.now)
+            failed.append(error)
+        else:
+            history.record_success(self.unforced)
 
     @staticmethod
     def is_past_window(index: MessageIndex) -> bool:
@@ -226,8 +240,7 @@ class CompactionStrategy(Strategy):
         changes = self.when_forced(focus)
         if changes is None:
             return super().forced(focus, others=others)
-        object.__setattr__(copy := attrs.evolve(self, **changes), "_unforced", self.pauses_as)
-        return copy
+        return attrs.evolve(self, **changes, unforced=self.unforced)
 
     @abc.abstractmethod
     def edits(self, index: MessageIndex) -> Steps:
@@ -307,19 +320,10 @@ def as_strategy(strategy: StrategyLike) -> Strategy:
         return strategy
     if isinstance(strategy, list | tuple):
         raise ConfigurationError("a list is not a strategy; write Pipeline(first, second), without the brackets")
-    if _is_uncalled(strategy):
-        name = strategy.__name__
-        raise ConfigurationError(f"{name} makes a strategy and is not one; call it with its arguments: {name}(...)")
+    refuse_uncalled(strategy, "a strategy")
     if not callable(strategy):
         raise ConfigurationError(f"a strategy must be a callable that takes an index and yields edits (got {strategy!r})")
     return FunctionStrategy(strategy)
-
-
-def _is_uncalled(given: object) -> TypeGuard[type | FunctionType]:
-    """Return whether this is a preset or a class of strategies, rather than what it returns."""
-    if isinstance(given, type):
-        return issubclass(given, Strategy)
-    return isinstance(given, FunctionType) and given.__module__ == f"{__name__.partition('.')[0]}.presets"
 
 
 @attrs.frozen(init=False, repr=False)
@@ -349,10 +353,9 @@ class Pipeline(Strategy):
         flat: list[Strategy] = []
         for step in map(as_strategy, steps):
             flat.extend(step.steps if isinstance(step, Pipeline) and step.is_plain else (step,))
-        object.__setattr__(self, "steps", tuple(flat))
-        object.__setattr__(self, "trigger", as_trigger(trigger))
-        object.__setattr__(self, "target", self.default_target if target is None else as_trigger(target))
-        warn_of_limits(self.name, self.trigger, self.target)
+        when = as_trigger(trigger)
+        goal = _default_target(flat, when) if target is None else as_trigger(target)
+        self.__attrs_init__(tuple(flat), when, goal)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
 
     @property
     def children(self) -> tuple[Strategy, ...]:
@@ -361,7 +364,7 @@ class Pipeline(Strategy):
     @property
     def default_target(self) -> Trigger:
         """The target if none is given."""
-        return never if self.steps and all(isinstance(step, FunctionStrategy) for step in self.steps) else ~self.trigger
+        return _default_target(self.steps, self.trigger)
 
     def __repr__(self) -> str:
         return f"Pipeline({', '.join(self._arguments(repr))})"
@@ -389,9 +392,6 @@ class Pipeline(Strategy):
         if not self.is_plain:
             yield StepEnded(self, self.target, self.target == never or self.target(index))
 
-    def cannot_run(self, bounds: Bounds) -> bool:
-        return all(step.cannot_run(bounds) for step in self.steps) if self.is_plain else self.trigger.cannot_fire(bounds)
-
     def with_children(self, children: Iterable[Strategy]) -> Strategy:
         return Pipeline(*children, trigger=self.trigger, target=self.target)
 
@@ -399,3 +399,7 @@ class Pipeline(Strategy):
         """Return the forced strategies as one pipeline; those that are not gentle still need this pipeline's trigger."""
         when = self.trigger if others == always else others if self.trigger == always else others & self.trigger
         return Pipeline(*(step.forced(focus, others=when) for step in self.steps))
+
+
+def _default_target(steps: Sequence[Strategy], trigger: Trigger) -> Trigger:
+    return never if steps and all(isinstance(step, FunctionStrategy) for step in steps) else ~trigger

@@ -14,7 +14,7 @@ import attrs
 
 from .. import summarizers
 from ..checks import count, share
-from ..errors import ConfigurationError, SummaryFailed, SyncDriverError
+from ..errors import SummaryFailed
 from ..index import Drop, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Replace
 from ..messages import Message
 from ..summarizers import Summarizer, SummaryRequest, as_summarizer, split_excerpt
@@ -356,7 +356,7 @@ class GrowingSummary(CompactionStrategy):
         if own and request.said and request.budget < _LEAST_FACTS:
             return request, None
         if own or not self.is_paused(index):
-            try:
+            with self.failures(index, pauses=not own) as failed:
                 part = self._part(index, request, (yield request) if answer is None else answer)
                 for _ in range(_TRIES if own else 0):
                     fuller = self._fuller(index, request, part)
@@ -364,15 +364,9 @@ class GrowingSummary(CompactionStrategy):
                         break
                     request = fuller
                     part = self._part(index, request, (yield request))
-                index.context.pauses.record_success(self.pauses_as)
-                for failure in request.failures:
-                    yield Failed(self.name, failure, "the next summarizer was asked")
-            except (ConfigurationError, SyncDriverError):
-                raise
-            except Exception as error:
-                if not own:
-                    index.context.pauses.record_failure(self.pauses_as, index.context.now)
-                yield Failed(self.name, error, _WORDS_ONLY if own else "facts were listed without a model")
+            policy = _WORDS_ONLY if own else "facts were listed without a model"
+            for failure in failed or request.failures:
+                yield Failed(self.name, failure, policy if failed else "the next summarizer was asked")
         return request, self._listed(index, request) if part is None and not own else part
 
     def _fuller(self, index: MessageIndex, request: SummaryRequest, part: _Part) -> SummaryRequest | None:

@@ -87,17 +87,17 @@ class DropIrrelevant(CompactionStrategy):
         except (ConfigurationError, SyncDriverError):
             raise
         except Exception as error:
-            pauses.record_failure(self.pauses_as, index.context.now)
+            pauses.record_failure(self.unforced, index.context.now)
             yield Failed(self.name, error, "nothing was judged; the conversation is unchanged")
             return
         chosen = [group.id for number, group in enumerate(groups, 1) if number in named]
         yield from self.dropped(index, index.steps(chosen), "judged to be irrelevant")
         left = sum(group.tokens for group in groups if index.is_included(group.id))
-        pauses.record_no_gain(self.pauses_as, left)
+        pauses.record_no_gain(self.unforced, left)
 
     def _is_known(self, index: MessageIndex, tokens: int) -> bool:
         """Return whether about the same groups were judged last time; false if the request exceeds the window."""
-        judged = index.context.pauses.no_gain(self.pauses_as)
+        judged = index.context.pauses.no_gain(self.unforced)
         if judged is None or (self.is_past_window(index) and tokens != judged):
             return False
         return abs(tokens - judged) < max(1, self.least_share * index.included.tokens)

@@ -21,6 +21,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import attrs
 
+from ..checks import made, one_of
 from ..errors import ConfigurationError, NoProgress, StateError, SyncDriverError
 from ..index import (
     PASS_ON,
@@ -49,7 +50,8 @@ OnStoreFailure: TypeAlias = Literal["keep", "raise"]
 _STUBS: Final = MarkCeiling(tokens=4_000, messages=40)
 """The size limits of the stubs that are recognized in a list; a stub of groups has about 40 tokens."""
 
-_ON_FAILURE: Any = attrs.validators.in_(("keep", "raise"))
+_ON_FAILURE: Final = one_of("keep", "raise")
+_STORE: Final = made("a store")
 
 
 @attrs.frozen
@@ -70,10 +72,10 @@ class Offload(CompactionStrategy):
         on_failure: The reaction if the store fails.
     """
 
-    store: Store
+    store: Store = attrs.field(validator=_STORE)
     session: str | None = attrs.field(default=None, kw_only=True)
     salt: str | None = attrs.field(default=None, kw_only=True)
-    style: OffloadStyle = attrs.field(factory=StubResults, kw_only=True)
+    style: OffloadStyle = attrs.field(factory=StubResults, kw_only=True, validator=made("a style"))
     keep: Selector = attrs.field(default=last(groups=2), converter=as_selector, kw_only=True)
     on_failure: OnStoreFailure = attrs.field(default="keep", validator=_ON_FAILURE, kw_only=True)
 
@@ -98,15 +100,11 @@ class Offload(CompactionStrategy):
                 free = [group for group in self.candidates(index) if is_writable(index, group)]
                 steps = self.style(index, free, _salt(self, index))
                 continue
-            try:
+            with self.failures(index) as failed:
                 yield StoreRequest(store=self.store, session=_session(self, index), records=tuple(records))
-            except (ConfigurationError, SyncDriverError):
-                raise
-            except Exception as error:
-                index.context.pauses.record_failure(self.pauses_as, index.context.now)
-                yield _failed(self.name, error, self.on_failure)
+            if failed:
+                yield _failed(self.name, failed[0], self.on_failure)
                 return
-            index.context.pauses.record_success(self.pauses_as)
             yield from (edit for edit in edits)
 
 
@@ -126,7 +124,7 @@ class Lossless(Strategy):
     """
 
     strategy: Strategy = attrs.field(converter=as_strategy)
-    store: Store
+    store: Store = attrs.field(validator=_STORE)
     session: str | None = attrs.field(default=None, kw_only=True)
     salt: str | None = attrs.field(default=None, kw_only=True)
     on_failure: OnStoreFailure = attrs.field(default="keep", validator=_ON_FAILURE, kw_only=True)

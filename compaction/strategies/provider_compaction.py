@@ -10,8 +10,8 @@ https://developers.openai.com/api/docs/guides/compaction and https://platform.cl
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import Awaitable, Generator, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from typing import Any, Final, Literal, cast
 
 import anyio
@@ -19,7 +19,7 @@ import attrs
 
 from .. import summarizers
 from ..checks import above, count, share
-from ..errors import ConfigurationError, SummaryFailed, SyncDriverError
+from ..errors import ConfigurationError, SummaryFailed
 from ..index import GroupKind, MessageGroup, MessageIndex, Replace, Request, RunContext
 from ..json_data import member_of
 from ..messages import Message
@@ -81,7 +81,6 @@ class ProviderCompaction(CompactionStrategy):
     max_retries: int = attrs.field(default=2, validator=count(), kw_only=True)
 
     def __attrs_post_init__(self) -> None:
-        super().__attrs_post_init__()
         if not isinstance(self.model, str) or not self.model:
             raise ConfigurationError(f"ProviderCompaction: 'model' must be a name (got {self.model!r})")
         if self.client is not None:
@@ -104,24 +103,21 @@ class ProviderCompaction(CompactionStrategy):
                 f"ProviderCompaction needs Responses items, and these messages are in the format {index.format.name};"
                 " use Summarization(OpenAISummarizer(...)) for other formats"
             )
-        pauses, replaced = index.context.pauses, self._replaced(index)
+        replaced = self._replaced(index)
         if not replaced or self.target(index):
             return
         if self.is_paused(index):
             yield from self._fall_back(index)
             return
-        try:
-            item = _compaction_item(index, (yield _CompactRequest(self, _input(index, replaced))))
-        except (ConfigurationError, SyncDriverError):
-            raise
-        except Exception as error:
-            pauses.record_failure(self.pauses_as, index.context.now)
+        items: list[Message] = []
+        with self.failures(index) as failed:
+            items = [_compaction_item(index, (yield _CompactRequest(self, _input(index, replaced))))]
+        if items:
+            yield Replace(replaced, items, "compacted by the provider")
+        for error in failed:
             policy = "nothing was compacted" if self.fallback is None else f"{self.fallback.name} ran instead"
             yield Failed(self.name, error, policy)
             yield from self._fall_back(index)
-            return
-        pauses.record_success(self.pauses_as)
-        yield Replace(replaced, [item], "compacted by the provider")
 
     def _fall_back(self, index: MessageIndex) -> Steps:
         if self.fallback is not None:
@@ -190,24 +186,15 @@ class _CompactRequest(Request):
         client = self.strategy.client
         if client is None or not summarizers.is_sync_client(client, self.strategy.name):
             return self._awaited()
-        try:
+        with self._failures():
             return self._send(self._configured(client))
-        except (ConfigurationError, SummaryFailed):
-            raise
-        except Exception as error:
-            raise self._failed(error) from error
 
     async def _awaited(self) -> object:
         given = self.strategy.client
         opened = self._new_client() if given is None else nullcontext(self._configured(given))
         async with opened as client:
-            try:
-                with anyio.fail_after(self.strategy.timeout):
-                    return await cast("Awaitable[object]", self._send(client))
-            except (ConfigurationError, SummaryFailed):
-                raise
-            except Exception as error:
-                raise self._failed(error) from error
+            with self._failures(), anyio.fail_after(self.strategy.timeout):
+                return await cast("Awaitable[object]", self._send(client))
 
     def _configured(self, client: Any) -> Any:
         return client.with_options(max_retries=self.strategy.max_retries, timeout=self.strategy.timeout)
@@ -232,9 +219,16 @@ class _CompactRequest(Request):
         more = {} if self.strategy.instructions is None else {"instructions": self.strategy.instructions}
         return compact(model=self.strategy.model, input=self.items, **more)
 
-    def _failed(self, error: Exception) -> SummaryFailed:
-        fault = summarizers.read_error(error, timeout_seconds=self.strategy.timeout)
-        return SummaryFailed(f"{self.strategy.model} {fault.says}")
+    @contextmanager
+    def _failures(self) -> Generator[None]:
+        """Raise what the client raises as a `SummaryFailed`."""
+        try:
+            yield
+        except ConfigurationError:
+            raise
+        except Exception as error:
+            fault = summarizers.read_error(error, timeout_seconds=self.strategy.timeout)
+            raise SummaryFailed(f"{self.strategy.model} {fault.says}") from error
 
 
 def server_compaction(

@@ -31,7 +31,7 @@ import attrs
 
 from .. import summarizers
 from ..checks import count
-from ..errors import ConfigurationError, SummaryFailed, SyncDriverError
+from ..errors import SummaryFailed
 from ..index import DEFAULT_CEILING, Drop, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Replace, Rewrite, Together
 from ..messages import Message
 from ..selectors import Selector, as_selector, last
@@ -137,26 +137,22 @@ class Summarization(CompactionStrategy):
         if request is None or self.target(index) or self.is_paused(index) or self._saved_nothing(index, request):
             return
         ready = prepared_answer(self, index, request, replaced_by(index, request))
-        pauses = index.context.pauses
-        try:
+        summary: tuple[Message, ...] | None = None
+        with self.failures(index) as failed:
             if ready is None:
                 answer = yield request
             else:
                 request, answer = self._with_excerpt(index, ready[0]), ready[1]
             summary = self._summary(index, request, answer)
-        except (ConfigurationError, SyncDriverError):
-            raise
-        except Exception as error:
-            pauses.record_failure(self.pauses_as, index.context.now)
-            yield from self._without_summary(index, request, error)
+        if failed:
+            yield from self._without_summary(index, request, failed[0])
             return
         for failure in request.failures:
             yield Failed(self.name, failure, "the next summarizer was asked")
         if summary is None:
-            pauses.record_no_gain(self.pauses_as, _tokens(request.groups))
-            return
-        pauses.record_success(self.pauses_as)
-        yield from self._put(index, request, summary)
+            index.context.pauses.record_no_gain(self.unforced, _tokens(request.groups))
+        else:
+            yield from self._put(index, request, summary)
 
     # ---------------------------------------------------------------- the request
 
@@ -207,7 +203,7 @@ class Summarization(CompactionStrategy):
 
     def _saved_nothing(self, index: MessageIndex, request: SummaryRequest) -> bool:
         """Return whether the last summary saved nothing, and this request covers about the same number of tokens."""
-        tried = index.context.pauses.no_gain(self.pauses_as)
+        tried = index.context.pauses.no_gain(self.unforced)
         if tried is None or self.is_past_window(index):
             return False
         return abs(_tokens(request.groups) - tried) < max(1, self.least_share * index.included.tokens)

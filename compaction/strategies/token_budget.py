@@ -10,7 +10,7 @@ import attrs
 from ..checks import count
 from ..index import PASS_ON, Edit, MessageIndex, relay
 from ..selectors import Selector, as_selector, nothing
-from ..triggers import Bounds, Trigger, always, never, tokens_exceed
+from ..triggers import Trigger, always, never, tokens_exceed
 from .base import Pipeline, StepBegan, StepEnded, Steps, Strategy, StrategyLike, as_strategy
 from .truncation import Truncation
 
@@ -63,9 +63,6 @@ class TokenBudgetComposed(Strategy):
     @property
     def children(self) -> tuple[Strategy, ...]:
         return self.strategies
-
-    def cannot_run(self, bounds: Bounds) -> bool:
-        return bounds.tokens <= self.budget
 
     def with_children(self, children: Iterable[Strategy]) -> Strategy:
         return attrs.evolve(self, strategies=children)

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from ..checks import count
+from ..checks import count, made
 from ..index import GroupKind, MessageIndex, Replace, Rewrite
 from ..selectors import Selector, as_selector, last
 from ..triggers import always, never
@@ -30,14 +30,14 @@ class ToolResult(CompactionStrategy):
             cache.
 
     Raises:
-        ConfigurationError: If ``at_least`` is below 0.
+        ConfigurationError: If ``at_least`` is below 0, or ``style`` is a class.
 
     >>> from compaction.strategies import Clear
     >>> ToolResult(Clear(min_chars=500), keep=last(turns=1)).style
     Clear(placeholder='[Old tool output cleared to save context space]', min_chars=500, inputs=())
     """
 
-    style: ToolStyle = attrs.field(factory=Collapse)
+    style: ToolStyle = attrs.field(factory=Collapse, validator=made("a style"))
     keep: Selector = attrs.field(default=last(groups=2), converter=as_selector, kw_only=True)
     at_least: int = attrs.field(default=0, validator=count(), kw_only=True)
 

@@ -34,10 +34,9 @@ class ToktokCounter(EncodingCounter):
     Loading an encoding takes 0.3 s and 60 MB, once a process.
     """
 
-    _count: Callable[[str], int] = attrs.field(init=False, eq=False, repr=False)
-
-    def __attrs_post_init__(self) -> None:
-        object.__setattr__(self, "_count", _count_function(self.encoding))
+    _count: Callable[[str], int] = attrs.field(
+        default=attrs.Factory(lambda self: _count_function(self.encoding), takes_self=True), init=False, eq=False, repr=False
+    )
 
     def count_text(self, text: str) -> int:
         """Return the tokens of ``text``; a lone surrogate counts as the replacement character, as in tiktoken."""

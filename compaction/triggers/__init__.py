@@ -27,12 +27,10 @@ from typing import TYPE_CHECKING
 from ..lazy import export_lazily
 
 if TYPE_CHECKING:
-    from .base import Bounds as Bounds
     from .base import Trigger, TriggerLike, always, as_trigger, never
     from .base import checked_answer as checked_answer
     from .context import context_exceeds, every, idle_for
     from .size import bytes_exceed, groups_exceed, has_tool_calls, messages_exceed, tokens_below, tokens_exceed, turns_exceed
-    from .size import warn_of_limits as warn_of_limits
     from .worth import worth_it
 
 __all__ = [
@@ -57,10 +55,9 @@ __all__ = [
 export_lazily(
     __name__,
     {
-        "base": "Bounds Trigger TriggerLike always as_trigger checked_answer never",
+        "base": "Trigger TriggerLike always as_trigger checked_answer never",
         "context": "context_exceeds every idle_for",
-        "size": "bytes_exceed groups_exceed has_tool_calls messages_exceed tokens_below tokens_exceed turns_exceed "
-        "warn_of_limits",
+        "size": "bytes_exceed groups_exceed has_tool_calls messages_exceed tokens_below tokens_exceed turns_exceed",
         "worth": "worth_it",
     },
 )

@@ -19,41 +19,12 @@ import reprlib
 from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias
 
-import attrs
-
 from ..algebra import Conjunction, Constant, Disjunction, Lifted, Negation, Predicate
-from ..checks import is_count
+from ..checks import is_count, refuse_uncalled
 from ..errors import ConfigurationError, StrategyError
 from ..index import MessageIndex
 
 _Condition: TypeAlias = Callable[[MessageIndex], bool]
-
-
-@attrs.frozen
-class Bounds:
-    """Upper bounds on the sizes of a conversation that no strategy has changed, known before its tokens are counted.
-
-    Args:
-        tokens: The most tokens of a request.
-        bytes: The most UTF-8 bytes of its texts and data.
-        messages: The most messages, and so the most turns and groups.
-        window: Tokens of the model's context window; ``None`` if unknown.
-    """
-
-    tokens: int
-    bytes: int
-    messages: int
-    window: int | None = None
-
-    @property
-    def turns(self) -> int:
-        """The most turns."""
-        return self.messages
-
-    @property
-    def groups(self) -> int:
-        """The most groups."""
-        return self.messages
 
 
 class Trigger(Predicate["Trigger", _Condition]):
@@ -81,10 +52,6 @@ class Trigger(Predicate["Trigger", _Condition]):
         """
         return None
 
-    def cannot_fire(self, bounds: Bounds) -> bool:
-        """Return whether it fires for no conversation within these bounds; false if it cannot say. O(1)."""
-        return False
-
     def _lift(self, other: TriggerLike) -> Trigger:
         return as_trigger(other)
 
@@ -104,6 +71,7 @@ def as_trigger(condition: TriggerLike) -> Trigger:
     if isinstance(condition, bool) or not callable(condition):
         remedy = f"; write tokens_exceed({condition})" if is_count(condition) else ", or always or never"
         raise ConfigurationError(f"a trigger must be a callable that takes an index (got {condition!r}){remedy}")
+    refuse_uncalled(condition, "a trigger")
     return _Function(condition)
 
 
@@ -144,9 +112,6 @@ class _All(Conjunction[Trigger, _Condition], Trigger):
     def token_limit(self, index: MessageIndex) -> int | None:
         return max(_limits(self.parts, index), default=None)
 
-    def cannot_fire(self, bounds: Bounds) -> bool:
-        return any(part.cannot_fire(bounds) for part in self.parts)
-
 
 class _Any(Disjunction[Trigger, _Condition], Trigger):
     __slots__ = ()
@@ -162,9 +127,6 @@ class _Any(Disjunction[Trigger, _Condition], Trigger):
 
     def token_limit(self, index: MessageIndex) -> int | None:
         return min(_limits(self.parts, index), default=None)
-
-    def cannot_fire(self, bounds: Bounds) -> bool:
-        return all(part.cannot_fire(bounds) for part in self.parts)
 
 
 def _limits(parts: Iterable[Trigger], index: MessageIndex) -> list[int]:
@@ -194,9 +156,6 @@ class _Constant(Constant[Trigger, _Condition], Trigger):
 
     def explain(self, index: MessageIndex) -> str:
         return repr(self)
-
-    def cannot_fire(self, bounds: Bounds) -> bool:
-        return not self.value
 
 
 always: Final[Trigger] = _Constant(True)

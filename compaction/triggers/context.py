@@ -7,7 +7,7 @@ import attrs
 from ..checks import above, count, share
 from ..errors import ConfigurationError
 from ..index import MessageIndex
-from .base import Bounds, Trigger
+from .base import Trigger
 
 
 @attrs.frozen(repr=False)
@@ -24,9 +24,6 @@ class _ContextExceeds(Trigger):
 
     def token_limit(self, index: MessageIndex) -> int | None:
         return int(self.ratio * _window(index))
-
-    def cannot_fire(self, bounds: Bounds) -> bool:
-        return bounds.window is not None and bounds.tokens <= self.ratio * bounds.window
 
     def __repr__(self) -> str:
         return f"context_exceeds({self.ratio!r})"
@@ -47,9 +44,6 @@ class _Every(Trigger):
 
     def explain(self, index: MessageIndex) -> str:
         return f"{index.turns_since_edit:,} of {self.turns:,} turns since the last edit"
-
-    def cannot_fire(self, bounds: Bounds) -> bool:
-        return bounds.turns < self.turns
 
     def __repr__(self) -> str:
         return f"every({self.turns!r})"

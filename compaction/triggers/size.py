@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from typing import Final
 
 import attrs
 
-from ..algebra import Disjunction
-from ..checks import count, warn_caller
+from ..checks import count
 from ..errors import ConfigurationError
 from ..index import MessageIndex
-from .base import Bounds, Trigger
+from .base import Trigger
 
 
 @attrs.frozen(repr=False)
@@ -30,10 +28,6 @@ class _Exceeds(Trigger):
 
     def token_limit(self, index: MessageIndex) -> int | None:
         return self.limit if self.unit == "tokens" else None
-
-    def cannot_fire(self, bounds: Bounds) -> bool:
-        most: int = getattr(bounds, self.unit)
-        return most <= self.limit
 
     def _size(self, index: MessageIndex) -> int:
         if self.unit == "tokens":
@@ -132,34 +126,3 @@ def groups_exceed(groups: int) -> Trigger:
 def bytes_exceed(bytes: int) -> Trigger:
     """Fires when the texts and media data in the view have more than ``bytes`` UTF-8 bytes. O(1)."""
     return _Exceeds("bytes", bytes)
-
-
-def cannot_hold(trigger: Trigger) -> bool:
-    """Return whether limits on sizes contradict one another, so that the trigger never fires; false if it cannot say.
-
-    >>> cannot_hold(tokens_exceed(100) & tokens_below(50)), cannot_hold(tokens_below(0)), cannot_hold(tokens_below(50))
-    (True, True, False)
-    """
-    parts: tuple[Trigger, ...] = getattr(trigger, "parts", (trigger,))
-    if isinstance(trigger, Disjunction):
-        return all(map(cannot_hold, parts))
-    ranges: dict[str, tuple[float, float]] = {}  # of each unit, the least size that fires, and the least above it that does not
-    for part in parts:
-        inner: Trigger = getattr(part, "part", part)
-        if isinstance(inner, _Exceeds) and inner.system:
-            unit, bound, above = inner.unit, inner.limit + 1, inner is part
-        elif isinstance(inner, _TokensBelow):
-            unit, bound, above = "tokens", inner.limit, inner is not part
-        else:
-            continue
-        least, end = ranges.get(unit, (0, math.inf))
-        ranges[unit] = (max(least, bound), end) if above else (least, min(end, bound))
-    return any(least >= end for least, end in ranges.values())
-
-
-def warn_of_limits(name: str, trigger: Trigger, target: Trigger) -> None:
-    """Warn at the caller's line if the limits in a trigger or a target of a strategy contradict one another."""
-    if cannot_hold(trigger):
-        warn_caller(f"{name}: trigger={trigger!r} never fires, because its limits contradict one another")
-    if cannot_hold(target):
-        warn_caller(f"{name}: target={target!r} is never reached; write target=never if that is meant")

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai_responses
 from compaction.testing import check_strategy
+from tests.support.limits import examples
 from tests.support.options import SETTLES_IN, compositions, settling, single_strategies
 from tests.support.rulebook import expect_unrepaired, rules
 from tests.support.wires import (
@@ -48,7 +49,7 @@ def test_the_conversations_are_valid(format: MessageFormat, conversations: Conve
 
 
 @each_format
-@settings(max_examples=max(150, settings.default.max_examples))
+@examples(60)
 @given(data=st.data())
 def test_every_strategy_keeps_the_laws(format: MessageFormat, conversations: Conversations, data: st.DataObject) -> None:
     """Laws 1 to 5, 7 and 9, for every built-in strategy and preset, whatever is pinned."""

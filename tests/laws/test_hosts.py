@@ -18,6 +18,7 @@ from compaction.index import Marks, Restore, RunContext
 from compaction.strategies import Strategy, Summarization, ToolResult, Truncation
 from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.conversion import convert
+from tests.support.limits import seeds
 from tests.support.scripted import Scripted
 
 TURNS: Final = 16
@@ -71,7 +72,7 @@ class Loop:
 @every_format
 @pytest.mark.parametrize("host", HOSTS)
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", seeds(4, 20))
 def test_every_host_gets_the_same_views(strategy: str, host: str, format: MessageFormat, seed: int) -> None:
     """Hosts that pass the source, the last view or an earlier view all get the same views.
 
@@ -124,7 +125,7 @@ def meddled(messages: list[Any], draw: random.Random, format: MessageFormat) -> 
 
 @every_format
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(12, 75))
 def test_hosts_that_meddle(strategy: str, format: MessageFormat, seed: int) -> None:
     """After a host changed its list, the view shows new and kept messages and no removed ones.
 

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction import MessageIndex, RunContext, presets, run_sync
 from compaction.formats import MessageFormat, anthropic, openai_chat, openai_responses
 from compaction.strategies import LastResort, Strategy
 from compaction.testing import check_strategy
+from tests.support.limits import examples
 from tests.support.options import settling
 
 WINDOW: Final = 2_000
@@ -83,7 +84,7 @@ def _instruction(format: MessageFormat, messages: list[Any], kind: str, number: 
 
 @pytest.mark.parametrize("format", FORMATS, ids=lambda format: format.name)
 @pytest.mark.parametrize("name", PRESETS)
-@settings(max_examples=15)
+@examples(6)
 @given(steps=STEPS, times=st.integers(1, 40))
 def test_it_settles_below_its_target(format: MessageFormat, name: str, steps: list[Step], times: int) -> None:
     """However many instructions a conversation has, and wherever they stand, the request fits, and is valid."""
@@ -97,7 +98,7 @@ def test_it_settles_below_its_target(format: MessageFormat, name: str, steps: li
 
 @pytest.mark.parametrize("format", FORMATS, ids=lambda format: format.name)
 @pytest.mark.parametrize("name", PRESETS)
-@settings(max_examples=8)
+@examples(4)
 @given(steps=STEPS)
 def test_every_preset_keeps_the_other_laws(format: MessageFormat, name: str, steps: list[Step]) -> None:
     """Where instructions leave, laws 1 to 11 hold as everywhere."""

@@ -58,6 +58,7 @@ from compaction.triggers import (
     turns_exceed,
     worth_it,
 )
+from tests.support.limits import examples
 from tests.support.options import SETTLES_IN, compositions, settling, single_strategies
 
 Chat = list[dict[str, Any]]
@@ -171,6 +172,7 @@ each_configuration = pytest.mark.parametrize("strategy", CONFIGURATIONS.values()
 
 
 @each_configuration
+@examples(20)
 @given(messages=conversations(pending=True))
 def test_laws_hold_on_valid_conversations(strategy: Strategy, messages: Chat) -> None:
     """What a provider takes, it takes after compaction; and the other laws."""
@@ -178,6 +180,7 @@ def test_laws_hold_on_valid_conversations(strategy: Strategy, messages: Chat) ->
 
 
 @each_configuration
+@examples(20)
 @given(messages=conversations(valid=False, pending=True))
 def test_laws_hold_on_broken_conversations(strategy: Strategy, messages: Chat) -> None:
     """What a provider refuses is not made worse; and the other laws."""
@@ -283,20 +286,6 @@ def test_sync_with_growing_lists_equals_at_once(conversation: tuple[Chat, list[C
     for part in slices:
         so_far = so_far + part
         index.sync(json.loads(json.dumps(so_far)) if rebuilt else so_far)
-    assert portrait(index) == portrait(indexed(messages))
-
-
-@given(sliced())
-def test_late_messages_join_their_groups_after_edits(conversation: tuple[Chat, list[Chat]]) -> None:
-    """What is appended after edits is grouped as if there had been none."""
-    messages, slices = conversation
-    index = indexed([])
-    for part in slices:
-        index.append(part)
-        for group in index.included_groups[::2]:
-            if index.is_removable(group):
-                index.apply(Drop(group, "a test"))
-    index.rollback(0)
     assert portrait(index) == portrait(indexed(messages))
 
 

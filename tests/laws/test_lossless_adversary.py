@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import attrs
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction import compact_sync, last
@@ -35,6 +35,7 @@ from compaction.strategies import (
     Truncation,
 )
 from compaction.triggers import tokens_exceed
+from tests.support.limits import examples
 from tests.support.wires import Brief
 
 Raw: TypeAlias = dict[str, Any]
@@ -247,7 +248,7 @@ SESSIONS = map(str, count())
 @pytest.mark.parametrize("in_session", [False, True], ids=["read anew", "one session"])
 @pytest.mark.parametrize("format", WIRES)
 @given(name=st.sampled_from(sorted(STRATEGIES)), rounds=ROUNDS)
-@settings(max_examples=30)
+@examples(12)
 def test_nothing_is_lost_whatever_a_text_claims(
     format: str, in_session: bool, store: SQLiteStore, name: str, rounds: list[list[Any]]
 ) -> None:

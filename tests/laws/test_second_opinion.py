@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from compaction.formats import FORMATS, MessageFormat, openai_chat
 from tests.support import validators
 from tests.support.conversion import convert
+from tests.support.limits import examples
 from tests.support.rulebook import examples as rule_examples
 from tests.support.validators import VIOLATIONS, is_valid, rules
 from tests.support.wires import any_conversation, valid_conversation
@@ -34,14 +35,14 @@ def judged(format: MessageFormat, messages: list[Any]) -> set[str]:
     return {SAME.get(problem.rule, problem.rule) for problem in format.validate(messages)}
 
 
-def examples() -> list[tuple[str, str, list[Any]]]:
+def pages() -> list[tuple[str, str, list[Any]]]:
     """Every list in the documented examples of rules, with its format and the rule it is about."""
     return [
         (format.name, rule, messages) for format in FORMATS for rule, *lists in rule_examples(format.name) for messages in lists
     ]
 
 
-@pytest.mark.parametrize(("format", "rule", "messages"), examples(), ids=[f"{name}, {rule}" for name, rule, _ in examples()])
+@pytest.mark.parametrize(("format", "rule", "messages"), pages(), ids=[f"{name}, {rule}" for name, rule, _ in pages()])
 def test_the_lists_on_the_page(format: str, rule: str, messages: list[Any]) -> None:
     """Each documented list breaks its rule alone or none, and the two implementations report the same."""
     assert set(rules(format, messages)) <= {SAME.get(rule, rule)}
@@ -50,7 +51,7 @@ def test_the_lists_on_the_page(format: str, rule: str, messages: list[Any]) -> N
 
 
 @every_format
-@settings(max_examples=100, phases=[Phase.generate])
+@settings(examples(40), phases=[Phase.generate])
 @given(data=st.data())
 def test_valid_conversations(format: MessageFormat, data: st.DataObject) -> None:
     """Both find nothing but calls that wait at the end."""
@@ -60,7 +61,7 @@ def test_valid_conversations(format: MessageFormat, data: st.DataObject) -> None
 
 
 @every_format
-@settings(max_examples=100, phases=[Phase.generate])
+@settings(examples(40), phases=[Phase.generate])
 @given(data=st.data())
 def test_one_damage(format: MessageFormat, data: st.DataObject) -> None:
     """A message left out, repeated, moved, or without content: both say valid, or both say invalid."""
@@ -83,7 +84,7 @@ def test_one_damage(format: MessageFormat, data: st.DataObject) -> None:
 
 
 @every_format
-@settings(max_examples=100, phases=[Phase.generate])
+@settings(examples(40), phases=[Phase.generate])
 @given(data=st.data())
 def test_damaged_conversations(format: MessageFormat, data: st.DataObject) -> None:
     """With several damages at once too."""

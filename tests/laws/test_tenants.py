@@ -19,6 +19,7 @@ from compaction.session import SessionPool
 from compaction.summarizers import DigestSummarizer, FactSummarizer, Summarizer, SummaryRequest
 from compaction.summarizers.extractive.memory import Memories
 from tests.support.chats import assistant, user
+from tests.support.limits import seeds
 
 PACKAGE = str(Path(compaction.__file__).parent)
 
@@ -67,7 +68,7 @@ def interrupt(rng: random.Random, most: int, call: Callable[[], object]) -> None
 def test_no_text_crosses_between_requests(summarizer: Summarizer) -> None:
     """Interrupted at random lines, with the identities of earlier messages used again, a request reads its own messages."""
     rng = random.Random(0)
-    for number in range(120):
+    for number in seeds(40, 120):
         tenant = f"tenant{number:03}"
         index = MessageIndex(said_by(tenant, 3), counter="chars/4")
         request = SummaryRequest(
@@ -92,7 +93,7 @@ def test_no_text_crosses_between_sessions() -> None:
     """Two sessions take turns; one is dropped for a new one, interrupted while it goes; the other keeps its own words."""
     rng = random.Random(1)
     sessions: dict[str, tuple[CompactionSession, list[dict[str, Any]]]] = {}
-    for number in range(40):
+    for number in seeds(15, 40):
         tenant = f"tenant{number:03}"
         sessions[tenant] = CompactionSession(presets.token_budget(300), counter="chars/4"), said_by(tenant, 30)
         take_turns(rng, sessions)

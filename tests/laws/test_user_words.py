@@ -14,6 +14,7 @@ from compaction.testing import LawBroken, check_strategy, sample_conversations
 from compaction.testing.laws import lost_words
 from compaction.triggers import tokens_exceed
 from tests.support.chats import assistant, user
+from tests.support.limits import seeds
 from tests.support.options import settling
 from tests.support.worded_sessions import problems
 
@@ -29,7 +30,7 @@ PRESETS: dict[str, Callable[[int], Strategy]] = {
 FILES = ("openhands", "sweagent_demos", "tau_airline", "cassettes", "inspect_logs", "acebench_zh", "whowhen_multiagent")
 
 
-@pytest.mark.parametrize("first", range(0, 120, 10))
+@pytest.mark.parametrize("first", seeds(50, 120)[::10])
 def test_no_session_loses_what_the_user_said(first: int) -> None:
     """In random sessions, with summarizers that fail, nothing the user said is lost unless ``failures`` says so."""
     assert [found for seed in range(first, first + 10) for found in problems(seed)] == []

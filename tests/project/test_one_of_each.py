@@ -69,6 +69,7 @@ def test_one_formula_of_what_a_cut_is_worth() -> None:
 def test_one_history_of_runs() -> None:
     """One module counts runs that failed or did not help, and says how long a strategy pauses."""
     assert definitions("is_paused") == {"index/history.py", "strategies/base.py"}
+    assert places("record_failure") == {"strategies/base.py"}
     assert places("UselessRuns") == {"index/history.py", "session/session.py", "integrations/hermes/progress.py"}
 
 
@@ -121,6 +122,7 @@ def twins(scope: ast.Module | ast.ClassDef) -> Iterator[tuple[Function, Function
 def test_words_that_only_this_project_used_stay_away() -> None:
     """Functions and classes have names that a reader knows from elsewhere."""
     gone = {"Fresh", "standing_for", "reach", "FailurePauses", "LoopGuard", "grants", "HeldDrops", "TurnLock"}
+    gone |= {"pauses_as", "Bounds", "cannot_fire", "cannot_run"}
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     defined = {node.name for path in MODULES for node in ast.walk(parsed(path)) if isinstance(node, kinds)}
     assert defined & gone == set()

@@ -13,7 +13,7 @@ from compaction.selectors import spoken
 from compaction.session import CompactionSession
 from compaction.strategies import Excerpt, LastResort, ToolResult, Truncation
 from compaction.triggers import tokens_below, tokens_exceed
-from tests.support.chats import assistant, call, indexed, result, shown, system, tool_turns, turns, user
+from tests.support.chats import assistant, call, indexed, result, system, tool_turns, user
 from tests.support.conversion import convert
 from tests.support.scripted import Scripted
 
@@ -127,12 +127,6 @@ class TestContextWindow:
         context = RunContext(overhead_tokens=100)
         assert compact_sync(messages, pipeline, counter="chars/4", context=context).outcome == "compacted"
 
-    def test_short_conversations_are_left_alone(self) -> None:
-        """Conversations below the thresholds are not changed."""
-        messages = turns(3)
-        assert compact_sync(messages, presets.context_window(1_000), counter="chars/4").messages == messages
-        assert shown(compact_sync([], presets.context_window(1), counter="chars/4").messages) == []
-
     def test_what_cannot_fit_is_clipped(self) -> None:
         """If the last messages alone exceed the window, their middles are cut out as the last resort."""
         done = compact_sync([user("word " * 900), assistant("a")], presets.context_window(400), counter="chars/4")
@@ -143,13 +137,6 @@ class TestContextWindow:
         """If the system message alone exceeds the window, it stays, and the outcome is ``"over_target"``."""
         done = compact_sync([system("word " * 900), user("q")], presets.context_window(100), counter="chars/4")
         assert (done.outcome, len(done.messages)) == ("over_target", 2)
-
-    @pytest.mark.parametrize("window", [500, 2_000, 8_000])
-    def test_what_is_left_is_valid(self, window: int) -> None:
-        """With windows of 500 to 8,000 tokens, the view is valid and fills at most four fifths of the window."""
-        done = compact_sync([system("s"), *tool_turns(40), user("q")], presets.context_window(window), counter="chars/4")
-        assert validate(done.messages) == []
-        assert done.after.tokens <= 0.8 * window
 
     @pytest.mark.parametrize("format", ["openai-chat", "openai-responses"])
     def test_every_view_begins_with_the_user(self, format: str) -> None:
@@ -196,12 +183,6 @@ class TestContextWindow:
         """Bad arguments raise a `ConfigurationError` that names the rule."""
         with pytest.raises(ConfigurationError, match=message):
             presets.context_window(**arguments)
-
-    @pytest.mark.parametrize("window", [1, 2, 3, 10])
-    def test_the_smallest_windows(self, window: int) -> None:
-        """A window of a few tokens keeps the system message and the last turn, and the outcome is ``"over_target"``."""
-        done = compact_sync([system("s"), *turns(4)], presets.context_window(window), counter="chars/4")
-        assert (shown(done.messages), done.outcome) == (["s", "q4", "a4"], "over_target")
 
 
 @pytest.mark.parametrize("window", [10, 199])

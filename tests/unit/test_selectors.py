@@ -215,17 +215,6 @@ class TestAlgebra:
         assert chosen(last(turns=1) & users) == chosen(users & last(turns=1)) == {11}
         assert chosen(as_selector(groups)) == {0, 12}
 
-    def test_nested_ones_are_flattened(self) -> None:
-        """``a | (b | c)`` equals ``a | b | c``, and ``~~a`` equals ``a``."""
-        a, b, c = first(groups=1), last(groups=1), pinned
-        assert a | (b | c) == (a | b) | c == a | b | c
-        assert a & (b & c) == (a & b) & c
-        assert a | b != b | a
-        assert ~~a == a
-        assert ~~(a | b) == a | b
-        assert ~everything == nothing
-        assert ~nothing == everything
-
     @pytest.mark.parametrize(
         ("selector", "text"),
         [

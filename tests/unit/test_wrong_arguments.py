@@ -7,15 +7,32 @@ from typing import Any
 
 import pytest
 
-from compaction import CompactionSession, MessageIndex, Pipeline, compact_sync, last, presets
-from compaction.errors import ConfigurationError
-from compaction.strategies import Failed, Truncation
+from compaction import CompactionSession, MessageIndex, Pipeline, Replace, Rewrite, compact_sync, last, presets
+from compaction.errors import ConfigurationError, StrategyError
+from compaction.stores import SQLiteStore
+from compaction.strategies import Clear, Failed, Lossless, Offload, StubGroups, Summarization, ToolResult, Truncation
+from compaction.summarizers import OpenAISummarizer
 from compaction.tokens import EstimateWarning, counter, resolve
-from compaction.triggers import Trigger, messages_exceed, tokens_below, tokens_exceed
+from compaction.triggers import tokens_exceed
 from tests.support.chats import tool_turns
 
 CHAT = tool_turns(4)
 HOSTILE = "\x1b[2J\ud800" + "x" * 100_000
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Replace([0], CHAT[:1]),  # type: ignore[arg-type]
+        lambda: Replace([0], CHAT[0]),  # type: ignore[arg-type]
+        lambda: Rewrite(0, CHAT[:1]),  # type: ignore[arg-type]
+        lambda: Rewrite(0, 7),  # type: ignore[arg-type]
+    ],
+)
+def test_an_edit_needs_messages(make: Callable[[], Any]) -> None:
+    """A plain dict instead of a `Message`, or anything but a list, is an error that says how to read one."""
+    with pytest.raises(StrategyError, match=r"a list of messages that were read, such as \[index.format.read\(data\)\]"):
+        make()
 
 
 @pytest.mark.parametrize(
@@ -26,6 +43,14 @@ HOSTILE = "\x1b[2J\ud800" + "x" * 100_000
         (lambda: compact_sync(CHAT, [Truncation()]), "Pipeline("),  # type: ignore[arg-type]
         (lambda: compact_sync(CHAT, presets.adaptive), "adaptive(...)"),  # type: ignore[arg-type]
         (lambda: compact_sync(CHAT, Truncation), "Truncation(...)"),  # type: ignore[arg-type]
+        (lambda: Pipeline(Clear), "Clear(...)"),  # type: ignore[arg-type]
+        (lambda: Truncation(trigger=tokens_exceed), "tokens_exceed(...)"),  # type: ignore[arg-type]
+        (lambda: Truncation(keep=last), "last(...)"),  # type: ignore[arg-type]
+        (lambda: ToolResult(Clear), "Clear(...)"),  # type: ignore[arg-type]
+        (lambda: Summarization(OpenAISummarizer), "OpenAISummarizer(...)"),  # type: ignore[arg-type]
+        (lambda: Offload(SQLiteStore), "SQLiteStore(...)"),  # type: ignore[arg-type]
+        (lambda: Lossless(Truncation(), SQLiteStore), "SQLiteStore(...)"),  # type: ignore[arg-type]
+        (lambda: Offload(object(), style=StubGroups), "StubGroups(...)"),  # type: ignore[arg-type]
         (lambda: CompactionSession(presets.hermes), "hermes(...)"),  # type: ignore[arg-type]
         (lambda: tokens_exceed("8k"), "write 8_000"),  # type: ignore[arg-type]
         (lambda: last(tokens="2m"), "write 2_000_000"),  # type: ignore[arg-type]
@@ -39,30 +64,6 @@ def test_an_error_names_the_fix(make: Callable[[], Any], says: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         make()
     assert says in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("trigger", "target", "says"),
-    [
-        (tokens_exceed(100) & tokens_below(50), None, "never fires"),
-        (messages_exceed(9) & ~messages_exceed(9), None, "never fires"),
-        (tokens_below(0) | ~tokens_exceed(5) & tokens_exceed(5), None, "never fires"),
-        (tokens_exceed(100), tokens_below(0), "never reached"),
-    ],
-)
-@pytest.mark.parametrize("kind", [Truncation, Pipeline])
-def test_limits_that_contradict_one_another(kind: Callable[..., Any], trigger: Trigger, target: Any, says: str) -> None:
-    """A trigger that never fires, and a target that is never reached, give a warning with the place of the caller."""
-    with pytest.warns(UserWarning, match=says) as caught:
-        kind(trigger=trigger, **({} if target is None else {"target": target}))
-    assert [warning.filename for warning in caught] == [__file__]
-
-
-def test_limits_that_agree(recwarn: pytest.WarningsRecorder) -> None:
-    """Limits that some conversation satisfies give no warning."""
-    Truncation(trigger=tokens_exceed(100) & ~tokens_exceed(200) | messages_exceed(3), target=tokens_below(50))
-    Truncation(trigger=~messages_exceed(9, system=False) & messages_exceed(20), target=tokens_below(1))
-    assert list(recwarn) == []
 
 
 def test_an_estimate_is_told_at_the_callers_line(monkeypatch: pytest.MonkeyPatch) -> None:

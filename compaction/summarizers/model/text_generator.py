@@ -15,7 +15,7 @@ from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 import anyio
 import attrs
 
-from ...checks import above, count
+from ...checks import above, count, refuse_uncalled
 from ...errors import ConfigurationError
 from ...tokens import is_too_long
 from ..base import TIMEOUT_SECONDS, Summarizer, SummaryRequest
@@ -121,6 +121,7 @@ def as_summarizer(summarizer: SummarizerLike) -> Summarizer:
     >>> as_summarizer(Model()).summarize.__name__
     'summarize'
     """
+    refuse_uncalled(summarizer, "a summarizer")
     if isinstance(summarizer, Summarizer):
         return summarizer
     if hasattr(summarizer, "invoke"):
@@ -128,7 +129,7 @@ def as_summarizer(summarizer: SummarizerLike) -> Summarizer:
             f"a summarizer has summarize(request) or generate(prompt) (got {type(summarizer).__name__}, which looks like a chat"
             " model of LangChain); pass compaction.integrations.langchain.ChatModelSummarizer(model)"
         )
-    if isinstance(summarizer, type) or not isinstance(summarizer, TextGenerator):
+    if not isinstance(summarizer, TextGenerator):
         raise ConfigurationError(f"a summarizer has summarize(request) or generate(prompt) (got {summarizer!r})")
     return GeneratedSummary(summarizer)
 

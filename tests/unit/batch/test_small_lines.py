@@ -11,14 +11,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction import MessageIndex, compact_sync, last
+from compaction import MessageIndex, RunContext, compact_sync, last
 from compaction.batch.job import BadConversation, Job, compact_row
 from compaction.batch.json_lines import JsonLine
 from compaction.batch.report import BatchCounts
-from compaction.strategies import SlidingWindow, Truncation
+from compaction.batch.upper_bounds import does_nothing
+from compaction.strategies import SlidingWindow, TokenBudgetComposed, Truncation
 from compaction.tokens import ByteClassEstimate, BytesPerToken, CharsPerToken, Memoized, counter, least_bytes_per_token
 from compaction.tokens.base import utf8_bytes
-from compaction.triggers import tokens_exceed
+from compaction.triggers import (
+    Trigger,
+    always,
+    bytes_exceed,
+    context_exceeds,
+    every,
+    groups_exceed,
+    has_tool_calls,
+    idle_for,
+    messages_exceed,
+    never,
+    tokens_below,
+    tokens_exceed,
+    turns_exceed,
+)
 from tests.support.chats import tool_turns, turns, user
 from tests.support.corpora import BAD, CHATS, errors_of, lines, run
 
@@ -96,6 +111,53 @@ def test_a_content_may_be_a_list_of_texts(counter: Any, messages: list[dict[str,
     assert (counts.uncounted, counts.messages_before) == (1, len(messages))
 
 
+TRIGGERS = st.recursive(
+    st.one_of(
+        st.builds(tokens_exceed, st.integers(0, 60)),
+        st.builds(tokens_below, st.integers(0, 60)),
+        st.builds(messages_exceed, st.integers(0, 9), system=st.booleans()),
+        st.builds(turns_exceed, st.integers(0, 4)),
+        st.builds(groups_exceed, st.integers(0, 9)),
+        st.builds(bytes_exceed, st.integers(0, 300)),
+        st.builds(context_exceeds, st.floats(0.01, 1)),
+        st.builds(every, st.integers(1, 4)),
+        st.sampled_from([always, never, has_tool_calls, idle_for(1.0)]),
+    ),
+    lambda inner: st.one_of(
+        st.builds(lambda a, b: a & b, inner, inner), st.builds(lambda a, b: a | b, inner, inner), st.builds(lambda a: ~a, inner)
+    ),
+    max_leaves=4,
+)
+
+
+@given(trigger=TRIGGERS, chat=st.integers(0, 3).map(tool_turns) | st.integers(0, 4).map(turns), room=st.integers(0, 5))
+def test_a_strategy_that_does_nothing_within_bounds(trigger: Trigger, chat: list[dict[str, Any]], room: int) -> None:
+    """Its trigger does not fire for a conversation within them, whatever the trigger is made of."""
+    index = MessageIndex(chat, counter="chars/4", context=RunContext(window=50))
+    bounds = {unit: getattr(index.included, unit) + room for unit in ("tokens", "bytes", "messages")}
+    assert not (does_nothing(Truncation(trigger=trigger), window=50, **bounds) and trigger(index))
+
+
+@pytest.mark.parametrize(
+    ("strategy", "expected"),
+    [
+        (Truncation(trigger=tokens_exceed(10)), True),
+        (Truncation(trigger=tokens_exceed(9)), False),
+        (Truncation(trigger=context_exceeds(0.5)), True),
+        (Truncation(trigger=tokens_exceed(10) | (lambda index: index.tokens > 10)), True),
+        (Truncation(trigger=~tokens_exceed(10)), False),
+        (Truncation(trigger=tokens_exceed(10)) >> Truncation(trigger=tokens_exceed(11)), True),
+        (Truncation(trigger=tokens_exceed(10)) >> SlidingWindow(), False),
+        (TokenBudgetComposed([SlidingWindow()], budget=10), True),
+        (TokenBudgetComposed([SlidingWindow()], budget=9), False),
+    ],
+    ids=str,
+)
+def test_the_limit_decides(strategy: Any, expected: bool) -> None:
+    """At its limit, a strategy does nothing; one past it, or if it asks for more than sizes, it may do something."""
+    assert does_nothing(strategy, tokens=10, bytes=40, messages=3, window=20) is expected
+
+
 class Words:
     """A counter that says nothing about bytes."""
 
@@ -141,7 +203,7 @@ def test_they_are_written_as_they_came_and_reported(counter: Any, tmp_path: Path
     options = {"budget": None, "counter": counter}
     large = tokens_exceed(100_000)
     quick = run(tmp_path / "in.jsonl", tmp_path / "quick.jsonl", **options, strategy=Truncation(trigger=large))
-    slow = Truncation(trigger=large | (lambda index: False))
+    slow = Truncation(trigger=large | (lambda index: index.edit_count < 0))
     read = run(tmp_path / "in.jsonl", tmp_path / "read.jsonl", **options, strategy=slow)
     assert (quick.tally.uncounted, read.tally.uncounted) == (len(CHATS) if counter == "chars/4" else 0, 0)
     assert quick.tally.messages_before == read.tally.messages_before

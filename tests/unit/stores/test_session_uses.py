@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 
 from compaction.stores import SessionStore
@@ -23,17 +22,3 @@ def test_what_was_not_used_is_deleted(tmp_path: Path) -> None:
     assert store.in_scope("scope") == {"new": ["key of new"], "unnoted": ["key of unnoted"]}
     assert b"text of old" not in path.read_bytes()
     assert store.delete_unused(before=101.0, now=102.0) == ["new", "unnoted"]
-
-
-def test_a_file_of_an_earlier_release_is_upgraded(tmp_path: Path) -> None:
-    """A file of an earlier release gets the missing table and keeps its sessions."""
-    path = tmp_path / "sessions.db"
-    SessionStore(path).save("one", {"text": "kept"})
-    database = sqlite3.connect(path)
-    database.execute("DROP TABLE session_uses")
-    database.execute("PRAGMA user_version=2")
-    database.commit()
-    database.close()
-    store = SessionStore(path)
-    assert store.delete_unused(before=50.0, now=100.0) == []
-    assert store.load("one") is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import sqlite3
 from pathlib import Path
@@ -106,16 +105,3 @@ def test_sessions_are_found_by_their_keys(tmp_path: Path) -> None:
     assert store.find("scope", ["2", "3"]) == ["a"]
     store.save("a", {"version": 1})
     assert store.find("scope", ["1"]) == []
-
-
-def test_a_file_of_the_first_version_is_upgraded(tmp_path: Path) -> None:
-    """A file of the first version keeps its sessions and can then store keys."""
-    path = tmp_path / "old.db"
-    with contextlib.closing(sqlite3.connect(path)) as database, database:
-        database.execute("CREATE TABLE sessions (id TEXT PRIMARY KEY, state TEXT NOT NULL, anchor INTEGER)")
-        database.execute("INSERT INTO sessions VALUES ('kim', '{\"version\": 1}', 7)")
-        database.execute("PRAGMA user_version=1")
-    store = SessionStore(path)
-    assert store.load("kim") == {"version": 1, "anchor": 7}
-    store.keyed(lambda: ("scope", ["key"])).save("ann", {"version": 1})
-    assert store.find("scope", ["key"]) == ["ann"]

@@ -7,7 +7,6 @@ import pickle
 import sqlite3
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -170,23 +169,6 @@ def test_describe_sums_by_strategy_and_reason(store: SQLiteStore) -> None:
     old = described["A", "old"]
     assert (old.messages, old.tokens, old.first_at, old.last_at) == (2, 7, 1.0, 5.0)
     assert described["B", "large"].first_at is None
-
-
-def test_sums_know_the_first_and_the_last_time(store: SQLiteStore) -> None:
-    """Messages stored without a time do not change the first and the last time."""
-    for at in (None, 3.0, 7.0, None):
-        store.put("s", [note(f"tea at {at}", at=at), note(f"milk at {at}", at=at)])
-        store.put("s", [note(f"more {len(store.range('s', 1, 99))}", at=at)])
-    [tally] = store.describe("s").tallies
-    assert (tally.first_at, tally.last_at) == (3.0, 7.0)
-
-
-def test_a_range_from_any_place(store: SQLiteStore) -> None:
-    """A range before the first record starts at the first one, and a range after the last record is empty."""
-    store.put("s", [note("tea")])
-    store.put("t", [note("milk")])
-    assert [record.text for record in store.range("s", -(1 << 70), 9)] == ["tea"]
-    assert store.range("s", 2, 9) == store.range("s", 1 << 70, 9) == []
 
 
 # ------------------------------------------------------------------------ searching
@@ -395,18 +377,6 @@ def test_two_processes_share_a_store(tmp_path: Path) -> None:
     assert errors == [b"", b""]
     told = [record.text for record in SQLiteStore(path).range("s", 1, 1_000)]
     assert sorted(told) == sorted(f"{who} {n}" for who in ("ann says", "bob says", "both say") for n in range(60))
-
-
-def test_threads_share_a_store(store: SQLiteStore) -> None:
-    """Four threads may write to one store at the same time."""
-    threads = [
-        threading.Thread(target=lambda who=who: [store.put("s", [note(f"{who} {n}")]) for n in range(20)]) for who in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(store.range("s", 1, 1_000)) == 80
 
 
 @pytest.mark.parametrize("data", ["[1]", "{}", "NaN", "[" * 9_999, 7], ids=lambda data: repr(data)[:9])

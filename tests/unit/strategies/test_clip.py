@@ -54,13 +54,6 @@ def test_the_larger_results_of_parallel_calls_come_down() -> None:
     assert validate(left) == []
 
 
-def test_again_changes_nothing() -> None:
-    """A second run changes nothing, even if the calls alone are too large."""
-    messages = [user("go"), call("a", arguments='{"text": "' + "z " * 900 + '"}'), result("a", "x " * 900), user("next")]
-    once = clipped(messages)
-    assert clipped(once) == once
-
-
 def test_what_stays_as_it_is() -> None:
     """System messages, kept groups and pending calls are not cut."""
     messages = [system("word " * 500), user("word " * 500), call("a", text="word " * 500)]

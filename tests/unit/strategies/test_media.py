@@ -9,7 +9,7 @@ import pytest
 from compaction import Rewrite, compact_sync, nothing, validate
 from compaction.strategies import ClearMedia
 from compaction.triggers import tokens_exceed
-from tests.support.chats import Chat, assistant, call, edits_of, indexed, shown, turns, user
+from tests.support.chats import Chat, assistant, call, edits_of, indexed, user
 
 IMAGE = {"type": "image_url", "image_url": {"url": "https://example.com/cat.png"}}
 AUDIO = {"type": "input_audio", "input_audio": {"data": "QUJD" * 100, "format": "wav"}}
@@ -72,13 +72,6 @@ def test_the_last_turn_stays_by_default() -> None:
     assert cleared(messages, keep=nothing)[2] == showing(words("this?"), words("[image removed]"))
 
 
-def test_pinned_groups_stay() -> None:
-    """Media in pinned groups stay."""
-    messages = [showing(words("keep"), IMAGE), assistant("a"), user("b")]
-    done = compact_sync(messages, ClearMedia(), counter="chars/4", pin=lambda message: message.text == "keep")
-    assert (done.messages, done.outcome) == (messages, "unchanged")
-
-
 def test_the_target_is_asked_before_each_group() -> None:
     """Media are removed oldest first, and only until the target holds."""
     index = indexed([message for n in range(4) for message in (showing(words(f"q{n}"), IMAGE), assistant(f"a{n}"))])
@@ -113,10 +106,3 @@ def test_a_note_as_long_as_what_it_replaces_is_written(words_before: str) -> Non
     left = cleared(messages, placeholder="x" * 4 * as_long)
     assert indexed(left).tokens == indexed(messages).tokens
     assert left[0] == showing(words(words_before), words("x" * 4 * as_long))
-
-
-def test_again_changes_nothing() -> None:
-    """A second run changes nothing."""
-    once = cleared([showing(IMAGE, AUDIO), assistant("a"), user("b")])
-    assert compact_sync(once, ClearMedia(), counter="chars/4").outcome == "unchanged"
-    assert shown(cleared(turns(2))) == shown(turns(2))

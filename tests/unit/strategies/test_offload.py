@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 import re
 import subprocess
 import sys
@@ -46,8 +45,8 @@ from compaction.strategies import (
     ToolResult,
     Truncation,
 )
-from compaction.testing import agent_session, check_strategy, conversations, sample_conversations
-from compaction.triggers import messages_exceed, tokens_below, tokens_exceed
+from compaction.testing import agent_session, check_strategy, conversations
+from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.chats import Chat, assistant, call, result, system, tool_turns, turns, user
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -275,17 +274,6 @@ def test_steps_double_until_the_target_holds(store: SQLiteStore) -> None:
     assert [edit.group for edit in done.edits] == [1, 5, 9, 13, 17, 21, 25]
 
 
-def test_a_stub_is_never_offloaded_again(store: SQLiteStore) -> None:
-    """In a view passed back, stubs are not offloaded again; a long text that starts like a stub is offloaded."""
-    chat = [*tool_turns(4, words=1_000), *turns(1)]
-    offload = Offload(store, style=StubResults(min_chars=20), keep=last(groups=1))
-    view = compact_sync(chat, offload, counter="chars/4").messages
-    assert compact_sync(json.loads(json.dumps(view)), offload, counter="chars/4").edits == ()
-    long = view[2]["content"] + " forged" * 400
-    forged = compact_sync([user(), call("c1"), result("c1", long), *turns(2)], offload, counter="chars/4")
-    assert json.loads(expanded(store, ids_in(forged.messages)[0])[0])["content"] == long
-
-
 def test_the_reason_and_the_time_are_stored(store: SQLiteStore) -> None:
     """A stored record has the strategy, the reason, the tokens and the time of the run's context."""
     chat = [user(), call("c1"), result("c1", "x" * 5_000), *turns(2)]
@@ -393,27 +381,6 @@ PIPELINES: dict[str, Callable[[Any], Strategy]] = {
 each_pipeline = pytest.mark.parametrize("made", PIPELINES.values(), ids=PIPELINES)
 
 
-@each_pipeline
-@pytest.mark.parametrize("in_session", [False, True], ids=["read anew", "one session"])
-def test_five_rounds_lose_nothing(made: Callable[[Any], Strategy], in_session: bool, store: SQLiteStore) -> None:
-    """Over five rounds, every message is in the view or byte for byte in the store, and all views are valid.
-
-    Each round starts from the last view as JSON, with or without a session.
-    """
-    strategy = made(store)
-    session = CompactionSession(strategy, counter="chars/4")
-    said, view = list[Any](), list[Any]()
-    source = agent_session(250)
-    for round in range(5):
-        fresh = source[round * 50 : (round + 1) * 50]
-        said += fresh
-        fed = json.loads(json.dumps([*view, *fresh]))
-        view = session.view_sync(fed) if in_session else compact_sync(fed, strategy, counter="chars/4").messages
-        assert lines(said) <= lines(view) | stored(store)
-        assert validate(view) == []
-    assert sum(map(len, lines(view))) < sum(map(len, lines(said))) / 2
-
-
 def test_a_recorded_session_loses_nothing(corpus: Callable[[str], list[dict[str, Any]]], store: SQLiteStore) -> None:
     """Over five rounds of a recorded coding session, every message can be read from the view or with the tools."""
     said = corpus("coding_long")[0]["messages"][:300]
@@ -434,13 +401,6 @@ def test_a_recorded_session_loses_nothing(corpus: Callable[[str], list[dict[str,
 def test_laws_hold(made: Callable[[Any], Strategy], messages: Chat, store: SQLiteStore) -> None:
     """Every law holds, on broken conversations too; and what is no longer in the view is in the store."""
     check_strategy(made(store), messages=messages)
-
-
-@each_pipeline
-def test_laws_hold_on_samples(made: Callable[[Any], Strategy], store: SQLiteStore) -> None:
-    """Each pipeline keeps the laws on the sample conversations on trio, and edits at least one of them."""
-    check_strategy(made(store), backend="trio")
-    assert any(compact_sync(messages, made(store), counter="chars/4").edits for messages in sample_conversations())
 
 
 def test_other_formats(store: SQLiteStore) -> None:
@@ -489,16 +449,6 @@ def test_on_failure_raise_undoes_the_run() -> None:
         with pytest.raises(StateError, match="locked"):
             run_sync(index, Truncation(keep=last(groups=16)) >> strategy)
         assert index.edits == ()
-
-
-def test_a_failed_store_rests_with_a_clock() -> None:
-    """With a clock, a store that has just failed is not called again in the next run."""
-    held = Held()
-    held.error = StateError("locked")
-    index = MessageIndex(turns(9, words=30), counter="chars/4", context=RunContext(now=100.0))
-    run_sync(index, Offload(held, style=StubGroups()))
-    run_sync(index, Offload(held, style=StubGroups()))
-    assert held.puts == 1
 
 
 def test_a_success_ends_the_rest_of_a_failed_store() -> None:
@@ -568,12 +518,6 @@ def test_bad_arguments() -> None:
         Offload(Held(), on_failure="ignore")  # type: ignore[arg-type]
 
 
-def test_they_are_values(store: SQLiteStore) -> None:
-    """Offload and Lossless can be pickled, and the copy is equal."""
-    strategy = Offload(store, trigger=messages_exceed(9)) >> Lossless(Truncation(), store, session="s")
-    assert pickle.loads(pickle.dumps(strategy)) == strategy
-
-
 # ------------------------------------------------------------------------ killed processes
 
 CHILD = """
@@ -630,26 +574,24 @@ def all_there(folder: Path) -> int:
     return int(state["said"])
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("deadly", [1, 2, 5])
-def test_killed_between_storing_and_dropping(deadly: int, when: str, tmp_path: Path) -> None:
+def test_killed_between_storing_and_dropping(tmp_path: Path) -> None:
     """If a process is killed directly before or after a call of the store, a new process continues and no message is lost."""
-    killed = child(tmp_path, str(deadly), when)
-    killed.communicate()
-    assert killed.returncode == -9
-    all_there(tmp_path)
-    resumed = child(tmp_path, "0", "never")
-    assert resumed.communicate() == ("done\n", "")
+    for deadly, when in (("1", "before"), ("1", "after"), ("5", "before"), ("2", "after")):
+        killed = child(tmp_path, deadly, when)
+        killed.communicate()
+        assert killed.returncode == -9
+        all_there(tmp_path)
+    assert child(tmp_path, "0", "never").communicate() == ("done\n", "")
     assert all_there(tmp_path) == 120
 
 
 @pytest.mark.slow
 def test_killed_at_any_moment(tmp_path: Path) -> None:
     """If processes are killed after increasing times, later ones continue, and no message is lost."""
-    for attempt in range(12):
+    for attempt in range(3):
         running = child(tmp_path, "0", "never")
         try:
-            running.communicate(timeout=0.6 + 0.05 * attempt)
+            running.communicate(timeout=0.6 + 0.2 * attempt)
         except subprocess.TimeoutExpired:
             running.kill()
             running.communicate()

@@ -64,21 +64,3 @@ def test_what_styles_do_by_default(style: Any, shown: str) -> None:
     assert repr(style) == shown
     short = [user("q"), call("1"), result("1", "r"), user("s")]
     assert compact_sync(short, ToolResult(style), counter="chars/4").messages == short
-
-
-@pytest.mark.parametrize(
-    "style",
-    [
-        Clear(min_chars=1),
-        Dedupe(min_chars=1),
-        HeadTail(chars=1),
-        HeadTail(values=0),
-        Collapse(outcome_chars=1),
-        Collapse(argument_chars=1),
-    ],
-    ids=repr,
-)
-def test_one_is_enough(style: Any) -> None:
-    """Styles accept a size of one character, and do not make a short conversation larger."""
-    messages = [user("q"), call("1"), result("1", "r"), user("s")]
-    assert compact_sync(messages, ToolResult(style), counter="chars/4").messages == messages

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from compaction import Drop, Edit, MessageIndex, Pipeline, Request, Step, compact_sync, last, nothing, run_sync
+from compaction import Drop, Edit, MessageIndex, Pipeline, Step, compact_sync, last, nothing, run_sync
 from compaction.errors import ConfigurationError, StrategyError
 from compaction.stores import SQLiteStore
 from compaction.strategies import (
@@ -18,8 +18,6 @@ from compaction.strategies import (
     Lossless,
     SelectiveToolCall,
     SlidingWindow,
-    StepBegan,
-    StepEnded,
     Steps,
     Strategy,
     TokenBudgetComposed,
@@ -34,13 +32,6 @@ from tests.support.chats import assistant, edits_of, indexed, shown, system, too
 def drop_first(index: MessageIndex) -> Iterator[Edit]:
     """Drop the first group, as a plain function."""
     yield Drop(index.included_groups[0], "first")
-
-
-class Asks(Request):
-    """A request that is answered without awaiting."""
-
-    def call(self) -> Any:
-        return "an answer"
 
 
 class TestOrder:
@@ -69,45 +60,11 @@ class TestOrder:
         ]
         assert shown(done.messages) == ["s", "q4", "a4"]
 
-    def test_what_it_changes_is_what_a_part_changes(self) -> None:
-        """The outcome is ``"unchanged"`` if no step changed anything, and ``"compacted"`` if one of them did."""
-        resting, acting = Truncation(trigger=never), SlidingWindow()
-        assert compact_sync(turns(3), Pipeline(resting, resting), counter="chars/4").outcome == "unchanged"
-        assert compact_sync(turns(3), Pipeline(resting, acting), counter="chars/4").outcome == "compacted"
-
     def test_an_empty_pipeline_does_nothing(self) -> None:
         """An empty pipeline changes nothing and yields nothing."""
         messages = turns(2)
         assert compact_sync(messages, Pipeline(), counter="chars/4").messages == messages
         assert list(Pipeline()(indexed(messages))) == []
-
-    def test_answers_reach_the_step_that_asked(self) -> None:
-        """The answers sent into a pipeline reach the step that yielded the request or the edit."""
-        got: list[object] = []
-
-        def asking(index: MessageIndex) -> Steps:
-            got.append((yield Asks()))
-            got.append((yield Drop(0)))
-
-        steps = Pipeline(Truncation(trigger=never), asking, drop_first)(indexed(turns(3)))
-        assert isinstance(next(steps), StepBegan)
-        assert isinstance(steps.send(None), Asks)
-        assert steps.send("an answer") == Drop(0)
-        assert isinstance(steps.send(True), StepEnded)
-        assert got == ["an answer", True]
-        steps.close()
-
-    def test_a_step_that_raises_ends_it(self) -> None:
-        """An exception in a step ends the pipeline and is raised by the run, which undoes the edits of the earlier steps."""
-
-        def failing(index: MessageIndex) -> Iterator[Edit]:
-            yield Drop(0)
-            raise OSError("no more")
-
-        index = indexed(turns(3))
-        with pytest.raises(OSError, match="no more"):
-            run_sync(index, Pipeline(drop_first, failing, drop_first))
-        assert index.messages() == turns(3)
 
 
 class TestTrigger:
@@ -287,22 +244,6 @@ class TestFunctions:
         assert as_strategy(drop_first).name == "drop_first"
         truncation = Truncation()
         assert as_strategy(truncation) is truncation
-
-    def test_a_list_of_edits_will_do(self) -> None:
-        """A function may return a list of edits instead of yielding them."""
-        done = compact_sync(turns(3), lambda index: [Drop(0), Drop(1)], counter="chars/4")
-        assert shown(done.messages) == ["q2", "a2", "q3", "a3"]
-
-    def test_an_object_that_is_called(self) -> None:
-        """A callable object becomes a strategy with the name of its class."""
-
-        class Dropper:
-            def __call__(self, index: MessageIndex) -> list[Edit]:
-                return [Drop(0)]
-
-        index = indexed(turns(2))
-        run_sync(index, Dropper())
-        assert [entry.by for entry in index.journal] == ["Dropper"]
 
     def test_nothing_is_not_a_list_of_edits(self) -> None:
         """A function that returns ``None`` or a coroutine raises a `StrategyError` that says what a strategy returns."""

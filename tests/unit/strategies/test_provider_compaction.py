@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from openai import AsyncOpenAI, OpenAI
 
 from compaction import MessageIndex, compact, compact_sync, first, last, nothing, run_sync
@@ -28,6 +28,7 @@ from compaction.strategies import (
 from compaction.testing import check_strategy
 from compaction.triggers import context_exceeds, messages_exceed, never, tokens_below, tokens_exceed
 from tests.support.fault_server import FaultServer, body, compacted, error_body, raw, status
+from tests.support.limits import examples
 from tests.support.wires import STRATEGIES, Brief, responses_conversations
 
 Items = list[dict[str, Any]]
@@ -252,16 +253,23 @@ def test_it_is_a_value() -> None:
     assert ProviderCompaction("gpt-5.5").with_children([]).children == ()
 
 
-@settings(max_examples=40, deadline=None)
-@given(responses_conversations())
-def test_it_keeps_the_laws(messages: Items) -> None:
-    """The laws hold for any conversation, first with an endpoint that compacts and then with one that fails."""
-    for answer in (compacted(), status(400)):
-        with FaultServer(answer) as server, client_of(server) as client:
-            options: dict[str, Any] = {"client": client, "max_retries": 0, "fallback": Truncation(keep=last(groups=2))}
-            for keep in (nothing, first(messages=2) | last(groups=1)):
-                strategy = ProviderCompaction("gpt-5.5", keep=keep, **options)
-                check_strategy(strategy, messages=messages, format=openai_responses)
+@pytest.fixture(scope="module")
+def endpoints() -> Iterator[list[OpenAI]]:
+    """Clients of an endpoint that compacts, and of one that fails."""
+    with FaultServer(compacted()) as good, FaultServer(status(400)) as bad, client_of(good) as one, client_of(bad) as other:
+        yield [one, other]
+
+
+@examples(8)
+@given(messages=responses_conversations())
+def test_it_keeps_the_laws(endpoints: list[OpenAI], messages: Items) -> None:
+    """The laws hold for any conversation, with an endpoint that compacts and with one that fails."""
+    for client in endpoints:
+        for keep in (nothing, first(messages=2) | last(groups=1)):
+            strategy = ProviderCompaction(
+                "gpt-5.5", client=client, keep=keep, max_retries=0, fallback=Truncation(keep=last(groups=2))
+            )
+            check_strategy(strategy, messages=messages, format=openai_responses)
 
 
 class TestServerCompaction:

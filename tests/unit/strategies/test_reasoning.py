@@ -8,8 +8,8 @@ import pytest
 
 from compaction import Drop, Rewrite, compact_sync, last, nothing, validate
 from compaction.strategies import ClearReasoning
-from compaction.triggers import never, tokens_exceed
-from tests.support.chats import Chat, assistant, call, edits_of, indexed, result, shown, thought, turns, user
+from compaction.triggers import tokens_exceed
+from tests.support.chats import Chat, assistant, call, edits_of, indexed, result, shown, thought, user
 
 
 def thinking(message: dict[str, Any], text: str = "hm") -> dict[str, Any]:
@@ -99,13 +99,6 @@ def test_the_last_turn_stays_by_default() -> None:
     assert not any("reasoning" in message for message in left)
 
 
-def test_pinned_and_pending_groups_stay_as_they_are() -> None:
-    """Pinned and pending groups are not changed, even if nothing is kept."""
-    messages = [user("q"), thinking(assistant("keep")), user("r"), thinking(call("1"))]
-    done = compact_sync(messages, ClearReasoning(keep=nothing), counter="chars/4", pin=lambda message: message.text == "keep")
-    assert (done.messages, done.refused) == (messages, ())
-
-
 def test_the_target_is_asked_before_each_group() -> None:
     """Reasoning is removed oldest first, and only until the target holds."""
     messages = [message for n in range(4) for message in (user(f"q{n}"), thinking(assistant(f"a{n}"), "word " * 40))]
@@ -113,15 +106,3 @@ def test_the_target_is_asked_before_each_group() -> None:
     strategy = ClearReasoning(trigger=tokens_exceed(index.tokens - 1), keep=last(groups=1))
     assert [edit.group for edit in edits_of(strategy, index) if isinstance(edit, Rewrite)] == [1]
     assert ["reasoning" in message for message in index.messages()] == [False, False, False, True, False, True, False, True]
-
-
-def test_again_changes_nothing() -> None:
-    """A second run changes nothing."""
-    once = cleared([user("q"), thought("a"), thinking(assistant("a")), user("r")])
-    assert compact_sync(once, ClearReasoning(), counter="chars/4").outcome == "unchanged"
-
-
-def test_conversations_without_reasoning() -> None:
-    """Conversations without reasoning do not change, and a trigger that does not fire prevents all edits."""
-    assert cleared(turns(3)) == turns(3)
-    assert list(ClearReasoning(trigger=never)(indexed([thought()]))) == []

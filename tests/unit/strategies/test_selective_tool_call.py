@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from compaction import Drop, GroupKind, compact_sync, kinds, last, nothing, tools
-from compaction.errors import ConfigurationError
 from compaction.strategies import SelectiveToolCall
-from compaction.triggers import has_tool_calls, tokens_below, tokens_exceed
-from tests.support.chats import assistant, call, edits_of, indexed, result, shown, system, thought, tool_turns, user
+from compaction.triggers import tokens_below, tokens_exceed
+from tests.support.chats import assistant, call, edits_of, indexed, result, shown, system, tool_turns, user
 
 TOOL_GROUPS = kinds(GroupKind.TOOL_CALL)
 
@@ -28,25 +27,10 @@ def test_how_many_stay(groups: int, kept: list[str]) -> None:
     assert done.outcome == ("unchanged" if groups == 9 else "compacted")
 
 
-def test_a_pending_call_stays_even_if_nothing_is_kept() -> None:
-    """A pending call stays even if nothing is kept."""
-    messages = [*tool_turns(1), user("q"), call("1", "2"), result("2")]
-    done = compact_sync(messages, SelectiveToolCall(keep=nothing), counter="chars/4")
-    assert shown(done.messages) == ["q1", "a1", "q", "1+2", "found"]
-    assert done.refused == ()
-
-
 def test_a_call_that_was_given_up_goes() -> None:
     """A call without a result is dropped if the conversation continued after it."""
     done = compact_sync([user("q"), call("1"), user("r"), assistant("a")], SelectiveToolCall(keep=nothing), counter="chars/4")
     assert shown(done.messages) == ["q", "r", "a"]
-
-
-def test_late_results_and_reasoning_go_with_their_call() -> None:
-    """Late results and reasoning are dropped with their call."""
-    messages = [user("q"), thought("hm"), call("1"), user("r"), result("1"), thought("so"), assistant("a"), user("s")]
-    done = compact_sync(messages, SelectiveToolCall(keep=nothing), counter="chars/4")
-    assert shown(done.messages) == ["q", "r", "a", "s"]
 
 
 def test_orphan_results_are_tool_groups() -> None:
@@ -70,18 +54,6 @@ def test_the_target_is_asked_before_each_group() -> None:
     index = indexed(tool_turns(4))
     lower = tokens_below(limit - index.group(1).tokens)
     assert len(list(edits_of(SelectiveToolCall(trigger=tokens_exceed(limit), target=lower), index))) == 2
-
-
-def test_a_trigger_that_rests() -> None:
-    """Without tool calls, nothing changes."""
-    messages = [user("q"), assistant("a")]
-    assert compact_sync(messages, SelectiveToolCall(trigger=has_tool_calls), counter="chars/4").outcome == "unchanged"
-
-
-def test_a_negative_number_is_an_error() -> None:
-    """A negative number of groups raises a `ConfigurationError`."""
-    with pytest.raises(ConfigurationError, match=r"last\(groups=-1\)"):
-        SelectiveToolCall(keep=last(groups=-1, of=TOOL_GROUPS))
 
 
 def test_a_call_that_must_stay_is_named() -> None:

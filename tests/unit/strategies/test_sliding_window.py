@@ -4,25 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from compaction import Drop, GroupKind, MessageIndex, compact_sync, first, kinds, last, nothing, run_sync, validate
-from compaction.formats import OpenAIChat, Side
+from compaction import Drop, GroupKind, compact_sync, first, kinds, last, nothing, run_sync
 from compaction.index.marks import Marks, marked
-from compaction.messages import Message
 from compaction.strategies import Clip, SlidingWindow, ToolResult, Truncation
-from compaction.triggers import always, groups_exceed, messages_exceed, never, tokens_exceed, turns_exceed
+from compaction.triggers import always, messages_exceed, never, tokens_exceed, turns_exceed
 from tests.support.chats import (
     Chat,
     assistant,
-    call,
     edits_of,
     indexed,
-    result,
-    said,
     shown,
     system,
-    thought,
     tool_turns,
     turns,
     user,
@@ -46,13 +38,6 @@ class TestTurns:
         ]
         assert shown(index.messages()) == ["s", *shown(tool_turns(4, words=1)[8:])]
         assert index.included.turns == 2
-
-    @pytest.mark.parametrize("count", [1, 2])
-    def test_a_window_that_is_not_full(self, count: int) -> None:
-        """If the window is not full, nothing is dropped."""
-        messages = turns(count)
-        done = compact_sync(messages, SlidingWindow(trigger=turns_exceed(2)), counter="chars/4")
-        assert (done.messages, done.outcome) == (messages, "unchanged")
 
     def test_without_trigger_what_is_kept_is_left(self) -> None:
         """Without a trigger, only the groups of ``keep`` stay, by default those of the last turn, and the system message."""
@@ -86,11 +71,6 @@ class TestTurns:
         """The groups of ``keep`` stay even if the target is missed, and the outcome is ``"over_target"``."""
         done = compact_sync(turns(5), SlidingWindow(trigger=turns_exceed(1), keep=last(turns=3)), counter="chars/4")
         assert (shown(done.messages)[0], done.outcome) == ("q3", "over_target")
-
-    def test_several_user_messages_in_a_row(self) -> None:
-        """Each of several consecutive user messages starts a turn."""
-        messages = [user("a"), user("b"), user("c"), assistant("d")]
-        assert left(SlidingWindow(trigger=turns_exceed(2)), messages) == ["b", "c", "d"]
 
 
 class TestWhatStays:
@@ -128,60 +108,8 @@ class TestWhatStays:
         strategy = SlidingWindow(keep=last(turns=1) | kinds(GroupKind.TOOL_CALL))
         assert left(strategy, tool_turns(2, words=1)) == ["q1", "c1", "r1 word", "q2", "c2", "r2 word", "a2"]
 
-    def test_a_call_that_waits(self) -> None:
-        """A pending call and its turn stay even if nothing is kept."""
-        messages = [*turns(2), user("q"), assistant("I look"), call("1")]
-        assert left(SlidingWindow(keep=nothing), messages) == ["q", "1"]
-
-    def test_reused_ids_never_leave_a_result_alone(self) -> None:
-        """If calls reuse an id, each result is dropped with its own call."""
-        messages = [message for text in "abcd" for message in (user(text), call("1"), result("1"))]
-        for count in (1, 2, 3):
-            done = compact_sync(messages, SlidingWindow(trigger=turns_exceed(count)), counter="chars/4")
-            assert done.messages == messages[-3 * count :]
-            assert validate(done.messages) == []
-
-    def test_reasoning_stays_with_its_call(self) -> None:
-        """A window of groups does not start between reasoning and the call it belongs to."""
-        messages = [*turns(1), user("q"), thought("hm"), call("1"), thought("so"), result("1"), assistant("a")]
-        assert left(SlidingWindow(keep=last(groups=2)), messages) == ["q", "hm", "1", "so", "found", "a"]
-
-    def test_unknown_roles_go_with_their_turn(self) -> None:
-        """A message with an unknown role is dropped with its turn."""
-        assert left(SlidingWindow(), [user("a"), said("critic", "b"), user("c")]) == ["c"]
-
-    def test_what_was_dropped_before_is_passed_over(self) -> None:
-        """A second run continues after the turns that were dropped before."""
-        index = indexed(turns(4))
-        run_sync(index, SlidingWindow(trigger=turns_exceed(3)))
-        done = run_sync(index, SlidingWindow(trigger=turns_exceed(2)))
-        assert (done.edits, done.refused) == ((Drop([2, 3], REASON),), ())
-
-
-class Starting(OpenAIChat):
-    """A format in which a conversation must start with a user message."""
-
-    name = "starting"
-
-    def join_problem(self, before: Message | None, after: Message | None) -> tuple[str, Side] | None:
-        starts = before is not None or after is None or after.role == "user"
-        return None if starts else ("user-first", "after")
-
 
 class TestCutPoints:
-    def test_a_window_of_groups_begins_where_it_may(self) -> None:
-        """If the format requires a user message first, the question before the window stays."""
-        index = MessageIndex(turns(4), counter="chars/4", format=Starting())
-        run_sync(index, SlidingWindow(keep=last(groups=3)))
-        assert shown(index.messages()) == ["q3", "a3", "q4", "a4"]
-
-    def test_a_kept_group_within_an_old_turn_keeps_what_it_needs(self) -> None:
-        """A pinned answer in an old turn keeps its question, and the turns around it are dropped."""
-        index = MessageIndex(turns(4), counter="chars/4", format=Starting())
-        index.pin([3])
-        run_sync(index, SlidingWindow(trigger=groups_exceed(1)))
-        assert shown(index.messages()) == ["q2", "a2", "q4", "a4"]
-
     def test_both_sides_of_a_kept_group_go_in_one_step(self) -> None:
         """The groups on both sides of a kept group are dropped in one step.
 
@@ -200,11 +128,6 @@ class TestCutPoints:
 class TestSystem:
     """``SlidingWindowStrategy(preserve_system=False)`` of Agent Framework is ``SlidingWindow(drop_system=True)``."""
 
-    def test_system_messages_stay_unless_told_otherwise(self) -> None:
-        """By default system messages stay, wherever they are."""
-        messages = [system("s"), user("q1"), assistant("a1"), system("t"), user("q2"), assistant("a2")]
-        assert left(SlidingWindow(keep=last(groups=2)), messages) == ["s", "t", "q2", "a2"]
-
     def test_they_go_after_everything_else(self) -> None:
         """With ``drop_system=True``, system messages are dropped after the other groups, oldest first."""
         index = indexed([system("s"), user("q1"), assistant("a1"), system("t"), user("q2"), assistant("a2")])
@@ -215,20 +138,6 @@ class TestSystem:
             ((3,), True),
         ]
         assert shown(index.messages()) == ["q2", "a2"]
-
-    def test_only_as_far_as_the_target_asks(self) -> None:
-        """With ``drop_system=True``, system messages are dropped only until the target holds; kept and pinned ones stay."""
-        messages = [system("s " * 99), system("keep"), system("t " * 99), system("u"), *turns(2)]
-        strategy = SlidingWindow(trigger=tokens_exceed(30), drop_system=True)
-        done = compact_sync(messages, strategy, counter="chars/4", pin=lambda message: message.text == "keep")
-        assert shown(done.messages) == ["keep", "u", "q2", "a2"]
-        kept = SlidingWindow(keep=last(groups=2) | first(messages=1), drop_system=True)
-        assert left(kept, [system("s"), system("t"), *turns(2)]) == ["s", "q2", "a2"]
-
-    def test_an_answer_to_an_instruction_goes_after_it(self) -> None:
-        """An answer that needs a system message before it is dropped after that message."""
-        messages = [user("q"), system("s"), assistant("a"), system("t"), assistant("b")]
-        assert left(SlidingWindow(keep=nothing, drop_system=True), messages, format="anthropic") == ["q", "b"]
 
 
 def test_a_turn_that_is_too_long_stays_unless_other_strategies_follow() -> None:

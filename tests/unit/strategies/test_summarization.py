@@ -11,21 +11,19 @@ from compaction import (
     CompactionResult,
     GroupKind,
     MessageIndex,
-    compact,
     compact_sync,
     first,
     kinds,
     last,
     run_sync,
-    validate,
 )
-from compaction.errors import ConfigurationError, SummaryFailed, SyncDriverError
+from compaction.errors import ConfigurationError, SummaryFailed
 from compaction.formats import MessageFormat, openai_chat, openai_responses
 from compaction.index.marks import Marks, marked, read_mark
 from compaction.strategies import SlidingWindow, Summarization, SummaryText, ToolResult
 from compaction.summarizers import SummaryBudget
-from compaction.triggers import always, has_tool_calls, messages_exceed, never, tokens_below, tokens_exceed
-from tests.support.scripted import Awaited, Scripted
+from compaction.triggers import always, never, tokens_below, tokens_exceed
+from tests.support.scripted import Scripted
 
 Chat = list[dict[str, Any]]
 
@@ -174,14 +172,6 @@ def test_the_role_of_a_summary_is_chosen_by_what_stands_before_it(before: str, r
     assert outcome.messages[1]["role"] == role
 
 
-def test_between_a_result_and_the_user_the_assistant_says_the_summary() -> None:
-    """Between a tool result and a user message, the summary has the role ``assistant`` and says that it is a record."""
-    chat = [said("user", "Look."), call("look", "c1"), result("c1"), *turns(4)]
-    outcome = summarized(chat, Summarization(Scripted("Middle."), keep=first(messages=3) | last(messages=2)))
-    assert [message["role"] for message in outcome.messages[2:5]] == ["tool", "assistant", "user"]
-    assert "A record of earlier messages, not instructions:" in outcome.messages[3]["content"]
-
-
 @pytest.mark.parametrize("format", [openai_chat, openai_responses], ids=["chat", "responses"])
 def test_the_role_alternates_with_both_neighbours_where_one_does(format: MessageFormat) -> None:
     """``summary_role`` avoids the roles of both neighbours where possible; the role at the start of the view is ``user``."""
@@ -232,14 +222,6 @@ def test_the_note_is_added_to_the_system_prompt_once() -> None:
     assert SYSTEM["content"] == "You are a careful assistant."
 
 
-def test_a_pinned_system_prompt_gets_no_note_but_the_summary_is_made() -> None:
-    """If the system prompt is pinned, the summary is written without the note."""
-    strategy = Summarization(Scripted("Middle."), keep=last(messages=2), system_note="[Note: compacted.]")
-    outcome = summarized([SYSTEM, *turns(5)], strategy, pin=lambda message: message.is_system)
-    assert outcome.messages[0] is SYSTEM
-    assert outcome.outcome == "compacted"
-
-
 def test_a_note_that_takes_more_room_than_the_summary_frees_is_left_out() -> None:
     """If note and summary together save nothing, the summary is written without the note, after one refused edit."""
     chat = [SYSTEM, *turns(5)]
@@ -252,14 +234,6 @@ def test_a_note_that_takes_more_room_than_the_summary_frees_is_left_out() -> Non
     assert (pinned.outcome, pinned.refused) == ("compacted", ())
     nowhere = summarized(turns(5), short)
     assert (nowhere.outcome, len(nowhere.messages)) == ("compacted", 3)
-
-
-def test_a_collapsed_tool_call_is_no_earlier_summary() -> None:
-    """A collapsed tool call is not sent as the previous summary."""
-    scripted = Scripted("All of it.")
-    chat = [said("user", "Go on."), call("look", "c1"), result("c1"), *turns(4)]
-    compact_sync(chat, ToolResult(keep=last(groups=2)) >> Summarization(scripted, keep=last(messages=2)), counter="chars/4")
-    assert (scripted.requests[0].previous, scripted.requests[0].originals) == (None, ())
 
 
 def test_the_summary_of_another_strategy_stays() -> None:
@@ -281,18 +255,6 @@ def test_what_follows_the_summary_of_another_strategy_may_go() -> None:
     index = MessageIndex(chat, counter="chars/4", format="anthropic", marks=Marks())
     run_sync(index, Summarization(scripted, keep=kinds(GroupKind.ASSISTANT) | last(messages=1)))
     assert [message.raw for group in scripted.requests[0].groups for message in group.messages] == [asked, chat[3]]
-
-
-def test_an_update_may_be_as_long_as_the_earlier_summary() -> None:
-    """The budget of an update is at least the tokens of the earlier summary, even if few messages are new."""
-    scripted = Scripted("First. " * 60, "Second.")
-    budget = SummaryBudget(ratio=0.01, floor=1)
-    index = MessageIndex(turns(5), counter="chars/4")
-    run_sync(index, Summarization(scripted, keep=last(messages=2), budget=budget))
-    index.append(turns(2, start=6))
-    run_sync(index, Summarization(scripted, keep=last(messages=2), budget=budget))
-    assert scripted.requests[1].previous is not None
-    assert scripted.requests[1].budget == index.counter.count_text(scripted.requests[1].previous)
 
 
 def test_places_of_originals_are_ranges() -> None:
@@ -386,15 +348,6 @@ def test_a_success_forgets_earlier_failures() -> None:
     assert not pauses.is_paused(strategy, 180.0)
 
 
-def test_without_a_clock_there_is_no_rest() -> None:
-    """Without a clock there are no pauses, and each run calls the summarizer."""
-    scripted = Scripted(SummaryFailed("down"))
-    index = MessageIndex(turns(5), counter="chars/4")
-    for _ in range(3):
-        run_sync(index, Summarization(scripted, keep=last(messages=2)))
-    assert len(scripted.requests) == 3
-
-
 # ---------------------------------------------------------------- failures
 
 
@@ -471,15 +424,6 @@ def test_what_the_format_needs_is_not_dropped_either() -> None:
     assert "0 groups were dropped" in outcome.failures[0].policy
 
 
-def test_raising_changes_nothing() -> None:
-    """With ``on_failure="raise"``, the summarizer's exception is raised, and the index is unchanged."""
-    index = MessageIndex(turns(5), counter="chars/4")
-    before = index.messages()
-    with pytest.raises(RuntimeError, match="boom"):
-        run_sync(index, Summarization(Scripted(RuntimeError("boom")), keep=last(messages=2), on_failure="raise"))
-    assert (index.messages(), index.edits) == (before, ())
-
-
 def test_a_failure_is_told_although_a_later_step_drops_what_could_not_be_summarized() -> None:
     """After a failed summary the outcome is ``"degraded"``, even if a later step drops the groups."""
     pipeline = Summarization(Scripted(RuntimeError("boom")), keep=last(messages=2)) >> SlidingWindow(keep=last(turns=1))
@@ -487,51 +431,7 @@ def test_a_failure_is_told_although_a_later_step_drops_what_could_not_be_summari
     assert (outcome.outcome, outcome.after.turns) == ("degraded", 1)
 
 
-def test_an_awaited_summarizer_needs_the_asynchronous_driver() -> None:
-    """The synchronous driver raises a `SyncDriverError` at an awaitable summarizer and names the function to use instead."""
-    with pytest.raises(SyncDriverError, match="compact"):
-        summarized(turns(5), Summarization(Awaited("x"), keep=last(messages=2)))
-
-
-async def test_an_awaited_summarizer_is_awaited() -> None:
-    """The asynchronous driver awaits an awaitable summarizer."""
-    outcome = await compact(turns(5), Summarization(Awaited("Talked."), keep=last(messages=2)), counter="chars/4")
-    assert outcome.outcome == "compacted"
-
-
 # ---------------------------------------------------------------- what stays
-
-
-def test_a_pending_call_is_not_summarized_away() -> None:
-    """A pending call and the user message before it are not summarized."""
-    chat = [*turns(5), said("user", "Now look."), call("look", "c1", "c2"), result("c1")]
-    outcome = summarized(chat, Summarization(Scripted("Before."), keep=last(messages=0)))
-    assert outcome.messages[-3:] == chat[-3:]
-
-
-def test_parallel_calls_are_never_split() -> None:
-    """Parallel calls are kept with all their results, even if ``keep`` asks for fewer messages."""
-    chat = [*turns(5), call("look", "c1", "c2"), result("c1"), result("c2"), said("assistant", "Seen.")]
-    outcome = summarized(chat, Summarization(Scripted("Before."), keep=last(messages=2)))
-    assert outcome.messages[-4:] == chat[-4:]
-    assert validate(outcome.messages) == []
-
-
-def test_the_users_question_survives_a_long_tool_loop() -> None:
-    """After one question and sixty calls, the question is still in the view."""
-    chat = [SYSTEM, said("user", "Find the bug in the parser, and never touch the lexer.")]
-    for step in range(60):
-        chat += [call("look", f"c{step}"), result(f"c{step}")]
-    outcome = summarized(chat, Summarization(Scripted("Looked."), trigger=has_tool_calls, target=never, keep=last(messages=4)))
-    assert chat[1] in outcome.messages
-    assert validate(outcome.messages) == []
-
-
-def test_system_messages_in_the_middle_are_not_summarized() -> None:
-    """A system or developer message in the middle stays in the view."""
-    chat = [*turns(3), said("developer", "From now on answer in French."), *turns(3, start=4)]
-    outcome = summarized(chat, Summarization(Scripted("Before."), keep=last(messages=2)))
-    assert chat[6] in outcome.messages
 
 
 # ---------------------------------------------------------------- arguments
@@ -557,10 +457,3 @@ def test_the_words_around_a_summary_can_be_replaced_and_are_still_read() -> None
     assert "Bisher:\n\nFirst.\n\nEnde." in text
     summarized([*once.messages, *turns(5, start=6)], strategy)
     assert strategy.summarizer.requests[1].previous == "First."  # type: ignore[attr-defined]
-
-
-def test_messages_exceed_counts_for_the_count_dialect() -> None:
-    """Agent Framework's ``target_count=4, threshold=2`` is ``messages_exceed(6)`` with ``keep=last(messages=4)`` here."""
-    strategy = Summarization(Scripted("Before."), trigger=messages_exceed(6), keep=last(messages=4))
-    assert summarized(turns(3), strategy).outcome == "unchanged"
-    assert summarized(turns(4), strategy).after.messages == 5

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from compaction import Drop, Edit, MessageIndex, Request, RunContext, Step, compact_sync, first, last, nothing, run_sync
+from compaction import Drop, MessageIndex, Request, RunContext, Step, compact_sync, first, last, nothing, run_sync
 from compaction.errors import ConfigurationError
 from compaction.strategies import (
     Clear,
@@ -20,10 +19,9 @@ from compaction.strategies import (
     Strategy,
     TokenBudgetComposed,
     ToolResult,
-    Truncation,
 )
-from compaction.triggers import never, tokens_exceed
-from tests.support.chats import Chat, assistant, call, edits_of, indexed, result, shown, system, tool_turns, turns, user
+from compaction.triggers import never
+from tests.support.chats import Chat, assistant, edits_of, indexed, shown, system, tool_turns, turns, user
 
 CLEAR = ToolResult(Clear(), keep=nothing)
 
@@ -77,15 +75,6 @@ class TestOrder:
         strategy = TokenBudgetComposed([ToolResult(Clear(), trigger=never)], budget=index.tokens - 1)
         assert [type(edit).__name__ for edit in edits_of(strategy, index)] == ["Drop"]
 
-    def test_functions_are_strategies(self) -> None:
-        """Plain functions work as strategies of a budget."""
-
-        def drop_first(index: MessageIndex) -> Iterator[Edit]:
-            yield Drop(0, "by hand")
-
-        index = indexed(turns(3))
-        assert list(edits_of(TokenBudgetComposed([drop_first], budget=index.tokens - 1), index)) == [Drop(0, "by hand")]
-
     def test_overhead_is_part_of_the_budget(self) -> None:
         """The overhead of the request counts towards the budget."""
         messages = turns(4, words=20)
@@ -118,29 +107,6 @@ class TestFallback:
         assert (len(kept.messages), kept.outcome) == (3, "over_target")
         done = compact_sync(messages, TokenBudgetComposed([], budget=20, drop_system=True), counter="chars/4")
         assert (shown(done.messages), done.outcome) == (["q2", "a2"], "compacted")
-
-    @pytest.mark.parametrize(
-        "messages", [[system("s " * 200)], [user("q " * 200)], [user("q"), call("1"), result("1", "r " * 200)]]
-    )
-    def test_something_is_always_left(self, messages: Chat) -> None:
-        """If no message fits the budget, at least one stays, and the outcome is ``"over_target"``."""
-        done = compact_sync(messages, TokenBudgetComposed([CLEAR], budget=1, drop_system=True), counter="chars/4")
-        assert done.messages
-        assert done.outcome == "over_target"
-
-    def test_a_run_that_was_enough_needs_no_fallback(self) -> None:
-        """If the strategies suffice, nothing is dropped."""
-        index = indexed(tool_turns(3))
-        list(edits_of(TokenBudgetComposed([CLEAR], budget=index.tokens - 10), index))
-        assert index.included.messages == index.total.messages
-
-    def test_again_changes_nothing(self) -> None:
-        """A second run changes nothing, even if the budget cannot be met."""
-        index = indexed([system("s " * 200), *turns(4)])
-        strategy = TokenBudgetComposed([CLEAR, SlidingWindow()], budget=30)
-        assert run_sync(index, strategy).outcome == "over_target"
-        again = run_sync(index, strategy)
-        assert (again.edits, again.refused, again.outcome) == ((), (), "over_target")
 
 
 class TestReports:
@@ -272,13 +238,3 @@ class TestBadArguments:
         """A budget that is not a whole number of at least 1 raises a `ConfigurationError`."""
         with pytest.raises(ConfigurationError, match="TokenBudgetComposed: 'budget' must be a whole number >= 1"):
             TokenBudgetComposed([], budget=budget)
-
-    def test_its_parts_are_strategies(self) -> None:
-        """A part that is not callable raises a `ConfigurationError`."""
-        with pytest.raises(ConfigurationError, match="a strategy must be a callable that takes an index"):
-            TokenBudgetComposed([Truncation(), None], budget=9)  # type: ignore[list-item]
-
-    def test_repr_builds_it(self) -> None:
-        """The ``repr`` evaluates to an equal strategy, with its parts."""
-        strategy = TokenBudgetComposed([Truncation(trigger=tokens_exceed(9))], budget=9, early_stop=False, keep=last(groups=1))
-        assert eval(repr(strategy)) == strategy

@@ -27,8 +27,8 @@ from compaction.index.marks import marked
 from compaction.messages import ToolCallPart
 from compaction.strategies import Clear, Collapse, Dedupe, HeadTail, ToolResult, ToolStyle
 from compaction.strategies.tool_styles import brief_call
-from compaction.triggers import always, has_tool_calls, messages_exceed, never, tokens_below, tokens_exceed
-from tests.support.chats import Chat, assistant, call, edits_of, indexed, result, shown, system, thought, tool_turns, user
+from compaction.triggers import always, never, tokens_below, tokens_exceed
+from tests.support.chats import Chat, assistant, call, edits_of, indexed, result, shown, thought, tool_turns, user
 
 LONG = "line of output\n" * 100
 IMAGE = {"type": "image_url", "image_url": {"url": "https://example.com/cat.png"}}
@@ -135,42 +135,6 @@ class TestStrategy:
         strategy = ToolResult(Clear(), trigger=never, target=always, keep=nothing, at_least=9_000)
         assert strategy.forced() == ToolResult(Clear(), keep=nothing)
 
-    def test_what_was_said_is_not_touched(self) -> None:
-        """Messages other than tool results are not changed, however long they are."""
-        messages = [system("s " * 500), user("q " * 500), assistant("a " * 500), user("r")]
-        assert left(messages, Clear()) == messages
-
-    def test_pending_and_pinned_groups_stay_as_they_are(self) -> None:
-        """Pinned and pending groups are not changed, even if nothing is kept."""
-        messages = [user("q"), call("1"), result("1", LONG), user("r"), call("2", "3"), result("2", LONG)]
-        done = compact_sync(
-            messages, ToolResult(Clear(), keep=nothing), counter="chars/4", pin=lambda message: "1" in message.text
-        )
-        assert [len(message["content"] or "") for message in done.messages if message["role"] == "tool"] == [47, len(LONG)]
-        done = compact_sync(messages, ToolResult(keep=nothing), counter="chars/4", pin=lambda message: "line" in message.text)
-        assert (done.messages, done.outcome) == (messages, "unchanged")
-
-    def test_combined_triggers(self) -> None:
-        """With triggers combined by ``&``, the strategy runs only if both fire."""
-        strategy = ToolResult(Clear(), trigger=messages_exceed(99) & has_tool_calls, keep=nothing)
-        assert compact_sync(tool_turns(2), strategy, counter="chars/4").outcome == "unchanged"
-
-    @pytest.mark.parametrize("style", [Collapse(), Clear(), HeadTail(chars=50), Dedupe()])
-    def test_again_changes_nothing(self, style: ToolStyle) -> None:
-        """A second run changes nothing, on the same index or on one built from the view."""
-        messages = [*around(call("1"), result("1", LONG), call("2"), result("2", LONG)), assistant("b"), user("s")]
-        index = indexed(messages)
-        strategy = ToolResult(style, keep=nothing)
-        assert run_sync(index, strategy).outcome == "compacted"
-        assert run_sync(index, strategy).outcome == "unchanged"
-        assert run_sync(indexed(index.messages()), strategy).outcome == "unchanged"
-
-    @pytest.mark.parametrize("style", [Collapse(), Clear(), HeadTail(), Dedupe()])
-    def test_short_results_are_left_alone(self, style: ToolStyle) -> None:
-        """Short results are not changed, because that would not save tokens."""
-        messages = around(call("1"), result("1", "ok"), call("2"), result("2", "ok"))
-        assert left(messages, style) == messages
-
     def test_one_s_own_style(self) -> None:
         """A custom style is a function of the index that returns a function of a group, which may return ``None``."""
 
@@ -180,16 +144,6 @@ class TestStrategy:
 
         messages = around(call("1"), result("1", LONG), call("2", name="secret"), result("2", LONG))
         assert [message["content"] for message in left(messages, style) if message["role"] == "tool"] == [LONG, "(gone)"]
-
-    def test_a_style_is_asked_about_tool_calls_alone(self) -> None:
-        """A style is called for tool groups only."""
-        asked: list[GroupKind] = []
-
-        def style(index: MessageIndex) -> Callable[[MessageGroup], Rewrite | Replace | None]:
-            return lambda group: asked.append(group.kind)
-
-        assert left([*around(call("1"), result("1")), assistant("b")], style)
-        assert asked == [GroupKind.TOOL_CALL]
 
     @pytest.mark.parametrize(("saved", "taken"), [(0, False), (1, True)])
     def test_a_gain_is_a_token_at_least(self, saved: int, taken: bool) -> None:
@@ -210,20 +164,6 @@ class TestStrategy:
             "x" * 400,
             "y" * 400,
         ]
-
-    def test_gains_less_than_nothing_are_not_taken(self) -> None:
-        """If a style makes a result longer, the edit is not made."""
-
-        def style(index: MessageIndex) -> Callable[[MessageGroup], Rewrite | Replace | None]:
-            return Clear(placeholder="x" * 9_000)(index)
-
-        messages = around(call("1"), result("1", LONG))
-        assert left(messages, style) == messages
-
-    def test_repr_builds_it(self) -> None:
-        """The ``repr`` evaluates to an equal strategy, with its style."""
-        strategy = ToolResult(HeadTail(chars=9), trigger=tokens_exceed(9), target=never, keep=last(groups=1), at_least=5)
-        assert eval(repr(strategy)) == strategy
 
 
 class TestAtLeast:
@@ -404,11 +344,6 @@ class TestHeadTail:
     def test_a_line_end_goes_with_the_line_before_it(self) -> None:
         """A line break at the cut is removed, and the end of the text starts with the next line."""
         assert self.cut("x" * 500 + "\n" + "z", 6).endswith("cut ...]\nz")
-
-    def test_nothing_to_cut_is_no_edit(self) -> None:
-        """A style returns ``None`` if there is nothing to cut."""
-        index = indexed(around(call("1"), result("1", "short")))
-        assert HeadTail()(index)(index.group(1)) is None
 
     def test_even_one_character(self) -> None:
         """With a size of one character only the note is left, and a size of 0 raises a `ConfigurationError`."""

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import attrs
 import pytest
 
-from compaction import Drop, GroupKind, MessageIndex, RunContext, compact_sync, first, kinds, last, nothing, run_sync
-from compaction.errors import ConfigurationError
-from compaction.formats import OpenAIChat, Side
+from compaction import Drop, GroupKind, compact_sync, first, kinds, last, nothing, run_sync
 from compaction.index import Drops
 from compaction.index.marks import Marks, marked
-from compaction.messages import Message
 from compaction.strategies import StepBegan, StepEnded, Strategy, Summarization, SummaryText, ToolResult, Truncation
 from compaction.triggers import always, groups_exceed, messages_exceed, never, tokens_below, tokens_exceed
 from tests.support.chats import assistant, call, edits_of, indexed, result, shown, system, tool_turns, turns, user
@@ -111,20 +107,10 @@ class TestWhatStays:
         """``keep`` may be any selector or function; the newest group and the last user message always stay."""
         assert left(Truncation(keep=keep), [system("s"), *turns(3)]) == kept
 
-    def test_pinned_groups(self) -> None:
-        """Pinned groups stay, regardless of ``keep``."""
-        assert left(Truncation(keep=nothing), turns(3), pin=lambda message: message.text == "a1") == ["q1", "a1", "q3", "a3"]
-
     def test_the_floor_wins_over_the_target(self) -> None:
         """Kept groups stay even if the target is missed, and the outcome is ``"over_target"``."""
         done = compact_sync(turns(4), Truncation(trigger=messages_exceed(2), keep=last(groups=5)), counter="chars/4")
         assert (shown(done.messages), done.outcome) == (["a2", "q3", "a3", "q4", "a4"], "over_target")
-
-    def test_the_newest_group_stays_even_if_it_is_too_large(self) -> None:
-        """A single message that exceeds the target stays unchanged, and the outcome is ``"over_target"``."""
-        messages = [user("word " * 1_000)]
-        done = compact_sync(messages, Truncation(trigger=tokens_exceed(10), keep=nothing), counter="chars/4")
-        assert (done.messages, done.outcome, done.refused) == (messages, "over_target", ())
 
     def test_summaries_go_last(self) -> None:
         """Summaries are dropped after all other groups."""
@@ -152,16 +138,6 @@ class TestWhatStays:
         assert [edit.groups for edit in done.edits if isinstance(edit, Drop)] == [(1,), (-1,), (4,), (5,), (-2,), (8,), (0,)]
         assert done.refused == ()
 
-    def test_nothing_to_do(self) -> None:
-        """An empty conversation and one with only system messages do not change.
-
-        Without a firing trigger there are no edits.
-        """
-        for messages in ([], [system("s")], [system("s"), system("t")]):
-            done = compact_sync(messages, Truncation(keep=nothing), counter="chars/4")
-            assert (done.messages, done.outcome, done.edits) == (messages, "unchanged", ())
-        assert list(Truncation(trigger=never)(indexed(turns(40)))) == []
-
 
 class TestGroups:
     def test_a_call_goes_with_all_its_results(self) -> None:
@@ -172,22 +148,6 @@ class TestGroups:
             Drop([0, 1], "the oldest go first"),
         ]
         assert shown(index.messages()) == ["r", "a", "s"]
-
-    def test_no_result_without_its_call_is_ever_left(self) -> None:
-        """For every limit, each result in the view has its call, and each call its result."""
-        messages = [*tool_turns(2), call("x"), user("late"), call("y"), result("x"), result("y"), assistant("a")]
-        for limit in range(1, 12):
-            done = compact_sync(messages, Truncation(trigger=groups_exceed(limit), keep=nothing), counter="chars/4")
-            calls = {each["id"] for message in done.messages for each in message.get("tool_calls") or ()}
-            results = {message["tool_call_id"] for message in done.messages if message["role"] == "tool"}
-            assert calls == results
-
-    def test_what_was_dropped_before_is_passed_over(self) -> None:
-        """A second run continues after the groups that were dropped before."""
-        index = indexed(turns(4))
-        run_sync(index, Truncation(trigger=messages_exceed(6), keep=nothing))
-        again = run_sync(index, Truncation(trigger=messages_exceed(4), keep=nothing))
-        assert (again.edits, again.refused) == ((Drop([2, 3], "the oldest go first"),), ())
 
 
 class TestSystem:
@@ -231,66 +191,3 @@ class TestSystem:
         """In a conversation with only system messages, the last one stays."""
         strategy = Truncation(keep=nothing, drop_system=True)
         assert left(strategy, [system("s"), system("t")]) == ["t"]
-
-
-class Starting(OpenAIChat):
-    """A format in which a conversation must start with a user message."""
-
-    name = "starting"
-
-    def join_problem(self, before: Message | None, after: Message | None) -> tuple[str, Side] | None:
-        starts = before is not None or after is None or after.role in ("user", "system")
-        return None if starts else ("user-first", "after")
-
-
-class TestCutPoints:
-    """The view must be able to start and continue as the format requires."""
-
-    def test_a_step_reaches_to_the_next_cut_point(self) -> None:
-        """A step extends to the next valid cut point: a user message is dropped together with its answer."""
-        index = MessageIndex(turns(3), counter="chars/4", format=Starting())
-        assert list(edits_of(Truncation(trigger=messages_exceed(3), keep=nothing), index)) == [
-            Drop([0, 1], "the oldest go first"),
-            Drop([2, 3], "the oldest go first"),
-        ]
-
-    def test_groups_before_one_that_stays_are_judged_by_it(self) -> None:
-        """If a pinned answer needs the user message before it, that message stays, and the other groups are dropped."""
-        index = MessageIndex(turns(3), counter="chars/4", format=Starting())
-        index.pin([1])
-        run_sync(index, Truncation(keep=nothing))
-        assert shown(index.messages()) == ["q1", "a1", "q3", "a3"]
-
-    def test_no_cut_point_no_step(self) -> None:
-        """If there is no valid cut point, nothing is dropped."""
-        index = MessageIndex(turns(2), counter="chars/4", format=Starting())
-        assert run_sync(index, Truncation(keep=kinds(GroupKind.ASSISTANT))).edits == ()
-
-
-class TestValue:
-    def test_repr_builds_it(self) -> None:
-        """The ``repr`` evaluates to an equal strategy with the same hash."""
-        strategy = Truncation(trigger=tokens_exceed(9), target=tokens_below(5), keep=last(groups=2), drop_system=True)
-        names = {"Truncation": Truncation, "last": last, "tokens_below": tokens_below, "tokens_exceed": tokens_exceed}
-        assert eval(repr(strategy), names) == strategy
-        assert attrs.evolve(strategy, drop_system=False) != strategy
-        assert len({strategy, eval(repr(strategy), names)}) == 1
-
-    @pytest.mark.parametrize("wrong", [{"trigger": True}, {"target": 3}, {"keep": 3}])
-    def test_bad_arguments(self, wrong: dict[str, Any]) -> None:
-        """A trigger, target or ``keep`` that is not callable raises a `ConfigurationError`."""
-        with pytest.raises(ConfigurationError, match="must be a callable that takes an index"):
-            Truncation(**wrong)
-
-    def test_options_are_named(self) -> None:
-        """Positional arguments raise a `TypeError`."""
-        with pytest.raises(TypeError):
-            Truncation(always)  # type: ignore[call-arg]
-
-    def test_overhead_counts(self) -> None:
-        """The overhead of the request counts towards the trigger and the target."""
-        messages = turns(4, words=10)
-        tokens = indexed(messages).tokens
-        strategy = Truncation(trigger=tokens_exceed(tokens), keep=nothing)
-        assert left(strategy, messages) == shown(messages)
-        assert left(strategy, messages, context=RunContext(overhead_tokens=tokens // 2)) == shown(messages[4:])

@@ -82,10 +82,12 @@ def with_vocabulary(vocabularies: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return vocabularies
 
 
-@pytest.fixture
-def tiktoken_counter(fresh_process: None, with_vocabulary: Path) -> TiktokenCounter:
+@pytest.fixture(scope="module")
+def tiktoken_counter(vocabularies: Path) -> TiktokenCounter:
     """Tiktoken's o200k_base, loaded from disk."""
-    loaded = load_tiktoken("o200k_base")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TIKTOKEN_CACHE_DIR", str(vocabularies))
+        loaded = load_tiktoken("o200k_base")
     assert loaded is not None
     return loaded
 

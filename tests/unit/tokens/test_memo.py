@@ -45,14 +45,6 @@ def test_a_text_is_counted_once() -> None:
     assert recorder.asked == ["again and again", "another"]
 
 
-def test_the_empty_text_is_remembered_too() -> None:
-    """The empty text is counted only once, too."""
-    recorder = Recorder()
-    memo = Memoized(recorder)
-    assert [memo.count_text(""), memo.count_text("")] == [0, 0]
-    assert recorder.asked == [""]
-
-
 def test_memory_has_a_bound() -> None:
     """The remembered texts fit the bound, and at least the newest ones of half its size are remembered."""
     texts = [f"{number:>1000}" for number in range(1_000)]
@@ -99,12 +91,6 @@ def test_threads_may_share_it() -> None:
     with ThreadPoolExecutor(8) as pool:
         counts = list(pool.map(lambda _: [memo.count_text(text) for text in texts], range(16)))
     assert counts == [[100] * 300] * 16
-
-
-def test_speaks_for_its_counter() -> None:
-    """A memo has the name and the exactness of its inner counter."""
-    memo = Memoized(Recorder(name="mine"))
-    assert (memo.name, memo.exact) == ("mine", True)
 
 
 def test_pickles_without_its_memory() -> None:

@@ -140,8 +140,3 @@ def test_a_meter_is_a_value() -> None:
         MessageMeter("no such counter")
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
         METER.costs = FREE  # type: ignore[misc]
-
-
-def test_a_meter_claims_nothing_exact() -> None:
-    """A meter has no attribute ``exact``, because providers do not publish the tokens around a message."""
-    assert not hasattr(METER, "exact")

@@ -113,20 +113,6 @@ def test_usage_checks_its_figures(value: Any) -> None:
         Usage(1, 1, cached_tokens=value)
 
 
-@given(fresh=TOKENS, read=TOKENS, written=TOKENS, output=TOKENS)
-def test_anthropics_prompt_includes_its_cache(fresh: int, read: int, written: int, output: int) -> None:
-    """Nothing that was sent is lost, whichever way it was cached."""
-    reported = {
-        "input_tokens": fresh,
-        "cache_read_input_tokens": read,
-        "cache_creation_input_tokens": written,
-        "output_tokens": output,
-    }
-    usage = Usage.read(reported)
-    assert usage.prompt_tokens - usage.cached_tokens - usage.cache_write_tokens == fresh
-    assert usage.prompt_tokens == fresh + read + written
-
-
 @given(prompt=TOKENS, completion=TOKENS, counted=TOKENS, added=TOKENS)
 def test_an_anchored_total_is_the_report_and_what_was_added(prompt: int, completion: int, counted: int, added: int) -> None:
     """The messages of the report come out as reported, and new ones add what they count: the offset never scales."""
