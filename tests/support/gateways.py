@@ -227,14 +227,18 @@ async def lifespan(settings: GatewaySettings) -> AsyncGenerator[Any]:
 
 
 def serving(upstream: ScriptedUpstream, **options: Any) -> contextlib.AbstractContextManager[str]:
-    """The address of a gateway in front of an upstream, see `serving_url`."""
+    """The address of a gateway in front of an upstream, see `serving_app`."""
     return serving_url(upstream.url, **options)
 
 
+def serving_url(url: str, **options: Any) -> contextlib.AbstractContextManager[str]:
+    """The address of a gateway in front of the server at an address, see `serving_app`."""
+    return serving_app(create_app(settings_of(url, **options)))
+
+
 @contextlib.contextmanager
-def serving_url(url: str, **options: Any) -> Generator[str]:
+def serving_app(app: Any) -> Generator[str]:
     """The address of a gateway that runs in a separate thread, as ``compaction serve`` runs it."""
-    app: Any = create_app(settings_of(url, **options))
     config = uvicorn.Config(app, port=0, log_config=None, access_log=False, server_header=False, date_header=False, ws="none")
     server = uvicorn.Server(config)
     logging.getLogger("uvicorn.error").addFilter(is_worth_a_log)
