@@ -33,6 +33,7 @@ from .serve import (
     ServedWindow,
     Shadow,
     StoreFile,
+    listening_socket,
     make_server,
     settings_of,
 )
@@ -144,7 +145,7 @@ def _serving(settings: GatewaySettings, log: Path | None) -> Generator[str]:
     """Serve in a thread; return the address."""
     with contextlib.ExitStack() as files:
         written = None if log is None else files.enter_context(log.open("a", encoding="utf-8"))
-        server, listening = make_server(settings, "127.0.0.1", 0, written)
+        server, listening = make_server(settings, written), listening_socket("127.0.0.1", 0)
         thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
         thread.start()
         while not server.started and thread.is_alive():

@@ -1,7 +1,7 @@
 """The conversations of a gateway: finds the session of each request, compacts if that is due, and returns what to send.
 
 A request belongs to the session whose messages it continues. The session id that an agent sends narrows the search. Another
-upstream, model or set of tools is another conversation, so sub-agents and requests for a title never mix with the main work.
+key, upstream, model or set of tools is another conversation, so users, sub-agents and requests for a title never mix.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ class ConversationRequest:
         id: The session id that the agent sends, if any.
         upstream: The address of the upstream.
         is_long: Whether a header asks for a window of a million tokens.
+        tenant: A digest of the keys that it is sent with.
     """
 
     route: ModelRoute
@@ -60,6 +61,7 @@ class ConversationRequest:
     id: str | None
     upstream: str
     is_long: bool = False
+    tenant: str = ""
 
     @property
     def model(self) -> str:
@@ -73,14 +75,14 @@ class ConversationRequest:
 
     @property
     def scope(self) -> str:
-        """The scope of the conversation: one upstream, one model, one set of tools, one session of the agent.
+        """The scope of the conversation: one key, one upstream, one model, one set of tools, one session of the agent.
 
         The agent's session id is part of the scope, not the pool's ``id``, so that messages which an agent removes from its own
         list do not come back.
         """
         tools = [(fields_of(each) or {}) for each in items_of(self.fields.get("tools")) or ()]
         names = sorted({str(each.get("name") or (fields_of(each.get("function")) or {}).get("name")) for each in tools})
-        return json.dumps([self.upstream, self.model, names, self.id])
+        return json.dumps([self.tenant, self.upstream, self.model, names, self.id])
 
     @property
     def beside(self) -> str:

@@ -28,6 +28,7 @@ from .settings import GatewaySettings
 from .status import GatewayStatus, RequestReport
 from .upstream import NoAnswer, Upstreams, WholeAnswer, read_whole
 from .usage_reading import UsageReader
+from .workers import HANDED_OVER, Workers, binding
 
 if TYPE_CHECKING:
     import httpx
@@ -50,6 +51,7 @@ class GatewayServices:
         status: Counts what happens.
         unused: Deletes unused conversations.
         recorder: Records sessions, if that is enabled.
+        workers: The processes that serve the same address, if there are several.
     """
 
     settings: GatewaySettings
@@ -59,6 +61,7 @@ class GatewayServices:
     status: GatewayStatus
     unused: UnusedConversations
     recorder: SessionRecorder | None = None
+    workers: Workers | None = None
 
 
 class ProxyEndpoint:
@@ -80,7 +83,7 @@ class ProxyEndpoint:
             if route is None:
                 await _pass_through(self._services, client)
             else:
-                await _ModelExchange(self._services, client, route).run()
+                await _ModelExchange(self._services, client, route, is_owned=HANDED_OVER in scope).run()
         except NoAnswer as failure:
             error = failure
             self._services.status.failed(f"upstream: {failure.why}")
@@ -131,8 +134,10 @@ async def _cancel_if_gone(client: ClientConnection, scope: anyio.CancelScope) ->
 class _ModelExchange:
     """One request to a model. Holds state: its plan, and figures for the log."""
 
-    def __init__(self, services: GatewayServices, client: ClientConnection, route: ModelRoute) -> None:
+    def __init__(self, services: GatewayServices, client: ClientConnection, route: ModelRoute, *, is_owned: bool) -> None:
         self._services = services
+        self._workers = None if is_owned else services.workers
+        self._is_elsewhere = False
         self._client = client
         self._route = route
         self._upstream = services.upstreams.name(route.provider)
@@ -153,16 +158,31 @@ class _ModelExchange:
                 return
             async with anyio.create_task_group() as group:
                 group.start_soon(_cancel_if_gone, self._client, group.cancel_scope)
-                await self._answer(body)
+                if not await self._hand_over(body):
+                    await self._answer(body)
                 group.cancel_scope.cancel()
         finally:
-            self._report()
+            if not self._is_elsewhere:
+                self._report()
+
+    async def _hand_over(self, body: bytes) -> bool:
+        """Let the worker serve the request to which its conversation belongs; return whether it did."""
+        workers, client = self._workers, self._client
+        if workers is None:
+            return False
+        owner = await workers.owner(binding(self._route, body, client.headers, self._services.settings.max_body))
+        self._is_elsewhere = owner != workers.number  # also if the client leaves now
+        if self._is_elsewhere:
+            self._is_elsewhere = await client.hand_over(workers, owner, body)
+        return self._is_elsewhere
 
     async def _answer(self, body: bytes) -> None:
         """Send the plan and stream the answer; 502 or 504 if the upstream gives none."""
         try:
             began = anyio.current_time()
-            self._plan = await self._services.planner.plan(self._route, body, self._client.headers, self._upstream)
+            self._plan = await self._services.planner.plan(
+                self._route, body, self._client.headers, self._upstream, self._client.query
+            )
             self._added = anyio.current_time() - began
             response = await self._send(self._plan)
             whole = await read_whole(response) if response.status_code in REFUSALS and self._plan.request is not None else None

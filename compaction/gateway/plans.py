@@ -12,7 +12,7 @@ from ..tokens import LengthError
 from .bodies import ModelRequest, TooLarge, Unreadable, decoded, read_request
 from .conversations import ConversationRequest, ConversationTurn, GatewayConversations
 from .failures import UpstreamRefusal
-from .headers import asks_for_long_context, has_signature, session_of
+from .headers import asks_for_long_context, has_signature, session_of, tenant_of
 from .routes import ModelRoute
 from .settings import GatewaySettings
 from .status import GatewayStatus
@@ -69,15 +69,19 @@ class Planner:
         self._status = status
         self._alone: dict[str, None] = {}
 
-    async def plan(self, route: ModelRoute, body: bytes, headers: Mapping[str, str], upstream: str) -> RequestPlan:
+    async def plan(
+        self, route: ModelRoute, body: bytes, headers: Mapping[str, str], upstream: str, query: bytes = b""
+    ) -> RequestPlan:
         """Return the plan of a request."""
-        given = (route, body, headers, upstream)
+        given = (route, body, headers, upstream, query)
         if self._settings.awaits and not route.counts:
             plan = await self._in_thread(partial(self._asked, *given))
             return plan if plan.request is None else await self._decided(plan, plan.request)
         return await self._in_thread(partial(self._decided_sync, *given))
 
-    def _asked(self, route: ModelRoute, body: bytes, headers: Mapping[str, str], upstream: str) -> RequestPlan:
+    def _asked(
+        self, route: ModelRoute, body: bytes, headers: Mapping[str, str], upstream: str, query: bytes = b""
+    ) -> RequestPlan:
         """Return the plan to send the client's bytes, with the parsed request if it belongs to a conversation."""
         try:
             text = decoded(body, headers.get("content-encoding", ""), self._settings.max_body)
@@ -98,13 +102,16 @@ class Planner:
                     id=id,
                     upstream=upstream,
                     is_long=asks_for_long_context(headers),
+                    tenant=tenant_of(headers, query),
                 )
                 return RequestPlan(body=body, original=body, asked=asked, request=request)
         self._status.passed(why)
         return RequestPlan(body=body, original=body, why=why)
 
-    def _decided_sync(self, route: ModelRoute, body: bytes, headers: Mapping[str, str], upstream: str) -> RequestPlan:
-        plan = self._asked(route, body, headers, upstream)
+    def _decided_sync(
+        self, route: ModelRoute, body: bytes, headers: Mapping[str, str], upstream: str, query: bytes = b""
+    ) -> RequestPlan:
+        plan = self._asked(route, body, headers, upstream, query)
         if plan.request is None:
             return plan
         try:

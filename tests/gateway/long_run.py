@@ -1,7 +1,7 @@
 """A real agent works on source files over three turns of its user, behind the gateway, in front of a strict and priced model.
 
-``unshare -rn sh -c 'ip link set lo up && python -m tests.gateway.long_run codex 800 40000'`` prints what came of it as JSON. Between
-the agent and the gateway, an instruction is added after every tenth result, as some agents add reminders.
+``unshare -rn sh -c 'ip link set lo up && python -m tests.gateway.long_run codex 800 40000'`` prints what came of it as JSON.
+Between the agent and the gateway, an instruction is added after every tenth result, as some agents add reminders.
 """
 
 from __future__ import annotations

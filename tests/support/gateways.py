@@ -260,14 +260,15 @@ class GatewayProcess:
     Args:
         upstream: The address of the upstream.
         folder: The folder of its store and its log.
+        more: Further options.
         window: The context window in tokens.
     """
 
-    def __init__(self, upstream: str, folder: Path, *, window: int) -> None:
+    def __init__(self, upstream: str, folder: Path, *more: str, window: int) -> None:
         log = folder / "log.txt"
         command = [sys.executable, "-m", "compaction", "serve", "--port", "0", "--counter", "chars/4"]
         urls = [text for name in ("openai", "anthropic", "google") for text in (f"--{name}-url", upstream)]
-        options = ["--window", str(window), "--store", str(folder / "gateway.db"), *urls]
+        options = ["--window", str(window), "--store", str(folder / "gateway.db"), *urls, *more]
         with log.open("wb") as errors:
             environment = {**os.environ, "PYTHONPATH": str(_ROOT)}
             self.process = subprocess.Popen([*command, *options], stderr=errors, env=environment)
@@ -277,7 +278,7 @@ class GatewayProcess:
         self.url = log.read_text().partition("gateway on ")[2].partition(",")[0]
 
     def kill(self) -> None:
-        """Kill the process."""
+        """Kill the process; its workers, if it has some, end by themselves."""
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
