@@ -27,6 +27,7 @@ from .serve import (
     BedrockUrl,
     GoogleUrl,
     OpenaiUrl,
+    RecallFile,
     RecordFolder,
     ServedPipeline,
     ServedPreset,
@@ -58,6 +59,7 @@ def run_command(
     bedrock_url: BedrockUrl = BEDROCK_URL,
     store: StoreFile = None,
     shadow: Shadow = False,
+    recall: RecallFile = None,
     record: RecordFolder = None,
     log: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Append the gateway's log to this file.", show_default=False)
@@ -81,6 +83,7 @@ def run_command(
         bedrock_url=bedrock_url,
         store=store,
         shadow=shadow,
+        recall=recall,
         record=record,
     )
     with _serving(settings, log) as url:

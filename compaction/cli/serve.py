@@ -70,6 +70,14 @@ StoreFile: TypeAlias = Annotated[
 Shadow: TypeAlias = Annotated[
     bool, typer.Option("--shadow", help="Forward every request unchanged, and show what compaction would have done.")
 ]
+RecallFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Store what leaves requests in this file, and offer the model a tool that reads it.",
+        show_default=False,
+    ),
+]
 RecordFolder: TypeAlias = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Record sessions in this folder; compaction replay reads them.", show_default=False),
@@ -114,6 +122,7 @@ def serve_command(
         ),
     ] = None,
     shadow: Shadow = False,
+    recall: RecallFile = None,
     record: RecordFolder = None,
     forget_after: Annotated[
         float | None,
@@ -157,6 +166,7 @@ def serve_command(
         names=frozenset((*(name or ()), host)),
         origins=frozenset(origin or ()),
         shadow=shadow,
+        recall=recall,
         record=record,
         max_body=max_body,
         conversations=conversations,

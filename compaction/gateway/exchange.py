@@ -14,12 +14,12 @@ import anyio.to_thread
 import attrs
 
 from ..tokens import Usage
-from .bodies import READABLE
+from .bodies import READABLE, decoded
 from .client import AnswerStopped, ClientConnection, ClientGone, SlowBody
 from .conversations import GatewayConversations
 from .failures import REFUSALS, UpstreamRefusal, length_error, write_case
 from .forgetting import UnusedConversations
-from .headers import request_headers
+from .headers import as_mapping, request_headers
 from .plans import Planner, RequestPlan
 from .recording import SessionRecorder
 from .request_log import log_request
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 _OTHER: Final = "other"
 _UNKNOWN_PATH: Final = "unknown path"
+_MOST_RECALLS: Final = 4
+_LARGEST_ANSWER: Final = 16_777_216
 _UNCOUNTED: Final = 2_000  # tokens: the gateway also counts tools and instructions
 
 
@@ -189,8 +191,13 @@ class _ModelExchange:
             again = None if whole is None else await self._second(self._plan, whole)
             if whole is not None and again is None:
                 await self._client.send_whole(whole)
+                return
+            response = response if again is None else again
+            recalled = await self._recalled(self._plan, response)
+            if isinstance(recalled, WholeAnswer):
+                await self._give(recalled)
             else:
-                await self._stream(response if again is None else again)
+                await self._stream(recalled)
         except NoAnswer as failure:
             self._error = failure.why
             self._services.status.failed(f"upstream: {failure.why}")
@@ -216,6 +223,45 @@ class _ModelExchange:
             with anyio.CancelScope(shield=True):
                 await self._record()
         await self._client.end()
+
+    # ---------------------------------------------------------------- recall
+
+    async def _recalled(self, plan: RequestPlan, response: httpx.Response) -> WholeAnswer | httpx.Response:
+        """Answer the model's calls of the tools of recall, and return the answer that is meant for the client."""
+        services, body = self._services, plan.body
+        answers = services.conversations.recall_answers(plan.turn)
+        if answers is None or plan.without_recall is None or response.status_code >= 300:
+            return response
+        for _ in range(_MOST_RECALLS):
+            whole = await read_whole(response, _LARGEST_ANSWER)
+            if whole is None:
+                return response
+            headers = as_mapping(whole.headers)
+            kind, encoding = headers.get("content-type", ""), headers.get("content-encoding", "")
+            try:
+                text = decoded(whole.body, encoding, _LARGEST_ANSWER)
+                following = await services.conversations.in_thread(partial(answers.continued, body, text, kind))
+            except Exception as error:
+                services.status.failed(f"recall: {type(error).__name__}")
+                return whole
+            if following is None:
+                return whole
+            services.status.retried("recall")
+            body = following
+            response = await self._send(attrs.evolve(plan, body=body))
+            if response.status_code >= 300:
+                break
+        await response.aclose()
+        return await self._send(attrs.evolve(plan, body=plan.without_recall))
+
+    async def _give(self, whole: WholeAnswer) -> None:
+        """Send a complete answer, and read its usage."""
+        headers = as_mapping(whole.headers)
+        reader = UsageReader(headers.get("content-type", ""), headers.get("content-encoding", ""))
+        reader.feed(whole.body)
+        self._usage = reader.read()
+        await self._client.send_whole(whole)
+        await self._record()
 
     # ---------------------------------------------------------------- the second request
 

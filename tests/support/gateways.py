@@ -255,7 +255,7 @@ def serving_app(app: Any) -> Generator[str]:
 
 
 class GatewayProcess:
-    """``compaction serve`` in a process. Holds state: the process, and its address.
+    """``compaction serve`` in a process. Holds state: the process, its address, and a client of it.
 
     Args:
         upstream: The address of the upstream.
@@ -276,11 +276,13 @@ class GatewayProcess:
             assert self.process.poll() is None, log.read_text()
             time.sleep(0.02)
         self.url = log.read_text().partition("gateway on ")[2].partition(",")[0]
+        self.client = httpx.Client(base_url=self.url, timeout=WAIT_SECONDS)
 
     def kill(self) -> None:
         """Kill the process; its workers, if it has some, end by themselves."""
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
+        self.client.close()
 
     def __enter__(self) -> Self:
         return self

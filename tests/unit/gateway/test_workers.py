@@ -9,13 +9,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from compaction.gateway.routes import route_of
 from compaction.gateway.workers import Workers, binding
 from tests.support.gateways import GatewayProcess, ScriptedUpstream, answer, chat_reply, events, tool_chat
-from tests.support.limits import WAIT_SECONDS
 
 CHAT = "/v1/chat/completions"
 NAMES = "abcd"
@@ -29,12 +27,12 @@ def body_of(messages: list[Any]) -> str:
 
 def post(gateway: GatewayProcess, body: str) -> int:
     """Send a request over a connection of its own, and return its status."""
-    return httpx.post(f"{gateway.url}{CHAT}", content=body, timeout=WAIT_SECONDS).status_code
+    return gateway.client.post(CHAT, content=body, headers={"connection": "close"}).status_code
 
 
 def status(gateway: GatewayProcess) -> Any:
     """Return the data of the gateway's page."""
-    return httpx.get(f"{gateway.url}/status.json", timeout=WAIT_SECONDS).json()
+    return gateway.client.get("/status.json").json()
 
 
 @pytest.mark.slow
@@ -90,9 +88,8 @@ def test_what_one_worker_learns_all_know(tmp_path: Path) -> None:
         GatewayProcess(upstream.url, tmp_path, "--workers", "2", window=100_000) as gateway,
     ):
         for name in ("a", "b", "c", "d", "e", "f"):
-            with httpx.stream(
-                "POST", f"{gateway.url}{CHAT}", content=body_of(tool_chat(100, name=name)), timeout=WAIT_SECONDS
-            ) as reply:
+            body, alone = body_of(tool_chat(100, name=name)), {"connection": "close"}
+            with gateway.client.stream("POST", CHAT, content=body, headers=alone) as reply:
                 assert b"".join(reply.iter_raw()) == b"data: {}\n\ndata: [DONE]\n\n"
         learned = status(gateway)["windows"]
     assert len(upstream.got) == 7
