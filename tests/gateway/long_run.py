@@ -7,6 +7,7 @@ Between the agent and the gateway, an instruction is added after every tenth res
 from __future__ import annotations
 
 import json
+import re
 import sys
 import tempfile
 from collections import Counter
@@ -37,6 +38,7 @@ SAID: Final = (
 """The user's messages, one a turn. What the second and the third mean is said in the messages before."""
 
 _EVERY: Final = 10
+_MARK: Final = re.compile(r"\[compaction ([0-9a-f]{8,16}) by")
 _CHARACTERS: Final = 2_400
 _ROOT: Final = Path(__file__).resolve().parents[2]
 
@@ -46,14 +48,19 @@ class SourceFiles:
 
     Args:
         calls: The calls of all turns.
+        recalls: Whether it expands each summary once, if that is offered.
 
     Attributes:
+        recalled: The number of summaries that it read.
         replies: The number of replies; requests for a title are not counted.
         lost: Each message of the user that a request lacks, with the number of the request.
     """
 
-    def __init__(self, calls: int) -> None:
+    def __init__(self, calls: int, *, recalls: bool = False) -> None:
         self.replies = 0
+        self.recalled = 0
+        self._recalls = recalls
+        self._expanded = ""
         self.lost: list[tuple[int, str]] = []
         self._each = calls // len(SAID)
         text = "\n".join(path.read_text(encoding="utf-8") for path in sorted((_ROOT / "compaction").rglob("*.py")))
@@ -73,6 +80,8 @@ class SourceFiles:
         """Return the model's reply: the next call, or the end of the turn."""
         if not self.is_step(asked):
             return Reply(id=id, text="Fixing things")
+        if (recall := self._recall(asked)) is not None:
+            return Reply(id=id, calls=(recall,))
         turn, place = divmod(self.replies, self._each + 1)
         lost = [said for said in SAID[: turn + 1] if not any(said in step.text for step in asked.steps)]
         self.lost += [(self.replies, said) for said in lost]
@@ -85,6 +94,16 @@ class SourceFiles:
         tool = next(name for name in SHELLS if name in asked.tools)
         return Reply(id=id, calls=(Call(f"call_{id}", tool, SHELLS[tool](command)),))
 
+    def _recall(self, asked: Asked) -> Call | None:
+        """Return the call that expands a summary, once for each; ``None`` if it is not due."""
+        text = json.dumps(asked.messages)
+        self.recalled += bool(self._expanded) and f"recall_{self._expanded}" in text
+        mark = _MARK.search(text)
+        if not self._recalls or "compaction_expand" not in asked.tools or mark is None or mark[1] == self._expanded:
+            return None
+        self._expanded = mark[1]
+        return Call(f"recall_{mark[1]}", "compaction_expand", {"id": mark[1], "limit": 2_000})
+
 
 class Reminding:
     """An ASGI application that adds reminders to requests, and prices them as if they went to the provider. Holds state.
@@ -95,6 +114,7 @@ class Reminding:
 
     Attributes:
         direct: The dollars of each request.
+        saw_recall: Whether a request of the agent has a trace of recall.
     """
 
     def __init__(self, app: Any, is_step: Callable[[Asked], bool]) -> None:
@@ -102,6 +122,7 @@ class Reminding:
         self._is_step = is_step
         self._provider: PricedProvider | None = None
         self.direct: list[float] = []
+        self.saw_recall = False
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         wire = wire_of(scope.get("path", "")) if scope["type"] == "http" else None
@@ -114,6 +135,7 @@ class Reminding:
             pieces.append(message.get("body", b""))
             more = message.get("more_body", False)
         body: Body = json.loads(b"".join(pieces))
+        self.saw_recall |= any(sign in json.dumps(body) for sign in ("compaction_expand", "recall_"))
         key, model = PRICED[wire.name]
         body[key] = _reminded(body[key], wire.name)
         if self._is_step(wire.read(scope["path"], body)):
@@ -153,15 +175,17 @@ _CONTINUED: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
 """The arguments before the user's message, in the first turn and in later ones."""
 
 
-def run(name: str, calls: int, window: int) -> dict[str, Any]:
+def run(name: str, calls: int, window: int, *, recalls: bool = False) -> dict[str, Any]:
     """Run the turns, and return what came of them."""
-    model = SourceFiles(calls)
+    model = SourceFiles(calls, recalls=recalls)
     with tempfile.TemporaryDirectory() as scratch, PricedServer(window, model) as server:
         home, work = Path(scratch, "home"), Path(scratch, "work")
         home.mkdir()
         work.mkdir()
         model.write(work)
-        app = Reminding(create_app(settings_of(server.address, window=window, timeout=60.0)), model.is_step)
+        recall = home / "recall.db" if recalls else None
+        settings = settings_of(server.address, window=window, timeout=60.0, recall=recall)
+        app = Reminding(create_app(settings), model.is_step)
         with serving_app(app) as url:
             printed = [_turn(name, turn, home, work, url) for turn in range(len(SAID))]
             status = httpx.get(f"{url}/status.json").json()
@@ -171,6 +195,8 @@ def run(name: str, calls: int, window: int) -> dict[str, Any]:
     return {
         "agent": name,
         "replies": model.replies,
+        "recalled": model.recalled,
+        "saw_recall": app.saw_recall,
         "lost": model.lost,
         "invalid": server.ledger.total("invalid"),
         "over": server.ledger.total("over"),
@@ -199,4 +225,4 @@ def _kind(edit: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(run(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])), indent=1))
+    sys.stdout.write(json.dumps(run(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), recalls="--recall" in sys.argv), indent=1))

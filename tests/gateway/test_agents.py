@@ -86,3 +86,17 @@ def test_a_long_run_with_reminders_stays_within_the_window(name: str, calls: int
     half = len(found["floors"]) // 2
     assert max(found["floors"][half:]) <= 1.2 * max(found["floors"][:half])
     assert found["bill"] <= 0.9
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", ["opencode-chat", "codex"])
+def test_what_left_is_recalled_unseen_by_the_agent(name: str) -> None:
+    """With recall, the model reads summaries' sources, every request is valid, and the agent never sees the tool."""
+    if (why := _missing(name)) is not None:
+        pytest.skip(why)
+    found = run_alone("long_run", name, "36", "20000", "--recall")
+    assert found["recalled"] > 0
+    assert found["saw_recall"] is False
+    assert (found["lost"], found["invalid"], found["over"], found["problems"]) == ([], 0, 0, [])
+    assert found["replies"] == 39, found["printed"]
+    assert (found["passed_through"], found["failures"]) == ({}, {})
