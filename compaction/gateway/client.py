@@ -165,8 +165,15 @@ class ClientConnection:
                 await response.aclose()
 
     async def hand_over(self, workers: Workers, number: int, body: bytes) -> bool:
-        """Let another worker answer; return whether it did."""
-        self.status = await workers.hand_over(number, self._scope, body, self._send) or 0
+        """Let another worker answer; return whether it did.
+
+        Raises:
+            AnswerStopped: If that worker stops in the middle of the answer.
+        """
+        try:
+            self.status = await workers.hand_over(number, self._scope, body, self._send) or 0
+        except ConnectionError as error:
+            raise AnswerStopped(str(error)) from error
         return self.status > 0
 
     async def end(self) -> None:

@@ -16,6 +16,7 @@ import struct
 from collections import Counter, OrderedDict
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -63,9 +64,8 @@ def binding(route: ModelRoute, body: bytes, headers: Mapping[str, str], limit: i
     if (id := session_of(headers)) is not None:
         return id.encode()
     try:
-        fields = msgspec.json.decode(decoded(body, headers.get("content-encoding", ""), limit), type=dict[str, msgspec.Raw])
         first: list[Any] = []
-        for raw in msgspec.json.decode(fields[route.key], type=list[msgspec.Raw]):
+        for raw in _decoder(route.key).decode(decoded(body, headers.get("content-encoding", ""), limit)).messages:
             message = msgspec.json.decode(raw)
             about = fields_of(message) or {}
             if _ANSWERS & {about.get("role"), about.get("type")} or len(first) == _MOST_FIRST:
@@ -75,6 +75,13 @@ def binding(route: ModelRoute, body: bytes, headers: Mapping[str, str], limit: i
         return json.dumps(for_comparison(first, route.format), sort_keys=True).encode()
     except Exception:  # each library raises an error type of its own; the request is served here, and passed on as it came
         return b""
+
+
+@cache
+def _decoder(key: str) -> msgspec.json.Decoder[Any]:
+    """Return a decoder of a request that leaves its messages, in the field ``key``, as JSON."""
+    field = ("messages", list[msgspec.Raw], msgspec.field(name=key))
+    return msgspec.json.Decoder(msgspec.defstruct("Request", [field]))
 
 
 @attrs.frozen(eq=False)
@@ -124,6 +131,9 @@ class Workers:
 
         Returns:
             The status that was sent; ``None`` if that worker does not run, and nothing was sent.
+
+        Raises:
+            ConnectionError: If it stops in the middle of the answer.
         """
         try:
             stream = await anyio.connect_unix(self.socket(number))
