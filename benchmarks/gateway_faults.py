@@ -120,6 +120,7 @@ class Faults:
         self.outcomes: Counter[str] = Counter()
         self.problems: list[str] = []
         self._lock = threading.Lock()
+        self._client = httpx.Client(timeout=30)
 
     def answer(self, handler: Handler, got: Got) -> None:
         """Answer a request of the gateway, correctly or with a fault."""
@@ -169,7 +170,7 @@ class Faults:
 
     def _ask(self, url: str, headers: dict[str, str], body: bytes) -> str:
         try:
-            reply = httpx.post(f"{url}/v1/chat/completions", content=body, headers=headers, timeout=30)
+            reply = self._client.post(f"{url}/v1/chat/completions", content=body, headers=headers)
         except httpx.RemoteProtocolError:
             return "broken off"
         if reply.status_code != 200:

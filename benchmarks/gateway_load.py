@@ -92,13 +92,13 @@ def serve(kind: str, url: str, window: int, ports: Any) -> None:
     if kind == "gateway":
         sys.setswitchinterval(0.0005)  # these two as compaction serve does
         gc.set_threshold(20_000, 20, 100)
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical", access_log=False, ws="none"))
-    listening = listening_socket(server.config)
+    server = uvicorn.Server(uvicorn.Config(app, log_level="critical", access_log=False, ws="none"))
+    listening = listening_socket("127.0.0.1", 0)
     ports.put(listening.getsockname()[1])
     server.run([listening])
 
 
-def _cpu_seconds(pid: int) -> float:
+def cpu_seconds(pid: int) -> float:
     """Return the CPU seconds that a process has used; 0 where the system is not Linux."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -205,7 +205,7 @@ def main() -> None:
         urls = {"passing": start("passing", url), "gateway": start("gateway", url)}
         times = anyio.run(load, urls, arguments.seconds, arguments.rate, arguments.conversations, arguments.seed)
         metrics = httpx.get(f"{urls['gateway']}/metrics").text
-        seconds = {name: _cpu_seconds(process.pid) for name, process in zip(("model", *urls), processes, strict=True)}
+        seconds = {name: cpu_seconds(process.pid) for name, process in zip(("model", *urls), processes, strict=True)}
     finally:
         for process in processes:
             process.terminate()

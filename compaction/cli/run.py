@@ -27,12 +27,14 @@ from .serve import (
     BedrockUrl,
     GoogleUrl,
     OpenaiUrl,
+    RecallFile,
     RecordFolder,
     ServedPipeline,
     ServedPreset,
     ServedWindow,
     Shadow,
     StoreFile,
+    listening_socket,
     make_server,
     settings_of,
 )
@@ -57,6 +59,7 @@ def run_command(
     bedrock_url: BedrockUrl = BEDROCK_URL,
     store: StoreFile = None,
     shadow: Shadow = False,
+    recall: RecallFile = None,
     record: RecordFolder = None,
     log: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Append the gateway's log to this file.", show_default=False)
@@ -80,6 +83,7 @@ def run_command(
         bedrock_url=bedrock_url,
         store=store,
         shadow=shadow,
+        recall=recall,
         record=record,
     )
     with _serving(settings, log) as url:
@@ -144,7 +148,7 @@ def _serving(settings: GatewaySettings, log: Path | None) -> Generator[str]:
     """Serve in a thread; return the address."""
     with contextlib.ExitStack() as files:
         written = None if log is None else files.enter_context(log.open("a", encoding="utf-8"))
-        server, listening = make_server(settings, "127.0.0.1", 0, written)
+        server, listening = make_server(settings, written), listening_socket("127.0.0.1", 0)
         thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
         thread.start()
         while not server.started and thread.is_alive():

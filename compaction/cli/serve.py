@@ -7,6 +7,7 @@ import logging
 import signal
 import socket
 import sys
+import tempfile
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,11 +17,13 @@ import typer
 
 from .. import config
 from ..errors import ConfigurationError
-from ..gateway import LOOPBACK_NAMES, GatewaySettings, create_app, is_worth_a_log
+from ..gateway import LOOPBACK_NAMES, GatewaySettings, Workers, create_app, is_worth_a_log
 from ..integrations.opentelemetry import OpenTelemetryEvents
 from ..presets import PRESETS
+from ..session import OnEvent
 from ..strategies import Strategy
 from .options import CounterName, completed, find_preset, parse_seconds, signing_keys, window_tokens
+from .processes import run_processes
 
 if TYPE_CHECKING:
     import uvicorn
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
 _PRESETS: Final = [name for name, preset in PRESETS.items() if preset.size == "window"]
 _SWITCH_SECONDS: Final = 0.0005  # so that a compaction in a thread does not delay streams by five milliseconds at a time
 _COLLECT: Final = (20_000, 20, 100)  # so that the garbage collector rarely walks all conversations; requests leave few cycles
+_KEEP_ALIVE_SECONDS: Final = 120  # longer than the pauses of most agents, which then stay with one worker
+_MOST_CONNECTIONS: Final = 2_000  # of a process; further ones get 503
 _NEEDED: Final = ("starlette", "uvicorn", "httpx", "msgspec")
 
 
@@ -66,6 +71,14 @@ StoreFile: TypeAlias = Annotated[
 ]
 Shadow: TypeAlias = Annotated[
     bool, typer.Option("--shadow", help="Forward every request unchanged, and show what compaction would have done.")
+]
+RecallFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Store what leaves requests in this file, and offer the model a tool that reads it.",
+        show_default=False,
+    ),
 ]
 RecordFolder: TypeAlias = Annotated[
     Path | None,
@@ -111,6 +124,7 @@ def serve_command(
         ),
     ] = None,
     shadow: Shadow = False,
+    recall: RecallFile = None,
     record: RecordFolder = None,
     forget_after: Annotated[
         float | None,
@@ -128,6 +142,9 @@ def serve_command(
     max_memory: Annotated[
         int, typer.Option(min=1, metavar="BYTES", help="Most bytes of their messages in memory, likewise.")
     ] = 268_435_456,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Processes that share the work; a conversation stays with one of them.")
+    ] = 1,
     counter: CounterName = "auto",
 ) -> int:
     """Serve the gateway: agents use its address in place of their provider's, and stay inside their context window.
@@ -151,13 +168,14 @@ def serve_command(
         names=frozenset((*(name or ()), host)),
         origins=frozenset(origin or ()),
         shadow=shadow,
+        recall=recall,
         record=record,
         max_body=max_body,
         conversations=conversations,
         conversation_bytes=max_memory,
     )
     said = f"{pipeline or preset}, window {window}, {'decisions are not saved' if store is None else f'saved in {store}'}"
-    _run(settings, host, port, f"{said}, requests are sent unchanged" if shadow else said)
+    _run(settings, host, port, f"{said}, requests are sent unchanged" if shadow else said, workers)
     return 0
 
 
@@ -194,23 +212,32 @@ def _strategy(preset: str, pipeline: Path | None) -> Callable[[int], Strategy]:
     return find_preset(preset, _PRESETS).make
 
 
-def _run(settings: GatewaySettings, host: str, port: int, said: str) -> None:
+def _run(settings: GatewaySettings, host: str, port: int, said: str, workers: int) -> None:
     """Serve until a signal ends the process. ``said`` describes the settings in the printed line."""
-    server, listening = make_server(settings, host, port, sys.stderr)
+    server = None if workers > 1 else make_server(settings, sys.stderr)  # what cannot be used is an error before it listens
+    listening = reserved_socket(host, port) if workers > 1 else listening_socket(host, port)
     port = listening.getsockname()[1]
     name = f"[{host}]" if ":" in host else host
     typer.echo(f"compaction gateway on http://{name}:{port}, its page is at / ({said})", err=True)
-    server.run([listening])
+    if server is not None:
+        server.run([listening])
+        return
+    with tempfile.TemporaryDirectory(prefix="compaction-") as folder:
+
+        def serve(number: int) -> None:
+            own = listening_socket(host, port, shared=True)
+            make_server(settings, sys.stderr, Workers(Path(folder), workers, number)).run([own])
+
+        run_processes(workers, serve)
 
 
-def make_server(settings: GatewaySettings, host: str, port: int, log: TextIO | None) -> tuple[uvicorn.Server, socket.socket]:
-    """Return a server of the gateway, and the socket at which it listens already, so that its address can be used at once.
+def make_server(settings: GatewaySettings, log: TextIO | None, workers: Workers | None = None) -> uvicorn.Server:
+    """Return a server of the gateway, which runs at a `listening_socket`.
 
     Args:
         settings: The gateway's settings.
-        host: The address.
-        port: The port; 0 for any that is free.
         log: Where to write the log; ``None`` for nowhere.
+        workers: The processes that serve the same address, if there are several.
     """
     import uvicorn
 
@@ -222,28 +249,63 @@ def make_server(settings: GatewaySettings, host: str, port: int, log: TextIO | N
     _log_lines("compaction", logging.WARNING, "%(levelname)s %(name)s: %(message)s", log)
     _log_lines("uvicorn", logging.WARNING, "%(levelname)s %(name)s: %(message)s", log)
     logging.getLogger("uvicorn.error").addFilter(is_worth_a_log)
-    app: Any = create_app(settings, on_event=OpenTelemetryEvents() if find_spec("opentelemetry") is not None else None)
+    app: Any = create_app(settings, on_event=_telemetry(), workers=workers)
     options: dict[str, Any] = {"log_config": None, "access_log": False, "server_header": False, "date_header": False}
     limits: dict[str, Any] = {"proxy_headers": False, "ws": "none", "lifespan": "on", "timeout_graceful_shutdown": 5}
-    server = uvicorn.Server(uvicorn.Config(app, host=host, port=port, **options, **limits))
-    return server, listening_socket(server.config)
+    limits |= {"timeout_keep_alive": _KEEP_ALIVE_SECONDS, "limit_concurrency": _MOST_CONNECTIONS}
+    return uvicorn.Server(uvicorn.Config(app, **options, **limits))
 
 
-def listening_socket(config: uvicorn.Config) -> socket.socket:
-    """Return a listening socket at a server's address whose connections send every chunk at once.
+def _telemetry() -> OnEvent | None:
+    return OpenTelemetryEvents() if find_spec("opentelemetry") is not None else None
+
+
+def listening_socket(host: str, port: int, *, shared: bool = False) -> socket.socket:
+    """Return a listening socket whose connections send every chunk at once; port 0 is any that is free.
 
     Accepted connections inherit TCP_NODELAY. asyncio does not set it for the sockets that uvicorn makes, and a chunk then waits
     up to 40 ms for the client to acknowledge the one before.
+
+    Args:
+        host: The address.
+        port: The port.
+        shared: Whether other processes of this user listen there too; the system then gives each connection to one of them.
+
+    Raises:
+        ConfigurationError: If the address cannot be used.
     """
-    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
     try:
-        listening = socket.create_server((config.host, config.port), family=family)
+        found = socket.create_server((host, port), family=_family(host), backlog=2_048, reuse_port=shared)
     except OSError as error:
-        reason = str(error.strerror or error).partition(" (")[0]
-        remedy = "name another port, or 0 for any that is free"
-        raise ConfigurationError(f"--port {config.port}: {config.host} cannot be used ({reason}); {remedy}") from error
-    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return listening
+        raise _unusable(host, port, error) from error
+    found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return found
+
+
+def reserved_socket(host: str, port: int) -> socket.socket:
+    """Return a socket that keeps an address for the workers, which listen there; it does not listen itself.
+
+    Raises:
+        ConfigurationError: If the address cannot be used.
+    """
+    if not hasattr(socket, "SO_REUSEPORT"):
+        raise ConfigurationError("--workers needs a system on which processes can share a port; leave it out")
+    found = socket.socket(_family(host))
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    try:
+        found.bind((host, port))
+    except OSError as error:
+        raise _unusable(host, port, error) from error
+    return found
+
+
+def _unusable(host: str, port: int, error: OSError) -> ConfigurationError:
+    reason = str(error.strerror or error).partition(" (")[0]
+    return ConfigurationError(f"--port {port}: {host} cannot be used ({reason}); name another port, or 0 for any that is free")
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
 
 
 def _log_lines(name: str, level: int, format: str, log: TextIO | None) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncGenerator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
+import anyio.from_thread
 
 from ..session import Event, OnEvent
 from .conversations import GatewayConversations
@@ -17,20 +19,22 @@ from .pages import page_routes
 from .plans import Planner
 from .recording import SessionRecorder
 from .settings import GatewaySettings
-from .status import GatewayStatus
+from .status import GatewaySnapshot, GatewayStatus, merged
 from .upstream import Upstreams
+from .workers import Workers
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.types import ASGIApp
 
 
-def create_app(settings: GatewaySettings, *, on_event: OnEvent | None = None) -> ASGIApp:
+def create_app(settings: GatewaySettings, *, on_event: OnEvent | None = None, workers: Workers | None = None) -> ASGIApp:
     """Return the gateway as an ASGI application.
 
     Args:
         settings: The gateway's settings.
         on_event: Also receives the events of all conversations, such as ``OpenTelemetryEvents()``.
+        workers: The processes that serve the same address, if there are several.
 
     Raises:
         StateError: If the store cannot be used.
@@ -55,16 +59,29 @@ def create_app(settings: GatewaySettings, *, on_event: OnEvent | None = None) ->
         status=status,
         unused=unused,
         recorder=None if settings.record is None else SessionRecorder(settings.record, settings.clock),
+        workers=workers,
     )
+    endpoint = ProxyEndpoint(services)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncGenerator[None]:
-        async with upstreams, conversations, anyio.create_task_group() as group:
+        async with contextlib.AsyncExitStack() as stack:
+            for each in (upstreams, conversations):
+                await stack.enter_async_context(each)
+            if workers is not None:
+                answers = {"status": lambda _: status.snapshot(), "windows": conversations.windows.learn_from}
+                conversations.windows.publish = partial(anyio.from_thread.run, partial(workers.tell, "windows"))
+                await stack.enter_async_context(workers.listening(endpoint, answers))
+            group = await stack.enter_async_context(anyio.create_task_group())
             group.start_soon(unused.run)
             yield
             group.cancel_scope.cancel()
 
-    routes = [*page_routes(status), Mount("/", app=ProxyEndpoint(services))]
+    async def snapshot() -> GatewaySnapshot:
+        others = [] if workers is None else await workers.ask("status")
+        return merged([status.snapshot(), *others])
+
+    routes = [*page_routes(snapshot), Mount("/", app=endpoint)]
     return Guard(Starlette(routes=routes, lifespan=lifespan), settings)
 
 

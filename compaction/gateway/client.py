@@ -12,6 +12,7 @@ from .answers import send_error, send_whole
 from .headers import answer_headers, as_mapping
 from .routes import normalized
 from .upstream import WholeAnswer
+from .workers import Workers
 
 if TYPE_CHECKING:
     import httpx
@@ -64,6 +65,7 @@ class ClientConnection:
     """
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._scope = scope
         self._receive = receive
         self._send = send
         self.method: str = scope["method"]
@@ -161,6 +163,18 @@ class ClientConnection:
         finally:
             with anyio.CancelScope(shield=True):
                 await response.aclose()
+
+    async def hand_over(self, workers: Workers, number: int, body: bytes) -> bool:
+        """Let another worker answer; return whether it did.
+
+        Raises:
+            AnswerStopped: If that worker stops in the middle of the answer.
+        """
+        try:
+            self.status = await workers.hand_over(number, self._scope, body, self._send) or 0
+        except ConnectionError as error:
+            raise AnswerStopped(str(error)) from error
+        return self.status > 0
 
     async def end(self) -> None:
         """End an answer that was sent with `stream`."""

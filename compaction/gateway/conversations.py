@@ -1,7 +1,7 @@
 """The conversations of a gateway: finds the session of each request, compacts if that is due, and returns what to send.
 
 A request belongs to the session whose messages it continues. The session id that an agent sends narrows the search. Another
-upstream, model or set of tools is another conversation, so sub-agents and requests for a title never mix with the main work.
+key, upstream, model or set of tools is another conversation, so users, sub-agents and requests for a title never mix.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from ..index import as_given
 from ..result import CompactionResult
 from ..run import unawaited
 from ..session import BackgroundTasks, Blocking, CompactionSession, OnEvent, SessionPool
-from ..stores import SessionStore
-from ..strategies import Failed
+from ..stores import SessionStore, SQLiteStore
+from ..strategies import Failed, Lossless
 from ..tokens import LengthError, Usage, counter
 from ..triggers import tokens_exceed
 from .breakpoints import for_comparison, keep_breakpoints
 from .economy import never_dearer
 from .known_models import known_prices
+from .recall import RecallAnswers
 from .routes import ModelRoute
 from .settings import GatewaySettings
 from .windows import ModelWindows, ServedModel
@@ -38,6 +39,7 @@ _AHEAD: Final = 0.8  # of the window: past it a model starts to write its summar
 _MOST_POOLS: Final = 64
 _MOST_THREADS: Final = 8
 _LOCK_SECONDS: Final = 0.5
+_PAGE: Final = 500
 _T = TypeVar("_T")
 
 
@@ -52,6 +54,7 @@ class ConversationRequest:
         id: The session id that the agent sends, if any.
         upstream: The address of the upstream.
         is_long: Whether a header asks for a window of a million tokens.
+        tenant: A digest of the keys that it is sent with.
     """
 
     route: ModelRoute
@@ -60,6 +63,7 @@ class ConversationRequest:
     id: str | None
     upstream: str
     is_long: bool = False
+    tenant: str = ""
 
     @property
     def model(self) -> str:
@@ -73,14 +77,14 @@ class ConversationRequest:
 
     @property
     def scope(self) -> str:
-        """The scope of the conversation: one upstream, one model, one set of tools, one session of the agent.
+        """The scope of the conversation: one key, one upstream, one model, one set of tools, one session of the agent.
 
         The agent's session id is part of the scope, not the pool's ``id``, so that messages which an agent removes from its own
         list do not come back.
         """
         tools = [(fields_of(each) or {}) for each in items_of(self.fields.get("tools")) or ()]
         names = sorted({str(each.get("name") or (fields_of(each.get("function")) or {}).get("name")) for each in tools})
-        return json.dumps([self.upstream, self.model, names, self.id])
+        return json.dumps([self.tenant, self.upstream, self.model, names, self.id])
 
     @property
     def beside(self) -> str:
@@ -142,6 +146,7 @@ class GatewayConversations:
 
     Attributes:
         windows: The windows of models.
+        recalled: The store of what left, if the model may read it.
     """
 
     def __init__(self, settings: GatewaySettings, on_event: OnEvent | None = None) -> None:
@@ -154,6 +159,7 @@ class GatewayConversations:
         self._threads: anyio.CapacityLimiter | None = None  # made in the event loop that uses it
         self._store = None if settings.store is None else SessionStore(settings.store, timeout_seconds=_LOCK_SECONDS)
         self.windows = ModelWindows(settings, self._store)
+        self.recalled = None if settings.recall is None else SQLiteStore(settings.recall, timeout_seconds=_LOCK_SECONDS)
 
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
@@ -171,8 +177,9 @@ class GatewayConversations:
             if key not in self._pools:
                 while len(self._pools) >= _MOST_POOLS:
                     del self._pools[next(iter(self._pools))]
+                strategy = never_dearer(settings.strategy(window), window, cached=key[2])
                 self._pools[key] = SessionPool(
-                    never_dearer(settings.strategy(window), window, cached=key[2]),
+                    strategy if self.recalled is None else Lossless(strategy, self.recalled),
                     store=self._store,
                     limit=settings.conversations,
                     max_bytes=settings.conversation_bytes,
@@ -301,6 +308,8 @@ class GatewayConversations:
         for name in names:
             for pool in list(self._pools.values()):
                 pool.discard(name)
+            if self.recalled is not None:
+                await self.in_thread(partial(_emptied, self.recalled, name))
         return sorted(names)
 
     async def in_thread(self, work: Callable[[], _T]) -> _T:
@@ -309,10 +318,23 @@ class GatewayConversations:
             self._threads = anyio.CapacityLimiter(_MOST_THREADS)
         return await anyio.to_thread.run_sync(work, limiter=self._threads)
 
+    def recall_answers(self, turn: ConversationTurn | None) -> RecallAnswers | None:
+        """Return what answers the model's calls for content that left; ``None`` if nothing is stored."""
+        if turn is None or self.recalled is None:
+            return None
+        route = turn.request.route
+        return RecallAnswers(route=route.name, key=route.key, store=self.recalled, session=turn.session.id)
+
     def held(self) -> tuple[int, int]:
         """Return the number of conversations in memory, and the bytes of their messages."""
         pools: Iterable[SessionPool] = list(self._pools.values())
         return sum(map(len, pools)), sum(pool.bytes for pool in pools)
+
+
+def _emptied(store: SQLiteStore, session: str) -> None:
+    """Delete what a store has of a session."""
+    while page := store.range(session, 1, _PAGE):
+        store.forget(session, page)
 
 
 def _cached_price(model: str) -> float:

@@ -14,12 +14,12 @@ import anyio.to_thread
 import attrs
 
 from ..tokens import Usage
-from .bodies import READABLE
+from .bodies import READABLE, decoded
 from .client import AnswerStopped, ClientConnection, ClientGone, SlowBody
 from .conversations import GatewayConversations
 from .failures import REFUSALS, UpstreamRefusal, length_error, write_case
 from .forgetting import UnusedConversations
-from .headers import request_headers
+from .headers import as_mapping, request_headers
 from .plans import Planner, RequestPlan
 from .recording import SessionRecorder
 from .request_log import log_request
@@ -28,6 +28,7 @@ from .settings import GatewaySettings
 from .status import GatewayStatus, RequestReport
 from .upstream import NoAnswer, Upstreams, WholeAnswer, read_whole
 from .usage_reading import UsageReader
+from .workers import HANDED_OVER, Workers, binding
 
 if TYPE_CHECKING:
     import httpx
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 _OTHER: Final = "other"
 _UNKNOWN_PATH: Final = "unknown path"
+_MOST_RECALLS: Final = 4
+_LARGEST_ANSWER: Final = 16_777_216
 _UNCOUNTED: Final = 2_000  # tokens: the gateway also counts tools and instructions
 
 
@@ -50,6 +53,7 @@ class GatewayServices:
         status: Counts what happens.
         unused: Deletes unused conversations.
         recorder: Records sessions, if that is enabled.
+        workers: The processes that serve the same address, if there are several.
     """
 
     settings: GatewaySettings
@@ -59,6 +63,7 @@ class GatewayServices:
     status: GatewayStatus
     unused: UnusedConversations
     recorder: SessionRecorder | None = None
+    workers: Workers | None = None
 
 
 class ProxyEndpoint:
@@ -80,7 +85,7 @@ class ProxyEndpoint:
             if route is None:
                 await _pass_through(self._services, client)
             else:
-                await _ModelExchange(self._services, client, route).run()
+                await _ModelExchange(self._services, client, route, is_owned=HANDED_OVER in scope).run()
         except NoAnswer as failure:
             error = failure
             self._services.status.failed(f"upstream: {failure.why}")
@@ -131,8 +136,10 @@ async def _cancel_if_gone(client: ClientConnection, scope: anyio.CancelScope) ->
 class _ModelExchange:
     """One request to a model. Holds state: its plan, and figures for the log."""
 
-    def __init__(self, services: GatewayServices, client: ClientConnection, route: ModelRoute) -> None:
+    def __init__(self, services: GatewayServices, client: ClientConnection, route: ModelRoute, *, is_owned: bool) -> None:
         self._services = services
+        self._workers = None if is_owned else services.workers
+        self._is_elsewhere = False
         self._client = client
         self._route = route
         self._upstream = services.upstreams.name(route.provider)
@@ -153,24 +160,44 @@ class _ModelExchange:
                 return
             async with anyio.create_task_group() as group:
                 group.start_soon(_cancel_if_gone, self._client, group.cancel_scope)
-                await self._answer(body)
+                if not await self._hand_over(body):
+                    await self._answer(body)
                 group.cancel_scope.cancel()
         finally:
-            self._report()
+            if not self._is_elsewhere:
+                self._report()
+
+    async def _hand_over(self, body: bytes) -> bool:
+        """Let the worker serve the request to which its conversation belongs; return whether it did."""
+        workers, client = self._workers, self._client
+        if workers is None:
+            return False
+        owner = await workers.owner(binding(self._route, body, client.headers, self._services.settings.max_body))
+        self._is_elsewhere = owner != workers.number  # also if the client leaves now
+        if self._is_elsewhere:
+            self._is_elsewhere = await client.hand_over(workers, owner, body)
+        return self._is_elsewhere
 
     async def _answer(self, body: bytes) -> None:
         """Send the plan and stream the answer; 502 or 504 if the upstream gives none."""
         try:
             began = anyio.current_time()
-            self._plan = await self._services.planner.plan(self._route, body, self._client.headers, self._upstream)
+            self._plan = await self._services.planner.plan(
+                self._route, body, self._client.headers, self._upstream, self._client.query
+            )
             self._added = anyio.current_time() - began
             response = await self._send(self._plan)
             whole = await read_whole(response) if response.status_code in REFUSALS and self._plan.request is not None else None
             again = None if whole is None else await self._second(self._plan, whole)
             if whole is not None and again is None:
                 await self._client.send_whole(whole)
+                return
+            response = response if again is None else again
+            recalled = await self._recalled(self._plan, response)
+            if isinstance(recalled, WholeAnswer):
+                await self._give(recalled)
             else:
-                await self._stream(response if again is None else again)
+                await self._stream(recalled)
         except NoAnswer as failure:
             self._error = failure.why
             self._services.status.failed(f"upstream: {failure.why}")
@@ -196,6 +223,45 @@ class _ModelExchange:
             with anyio.CancelScope(shield=True):
                 await self._record()
         await self._client.end()
+
+    # ---------------------------------------------------------------- recall
+
+    async def _recalled(self, plan: RequestPlan, response: httpx.Response) -> WholeAnswer | httpx.Response:
+        """Answer the model's calls of the tools of recall, and return the answer that is meant for the client."""
+        services, body = self._services, plan.body
+        answers = services.conversations.recall_answers(plan.turn)
+        if answers is None or plan.without_recall is None or response.status_code >= 300:
+            return response
+        for _ in range(_MOST_RECALLS):
+            whole = await read_whole(response, _LARGEST_ANSWER)
+            if whole is None:
+                return response
+            headers = as_mapping(whole.headers)
+            kind, encoding = headers.get("content-type", ""), headers.get("content-encoding", "")
+            try:
+                text = decoded(whole.body, encoding, _LARGEST_ANSWER)
+                following = await services.conversations.in_thread(partial(answers.continued, body, text, kind))
+            except Exception as error:
+                services.status.failed(f"recall: {type(error).__name__}")
+                return whole
+            if following is None:
+                return whole
+            services.status.retried("recall")
+            body = following
+            response = await self._send(attrs.evolve(plan, body=body))
+            if response.status_code >= 300:
+                break
+        await response.aclose()
+        return await self._send(attrs.evolve(plan, body=plan.without_recall))
+
+    async def _give(self, whole: WholeAnswer) -> None:
+        """Send a complete answer, and read its usage."""
+        headers = as_mapping(whole.headers)
+        reader = UsageReader(headers.get("content-type", ""), headers.get("content-encoding", ""))
+        reader.feed(whole.body)
+        self._usage = reader.read()
+        await self._client.send_whole(whole)
+        await self._record()
 
     # ---------------------------------------------------------------- the second request
 

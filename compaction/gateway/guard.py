@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 import hmac
 import re
-from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
 
 from .answers import send_error
 from .headers import TOKEN_HEADER, as_mapping
@@ -15,6 +15,11 @@ from .settings import LOOPBACK_NAMES, GatewaySettings
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
+
+
+_ONCE: Final = (b"host", b"origin", b"sec-fetch-site", b"authorization", TOKEN_HEADER.encode())
+_ODD: Final = re.compile(r"[\x00-\x1f\x7f\udc80-\udcff\ufffd]")  # also what is not UTF-8
+_HOST: Final = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([\w.-]+))(?::\d*)?", re.ASCII)
 
 
 class Guard:
@@ -42,7 +47,7 @@ class Guard:
             return
         if scope["type"] != "http":
             return
-        refusal = self._refusal(as_mapping(scope["headers"]), scope["path"])
+        refusal = _ambiguity(scope) or self._refusal(as_mapping(scope["headers"]), scope["path"])
         if refusal is None:
             await self._app(scope, receive, send)
             return
@@ -58,8 +63,6 @@ class Guard:
             return 401, f"this gateway requires its token in the header {TOKEN_HEADER}"
         if "upgrade" in headers:
             return 426, "this gateway does not change the protocol of a connection; connect to the provider directly"
-        if not path.startswith("/") or not {".", ".."}.isdisjoint(re.split(r"[/\\]", path)):
-            return 400, "the target of a request must be a path without '.' and '..'"
         return None
 
     def _is_welcome(self, headers: dict[str, str]) -> bool:
@@ -79,6 +82,23 @@ class Guard:
         return hmac.compare_digest(given.encode(), token.encode())
 
 
+def _ambiguity(scope: Scope) -> tuple[int, str] | None:
+    """Return the refusal of a request that two servers may read in two ways, however it would be read here."""
+    names = [name for name, _ in scope["headers"]]
+    if any(names.count(name) > 1 for name in _ONCE) or {b"content-length", b"transfer-encoding"} <= set(names):
+        return 400, "a header of the request is ambiguous"
+    path: str = scope["path"]
+    if not path.startswith("/") or _leaves(path) or _leaves(unquote(path)):
+        return 400, "the target of a request must be a path without '.', '..' and control characters"
+    return None
+
+
+def _leaves(path: str) -> bool:
+    """Whether a path has a segment that names its own folder or the one above, or characters that servers read differently."""
+    segments = [segment.partition(";")[0].strip() for segment in re.split(r"[/\\]", path)]
+    return not {".", ".."}.isdisjoint(segments) or _ODD.search(path) is not None
+
+
 def _password(authorization: str) -> str:
     """Return the password of a basic ``Authorization`` header; empty if there is none."""
     kind, _, value = authorization.partition(" ")
@@ -91,10 +111,8 @@ def _password(authorization: str) -> str:
 def host_name(host: str) -> str:
     """Return the name in a ``Host`` header, without the port.
 
-    >>> host_name("LOCALHOST:8484"), host_name("[::1]:8484"), host_name("evil.example:80")
-    ('localhost', '::1', 'evil.example')
+    >>> host_name("LOCALHOST:8484"), host_name("[::1]:8484"), host_name("evil.example:80"), host_name("me@localhost")
+    ('localhost', '::1', 'evil.example', '')
     """
-    try:
-        return urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return ""
+    found = _HOST.fullmatch(host)
+    return "" if found is None else (found[1] or found[2]).lower()

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import contextlib
+import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
+from urllib.parse import parse_qsl
+
+from ..formats import fields_of
 
 RawHeaders: TypeAlias = list[tuple[bytes, bytes]]
 """Headers as bytes, in order, with names in lower case."""
@@ -23,6 +30,7 @@ _SESSIONS: Final = (
     *("conversation_id", "x-conversation-id", "thread-id"),
 )
 _LONGEST_SESSION: Final = 200
+_KEYS: Final = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
 
 
 def request_headers(given: Iterable[tuple[bytes, bytes]], *, readable: str, rewritten: bool) -> RawHeaders:
@@ -68,6 +76,29 @@ def session_of(headers: Mapping[str, str]) -> str | None:
     """
     found = (headers.get(name, "").strip() for name in _SESSIONS)
     return next((value[:_LONGEST_SESSION] for value in found if value), None)
+
+
+def tenant_of(headers: Mapping[str, str], query: bytes = b"") -> str:
+    """Return a digest of the keys of a request, so that conversations of different keys share nothing.
+
+    A JSON web token counts by its issuer and subject, because it is renewed from time to time; the provider verifies it.
+
+    >>> tenant_of({"authorization": "Bearer one"}) == tenant_of({"authorization": "Bearer two"})
+    False
+    """
+    keys = [_lasting(headers[name]) for name in _KEYS if name in headers]
+    keys += [value for name, value in parse_qsl(query.decode("latin-1")) if name == "key"]
+    return hashlib.blake2b(json.dumps(keys).encode(), digest_size=16).hexdigest() if keys else ""
+
+
+def _lasting(key: str) -> str:
+    parts = key.split(".")
+    if len(parts) == 3:
+        with contextlib.suppress(ValueError):
+            claims = fields_of(json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))) or {}
+            if claims.get("sub"):
+                return json.dumps([claims.get("iss"), claims["sub"]])
+    return key
 
 
 def asks_for_long_context(headers: Mapping[str, str]) -> bool:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
 from .metrics import METRICS_TYPE, prometheus_text
-from .status import GatewaySnapshot, GatewayStatus
+from .status import GatewaySnapshot
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -26,22 +26,25 @@ _ICONS: Final = ("/favicon.ico", "/apple-touch-icon.png", "/apple-touch-icon-pre
 _HEADERS: Final = {"x-content-type-options": "nosniff", "referrer-policy": "no-referrer", "cache-control": "no-store"}
 
 
-def page_routes(status: GatewayStatus) -> list[Route]:
-    """Return the routes of the gateway's own pages."""
+def page_routes(snapshot: Callable[[], Awaitable[GatewaySnapshot]]) -> list[Route]:
+    """Return the routes of the gateway's own pages, which show a snapshot."""
     from starlette.responses import HTMLResponse, JSONResponse, Response
     from starlette.routing import Route
 
-    answers: Mapping[str, Callable[[], Response]] = {
-        "/": lambda: HTMLResponse(_page()[0], headers={**_HEADERS, "content-security-policy": _page()[1]}),
-        "/status.json": lambda: JSONResponse(status.snapshot().to_dict(), headers=_HEADERS),
-        "/healthz": lambda: JSONResponse(_health(status.snapshot()), headers=_HEADERS),
-        "/metrics": lambda: Response(prometheus_text(status.snapshot()), headers={**_HEADERS, "content-type": METRICS_TYPE}),
+    answers: Mapping[str, Callable[[GatewaySnapshot], Response]] = {
+        "/": lambda _: HTMLResponse(_page()[0], headers={**_HEADERS, "content-security-policy": _page()[1]}),
+        "/status.json": lambda now: JSONResponse(now.to_dict(), headers=_HEADERS),
+        "/healthz": lambda now: JSONResponse(_health(now), headers=_HEADERS),
+        "/metrics": lambda now: Response(prometheus_text(now), headers={**_HEADERS, "content-type": METRICS_TYPE}),
     }
 
-    def endpoint(answer: Callable[[], Response]) -> Callable[[Request], Response]:
-        return lambda request: answer()
+    def endpoint(answer: Callable[[GatewaySnapshot], Response]) -> Callable[[Request], Awaitable[Response]]:
+        async def answered(request: Request) -> Response:
+            return answer(await snapshot())
 
-    icons = [Route(path, endpoint(lambda: Response(status_code=404))) for path in _ICONS]
+        return answered
+
+    icons = [Route(path, lambda request: Response(status_code=404)) for path in _ICONS]
     return [*(Route(path, endpoint(answers[path])) for path in sorted(PAGE_PATHS)), *icons]
 
 

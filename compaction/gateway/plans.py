@@ -12,7 +12,8 @@ from ..tokens import LengthError
 from .bodies import ModelRequest, TooLarge, Unreadable, decoded, read_request
 from .conversations import ConversationRequest, ConversationTurn, GatewayConversations
 from .failures import UpstreamRefusal
-from .headers import asks_for_long_context, has_signature, session_of
+from .headers import asks_for_long_context, has_signature, session_of, tenant_of
+from .recall import offered
 from .routes import ModelRoute
 from .settings import GatewaySettings
 from .status import GatewayStatus
@@ -37,6 +38,7 @@ class RequestPlan:
         request: The same as a request of a conversation.
         turn: Its turn of the conversation; ``None`` without a conversation.
         why: The reason for sending the client's bytes, other than that they fit.
+        without_recall: The bytes to send without the tools of recall, if those are offered.
     """
 
     body: bytes = attrs.field(repr=False)
@@ -45,6 +47,7 @@ class RequestPlan:
     request: ConversationRequest | None = None
     turn: ConversationTurn | None = None
     why: str = ""
+    without_recall: bytes | None = attrs.field(default=None, repr=False)
 
     @property
     def is_changed(self) -> bool:
@@ -69,15 +72,19 @@ class Planner:
         self._status = status
         self._alone: dict[str, None] = {}
 
-    async def plan(self, route: ModelRoute, body: bytes, headers: Mapping[str, str], upstream: str) -> RequestPlan:
+    async def plan(
+        self, route: ModelRoute, body: bytes, headers: Mapping[str, str], upstream: str, query: bytes = b""
+    ) -> RequestPlan:
         """Return the plan of a request."""
-        given = (route, body, headers, upstream)
+        given = (route, body, headers, upstream, query)
         if self._settings.awaits and not route.counts:
             plan = await self._in_thread(partial(self._asked, *given))
             return plan if plan.request is None else await self._decided(plan, plan.request)
         return await self._in_thread(partial(self._decided_sync, *given))
 
-    def _asked(self, route: ModelRoute, body: bytes, headers: Mapping[str, str], upstream: str) -> RequestPlan:
+    def _asked(
+        self, route: ModelRoute, body: bytes, headers: Mapping[str, str], upstream: str, query: bytes = b""
+    ) -> RequestPlan:
         """Return the plan to send the client's bytes, with the parsed request if it belongs to a conversation."""
         try:
             text = decoded(body, headers.get("content-encoding", ""), self._settings.max_body)
@@ -98,13 +105,16 @@ class Planner:
                     id=id,
                     upstream=upstream,
                     is_long=asks_for_long_context(headers),
+                    tenant=tenant_of(headers, query),
                 )
                 return RequestPlan(body=body, original=body, asked=asked, request=request)
         self._status.passed(why)
         return RequestPlan(body=body, original=body, why=why)
 
-    def _decided_sync(self, route: ModelRoute, body: bytes, headers: Mapping[str, str], upstream: str) -> RequestPlan:
-        plan = self._asked(route, body, headers, upstream)
+    def _decided_sync(
+        self, route: ModelRoute, body: bytes, headers: Mapping[str, str], upstream: str, query: bytes = b""
+    ) -> RequestPlan:
+        plan = self._asked(route, body, headers, upstream, query)
         if plan.request is None:
             return plan
         try:
@@ -128,7 +138,7 @@ class Planner:
             why = "shadow" if self._settings.shadow else "left alone"
             self._status.passed(why)
             return attrs.evolve(plan, turn=turn, why=why)
-        return attrs.evolve(plan, turn=turn, body=_body(plan, turn))
+        return self._offering(attrs.evolve(plan, turn=turn, body=_body(plan, turn)))
 
     def _failed(self, plan: RequestPlan, error: Exception) -> RequestPlan:
         """Return the plan to send the client's bytes, because the turn failed."""
@@ -157,13 +167,18 @@ class Planner:
                 turn = await self._conversations.turn(plan.request, refused=refused)
             else:
                 turn = await self._in_thread(partial(self._conversations.turn_sync, plan.request, refused=refused))
-            body = await self._in_thread(partial(_body, plan, turn))
+            shorter = attrs.evolve(
+                plan, turn=turn, body=await self._in_thread(partial(_body, plan, turn)), why="", without_recall=None
+            )
         except Exception as error:  # nothing may be removed, the window is still unknown, or the gateway has a fault
             self._status.failed(f"compacting harder: {type(error).__name__}")
             return None
         if self._alone.pop(turn.session.id, self) is None:
             self._status.left_alone(turn.session.id, False)
-        return None if body == plan.body else attrs.evolve(plan, turn=turn, body=body, why="")
+        return None if shorter.body == (plan.without_recall or plan.body) else self._offering(shorter)
+
+    def _offering(self, plan: RequestPlan) -> RequestPlan:
+        return plan if self._conversations.recalled is None else _with_recall(plan)
 
     def _learn(self, plan: RequestPlan, request: ConversationRequest, refused: UpstreamRefusal) -> None:
         """Learn the window of a refused request."""
@@ -186,3 +201,11 @@ def _body(plan: RequestPlan, turn: ConversationTurn) -> bytes:
     """Return the bytes to send for a turn; the client's if nothing changes."""
     assert plan.asked is not None
     return plan.asked.with_messages(turn.messages) if turn.is_changed else plan.original
+
+
+def _with_recall(plan: RequestPlan) -> RequestPlan:
+    """Return the plan with the tools of recall in its body, if they can be offered."""
+    if plan.asked is None or plan.request is None or plan.request.route.counts or not plan.is_changed:
+        return plan
+    body = offered(plan.body, plan.asked, plan.request.route.name)
+    return plan if body is plan.body else attrs.evolve(plan, body=body, without_recall=plan.body)

@@ -54,6 +54,7 @@ class GatewaySettings:
         names: Host names under which clients may reach the gateway, besides those of loopback.
         origins: Origins of web pages and apps that may use the gateway from a browser, such as ``"http://localhost:3000"``.
         shadow: Whether every request is sent unchanged, and the pages show what compaction would have done.
+        recall: The file in which content that leaves requests is stored for the model to read; ``None`` to store none.
         record: The folder in which sessions are recorded; ``None`` to record nothing.
         cases: The folder for requests that were refused only in their compacted form, masked; ``None`` to write none.
         max_body: The largest request body in bytes, >= 1.
@@ -82,6 +83,7 @@ class GatewaySettings:
     names: frozenset[str] = frozenset()
     origins: frozenset[str] = frozenset()
     shadow: bool = False
+    recall: Path | None = None
     record: Path | None = None
     cases: Path | None = None
     max_body: int = attrs.field(default=64 * _MEBIBYTE, validator=count(1))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -148,6 +148,34 @@ class GatewaySnapshot:
             {"route": route, "status": status, "count": count} for (route, status), count in self.requests.items()
         ]
         return data
+
+
+def merged(snapshots: Sequence[GatewaySnapshot]) -> GatewaySnapshot:
+    """Return the state of all workers as one; their conversations are different ones.
+
+    >>> found = merged([GatewaySnapshot(started_at=0.0, at=9.0, held=2), GatewaySnapshot(started_at=1.0, at=9.0, held=3)])
+    >>> found.held, found.started_at
+    (5, 0.0)
+    """
+    first, *others = snapshots
+    if not others:
+        return first
+    counts: dict[str, Any] = {}
+    for name in ("requests", "passed_through", "failures", "retries", "totals"):
+        counts[name] = {}
+        for each in snapshots:
+            for key, value in getattr(each, name).items():
+                counts[name][key] = counts[name].get(key, 0) + value
+    conversations = [conversation for each in snapshots for conversation in each.conversations]
+    return attrs.evolve(
+        first,
+        **counts,
+        started_at=min(each.started_at for each in snapshots),
+        conversations=tuple(sorted(conversations, key=lambda each: -each.last_at)),
+        held=sum(each.held for each in snapshots),
+        held_bytes=sum(each.held_bytes for each in snapshots),
+        windows={name: window for each in snapshots for name, window in each.windows.items()},
+    )
 
 
 @attrs.frozen(kw_only=True)

@@ -134,7 +134,7 @@ def _said(url: httpx.URL, error: Exception) -> str:
     return f"{url.copy_with(query=None, username=None, password=None)}{cause and ', '}{cause}"
 
 
-async def read_whole(response: httpx.Response) -> WholeAnswer | None:
+async def read_whole(response: httpx.Response, most: int = MOST_ERROR_BYTES) -> WholeAnswer | None:
     """Read an answer completely and close it; return ``None``, with the answer still open, if it is too large.
 
     Raises:
@@ -143,7 +143,7 @@ async def read_whole(response: httpx.Response) -> WholeAnswer | None:
     import httpx
 
     size = response.headers.get("content-length", "0")
-    if not size.isdigit() or int(size) > MOST_ERROR_BYTES:
+    if not size.isdigit() or int(size) > most:
         return None
     pieces: list[bytes] = []
     read = 0
@@ -151,8 +151,8 @@ async def read_whole(response: httpx.Response) -> WholeAnswer | None:
         async for chunk in response.aiter_raw():
             pieces.append(chunk)
             read += len(chunk)
-            if read > MOST_ERROR_BYTES:
-                raise NoAnswer(502, "an error without an end")
+            if read > most:
+                raise NoAnswer(502, "an answer without an end")
     except httpx.HTTPError as error:
         raise NoAnswer(502, type(error).__name__) from error
     finally:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
 
 import attrs
 
@@ -54,6 +54,9 @@ class ModelWindows:
     Args:
         settings: The gateway's settings.
         store: Where to keep what was learned; ``None`` to keep it in memory only.
+
+    Attributes:
+        publish: Tells other workers what was learned, if there are some.
     """
 
     def __init__(self, settings: GatewaySettings, store: SessionStore | None = None) -> None:
@@ -61,13 +64,19 @@ class ModelWindows:
         self._store = store
         self._lock = threading.Lock()
         self._learned: dict[ServedModel, LearnedWindow] = {}
+        self.publish: Callable[[list[Any]], object] | None = None
         if store is not None and (state := store.load(_SAVED_AS)) is not None:
-            self._learned = {
-                ServedModel(str(upstream), str(model), bool(long)): LearnedWindow(
-                    window and natural_number(window), natural_number(accepted)
+            self.learn_from(state["windows"])
+
+    def learn_from(self, rows: Iterable[Sequence[Any]]) -> None:
+        """Learn what was saved, or what another worker learned."""
+        with self._lock:
+            for upstream, model, long, window, accepted in rows:
+                served = ServedModel(str(upstream), str(model), bool(long))
+                known = self._learned.get(served, LearnedWindow())
+                self._learned[served] = LearnedWindow(
+                    known.window if window is None else natural_number(window), max(known.accepted, natural_number(accepted))
                 )
-                for upstream, model, long, window, accepted in state["windows"]
-            }
 
     def of(self, served: ServedModel) -> int:
         """Return the context window of a model, in tokens.
@@ -108,9 +117,13 @@ class ModelWindows:
                 del self._learned[next(iter(self._learned))]
             after = self._corrected()
             rows = [[*attrs.astuple(each), learned.window, learned.accepted] for each, learned in self._learned.items()]
-        if self._store is not None and after != before:
+        if after == before:
+            return
+        if self._store is not None:
             with contextlib.suppress(StateError):  # it stays in memory, and the next one saves all
                 self._store.save(_SAVED_AS, {"windows": rows})
+        if self.publish is not None:
+            self.publish(rows)
 
     def learned(self) -> Mapping[str, int]:
         """Return the windows that were learned, in tokens, by model and upstream in words."""

@@ -7,7 +7,7 @@ import random
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from benchmarks.hosts.script import Asked, Call, Reply, words
 
@@ -19,7 +19,7 @@ SIGNED: Final = "c2lnbmVk"
 """The beginning of each signature; the id of its call follows."""
 _LOOKS_BACK: Final = 4  # every fourth file name needs an earlier code
 
-_SHELLS: Final[Mapping[str, Callable[[str], dict[str, Any]]]] = {
+SHELLS: Final[Mapping[str, Callable[[str], dict[str, Any]]]] = {
     "bash": lambda command: {"command": command, "description": "Read a part"},
     "exec_command": lambda command: {"cmd": command, "max_output_tokens": 20_000},
     "shell_command": lambda command: {"command": command},
@@ -27,6 +27,18 @@ _SHELLS: Final[Mapping[str, Callable[[str], dict[str, Any]]]] = {
     "run_shell_command": lambda command: {"command": command, "description": "Read a part"},
 }
 """The shell tools of agents, and the arguments of each for a command."""
+
+
+class StepTask(Protocol):
+    """A model's part of a task."""
+
+    def is_step(self, asked: Asked) -> bool:
+        """Whether a request is a step of the task."""
+        ...
+
+    def __call__(self, asked: Asked, id: str) -> Reply:
+        """Return the model's reply."""
+        ...
 
 
 class AgentTask:
@@ -69,11 +81,11 @@ class AgentTask:
 
     def is_step(self, asked: Asked) -> bool:
         """Whether a request is a step of the task; those without a shell are for titles and checks."""
-        return asked.schema is None and (not self._has_tools or not _SHELLS.keys().isdisjoint(asked.tools))
+        return asked.schema is None and (not self._has_tools or not SHELLS.keys().isdisjoint(asked.tools))
 
     def __call__(self, asked: Asked, id: str) -> Reply:
         """Return the model's reply: the next call, or the last word."""
-        tool = next((name for name in _SHELLS if name in asked.tools), None)
+        tool = next((name for name in SHELLS if name in asked.tools), None)
         if not self.is_step(asked):
             return Reply(id=id, text="Reading the parts" if asked.schema is None else json.dumps(_filled(asked.schema)))
         with self._lock:
@@ -91,7 +103,7 @@ class AgentTask:
             command = f"cat {self._name(step if gone is None else gone)}"
             if tool is None:
                 return Reply(id=id, text=f"Please run `{command}` and show me what it prints.")
-            call = Call(f"call_{id}", tool, _SHELLS[tool](command))
+            call = Call(f"call_{id}", tool, SHELLS[tool](command))
             return Reply(id=id, calls=(call,), signature=f"{SIGNED}{call.id}")
 
 

@@ -30,7 +30,7 @@ from compaction.models import prices_of
 from compaction.tokens import counter
 from tests.support.gateways import serving_url
 
-from .agent_task import PROMPT, SIGNED, AgentTask
+from .agent_task import PROMPT, SIGNED, AgentTask, StepTask
 
 FOLDER: Final = Path(os.environ.get("COMPACTION_AGENTS", Path(__file__).resolve().parents[2] / ".venv-gateway" / "agents"))
 PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "gateway-agents.md"
@@ -40,7 +40,7 @@ STEPS: Final = 64
 CHARACTERS: Final = 10_500
 SECONDS: Final = 420.0
 _MOST_BREAKPOINTS: Final = 4
-_PRICED: Final[Mapping[str, tuple[str, str]]] = {
+PRICED: Final[Mapping[str, tuple[str, str]]] = {
     "openai-chat": ("messages", "gpt-5.4"),
     "openai-responses": ("input", "gpt-5.4"),
     "anthropic": ("messages", "claude-sonnet-4-6"),
@@ -84,14 +84,14 @@ def _opencode(heading: str) -> Callable[[Path, str], dict[str, str]]:
 
 
 def _codex(home: Path, url: str) -> dict[str, str]:
-    (home / ".codex").mkdir()
+    (home / ".codex").mkdir(exist_ok=True)
     alone = 'approval_policy = "never"\nsandbox_mode = "danger-full-access"\n'
     (home / ".codex" / "config.toml").write_text(alone + recipe("Codex CLI", url))
     return {"CODEX_HOME": str(home / ".codex"), "OPENAI_API_KEY": "none"}
 
 
 def _gemini(home: Path, url: str) -> dict[str, str]:
-    (home / ".gemini").mkdir()
+    (home / ".gemini").mkdir(exist_ok=True)
     settings = json.loads(recipe("Gemini CLI", url, 1))
     settings["model"] |= {"maxSessionTurns": -1, "disableLoopDetection": True}
     alone = {
@@ -135,7 +135,7 @@ class PricedServer(StrictServer):
         signatures: The most signatures that a request had.
     """
 
-    def __init__(self, window: int, task: AgentTask) -> None:
+    def __init__(self, window: int, task: StepTask) -> None:
         super().__init__(window=window, play=task)
         self.charges: list[Charge] = []
         self.beside: list[Charge] = []
@@ -162,7 +162,7 @@ class PricedServer(StrictServer):
         return found
 
     def _provider(self, wire: Wire) -> PricedProvider:
-        key, model = _PRICED[wire.name]
+        key, model = PRICED[wire.name]
         if wire.name not in self._providers:
             self._providers[wire.name] = PricedProvider(prices_of(model), key, counter("chars/4"))
         return self._providers[wire.name]
@@ -202,12 +202,13 @@ def run(name: str) -> dict[str, Any]:
     ends = next((place for place, charge in enumerate(direct) if charge.tokens > WINDOW), len(direct))
     return {
         **found,
-        "bill_before": _dollars([*through[:ends], *beside]) / _dollars([*direct[:ends], *also]),
-        "bill_after": _dollars(through[ends:]) / _dollars(direct[ends:]),
+        "bill_before": dollars([*through[:ends], *beside]) / dollars([*direct[:ends], *also]),
+        "bill_after": dollars(through[ends:]) / dollars(direct[ends:]),
     }
 
 
-def _dollars(charges: Sequence[Charge]) -> float:
+def dollars(charges: Sequence[Charge]) -> float:
+    """Return the price of requests."""
     return sum(charge.dollars for charge in charges)
 
 
@@ -263,7 +264,7 @@ def _through(name: str) -> tuple[dict[str, Any], tuple[list[Charge], list[Charge
         return found, (server.charges, server.beside)
 
 
-def output(agent: Agent, home: Path, work: Path, url: str) -> str:
+def output(agent: Agent, home: Path, work: Path, url: str, *, seconds: float = SECONDS) -> str:
     """Return what an agent prints when it is run at a gateway or a model."""
     folders = {
         "HOME": home,
@@ -287,7 +288,7 @@ def output(agent: Agent, home: Path, work: Path, url: str) -> str:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            timeout=SECONDS,
+            timeout=seconds,
             check=False,
         )
     except subprocess.TimeoutExpired as error:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from .agents import AGENTS, FOLDER, STEPS, WINDOW
-from .user_turns import CALLS, SAID
+from .long_run import SAID
 
 ROOT = Path(__file__).resolve().parents[2]
 ALONE = ("unshare", "--map-root-user", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh")
@@ -37,9 +37,9 @@ def _missing(name: str) -> str | None:
     return None
 
 
-def run_alone(module: str, argument: str) -> dict[str, Any]:
+def run_alone(module: str, *arguments: str) -> dict[str, Any]:
     """Run a module of this folder with loopback alone, and return the JSON that it prints."""
-    command = [*ALONE, sys.executable, "-m", f"tests.gateway.{module}", argument]
+    command = [*ALONE, sys.executable, "-m", f"tests.gateway.{module}", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -66,15 +66,37 @@ def test_an_agent_ends_its_task_within_the_window(name: str) -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("window", CALLS)
-def test_what_the_user_said_is_in_every_request(window: int) -> None:
-    """Through ``compaction serve``, the words of all turns reach the model, and groups leave only for a summary."""
-    if (why := _missing("opencode-chat")) is not None:
+@pytest.mark.parametrize(
+    ("name", "calls", "window"), [("opencode-chat", 80, 20_000), ("codex", 80, 24_000), ("opencode-chat", 24, 12_000)]
+)
+def test_a_long_run_with_reminders_stays_within_the_window(name: str, calls: int, window: int) -> None:
+    """Three turns with a reminder after every ten results: all that the user said is in every request, and cuts stay low.
+
+    ``python -m tests.gateway.long_run NAME 800 40000`` is the same with ten times the calls.
+    """
+    if (why := _missing(name)) is not None:
         pytest.skip(why)
-    found = run_alone("user_turns", str(window))
-    assert found["requests"] == len(SAID) * (CALLS[window] + 1), found["printed"]
+    found = run_alone("long_run", name, str(calls), str(window))
+    assert found["replies"] == len(SAID) * (calls // len(SAID) + 1), found["printed"]
     assert found["lost"] == []
     assert (found["invalid"], found["over"], found["problems"]) == (0, 0, [])
-    assert set(found["edits"]) <= {"Rewrite", SUMMARY}, found["cuts"]
+    assert set(found["edits"]) <= {"Rewrite", SUMMARY}, found["edits"]
     assert found["edits"][SUMMARY] >= len(SAID) - 1
-    assert (found["passed_through"], found["retries"]) == ({}, {})
+    assert (found["passed_through"], found["retries"], found["failures"]) == ({}, {}, {})
+    half = len(found["floors"]) // 2
+    assert max(found["floors"][half:]) <= 1.2 * max(found["floors"][:half])
+    assert found["bill"] <= 0.9
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", ["opencode-chat", "codex"])
+def test_what_left_is_recalled_unseen_by_the_agent(name: str) -> None:
+    """With recall, the model reads summaries' sources, every request is valid, and the agent never sees the tool."""
+    if (why := _missing(name)) is not None:
+        pytest.skip(why)
+    found = run_alone("long_run", name, "36", "20000", "--recall")
+    assert found["recalled"] > 0
+    assert found["saw_recall"] is False
+    assert (found["lost"], found["invalid"], found["over"], found["problems"]) == ([], 0, 0, [])
+    assert found["replies"] == 39, found["printed"]
+    assert (found["passed_through"], found["failures"]) == ({}, {})

@@ -227,14 +227,18 @@ async def lifespan(settings: GatewaySettings) -> AsyncGenerator[Any]:
 
 
 def serving(upstream: ScriptedUpstream, **options: Any) -> contextlib.AbstractContextManager[str]:
-    """The address of a gateway in front of an upstream, see `serving_url`."""
+    """The address of a gateway in front of an upstream, see `serving_app`."""
     return serving_url(upstream.url, **options)
 
 
+def serving_url(url: str, **options: Any) -> contextlib.AbstractContextManager[str]:
+    """The address of a gateway in front of the server at an address, see `serving_app`."""
+    return serving_app(create_app(settings_of(url, **options)))
+
+
 @contextlib.contextmanager
-def serving_url(url: str, **options: Any) -> Generator[str]:
+def serving_app(app: Any) -> Generator[str]:
     """The address of a gateway that runs in a separate thread, as ``compaction serve`` runs it."""
-    app: Any = create_app(settings_of(url, **options))
     config = uvicorn.Config(app, port=0, log_config=None, access_log=False, server_header=False, date_header=False, ws="none")
     server = uvicorn.Server(config)
     logging.getLogger("uvicorn.error").addFilter(is_worth_a_log)
@@ -251,19 +255,20 @@ def serving_url(url: str, **options: Any) -> Generator[str]:
 
 
 class GatewayProcess:
-    """``compaction serve`` in a process. Holds state: the process, and its address.
+    """``compaction serve`` in a process. Holds state: the process, its address, and a client of it.
 
     Args:
         upstream: The address of the upstream.
         folder: The folder of its store and its log.
+        more: Further options.
         window: The context window in tokens.
     """
 
-    def __init__(self, upstream: str, folder: Path, *, window: int) -> None:
+    def __init__(self, upstream: str, folder: Path, *more: str, window: int) -> None:
         log = folder / "log.txt"
         command = [sys.executable, "-m", "compaction", "serve", "--port", "0", "--counter", "chars/4"]
         urls = [text for name in ("openai", "anthropic", "google") for text in (f"--{name}-url", upstream)]
-        options = ["--window", str(window), "--store", str(folder / "gateway.db"), *urls]
+        options = ["--window", str(window), "--store", str(folder / "gateway.db"), *urls, *more]
         with log.open("wb") as errors:
             environment = {**os.environ, "PYTHONPATH": str(_ROOT)}
             self.process = subprocess.Popen([*command, *options], stderr=errors, env=environment)
@@ -271,11 +276,13 @@ class GatewayProcess:
             assert self.process.poll() is None, log.read_text()
             time.sleep(0.02)
         self.url = log.read_text().partition("gateway on ")[2].partition(",")[0]
+        self.client = httpx.Client(base_url=self.url, timeout=WAIT_SECONDS)
 
     def kill(self) -> None:
-        """Kill the process."""
+        """Kill the process; its workers, if it has some, end by themselves."""
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
+        self.client.close()
 
     def __enter__(self) -> Self:
         return self

@@ -6,7 +6,6 @@ import socket
 from pathlib import Path
 
 import pytest
-import uvicorn
 from typer.testing import CliRunner
 
 from compaction.cli.app import app
@@ -46,7 +45,7 @@ def test_times() -> None:
 
 def test_chunks_are_sent_at_once() -> None:
     """Connections have TCP_NODELAY, so that no chunk of a stream waits for the acknowledgement of the one before."""
-    with listening_socket(uvicorn.Config("", port=0)) as listening, socket.create_connection(listening.getsockname()):
+    with listening_socket("127.0.0.1", 0) as listening, socket.create_connection(listening.getsockname()):
         accepted, _ = listening.accept()
         assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
         accepted.close()

@@ -1,32 +1,174 @@
-"""Access control of the gateway."""
+"""Access control of the gateway: attacks are refused before anything reaches the upstream, and what is allowed is served."""
 
 from __future__ import annotations
 
 import base64
-import http.client
+import json
+import socket
+from collections.abc import Iterator
 
 import pytest
 
 from compaction import presets
 from compaction.errors import ConfigurationError
 from compaction.gateway import GatewaySettings
-from tests.support.gateways import ScriptedUpstream, answer, in_process, serving
+from tests.support.gateways import ScriptedUpstream, answer, chat_reply, in_process, serving, tool_chat
+from tests.support.limits import WAIT_SECONDS
 
 PAGES = ("/", "/status.json", "/healthz", "/metrics")
 ROUTES = (*PAGES, "/v1/models")
+REFUSED = {400, 401, 403, 404, 413, 421, 426, 431, 501}
 
 
-@pytest.mark.parametrize(
-    "host", ["evil.example", "evil.example:8484", "127.0.0.1.evil.example", "localhost.evil.example", "", "[::1"]
+def get(path: str = "/v1/models", *headers: str, host: str | None = "127.0.0.1") -> bytes:
+    """A request as it is written to the connection."""
+    lines = [f"GET {path} HTTP/1.1", *([] if host is None else [f"host: {host}"]), *headers, "", ""]
+    return "\r\n".join(lines).encode("latin-1")
+
+
+def post(*headers: str, body: str = "") -> bytes:
+    """A request with a body to a route without a conversation."""
+    return "\r\n".join(["POST /v1/embeddings HTTP/1.1", "host: 127.0.0.1", *headers, "", body]).encode("latin-1")
+
+
+BIG = "a" * 300_000
+TOKEN = "x-compaction-token"
+HOSTS = {
+    "a foreign name": "evil.example",
+    "with a port": "evil.example:8484",
+    "empty": "",
+    "no name": None,
+    "it begins like ours": "127.0.0.1.evil.example",
+    "localhost as a label": "localhost.evil.example",
+    "a user before it": "evil.example@127.0.0.1",
+    "ours as the user": "127.0.0.1@evil.example",
+    "a path": "127.0.0.1/evil.example",
+    "a fragment": "127.0.0.1#evil.example",
+    "a query": "127.0.0.1?evil",
+    "a dot at the end": "127.0.0.1.",
+    "a broken address": "[::1",
+    "another loopback": "127.0.0.2",
+    "hexadecimal": "0x7f.1",
+    "a decimal address": "2130706433",
+    "short": "127.1",
+    "all addresses": "0.0.0.0",
+    "mapped": "[::ffff:127.0.0.1]",
+    "a list": "127.0.0.1,evil.example",
+    "a port that is none": "127.0.0.1:x",
+    "blanks": "127.0.0.1 evil.example",
+}
+ORIGINS = (
+    *(
+        "https://evil.example",
+        "http://evil.example:8484",
+        "null",
+        "NULL",
+        "app://agent",
+        "http://127.0.0.1:5173",
+        "http://[::1",
+    ),
+    *("?", "http://localhost", "https://127.0.0.1.evil.example", "file://", "http://127.0.0.1@evil.example", "*"),
+    *("chrome-extension://abc", "http://127.0.0.1, https://evil.example", "//127.0.0.1"),
 )
-async def test_another_host_name_is_refused(host: str) -> None:
-    """A request with a foreign host name, as in DNS rebinding, is refused with 421 and not sent upstream."""
-    with ScriptedUpstream(answer(200, {})) as upstream:
-        async with in_process(upstream) as client:
-            for route in ROUTES:
-                reply = await client.get(route, headers={"host": host})
-                assert reply.status_code == 421
+PATHS = {
+    "above": "/v1/../../admin",
+    "encoded": "/v1/%2e%2e/admin",
+    "half encoded": "/v1/.%2e/admin",
+    "the root": "/..",
+    "here": "/v1/./models",
+    "a backslash": "/v1/..%5cadmin",
+    "a slash": "/%2e%2e%2fadmin",
+    "twice": "/v1/%252e%252e/admin",
+    "twice, with slashes": "/v1/..%252fadmin",
+    "a parameter": "/v1/..;/admin",
+    "another": "/v1/..;x=y/admin",
+    "a tab": "/v1/..%09/admin",
+    "a blank": "/v1/..%20/admin",
+    "overlong": "/v1/%c0%ae%c0%ae/admin",
+    "zero": "/v1/models%00",
+    "an encoded line": "/v1/models%0d%0ax:y",
+    "an encoded line, twice": "/v1/models%250d%250a",
+    "no path": "v1/models",
+    "an address": "http://evil.example/v1/models",
+    "a star": "*",
+    "very long": f"/{BIG}",
+    "not UTF-8": "/v1/%ff",
+}
+HEADERS = {
+    "two origins": ("origin: http://127.0.0.1", "origin: https://evil.example"),
+    "two sites": ("sec-fetch-site: none", "sec-fetch-site: cross-site"),
+    "two hosts": ("host: evil.example",),
+    "two keys": ("authorization: Bearer a", "authorization: Bearer b"),
+    "two tokens": (f"{TOKEN}: a", f"{TOKEN}: b"),
+    "a preflight": ("origin: https://evil.example", "access-control-request-method: POST"),
+    "a WebSocket": ("connection: upgrade", "upgrade: websocket", "sec-websocket-key: AAAA", "sec-websocket-version: 13"),
+    "HTTP/2 in clear": ("connection: upgrade, http2-settings", "upgrade: h2c", "http2-settings: AA"),
+    "a blank before the colon": ("origin : https://evil.example",),
+    "a zero in a value": ("x: a\0b",),
+    "a large header": (f"x: {BIG}",),
+    "many headers": tuple(f"x{number}: a" for number in range(20_000)),
+    **{f"site {each}": (f"sec-fetch-site: {each}",) for each in ("cross-site", "same-site", "something", "CROSS-SITE")},
+}
+BODIES = {
+    "two lengths": post("content-length: 1", "content-length: 5", body="abcde"),
+    "a length and chunks": post(
+        "content-length: 4", "transfer-encoding: chunked", body="0\r\n\r\nGET /v1/admin HTTP/1.1\r\n\r\n"
+    ),
+    "two encodings": post("transfer-encoding: chunked, identity", body="0\r\n\r\n"),
+    "an unknown encoding": post("transfer-encoding: xchunked", body="0\r\n\r\n"),
+    "chunked twice": post("transfer-encoding: chunked", "transfer-encoding: chunked", body="0\r\n\r\n"),
+    "a negative length": post("content-length: -1"),
+    "a length with a sign": post("content-length: +5", body="abcde"),
+    "a hexadecimal length": post("content-length: 0x5", body="abcde"),
+    "a list of lengths": post("content-length: 5, 6", body="abcde"),
+    "no chunk": post("transfer-encoding: chunked", body="zz\r\nabc\r\n0\r\n\r\n"),
+}
+LINES = {
+    "a tunnel": b"CONNECT evil.example:443 HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n",
+    "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "HTTP/0.9": b"GET /v1/models\r\n\r\n",
+    "a zero in the path": b"GET /v1/mod\0els HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n",
+    "an odd method": b"G=T /v1/models HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n",
+    "bare line ends": b"GET /v1/models HTTP/1.1\nhost: 127.0.0.1\norigin: https://evil.example\n\n",
+    "encryption": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+    "two spaces": b"GET  /v1/models HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n",
+}
+ATTACKS = {
+    **{f"host: {name}": get(host=host) for name, host in HOSTS.items()},
+    **{f"origin: {origin}": get("/v1/models", f"origin: {origin}") for origin in ORIGINS},
+    **{f"path: {name}": get(path) for name, path in PATHS.items()},
+    **{f"headers: {name}": get("/v1/models", *headers) for name, headers in HEADERS.items()},
+    **{f"body: {name}": raw for name, raw in BODIES.items()},
+    **{f"line: {name}": raw for name, raw in LINES.items()},
+    **{f"file: {name}": get(name) for name in ("/favicon.ico", "/apple-touch-icon.png", "/robots.txt")},
+}
+
+
+@pytest.fixture(scope="module")
+def door() -> Iterator[tuple[ScriptedUpstream, tuple[str, int]]]:
+    """An upstream, and the address of a gateway in front of it."""
+    with ScriptedUpstream(answer(200, {})) as upstream, serving(upstream) as url:
+        yield upstream, ("127.0.0.1", int(url.rpartition(":")[2]))
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_an_attack_is_refused(name: str, door: tuple[ScriptedUpstream, tuple[str, int]]) -> None:
+    """The status says so, nothing reaches the upstream, and the gateway goes on."""
+    upstream, address = door
+    with socket.create_connection(address, timeout=WAIT_SECONDS) as client:
+        client.sendall(ATTACKS[name])
+        status = int(client.recv(100).split()[1])
+    assert status in REFUSED
     assert upstream.got == []
+
+
+@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("header", ["origin: https://evil.example", "sec-fetch-site: cross-site", "host: evil.example"])
+def test_its_pages_have_the_same_door(path: str, header: str, door: tuple[ScriptedUpstream, tuple[str, int]]) -> None:
+    """No page of another origin reads what the gateway's own pages say."""
+    with socket.create_connection(door[1], timeout=WAIT_SECONDS) as client:
+        client.sendall(get(path, header, host=None if header.startswith("host") else "127.0.0.1"))
+        assert int(client.recv(100).split()[1]) in (403, 421)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost:8484", "LOCALHOST", "[::1]:8484", "gateway.example"])
@@ -35,28 +177,10 @@ async def test_its_own_names_are_served(host: str) -> None:
     with ScriptedUpstream(answer(200, {})) as upstream:
         async with in_process(upstream, names=frozenset({"gateway.example"})) as client:
             for route in ROUTES:
-                reply = await client.get(route, headers={"host": host, "origin": f"http://{host}"})
+                headers = {"host": host, "origin": f"http://{host}", "sec-fetch-site": "same-origin"}
+                reply = await client.get(route, headers=headers)
                 assert reply.status_code == 200
                 assert not any(name.startswith("access-control") for name in reply.headers)
-
-
-async def test_a_web_page_of_another_origin_is_refused() -> None:
-    """A request with an origin that is neither the gateway's own nor listed is refused, whatever the origin looks like."""
-    origins = (
-        "https://evil.example",
-        "http://evil.example:8484",
-        "null",
-        "app://agent",
-        "http://127.0.0.1:5173",
-        "http://[::1",
-        "?",
-    )
-    with ScriptedUpstream(answer(200, {})) as upstream:
-        async with in_process(upstream) as client:
-            for route in ROUTES:
-                found = [(await client.get(route, headers={"origin": origin})).status_code for origin in origins]
-                assert found == [403] * len(origins)
-    assert upstream.got == []
 
 
 async def test_origins_are_allowed_by_name() -> None:
@@ -66,78 +190,57 @@ async def test_origins_are_allowed_by_name() -> None:
         async with in_process(upstream, origins=allowed) as client:
             origins = (*sorted(allowed), "http://localhost:30001", "http://localhost")
             found = [(await client.get("/v1/models", headers={"origin": origin})).status_code for origin in origins]
-            image = await client.get("/v1/models", headers={"sec-fetch-site": "same-site"})
     assert found == [200, 200, 403, 403]
-    assert image.status_code == 403
+
+
+def keys_of(*values: str) -> list[dict[str, str]]:
+    """The headers with which a key is sent, for each value."""
+    return [{"authorization": f"Bearer {value}"} for value in values]
+
+
+def web_token(subject: str, expires: int) -> str:
+    """A JSON web token."""
+    return f"e30.{base64.urlsafe_b64encode(json.dumps({'sub': subject, 'exp': expires}).encode()).decode().rstrip('=')}.x"
 
 
 @pytest.mark.parametrize(
-    ("site", "status"), [("cross-site", 403), ("same-site", 403), ("something", 403), ("same-origin", 200), ("none", 200)]
+    ("headers", "conversations"),
+    [
+        (keys_of("key-one", "key-two"), 2),
+        ([{"x-api-key": "key-one"}, {"x-api-key": "key-two"}], 2),
+        ([{"x-goog-api-key": "key-one"}, {"api-key": "key-one"}], 1),
+        (keys_of(web_token("me", 1), web_token("me", 2)), 1),
+        (keys_of(web_token("me", 1), web_token("you", 1)), 2),
+        ([{**each, "x-session-id": "s"} for each in keys_of("key-one", "key-two")], 2),
+    ],
+    ids=["two keys", "Anthropic's", "one key", "a renewed token", "two users", "one session id"],
 )
-async def test_an_image_of_another_page_is_refused(site: str, status: int) -> None:
-    """A browser's request without an origin says whether another page caused it."""
-    with ScriptedUpstream(answer(200, {})) as upstream:
+async def test_two_tenants_share_nothing(headers: list[dict[str, str]], conversations: int) -> None:
+    """Conversations of two keys are two, also if they begin alike: no decision or count passes from one to the other."""
+    with ScriptedUpstream(chat_reply()) as upstream:
         async with in_process(upstream) as client:
-            for route in ROUTES:
-                assert (await client.get(route, headers={"sec-fetch-site": site})).status_code == status
-    assert len(upstream.got) == (status == 200)
-
-
-@pytest.mark.parametrize(
-    "path", ["/v1/../../admin", "/v1/%2e%2e/admin", "/..", "/v1/./models", "/v1/..%5cadmin", "/%2e%2e%2fadmin"]
-)
-def test_a_path_does_not_leave_the_upstream(path: str) -> None:
-    """A path with a segment that names the folder above, however it is written, is refused."""
-    with ScriptedUpstream(answer(200, {})) as upstream, serving(upstream) as url:
-        client = http.client.HTTPConnection(url.removeprefix("http://"), timeout=10)
-        client.request("GET", path)
-        assert client.getresponse().status == 400
-        client.close()
-    assert upstream.got == []
-
-
-@pytest.mark.parametrize("path", ["/favicon.ico", "/apple-touch-icon.png", "/robots.txt"])
-async def test_what_browsers_ask_for_is_not_sent_on(path: str) -> None:
-    """The files that a browser requests by itself are answered here."""
-    with ScriptedUpstream(answer(200, {})) as upstream:
-        async with in_process(upstream) as client:
-            assert (await client.get(path)).status_code == 404
-    assert upstream.got == []
-
-
-async def test_the_protocol_of_a_connection_stays() -> None:
-    """A WebSocket's handshake is refused instead of being sent on as a plain request."""
-    with ScriptedUpstream(answer(200, {})) as upstream:
-        async with in_process(upstream) as client:
-            reply = await client.get("/v1/realtime", headers={"connection": "upgrade", "upgrade": "websocket"})
-    assert reply.status_code == 426
-    assert upstream.got == []
-
-
-@pytest.mark.parametrize("token", ["", " "])
-def test_an_empty_token_is_an_error(token: str) -> None:
-    """A token that everybody can guess is refused, as from a variable that is not set."""
-    with pytest.raises(ConfigurationError, match="empty 'token'"):
-        GatewaySettings(strategy=presets.adaptive, token=token)
+            for count in (41, 43):
+                for each in headers:
+                    body = {"model": "m", "messages": tool_chat(21)[:count]}
+                    await client.post("/v1/chat/completions", json=body, headers=each)
+            status = await client.get("/status.json")
+    assert len(status.json()["conversations"]) == conversations
+    assert "key-" not in status.text
 
 
 async def test_the_token_is_asked_for_everywhere_and_sent_nowhere() -> None:
     """With a token, every route needs the gateway's own header, and the token is not sent upstream."""
+    wrong = ({}, {TOKEN: "wrong"}, {TOKEN: ""}, {TOKEN: "sesame2"}, {"authorization": "Bearer sesame"}, {TOKEN: "sésame"})
     with ScriptedUpstream(answer(200, {})) as upstream:
         async with in_process(upstream, token="sesame") as client:
-            for headers in (
-                {},
-                {"x-compaction-token": "wrong"},
-                {"authorization": "Bearer sesame"},
-                {"x-compaction-token": "sésame"},
-            ):
-                for route in ROUTES:
+            for headers in wrong:
+                for route in (*ROUTES, "/v1/models?x-compaction-token=sesame"):
                     assert (await client.get(route, headers=[(k, v.encode()) for k, v in headers.items()])).status_code == 401
             assert upstream.got == []
-            headers = {"x-compaction-token": "sesame", "authorization": "Bearer key"}
+            headers = {TOKEN: "sesame", "authorization": "Bearer key"}
             assert [(await client.get(route, headers=headers)).status_code for route in ROUTES] == [200] * 5
     (got,) = upstream.got
-    assert "x-compaction-token" not in got.headers
+    assert TOKEN not in got.headers
     assert got.headers["authorization"] == "Bearer key"
 
 
@@ -160,19 +263,20 @@ async def test_browsers_send_the_token_of_a_page_as_a_password(credentials: str 
 
 async def test_no_request_names_an_upstream() -> None:
     """Whatever address a request names, it is sent to the configured upstream."""
+    paths = ("//evil.example/v1/models", "/v1/models?url=http://evil.example", "/@evil.example")
     with ScriptedUpstream(answer(200, {})) as upstream:
         async with in_process(upstream) as client:
-            for path in (
-                "//evil.example/v1/models",
-                "/v1/models?url=http://evil.example",
-                "/@evil.example",
-            ):
-                assert (await client.get(f"http://127.0.0.1:8484{path}")).status_code == 200
-    assert len(upstream.got) == 3
+            for path in paths:
+                headers = {"x-forwarded-host": "evil.example", "forwarded": "host=evil.example"}
+                assert (await client.get(f"http://127.0.0.1:8484{path}", headers=headers)).status_code == 200
     assert {got.headers["host"] for got in upstream.got} == {upstream.url.removeprefix("http://")}
 
 
-def test_an_address_must_be_one() -> None:
-    """A ``ConfigurationError`` is raised for an upstream address that is not a web address."""
-    with pytest.raises(ConfigurationError, match="openai_url"):
-        GatewaySettings(strategy=presets.adaptive, openai_url="file:///etc/passwd")
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [({"token": ""}, "empty 'token'"), ({"token": " "}, "empty"), ({"openai_url": "file:///x"}, "openai_url")],
+)
+def test_settings_that_protect_nothing_are_errors(options: dict[str, str], says: str) -> None:
+    """A token that everybody can guess, as from a variable that is not set, and an address that is not one."""
+    with pytest.raises(ConfigurationError, match=says):
+        GatewaySettings(strategy=presets.adaptive, **options)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.clients import AGENTS, Recorder, run
 from tests.support.gateways import (
     Got,
     ScriptedUpstream,
@@ -19,7 +20,6 @@ from tests.support.gateways import (
     settings_of,
     tool_chat,
 )
-from tests.unit.gateway.test_wires import AGENTS, Recorder, run
 
 CHAT = "/v1/chat/completions"
 KNOWN = "gpt-4o"  # the table says 112,000

@@ -1,0 +1,223 @@
+"""Recall: the model may read what left a request, with tools that the gateway offers and answers itself, unseen by the agent.
+
+The tools are offered only in requests that were compacted and that have tools of their own. If the model calls one, the gateway
+sends the request again with the call and its result, and the client gets the answer to that. An answer to such a request is
+therefore held until it is complete.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from ..formats import fields_of, items_of
+from ..stores import SQLiteStore, handle_tool_call, tool_schemas
+from .bodies import ModelRequest, read_request
+
+_NAMES: Final = ("compaction_grep", "compaction_expand")
+_FUNCTIONS: Final = [each["function"] for each in tool_schemas() if each["function"]["name"] in _NAMES]
+_MOST_CHARS: Final = 16_000
+_NOT_RUN: Final = "Not run: it was called together with a tool of the gateway. Call it again."
+
+
+@attrs.frozen
+class RecallCall:
+    """A tool call in an answer: its id, its tool and its arguments."""
+
+    id: str
+    name: str
+    arguments: Mapping[str, Any] | str | None
+
+
+@attrs.frozen
+class RecallWire:
+    """A wire in which the gateway can answer calls itself.
+
+    Args:
+        tool: Returns the tool of a function.
+        said: Returns the messages of an answer, given its JSON value or the events of its stream.
+        calls: Returns the calls in these messages.
+        results: Returns messages with the results of calls.
+    """
+
+    tool: Callable[[dict[str, Any]], dict[str, Any]]
+    said: Callable[[Sequence[Any]], list[Any]]
+    calls: Callable[[list[Any]], list[RecallCall]]
+    results: Callable[[list[tuple[RecallCall, str]]], list[Any]]
+
+
+def offered(body: bytes, asked: ModelRequest, route: str) -> bytes:
+    """Return the body of a compacted request with the tools of recall; the same body if they cannot be offered.
+
+    Args:
+        body: The body to send.
+        asked: The client's request.
+        route: The name of its route.
+    """
+    wire, tools = _WIRES.get(route), items_of(asked.fields.get("tools"))
+    choice = asked.fields.get("tool_choice")
+    is_free = choice in (None, "auto") or (fields_of(choice) or {}).get("type") == "auto"
+    if wire is None or not tools or not is_free or any(name in json.dumps(tools) for name in _NAMES):
+        return body
+    request = read_request(body, "tools")
+    return request.with_messages([*request.messages, *map(wire.tool, _FUNCTIONS)])
+
+
+@attrs.frozen(kw_only=True)
+class RecallAnswers:
+    """Answers the calls of the tools of recall in one request.
+
+    Args:
+        route: The name of the request's route.
+        key: The field of its messages.
+        store: The store of what left.
+        session: The session that the request belongs to.
+    """
+
+    route: str
+    key: str
+    store: SQLiteStore
+    session: str
+
+    def continued(self, body: bytes, answer: bytes, kind: str) -> bytes | None:
+        """Return the next request if an answer calls a tool of recall; ``None`` if it is meant for the client.
+
+        Args:
+            body: The request that was answered.
+            answer: The decoded body of the answer.
+            kind: Its content type.
+        """
+        if not any(name.encode() in answer for name in _NAMES):
+            return None
+        said, calls = read_answer(self.route, answer, kind)
+        if not any(call.name in _NAMES for call in calls):
+            return None
+        results = [(call, _result(call, self.store, self.session)) for call in calls]
+        request = read_request(body, self.key)
+        return request.with_messages([*request.messages, *said, *_WIRES[self.route].results(results)])
+
+
+def read_answer(route: str, answer: bytes, kind: str) -> tuple[list[Any], list[RecallCall]]:
+    """Return the messages of an answer, whole or streamed, and the calls in them.
+
+    Args:
+        route: The name of the route.
+        answer: The decoded body of the answer.
+        kind: Its content type.
+    """
+    said = _WIRES[route].said(_events(answer) if kind.startswith("text/event-stream") else [json.loads(answer)])
+    return said, _WIRES[route].calls(said)
+
+
+def _result(call: RecallCall, store: SQLiteStore, session: str) -> str:
+    if call.name not in _NAMES:
+        return _NOT_RUN
+    return handle_tool_call(call.name, call.arguments, store=store, session=session)[:_MOST_CHARS]
+
+
+def _events(answer: bytes) -> list[Any]:
+    lines = (line[5:].strip() for line in answer.split(b"\n") if line.startswith(b"data:"))
+    return [json.loads(line) for line in lines if line.startswith(b"{")]
+
+
+# ------------------------------------------------------------------------ chat completions
+
+
+def _chat_said(parts: Sequence[Any]) -> list[Any]:
+    choices = [choice for part in parts for choice in part.get("choices") or () if choice.get("index", 0) == 0]
+    whole = [choice["message"] for choice in choices if "message" in choice]
+    if whole:
+        return [{name: value for name, value in whole[0].items() if value is not None}]
+    text, calls = "", dict[int, dict[str, Any]]()
+    for delta in (choice.get("delta") or {} for choice in choices):
+        text += delta.get("content") or ""
+        for each in delta.get("tool_calls") or ():
+            call = calls.setdefault(each["index"], {"id": "", "type": "function", "function": {"name": "", "arguments": ""}})
+            call["id"] = each.get("id") or call["id"]
+            for name, value in (each.get("function") or {}).items():
+                call["function"][name] += value or ""
+    return [{"role": "assistant", **({"content": text} if text else {}), "tool_calls": list(calls.values())}]
+
+
+def _chat_calls(said: list[Any]) -> list[RecallCall]:
+    calls = said[0].get("tool_calls") or ()
+    return [RecallCall(call["id"], call["function"]["name"], call["function"]["arguments"]) for call in calls]
+
+
+# ------------------------------------------------------------------------ Responses
+
+
+def _responses_said(parts: Sequence[Any]) -> list[Any]:
+    ends = [
+        part.get("response", part) for part in parts if part.get("type") in (None, "response.completed") or "output" in part
+    ]
+    return list(ends[-1]["output"]) if ends else []
+
+
+def _responses_calls(said: list[Any]) -> list[RecallCall]:
+    calls = (item for item in said if item.get("type") == "function_call")
+    return [RecallCall(call["call_id"], call["name"], call["arguments"]) for call in calls]
+
+
+# ------------------------------------------------------------------------ Anthropic's messages
+
+
+def _anthropic_said(parts: Sequence[Any]) -> list[Any]:
+    if parts and "content" in parts[0]:
+        return [{"role": "assistant", "content": parts[0]["content"]}]
+    blocks: dict[int, dict[str, Any]] = {}
+    for event in parts:
+        if event.get("type") == "content_block_start":
+            blocks[event["index"]] = {**event["content_block"]}
+        elif event.get("type") == "content_block_delta":
+            _extend(blocks[event["index"]], event["delta"])
+    for block in blocks.values():
+        if "partial" in block:
+            block["input"] = json.loads(block.pop("partial") or "{}")
+    return [{"role": "assistant", "content": [blocks[place] for place in sorted(blocks)]}]
+
+
+def _extend(block: dict[str, Any], delta: Mapping[str, Any]) -> None:
+    """Add a delta to a block: each names its text by its type, such as ``text_delta``."""
+    kind = str(delta.get("type")).removesuffix("_delta")
+    name, field = ("partial", "partial_json") if kind == "input_json" else (kind, kind)
+    block[name] = block.get(name, "") + delta[field]
+
+
+def _anthropic_calls(said: list[Any]) -> list[RecallCall]:
+    blocks = (block for block in said[0]["content"] if block.get("type") == "tool_use")
+    return [RecallCall(block["id"], block["name"], block.get("input")) for block in blocks]
+
+
+def _anthropic_results(results: list[tuple[RecallCall, str]]) -> list[Any]:
+    blocks = [{"type": "tool_result", "tool_use_id": call.id, "content": text} for call, text in results]
+    return [{"role": "user", "content": blocks}]
+
+
+_WIRES: Final[Mapping[str, RecallWire]] = {
+    "chat": RecallWire(
+        lambda function: {"type": "function", "function": function},
+        _chat_said,
+        _chat_calls,
+        lambda results: [{"role": "tool", "tool_call_id": call.id, "content": text} for call, text in results],
+    ),
+    "responses": RecallWire(
+        lambda function: {"type": "function", "strict": False, **function},
+        _responses_said,
+        _responses_calls,
+        lambda results: [{"type": "function_call_output", "call_id": call.id, "output": text} for call, text in results],
+    ),
+    "messages": RecallWire(
+        lambda function: {
+            "name": function["name"],
+            "description": function["description"],
+            "input_schema": function["parameters"],
+        },
+        _anthropic_said,
+        _anthropic_calls,
+        _anthropic_results,
+    ),
+}

@@ -1,0 +1,130 @@
+"""Several processes at one address: a conversation stays with one of them, whichever accepts a request."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compaction.gateway.routes import route_of
+from compaction.gateway.workers import Workers, binding
+from tests.support.gateways import GatewayProcess, ScriptedUpstream, answer, chat_reply, events, tool_chat
+
+CHAT = "/v1/chat/completions"
+NAMES = "abcd"
+COUNTS = range(1, 42, 4)
+
+
+def body_of(messages: list[Any]) -> str:
+    """Return a request with these messages."""
+    return json.dumps({"model": "m", "messages": messages})
+
+
+def post(gateway: GatewayProcess, body: str) -> int:
+    """Send a request over a connection of its own, and return its status."""
+    return gateway.client.post(CHAT, content=body, headers={"connection": "close"}).status_code
+
+
+def status(gateway: GatewayProcess) -> Any:
+    """Return the data of the gateway's page."""
+    return gateway.client.get("/status.json").json()
+
+
+@pytest.mark.slow
+def test_two_workers_send_what_one_sends(tmp_path: Path) -> None:
+    """The same bytes reach the upstream, the page shows the sums, and a worker that was killed is replaced."""
+    sent: dict[int, list[bytes]] = {}
+    for workers in (1, 2):
+        folder = tmp_path / str(workers)
+        folder.mkdir()
+        with (
+            ScriptedUpstream(chat_reply()) as upstream,
+            GatewayProcess(upstream.url, folder, "--workers", str(workers), window=2_500) as gateway,
+        ):
+            for count in COUNTS:
+                for name in NAMES:
+                    assert post(gateway, body_of(tool_chat(20, name=name)[:count])) == 200
+                _until_counted(gateway, upstream)
+            sent[workers] = [got.body for got in upstream.got]
+            seen = status(gateway)
+            assert [each["requests"] for each in seen["conversations"]] == [len(COUNTS)] * len(NAMES)
+            assert seen["requests"] == [{"route": "chat", "status": 200, "count": len(COUNTS) * len(NAMES)}]
+            assert seen["failures"] == {}
+            if workers == 2:
+                _kill_a_worker(gateway)
+                for name in NAMES:
+                    assert post(gateway, body_of(tool_chat(20, name=name))) == 200
+    assert sent[1] == sent[2]
+    assert any(len(json.loads(body)["messages"]) < COUNTS[-1] for body in sent[2][-len(NAMES) :])
+
+
+def _until_counted(gateway: GatewayProcess, upstream: ScriptedUpstream) -> None:
+    """Wait until the gateway has counted all answers: what a provider reports corrects the next request."""
+    while sum(each["count"] for each in status(gateway)["requests"]) < len(upstream.got):
+        time.sleep(0.01)
+
+
+def _kill_a_worker(gateway: GatewayProcess) -> None:
+    children = Path(f"/proc/{gateway.process.pid}/task/{gateway.process.pid}/children")
+    first, *_ = before = children.read_text().split()
+    os.kill(int(first), signal.SIGKILL)
+    while len(now := children.read_text().split()) < len(before) or first in now:
+        time.sleep(0.02)
+
+
+@pytest.mark.slow
+def test_what_one_worker_learns_all_know(tmp_path: Path) -> None:
+    """A window that a refusal corrects costs one request, and streams and disconnects pass from one worker to another."""
+    said = "This model's maximum context length is 6000 tokens. However, your messages resulted in 16000 tokens."
+    refusal = answer(400, {"error": {"message": said, "code": "context_length_exceeded"}})
+    stream = events(b"data: {}\n\n", b"data: [DONE]\n\n")
+    with (
+        ScriptedUpstream(refusal, stream) as upstream,
+        GatewayProcess(upstream.url, tmp_path, "--workers", "2", window=100_000) as gateway,
+    ):
+        for name in ("a", "b", "c", "d", "e", "f"):
+            body, alone = body_of(tool_chat(100, name=name)), {"connection": "close"}
+            with gateway.client.stream("POST", CHAT, content=body, headers=alone) as reply:
+                assert b"".join(reply.iter_raw()) == b"data: {}\n\ndata: [DONE]\n\n"
+        learned = status(gateway)["windows"]
+    assert len(upstream.got) == 7
+    assert list(learned.values()) == [6_000]
+
+
+CLAUDE = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yes"}, {"role": "user", "content": "more"}]
+MARKED = [{"role": "user", "content": [{"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}]}]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_same"),
+    [
+        ({"messages": CLAUDE[:1]}, {"messages": CLAUDE}, True),
+        ({"messages": CLAUDE}, {"messages": MARKED}, True),
+        ({"messages": CLAUDE}, {"system": "It is ten.", "messages": [{"role": "system", "content": "x"}, *CLAUDE]}, True),
+        ({"messages": CLAUDE}, {"messages": CLAUDE[2:]}, False),
+    ],
+    ids=["it grows", "breakpoints", "instructions", "another"],
+)
+def test_the_first_messages_name_a_conversation(first: Any, second: Any, is_same: bool) -> None:
+    """All requests of a conversation have the same binding; what cannot be read has none."""
+    route = route_of("POST", "/v1/messages")
+    assert route is not None
+    one, two = (binding(route, json.dumps(each).encode(), {}, 10_000) for each in (first, second))
+    assert (one == two) is is_same
+    assert binding(route, b"{", {}, 10_000) == b""
+    assert binding(route, b"{", {"x-session-id": "s"}, 10_000) == b"s"
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_conversations_are_shared_out(tmp_path: Path) -> None:
+    """A worker to which most connections go gives new conversations to the others."""
+    alone = Workers(tmp_path, 2, 0)
+    owners = [await alone.owner(b"%d" % number) for number in range(20)]
+    assert owners.count(0) - owners.count(1) in (0, 1, 2)
+    assert [await alone.owner(b"%d" % number) for number in range(20)] == owners
+    assert await alone.owner(b"") == 0
