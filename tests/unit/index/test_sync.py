@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from compaction import Drop, GroupKind, MessageIndex, Metrics, Replace, Rewrite, nothing, run_sync
+from compaction import Drop, GroupKind, MessageIndex, Metrics, Replace, Rewrite, Together, nothing, run_sync
 from compaction.errors import InputError, InvalidMessage
 from compaction.formats import openai_chat
 from compaction.formats.openai_chat.reading import OpenAIChat
@@ -173,6 +173,15 @@ class TestDivergence:
         """The group that becomes the last user message or the newest group is shown again."""
         messages = [system("s"), *turns(2)]
         index = compacted(messages)
+        index.sync(messages[:3])
+        assert index.messages() == messages[:3]
+        assert index.edits == ()
+
+    def test_a_together_that_the_cut_makes_unlawful_is_undone_whole(self) -> None:
+        """A `Together` is undone whole."""
+        messages = [system("s"), *turns(2)]
+        index = indexed(messages)
+        assert index.apply(Together(Drop([1]), Drop([2])))
         index.sync(messages[:3])
         assert index.messages() == messages[:3]
         assert index.edits == ()
