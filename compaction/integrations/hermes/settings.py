@@ -196,7 +196,7 @@ class EngineSettings:
         given: dict[str, Any] = {}
         for field, path, kind in _KEYS:
             if field not in given and (value := _value(config, path, kind)) is not None:
-                given[field] = Path(value).expanduser() if path.startswith("context.") else value
+                given[field] = Path(os.path.expanduser(value)) if path.startswith("context.") else value  # noqa: PTH111 (never raises)
         if "summary_base_url" in given:
             given.pop("summary_provider", None)
         try:

@@ -17,7 +17,7 @@ import anyio
 import httpx
 import pytest
 
-from compaction.gateway.bodies import read_request
+from compaction.gateway.bodies import Unreadable, decoded, read_request
 from tests.support.gateways import Got, Handler, ScriptedUpstream, answer, chat_reply, events, in_process, serving, tool_chat
 from tests.support.limits import WAIT_SECONDS
 from tests.support.validators import is_valid
@@ -363,3 +363,12 @@ async def test_a_strategy_that_raises() -> None:
     assert upstream.got[0].body == long_request()
     assert "RuntimeError" in str(health)
     assert "secret" not in str(health)
+
+
+def test_an_unknown_encoding_is_named_as_such() -> None:
+    """The reason in logs and metrics tells a body that nobody here can decode from a damaged one."""
+    with pytest.raises(Unreadable) as unknown:
+        decoded(b"body", "br", 100)
+    with pytest.raises(Unreadable) as damaged:
+        decoded(b"body", "gzip", 100)
+    assert [str(unknown.value), str(damaged.value)] == ["content-encoding", "damaged content-encoding"]

@@ -578,3 +578,9 @@ class TestPressure:
                 notice = made.get_status()["notice"]
                 found.append(notice and notice[:14])
             assert found == expected
+
+
+def test_a_home_that_nobody_has_is_a_name_of_a_folder() -> None:
+    """A mistyped ``~user`` in the configuration is a file that is missing, and no error of the path library."""
+    settings = EngineSettings.from_config({"context": {"store": "~nobody-has-this-name/x.db"}})
+    assert settings.store == Path("~nobody-has-this-name/x.db")
