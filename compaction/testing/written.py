@@ -81,8 +81,10 @@ class _Writer:
     """Writes messages, each of which may follow the one before it. Holds state: the messages so far, and the ids of calls."""
 
     format: MessageFormat
-    said: list[tuple[str, list[Part], list[Message]]] = attrs.field(factory=list, init=False)
-    taken: set[str] = attrs.field(factory=set, init=False)
+    said: list[tuple[str, list[Part], list[Message]]] = attrs.field(
+        factory=list[tuple[str, list[Part], list[Message]]], init=False
+    )
+    taken: set[str] = attrs.field(factory=set[str], init=False)
 
     def call(self, call: ToolCallPart) -> ToolCallPart:
         """Return a call with an id of its own that every provider accepts, and an object as arguments."""

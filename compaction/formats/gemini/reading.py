@@ -170,7 +170,7 @@ def _written(part: Part) -> Any:
         call = {**(call_body(part.raw) or {}), "name": part.name, "args": arguments_object(part.arguments)}
         return {**fields, spelled(fields, "functionCall"): call}
     if isinstance(part, ToolResultPart):
-        body = result_body(part.raw) or {"name": part.call_id.removeprefix("function:")}
+        body = result_body(part.raw) or {"name": part.call_id.removeprefix("function:"), "response": {"result": ""}}
         if pairing_key(body) == part.call_id:
             return {**fields, spelled(fields, "functionResponse"): _body(body, part)}
     raise ConfigurationError(

@@ -600,7 +600,7 @@ class TestFormat:
         path = tmp_path / "gemini.json"
         path.write_text(json.dumps([self.CALL]), encoding="utf-8")
         assert "[misplaced-call]" in run("validate", path, *options).output
-        assert "functionCall" in run("repair", path, *options).output
+        assert "misplaced-call" in run("repair", path, *options).output
         asked = {"role": "user", "parts": [{"text": "word " * 400}]}
         path.write_text(json.dumps([asked, {"role": "model", "parts": [{"text": "a"}]}] * 9), encoding="utf-8")
         done = run("compact", path, "--budget", "1200", "--counter", "chars/4", "-o", tmp_path / "out.json", *options)
