@@ -6,10 +6,11 @@ HTML, five names for the same limit. So no field is trusted to have its document
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, cast
+from collections.abc import Sequence
+from typing import Final, cast
 
 from ...errors import InputError
+from ...json_data import member_of
 from ...tokens import Usage, is_too_long
 from ..redaction import redact
 from .model_calls import ModelFault, ModelReply
@@ -27,29 +28,29 @@ def read_reply(completion: object) -> ModelReply | ModelFault:
     """
     if isinstance(completion, str):
         return ModelFault(says=f"sent a body that is not JSON: {_shown(completion)}", again="")
-    error = _member(completion, "error")
+    error = member_of(completion, "error")
     if error is not None:
-        code, says = _member(error, "code"), f"sent an error as its answer: {_words(error)}"
+        code, says = member_of(error, "code"), f"sent an error as its answer: {_words(error)}"
         status = code if isinstance(code, int) else 0
         again = "" if status == _TOO_MANY_REQUESTS or status >= _SERVER_ERRORS else None
         return ModelFault(says=says, again=again, too_long=is_too_long(status, says))
-    choices = _member(completion, "choices")
+    choices = member_of(completion, "choices")
     choice = cast("list[object]", choices)[0] if isinstance(choices, list) and choices else None
-    message = _member(choice, "message")
+    message = member_of(choice, "message")
     if message is None:
         return ModelFault(says="sent an answer without a message in it", again="")
-    read = _member(_member(completion, "usage"), "prompt_tokens")
+    read = member_of(member_of(completion, "usage"), "prompt_tokens")
     return ModelReply(
-        text=_text(_member(message, "content")),
-        finish=str(_member(choice, "finish_reason") or ""),
-        refusal=str(_member(message, "refusal") or ""),
+        text=_text(member_of(message, "content")),
+        finish=str(member_of(choice, "finish_reason") or ""),
+        refusal=str(member_of(message, "refusal") or ""),
         prompt_tokens=read if isinstance(read, int) and read > 0 else None,
     )
 
 
 def read_usage(completion: object) -> Usage | None:
     """Return the usage that a body reports; ``None`` if there is none that can be read."""
-    usage = _member(completion, "usage")
+    usage = member_of(completion, "usage")
     if usage is None:
         return None
     try:
@@ -80,27 +81,23 @@ def read_error(error: Exception, *, timeout_seconds: float) -> ModelFault:
     return ModelFault(says=f"could not be called ({_shown(str(error))})", cause=error)
 
 
-def _member(source: object, name: str) -> Any:
-    return cast("Mapping[str, Any]", source).get(name) if isinstance(source, Mapping) else getattr(source, name, None)
-
-
 def _text(content: object) -> str:
     """Return the text of a message's content, which is a string or a list of parts."""
     if isinstance(content, str):
         return content
     if not isinstance(content, Sequence):
         return ""
-    texts = [_member(part, "text") for part in cast("Sequence[object]", content)]
+    texts = [member_of(part, "text") for part in cast("Sequence[object]", content)]
     return "\n".join([text for text in texts if isinstance(text, str)])
 
 
 def _code(body: object) -> object:
-    return _member(body, "code") or _member(_member(body, "error"), "code")
+    return member_of(body, "code") or member_of(member_of(body, "error"), "code")
 
 
 def _words(body: object) -> str:
     """Return an error's own message, with its code."""
-    said = body if isinstance(body, str) else _member(body, "message") or _member(_member(body, "error"), "message") or ""
+    said = body if isinstance(body, str) else member_of(body, "message") or member_of(member_of(body, "error"), "message") or ""
     return _shown(f"{said} [{code}]" if (code := _code(body)) and str(code) not in str(said) else str(said))
 
 
