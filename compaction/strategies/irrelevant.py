@@ -69,7 +69,6 @@ class DropIrrelevant(CompactionStrategy):
     redact: Callable[[str], str] = attrs.field(factory=lambda: summarizers.redact, repr=False, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
-        super().__attrs_post_init__()
         if isinstance(self.judge, type) or not isinstance(self.judge, summarizers.TextGenerator):
             raise ConfigurationError(f"DropIrrelevant: 'judge' must have generate(prompt) (got {self.judge!r})")
 
