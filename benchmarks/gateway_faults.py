@@ -120,7 +120,7 @@ class Faults:
         self.outcomes: Counter[str] = Counter()
         self.problems: list[str] = []
         self._lock = threading.Lock()
-        self._client = httpx.Client(timeout=30)
+        self.client = httpx.Client(timeout=30)
 
     def answer(self, handler: Handler, got: Got) -> None:
         """Answer a request of the gateway, correctly or with a fault."""
@@ -170,7 +170,7 @@ class Faults:
 
     def _ask(self, url: str, headers: dict[str, str], body: bytes) -> str:
         try:
-            reply = self._client.post(f"{url}/v1/chat/completions", content=body, headers=headers)
+            reply = self.client.post(f"{url}/v1/chat/completions", content=body, headers=headers)
         except httpx.RemoteProtocolError:
             return "broken off"
         if reply.status_code != 200:
@@ -195,7 +195,7 @@ class Faults:
 def run_faults(count: int, seed: int) -> Faults:
     """Run requests with faults, and check that the gateway still answers afterwards."""
     faults = Faults(seed)
-    with ScriptedUpstream(faults.answer) as upstream:
+    with ScriptedUpstream(faults.answer) as upstream, faults.client:
         options: dict[str, Any] = {"window": WINDOW, "timeout": 0.5}
         with serving_url(upstream.url, **options) as url, ThreadPoolExecutor(CLIENTS) as clients:
             list(clients.map(lambda number: faults.request(url, number), range(count)))

@@ -107,16 +107,16 @@ def started(name: str, folder: Path, upstream: str, window: int) -> Generator[st
         environment = {**os.environ, "HOME": home, **settings}
         process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            _until_it_listens(port)
+            _until_it_listens(process, port)
             yield f"http://127.0.0.1:{port}"
         finally:
             process.terminate()
             process.wait()
 
 
-def _until_it_listens(port: int) -> None:
+def _until_it_listens(process: subprocess.Popen[bytes], port: int) -> None:
     ends = time.monotonic() + 400
-    while time.monotonic() < ends:
+    while time.monotonic() < ends and process.poll() is None:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
             return
         time.sleep(0.1)

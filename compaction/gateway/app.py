@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.from_thread
@@ -69,7 +69,10 @@ def create_app(settings: GatewaySettings, *, on_event: OnEvent | None = None, wo
             for each in (upstreams, conversations):
                 await stack.enter_async_context(each)
             if workers is not None:
-                answers = {"status": lambda _: status.snapshot(), "windows": conversations.windows.learn_from}
+                answers: dict[str, Callable[[Any], Any]] = {
+                    "status": lambda _: status.snapshot(),
+                    "windows": conversations.windows.learn_from,
+                }
                 conversations.windows.publish = partial(anyio.from_thread.run, partial(workers.tell, "windows"))
                 await stack.enter_async_context(workers.listening(endpoint, answers))
             group = await stack.enter_async_context(anyio.create_task_group())

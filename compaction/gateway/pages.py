@@ -44,7 +44,10 @@ def page_routes(snapshot: Callable[[], Awaitable[GatewaySnapshot]]) -> list[Rout
 
         return answered
 
-    icons = [Route(path, lambda request: Response(status_code=404)) for path in _ICONS]
+    def unknown(request: Request) -> Response:
+        return Response(status_code=404)
+
+    icons = [Route(path, unknown) for path in _ICONS]
     return [*(Route(path, endpoint(answers[path])) for path in sorted(PAGE_PATHS)), *icons]
 
 

@@ -132,13 +132,15 @@ def _chat_said(parts: Sequence[Any]) -> list[Any]:
     if whole:
         return [{name: value for name, value in whole[0].items() if value is not None}]
     text, calls = "", dict[int, dict[str, Any]]()
-    for delta in (choice.get("delta") or {} for choice in choices):
+    deltas: list[Any] = [choice.get("delta") or {} for choice in choices]
+    for delta in deltas:
         text += delta.get("content") or ""
         for each in delta.get("tool_calls") or ():
             call = calls.setdefault(each["index"], {"id": "", "type": "function", "function": {"name": "", "arguments": ""}})
             call["id"] = each.get("id") or call["id"]
-            for name, value in (each.get("function") or {}).items():
-                call["function"][name] += value or ""
+            function: dict[str, Any] = each.get("function") or {}
+            for name, value in function.items():
+                call["function"][name] = call["function"].get(name, "") + (value or "")
     return [{"role": "assistant", **({"content": text} if text else {}), "tool_calls": list(calls.values())}]
 
 

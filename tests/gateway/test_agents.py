@@ -65,7 +65,7 @@ def test_an_agent_ends_its_task_within_the_window(name: str) -> None:
     assert found["bill_after"] <= 0.60
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("name", "calls", "window"), [("opencode-chat", 80, 20_000), ("codex", 80, 24_000), ("opencode-chat", 24, 12_000)]
 )
@@ -88,7 +88,7 @@ def test_a_long_run_with_reminders_stays_within_the_window(name: str, calls: int
     assert found["bill"] <= 0.9
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", ["opencode-chat", "codex"])
 def test_what_left_is_recalled_unseen_by_the_agent(name: str) -> None:
     """With recall, the model reads summaries' sources, every request is valid, and the agent never sees the tool."""
