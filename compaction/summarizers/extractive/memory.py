@@ -109,6 +109,11 @@ class ConversationMemory:
         messages = self.facts.messages
         return messages >= _LEAST_TALK and self.worked <= _MOST_WORK * messages and self.chars <= _MOST_CHARS * messages
 
+    def contested(self) -> set[int]:
+        """Return the numbers of the messages with statements that may be about one thing, but have different values."""
+        pairs = [(each, self.said[text]) for each in self.said.values() for text in each.earlier if text in self.said]
+        return {each.place for pair in pairs for each in pair}
+
     def copy(self) -> ConversationMemory:
         """Return a memory of the same messages, which grows by itself. O(what it holds) in C."""
         memory = ConversationMemory()

@@ -109,7 +109,10 @@ class SummaryWriter:
         self._held = frozenset([text for text in memory.said if text in self._previous])
         self._said = [each for each in memory.said.values() if each.place > before or each.is_rule]
         self._newer = {text: each for each in self._said for text in each.earlier}
-        self._with_sentence = {*memory.gone, *_older_values(memory)}  # facts that would mislead without their sentence
+        older = {value for text in self._newer if text in memory.said for _, value in memory.said[text].statement.values}
+        newer = {value for each in self._newer.values() for _, value in each.statement.values}
+        unused = filter(memory.facts.is_unused, _older_values(memory))
+        self._with_sentence = {*memory.gone, *(older - newer), *unused}  # facts that would mislead without their sentence
         self._said.sort(key=self._order)  # twice by numbers, since thousands of pairs would wake the collector of garbage
         self._said.sort(key=self._weight, reverse=True)
         actions = memory.actions.values()
