@@ -76,8 +76,8 @@ def _alike(lines: list[str]) -> Iterator[int]:
             beginnings[at] = _VARYING.sub("0", found[0].strip(" "))
     times = Counter(beginnings.values())
     speakers = {each for each, count in times.items() if count > 1}
-    signed = {each for each in times if _SIGN.search(each)} if any(map(_SIGN.search, speakers)) else set()
-    alike = signed | (speakers if len(speakers) > 1 else set())
+    signed = {each for each in times if _SIGN.search(each)} if any(map(_SIGN.search, speakers)) else set[str]()
+    alike = signed | (speakers if len(speakers) > 1 else set[str]())
     if sum(times[each] for each in alike) >= _LEAST_ALIKE:
         yield from (at for at, each in beginnings.items() if each in alike)
 
