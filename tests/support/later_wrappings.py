@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from .unseen_wrappings import PROSE, TALK, line_by_line, around, pasted, program
+from .unseen_wrappings import PROSE, TALK, around, line_by_line, pasted, program
 
 LATER = (
     program("span", around('span: fetch_url\ninput: {"url": "https://harbour.example"}\noutput: {body}'), PROSE, closed=False),
