@@ -371,7 +371,7 @@ def _filled(template: str, source: random.Random) -> str:
 def blind_secrets() -> list[tuple[str, str]]:
     """Return each text with the secret in it."""
     source = random.Random(20261126)
-    found = []
+    found: list[tuple[str, str]] = []
     for template in _SECRETS:
         text = _filled(template, source)
         secret = text[text.index("«") + 1 : text.index("»")]

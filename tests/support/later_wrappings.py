@@ -7,32 +7,37 @@ from __future__ import annotations
 
 import json
 
-from .unseen_wrappings import PROSE, TALK, _each, _join, pasted, program
+from .unseen_wrappings import PROSE, TALK, around, line_by_line, pasted, program
 
 LATER = (
-    program("span", _join('span: fetch_url\ninput: {"url": "https://harbour.example"}\noutput: {body}'), PROSE, closed=False),
-    program("tool-message", _join("[ToolMessage] name=search id=call_17\n{body}"), closed=False),
-    program("dspy", _join("[[ ## observation_1 ## ]]\n{body}\n\n[[ ## next_thought ## ]]"), PROSE),
-    program("snippets", _join("Snippets: {body}"), PROSE, closed=False),
-    program("file-fence", _join("File: notes.md\n```\n{body}\n```")),
+    program("span", around('span: fetch_url\ninput: {"url": "https://harbour.example"}\noutput: {body}'), PROSE, closed=False),
+    program("tool-message", around("[ToolMessage] name=search id=call_17\n{body}"), closed=False),
+    program("dspy", around("[[ ## observation_1 ## ]]\n{body}\n\n[[ ## next_thought ## ]]"), PROSE),
+    program("snippets", around("Snippets: {body}"), PROSE, closed=False),
+    program("file-fence", around("File: notes.md\n```\n{body}\n```")),
     program("subtitles", lambda lines: json.dumps({"segments": [{"start": n, "text": each} for n, each in enumerate(lines)]})),
-    program("worker-report", _join("Report of the research agent\n\n{body}\n\n(end of report)"), PROSE),
-    pasted("signal", _each("Alice (10:02): ", "Bob (10:05): "), TALK),
-    pasted("google-chat", _each("Alice Smith, 10:02 AM\n", "Bob Stone, 10:05 AM\n"), TALK, closed=False),
+    program("worker-report", around("Report of the research agent\n\n{body}\n\n(end of report)"), PROSE),
+    pasted("signal", line_by_line("Alice (10:02): ", "Bob (10:05): "), TALK),
+    pasted("google-chat", line_by_line("Alice Smith, 10:02 AM\n", "Bob Stone, 10:05 AM\n"), TALK, closed=False),
     pasted(
-        "gmail-thread", _join("Bob Stone <bob@corp.example>\tMon, Mar 3, 10:02 AM\nto me\n\n{body}\n\nBob"), PROSE, closed=False
+        "gmail-thread",
+        around("Bob Stone <bob@corp.example>\tMon, Mar 3, 10:02 AM\nto me\n\n{body}\n\nBob"),
+        PROSE,
+        closed=False,
     ),
-    pasted("trello", _join("Card: Rooms\nList: Doing\nMembers: bob\nComment: {body}"), TALK, closed=False),
-    pasted("linear", _join("BILL-12 Rooms\nStatus In progress · Assignee Bob\n\n{body}"), PROSE, closed=False),
-    pasted("hacker-news", _join("bobstone 3 hours ago | parent | next [–]\n\n{body}"), PROSE, closed=False),
-    pasted("reddit", _join("u/bobstone · 3h ago\n{body}\n\nUpvote 12 Downvote Reply Share"), PROSE, closed=False),
-    pasted("klog", _each("I0301 10:02:11.123456       1 controller.go:88] ", "W0301 10:02:12.523456       1 cache.go:12] ")),
-    pasted("terraform", _each("null_resource.notes (local-exec): ", before="null_resource.notes: Creating...\n")),
-    pasted("journal", _each("Mar 03 10:02:11 host billing[12]: ", "Mar 03 10:02:12 host mail[14]: ")),
-    pasted("sql-insert", _each("INSERT INTO notes VALUES (17, '", after="');", between="');\n")),
-    pasted("callout", _each("> ", before="> [!note]\n")),
-    pasted("ocr-pages", _join("--- page 1 ---\n{body}\n--- page 2 ---"), closed=False),
-    pasted("tsv", _each("17\topen\t", "18\tdone\t", before="id\tstatus\tcomment\n")),
+    pasted("trello", around("Card: Rooms\nList: Doing\nMembers: bob\nComment: {body}"), TALK, closed=False),
+    pasted("linear", around("BILL-12 Rooms\nStatus In progress · Assignee Bob\n\n{body}"), PROSE, closed=False),
+    pasted("hacker-news", around("bobstone 3 hours ago | parent | next [–]\n\n{body}"), PROSE, closed=False),
+    pasted("reddit", around("u/bobstone · 3h ago\n{body}\n\nUpvote 12 Downvote Reply Share"), PROSE, closed=False),
+    pasted(
+        "klog", line_by_line("I0301 10:02:11.123456       1 controller.go:88] ", "W0301 10:02:12.523456       1 cache.go:12] ")
+    ),
+    pasted("terraform", line_by_line("null_resource.notes (local-exec): ", before="null_resource.notes: Creating...\n")),
+    pasted("journal", line_by_line("Mar 03 10:02:11 host billing[12]: ", "Mar 03 10:02:12 host mail[14]: ")),
+    pasted("sql-insert", line_by_line("INSERT INTO notes VALUES (17, '", after="');", between="');\n")),
+    pasted("callout", line_by_line("> ", before="> [!note]\n")),
+    pasted("ocr-pages", around("--- page 1 ---\n{body}\n--- page 2 ---"), closed=False),
+    pasted("tsv", line_by_line("17\topen\t", "18\tdone\t", before="id\tstatus\tcomment\n")),
 )
 
 OWN_LAYOUTS = {

@@ -94,7 +94,7 @@ class Wrapping:
     """Whether its end can be seen, so that words behind it may be the user's."""
 
 
-def _join(template: str) -> Callable[[Lines], str]:
+def around(template: str) -> Callable[[Lines], str]:
     return lambda lines: template.replace("{body}", "\n".join(lines))
 
 
@@ -102,7 +102,7 @@ def _json(template: str) -> Callable[[Lines], str]:
     return lambda lines: template.replace("{body}", json.dumps("\n".join(lines), ensure_ascii=False))
 
 
-def _each(*prefixes: str, before: str = "", after: str = "", between: str = "\n") -> Callable[[Lines], str]:
+def line_by_line(*prefixes: str, before: str = "", after: str = "", between: str = "\n") -> Callable[[Lines], str]:
     return lambda lines: before + between.join(prefixes[n % len(prefixes)] + line for n, line in enumerate(lines)) + after
 
 
@@ -116,45 +116,47 @@ def pasted(name: str, wrap: Callable[[Lines], str], lines: Lines = PROSE, *, clo
 
 WRAPPINGS = (
     # Coding agents
-    program("swe-agent", _join("OBSERVATION:\n{body}\n(Open file: n/a)\n(Current directory: /repo)\nbash-$")),
-    program("swe-agent-plain", _join("{body}\n(Open file: /testbed/billing.py)\n(Current directory: /testbed)\nbash-$")),
-    program("mini-swe-agent", _join("<returncode>0</returncode>\n<output>\n{body}\n</output>")),
+    program("swe-agent", around("OBSERVATION:\n{body}\n(Open file: n/a)\n(Current directory: /repo)\nbash-$")),
+    program("swe-agent-plain", around("{body}\n(Open file: /testbed/billing.py)\n(Current directory: /testbed)\nbash-$")),
+    program("mini-swe-agent", around("<returncode>0</returncode>\n<output>\n{body}\n</output>")),
     program(
         "openhands-run",
-        _join(
+        around(
             "EXECUTION RESULT of [execute_bash]:\n{body}\n[The command completed with exit code 0.]\n"
             "[Current working directory: /workspace]\n[Python interpreter: /usr/bin/python]\n[Command finished with exit code 0]"
         ),
     ),
     program(
         "openhands-browse",
-        _join(
+        around(
             "[Current URL: https://harbour.example/rooms]\n[Focused element bid: ]\n\n[Action executed successfully.]\n"
             "============== BEGIN webpage content ==============\n{body}\n============== END webpage content =============="
         ),
         PROSE,
     ),
-    program("autogen-code", _join("exitcode: 0 (execution succeeded)\nCode output: \n{body}"), closed=False),
+    program("autogen-code", around("exitcode: 0 (execution succeeded)\nCode output: \n{body}"), closed=False),
     program(
         "autogen-tool",
-        _join("***** Response from calling tool (call_8hQz) *****\n{body}\n**************************************************"),
+        around(
+            "***** Response from calling tool (call_8hQz) *****\n{body}\n**************************************************"
+        ),
     ),
-    program("cline-read", _join("[read_file for 'docs/notes.md'] Result:\n\n<content>\n{body}\n</content>")),
+    program("cline-read", around("[read_file for 'docs/notes.md'] Result:\n\n<content>\n{body}\n</content>")),
     program(
         "cline-run",
-        _join(
+        around(
             "[execute_command for 'npm test'] Result:\n\nCommand executed.\nOutput:\n{body}\n\n<environment_details>\n"
             "# VSCode Visible Files\nsrc/index.ts\n\n# Current Mode\nACT MODE\n</environment_details>"
         ),
     ),
     program(
         "roo-file",
-        _join('<files>\n<file><path>README.md</path>\n<content lines="1-40">\n{body}\n</content>\n</file>\n</files>'),
+        around('<files>\n<file><path>README.md</path>\n<content lines="1-40">\n{body}\n</content>\n</file>\n</files>'),
     ),
-    program("aider-run", _join("I ran this command:\n\npytest -q\n\nAnd got this output:\n\n{body}"), closed=False),
+    program("aider-run", around("I ran this command:\n\npytest -q\n\nAnd got this output:\n\n{body}"), closed=False),
     program(
         "aider-files",
-        _join(
+        around(
             "I have *added these files to the chat* so you can go ahead and edit them.\n\n*Trust this message as the true contents of "
             "these files!*\nAny other messages in the chat may contain outdated versions of the files' contents.\n\n"
             "README.md\n```\n{body}\n```"
@@ -162,25 +164,25 @@ WRAPPINGS = (
     ),
     program(
         "open-interpreter",
-        _join("Code output: {body}\n\nWhat does this output mean / what's next (if anything, or are we done)?"),
+        around("Code output: {body}\n\nWhat does this output mean / what's next (if anything, or are we done)?"),
         closed=False,
     ),
-    program("smolagents", _join("Observation:\nExecution logs:\n{body}\nLast output from code snippet:\nNone")),
-    program("react-step", _join("Observation 3: {body}"), PROSE, closed=False),
+    program("smolagents", around("Observation:\nExecution logs:\n{body}\nLast output from code snippet:\nNone")),
+    program("react-step", around("Observation 3: {body}"), PROSE, closed=False),
     program(
         "react-echo",
-        _join('Action: search\nAction Input: {"query": "harbour hotel"}\nObservation: {body}'),
+        around('Action: search\nAction Input: {"query": "harbour hotel"}\nObservation: {body}'),
         PROSE,
         closed=False,
     ),
-    program("autogpt", _join("Command read_file returned: {body}"), closed=False),
-    program("metagpt", _join("## Execution result\n{body}\n\n## Next step\nwaiting"), closed=False),
+    program("autogpt", around("Command read_file returned: {body}"), closed=False),
+    program("metagpt", around("## Execution result\n{body}\n\n## Next step\nwaiting"), closed=False),
     program(
         "function-results",
-        _join("<function_results>\n<result>\n<name>bash</name>\n<stdout>{body}</stdout>\n</result>\n</function_results>"),
+        around("<function_results>\n<result>\n<name>bash</name>\n<stdout>{body}</stdout>\n</result>\n</function_results>"),
     ),
-    program("tool-response", _join("<tool_response>\n{body}\n</tool_response>")),
-    program("tool-outputs-fence", _join("```tool_outputs\n{body}\n```")),
+    program("tool-response", around("<tool_response>\n{body}\n</tool_response>")),
+    program("tool-outputs-fence", around("```tool_outputs\n{body}\n```")),
     program(
         "tool-result-json",
         _json('Tool result from filesystem/read_file:\n{"content": [{"type": "text", "text": {body}}], "isError": false}'),
@@ -188,28 +190,28 @@ WRAPPINGS = (
     program("json-envelope", _json('{"status": "ok", "tool": "read_mail", "result": {body}}')),
     program(
         "copilot-attachment",
-        _join('<attachments>\n<attachment filePath="/repo/NOTES.md">\n{body}\n</attachment>\n</attachments>'),
+        around('<attachments>\n<attachment filePath="/repo/NOTES.md">\n{body}\n</attachment>\n</attachments>'),
     ),
     program(
         "cursor-files",
-        _join(
+        around(
             "<attached_files>\n<file_contents>\n```path=NOTES.md, lines=1-30\n{body}\n```\n</file_contents>\n</attached_files>"
         ),
     ),
     # Browser agents
     program(
         "browser-use-state",
-        _join(
+        around(
             "[Current state starts here]\nCurrent url: https://harbour.example/\nAvailable tabs:\n[TabInfo(page_id=0)]\n"
             "Interactive elements from top layer of the current page inside the viewport:\n[Start of page]\n[0]<a>Rooms</a>\n"
             "{body}\n[1]<button>Book</button>\n[End of page]\nCurrent step: 4/30"
         ),
         PROSE,
     ),
-    program("browser-use-extract", _join("Action result: 📄  Extracted from page\n: {body}"), PROSE, closed=False),
+    program("browser-use-extract", around("Action result: 📄  Extracted from page\n: {body}"), PROSE, closed=False),
     program(
         "webarena",
-        _each(
+        line_by_line(
             "\t[12] StaticText '",
             before="OBSERVATION:\n[4] RootWebArea 'Harbour' focused: True\n",
             after="'\nURL: http://shop.example/\nOBJECTIVE: find the cheapest room\nPREVIOUS ACTION: click [12]",
@@ -217,11 +219,11 @@ WRAPPINGS = (
         ),
         PROSE,
     ),
-    program("screen-text", _join("Text recognized in screenshot_0012.png:\n{body}"), PROSE, closed=False),
+    program("screen-text", around("Text recognized in screenshot_0012.png:\n{body}"), PROSE, closed=False),
     # Several agents
     program(
         "crewai-context",
-        _join(
+        around(
             "Current Task: Write the travel notes\n\nThis is the expected criteria for your final answer: a page of notes\n\n"
             "This is the context you're working with:\n{body}\n\nBegin! This is VERY important to you, use the tools available."
         ),
@@ -230,16 +232,16 @@ WRAPPINGS = (
     ),
     program(
         "langgraph-worker",
-        _join("Result from agent researcher:\n{body}\n\nTransferring back to supervisor"),
+        around("Result from agent researcher:\n{body}\n\nTransferring back to supervisor"),
         PROSE,
         closed=False,
     ),
-    program("named-worker", _join("[researcher]: {body}"), PROSE, closed=False),
-    program("handoff", _join('<agent name="researcher">\n{body}\n</agent>'), PROSE),
+    program("named-worker", around("[researcher]: {body}"), PROSE, closed=False),
+    program("handoff", around('<agent name="researcher">\n{body}\n</agent>'), PROSE),
     # Retrieval templates
     program(
         "llamaindex-qa",
-        _join(
+        around(
             "Context information is below.\n---------------------\n{body}\n---------------------\nGiven the context information and "
             "not prior knowledge, answer the query.\nQuery: When does breakfast start?\nAnswer: "
         ),
@@ -247,7 +249,7 @@ WRAPPINGS = (
     ),
     program(
         "langchain-rag",
-        _join(
+        around(
             "You are an assistant for question-answering tasks. Use the following pieces of retrieved context to answer the question. "
             "If you don't know the answer, just say that you don't know.\nQuestion: When does breakfast start?\nContext: {body}\nAnswer:"
         ),
@@ -256,7 +258,7 @@ WRAPPINGS = (
     ),
     program(
         "langchain-stuff",
-        _join(
+        around(
             "Use the following pieces of context to answer the question at the end.\n\n{body}\n\nQuestion: When does breakfast start?\n"
             "Helpful Answer:"
         ),
@@ -265,13 +267,13 @@ WRAPPINGS = (
     ),
     program(
         "haystack",
-        _join("Given these documents, answer the question.\nDocuments:\n1. {body}\n\nQuestion: When is breakfast?\nAnswer:"),
+        around("Given these documents, answer the question.\nDocuments:\n1. {body}\n\nQuestion: When is breakfast?\nAnswer:"),
         PROSE,
         closed=False,
     ),
     program(
         "documents-xml",
-        _join(
+        around(
             '<documents>\n<document index="1">\n<source>harbour.pdf</source>\n<document_content>\n{body}\n</document_content>\n'
             "</document>\n</documents>\n\nWhen does breakfast start?"
         ),
@@ -279,7 +281,7 @@ WRAPPINGS = (
     ),
     program(
         "search-results",
-        _each(
+        line_by_line(
             "1. Harbour Hotel\n   https://harbour.example/a\n   ",
             "2. Old Port\n   https://port.example/b\n   ",
             before='Search results for "harbour hotel":\n',
@@ -298,13 +300,13 @@ WRAPPINGS = (
     ),
     program(
         "jina-reader",
-        _join("Title: Harbour Hotel\n\nURL Source: https://harbour.example/\n\nMarkdown Content:\n{body}"),
+        around("Title: Harbour Hotel\n\nURL Source: https://harbour.example/\n\nMarkdown Content:\n{body}"),
         PROSE,
         closed=False,
     ),
-    program("memory-block", _join("# Relevant memories\n{body}\n# End of memories\n\nWhen does breakfast start?"), PROSE),
+    program("memory-block", around("# Relevant memories\n{body}\n# End of memories\n\nWhen does breakfast start?"), PROSE),
     # What people paste
-    pasted("slack", _each("alice  10:02 AM\n", "bob  10:05 AM\n", before="from our channel:\n\n"), TALK, closed=False),
+    pasted("slack", line_by_line("alice  10:02 AM\n", "bob  10:05 AM\n", before="from our channel:\n\n"), TALK, closed=False),
     pasted(
         "slack-json",
         lambda lines: json.dumps(
@@ -313,45 +315,49 @@ WRAPPINGS = (
         ),
         TALK,
     ),
-    pasted("whatsapp", _each("[12/03/2024, 10:02:11] Alice: ", "[12/03/2024, 10:03:40] Bob: "), TALK),
-    pasted("whatsapp-android", _each("12/03/24, 10:02 - Alice: ", "12/03/24, 10:03 - Bob: "), TALK),
-    pasted("discord", _each("Alice — Today at 10:02 AM\n", "Bob — Today at 10:04 AM\n"), TALK, closed=False),
-    pasted("telegram", _each("Alice, [12.03.24 10:02]\n", "Bob, [12.03.24 10:04]\n", between="\n\n"), TALK, closed=False),
-    pasted("kakaotalk", _each("[김철수] [오후 2:03] ", "[이영희] [오후 2:05] "), TALK),
-    pasted("line-chat", _each("10:02\tAlice\t", "10:04\tBob\t"), TALK),
-    pasted("irc", _each("[10:02] <alice> ", "[10:04] <bob> "), TALK),
+    pasted("whatsapp", line_by_line("[12/03/2024, 10:02:11] Alice: ", "[12/03/2024, 10:03:40] Bob: "), TALK),
+    pasted("whatsapp-android", line_by_line("12/03/24, 10:02 - Alice: ", "12/03/24, 10:03 - Bob: "), TALK),
+    pasted("discord", line_by_line("Alice — Today at 10:02 AM\n", "Bob — Today at 10:04 AM\n"), TALK, closed=False),
+    pasted(
+        "telegram", line_by_line("Alice, [12.03.24 10:02]\n", "Bob, [12.03.24 10:04]\n", between="\n\n"), TALK, closed=False
+    ),
+    pasted("kakaotalk", line_by_line("[김철수] [오후 2:03] ", "[이영희] [오후 2:05] "), TALK),
+    pasted("line-chat", line_by_line("10:02\tAlice\t", "10:04\tBob\t"), TALK),
+    pasted("irc", line_by_line("[10:02] <alice> ", "[10:04] <bob> "), TALK),
     pasted(
         "email-forward",
-        _join(
+        around(
             "---------- Forwarded message ---------\nFrom: Bob <bob@corp.example>\nDate: Mon, Mar 3, 2025 at 10:02 AM\nSubject: Rooms\nTo: Ann <ann@corp.example>\n\n{body}\n\nBest,\nBob"
         ),
         closed=False,
     ),
-    pasted("email-reply", _each("> ", before="On Mon, Mar 3, 2025 at 10:02 AM Bob <bob@corp.example> wrote:\n\n")),
+    pasted("email-reply", line_by_line("> ", before="On Mon, Mar 3, 2025 at 10:02 AM Bob <bob@corp.example> wrote:\n\n")),
     pasted(
         "outlook",
-        _join("From: Bob Stone\nSent: Monday, March 3, 2025 10:02\nTo: Ann Lee\nSubject: RE: Rooms\n\n{body}"),
+        around("From: Bob Stone\nSent: Monday, March 3, 2025 10:02\nTo: Ann Lee\nSubject: RE: Rooms\n\n{body}"),
         closed=False,
     ),
     pasted(
         "outlook-de",
-        _join("Von: Bob Stein\nGesendet: Montag, 3. März 2025 10:02\nAn: Anna Lee\nBetreff: AW: Zimmer\n\n{body}"),
+        around("Von: Bob Stein\nGesendet: Montag, 3. März 2025 10:02\nAn: Anna Lee\nBetreff: AW: Zimmer\n\n{body}"),
         closed=False,
     ),
     pasted(
         "zendesk",
-        _join("Ticket #48213\nRequester: Bob Stone\nStatus: open\nPriority: high\nDescription:\n{body}"),
+        around("Ticket #48213\nRequester: Bob Stone\nStatus: open\nPriority: high\nDescription:\n{body}"),
         TALK,
         closed=False,
     ),
     pasted(
         "jira",
-        _join("Issue key: BILL-123\nSummary: Paid twice\nReporter: bob\nDescription: {body}\nAttachments: none"),
+        around("Issue key: BILL-123\nSummary: Paid twice\nReporter: bob\nDescription: {body}\nAttachments: none"),
         TALK,
         closed=False,
     ),
-    pasted("ticket-csv", _each('4812,open,bob,"', before="id,status,requester,comment\n", after='"', between='"\n'), TALK),
-    pasted("jupyter-cell", _join("In [3]: print(notes.head())\nOut[3]:\n{body}"), SHELL, closed=False),
+    pasted(
+        "ticket-csv", line_by_line('4812,open,bob,"', before="id,status,requester,comment\n", after='"', between='"\n'), TALK
+    ),
+    pasted("jupyter-cell", around("In [3]: print(notes.head())\nOut[3]:\n{body}"), SHELL, closed=False),
     pasted(
         "jupyter-json",
         lambda lines: json.dumps(
@@ -359,37 +365,41 @@ WRAPPINGS = (
         ),
         SHELL,
     ),
-    pasted("ipython", _join(">>> print(open('notes.txt').read())\n{body}\n>>> "), SHELL),
-    pasted("github-comment", _join("bobstone commented 3 days ago\n{body}\n\n👍 2\nReply"), PROSE, closed=False),
+    pasted("ipython", around(">>> print(open('notes.txt').read())\n{body}\n>>> "), SHELL),
+    pasted("github-comment", around("bobstone commented 3 days ago\n{body}\n\n👍 2\nReply"), PROSE, closed=False),
     pasted(
         "github-issue",
-        _join("### Describe the bug\n\n{body}\n\n### Environment\n\nUbuntu 24.04, Python 3.12"),
+        around("### Describe the bug\n\n{body}\n\n### Environment\n\nUbuntu 24.04, Python 3.12"),
         PROSE,
         closed=False,
     ),
     pasted(
         "git-log",
-        _each("    ", before="commit 3fa91c0\nAuthor: Bob <bob@corp.example>\nDate:   Mon Mar 3 10:02:11 2025 +0100\n\n"),
+        line_by_line(
+            "    ", before="commit 3fa91c0\nAuthor: Bob <bob@corp.example>\nDate:   Mon Mar 3 10:02:11 2025 +0100\n\n"
+        ),
         TALK,
     ),
     pasted(
         "git-diff",
-        _each(
+        line_by_line(
             "+",
             before="diff --git a/NOTES.md b/NOTES.md\nindex 83db48f..bf2a3c1 100644\n--- a/NOTES.md\n+++ b/NOTES.md\n@@ -1,2 +1,6 @@\n",
         ),
     ),
-    pasted("grep", _each("docs/notes.md:12:", "docs/rooms.md:40:")),
-    pasted("cat-n", _each("     1\t", "     2\t")),
-    pasted("log-lines", _each("2025-03-01T10:02:11Z INFO worker-1 ", "2025-03-01T10:02:12Z WARN worker-2 ")),
-    pasted("compose-logs", _each("web-1     | ", "worker-1  | ")),
-    pasted("pytest-error", _each("E       AssertionError: ", before="    def test_note():\n>       assert note == ''\n")),
-    pasted("psql", _each(" 17 | ", " 18 | ", before=" id | note\n----+------\n", after="\n(5 rows)")),
-    pasted("shell-prompt", _join("$ cat notes.txt\n{body}\n$ "), SHELL),
-    pasted("pdf-pages", _join("harbour.pdf\nPage 1 of 3\n{body}\n\fPage 2 of 3"), closed=False),
+    pasted("grep", line_by_line("docs/notes.md:12:", "docs/rooms.md:40:")),
+    pasted("cat-n", line_by_line("     1\t", "     2\t")),
+    pasted("log-lines", line_by_line("2025-03-01T10:02:11Z INFO worker-1 ", "2025-03-01T10:02:12Z WARN worker-2 ")),
+    pasted("compose-logs", line_by_line("web-1     | ", "worker-1  | ")),
+    pasted(
+        "pytest-error", line_by_line("E       AssertionError: ", before="    def test_note():\n>       assert note == ''\n")
+    ),
+    pasted("psql", line_by_line(" 17 | ", " 18 | ", before=" id | note\n----+------\n", after="\n(5 rows)")),
+    pasted("shell-prompt", around("$ cat notes.txt\n{body}\n$ "), SHELL),
+    pasted("pdf-pages", around("harbour.pdf\nPage 1 of 3\n{body}\n\fPage 2 of 3"), closed=False),
     pasted(
         "vtt",
-        _each(
+        line_by_line(
             "00:00:01.000 --> 00:00:04.000\n<v Alice>",
             "00:00:05.000 --> 00:00:08.000\n<v Bob>",
             before="WEBVTT\n\n",
@@ -404,27 +414,30 @@ WRAPPINGS = (
         TALK,
         closed=False,
     ),
-    pasted("zoom-chat", _each("10:02:11 From Alice to Everyone:\n\t", "10:03:11 From Bob to Everyone:\n\t"), TALK),
+    pasted("zoom-chat", line_by_line("10:02:11 From Alice to Everyone:\n\t", "10:03:11 From Bob to Everyone:\n\t"), TALK),
     pasted(
         "otter",
-        _each("Alice Smith  0:12\n", "Bob Stone  0:31\n", before="Weekly meeting (transcript)\n\n", between="\n\n"),
+        line_by_line("Alice Smith  0:12\n", "Bob Stone  0:31\n", before="Weekly meeting (transcript)\n\n", between="\n\n"),
         TALK,
         closed=False,
     ),
-    pasted("speakers", _each("ALICE: ", "BOB: "), TALK),
-    pasted("html", _each("<p>", before="<html><body><h1>Rooms</h1>\n", after="</p>\n</body></html>", between="</p>\n")),
+    pasted("speakers", line_by_line("ALICE: ", "BOB: "), TALK),
+    pasted("html", line_by_line("<p>", before="<html><body><h1>Rooms</h1>\n", after="</p>\n</body></html>", between="</p>\n")),
     pasted(
         "stack-overflow",
-        _join("Asked 3 years ago\nModified 2 months ago\nViewed 12k times\n{body}\nShare\nImprove this answer\nFollow"),
+        around("Asked 3 years ago\nModified 2 months ago\nViewed 12k times\n{body}\nShare\nImprove this answer\nFollow"),
         closed=False,
     ),
-    pasted("quoted-page", _join('this is what the page says:\n"""\n{body}\n"""')),
-    pasted("here-is-the-log", _join("here is the output of the job:\n\n```\n{body}\n```"), SHELL),
-    pasted("begin-end", _join("----- BEGIN DOCUMENT -----\n{body}\n----- END DOCUMENT -----")),
+    pasted("quoted-page", around('this is what the page says:\n"""\n{body}\n"""')),
+    pasted("here-is-the-log", around("here is the output of the job:\n\n```\n{body}\n```"), SHELL),
+    pasted("begin-end", around("----- BEGIN DOCUMENT -----\n{body}\n----- END DOCUMENT -----")),
     pasted(
-        "rss", _each("<item><title>Port</title><description>", after="</description></item>", between="</description></item>\n")
+        "rss",
+        line_by_line(
+            "<item><title>Port</title><description>", after="</description></item>", between="</description></item>\n"
+        ),
     ),
-    pasted("yaml-front-matter", _join("---\ntitle: Rooms\nauthor: bob\n---\n{body}"), closed=False),
+    pasted("yaml-front-matter", around("---\ntitle: Rooms\nauthor: bob\n---\n{body}"), closed=False),
 )
 
 

@@ -17,6 +17,7 @@ _LEAST_FIELDS: Final = 3  # lines of a record
 _FIELD_WORDS: Final = 3
 _SPEAKER_CHARS: Final = 60
 _HEAD_LINES: Final = 30
+_TOP_LINES: Final = 20
 
 _TIME: Final = r"\d{1,2}[:.]\d\d(?:[:.]\d\d)?(?:[.,]\d{1,3})?"
 _BEGINNING: Final = re.compile(
@@ -76,8 +77,8 @@ def _alike(lines: list[str]) -> Iterator[int]:
             beginnings[at] = _VARYING.sub("0", found[0].strip(" "))
     times = Counter(beginnings.values())
     speakers = {each for each, count in times.items() if count > 1}
-    signed = {each for each in times if _SIGN.search(each)} if any(map(_SIGN.search, speakers)) else set()
-    alike = signed | (speakers if len(speakers) > 1 else set())
+    signed = {each for each in times if _SIGN.search(each)} if any(map(_SIGN.search, speakers)) else set[str]()
+    alike = signed | (speakers if len(speakers) > 1 else set[str]())
     if sum(times[each] for each in alike) >= _LEAST_ALIKE:
         yield from (at for at, each in beginnings.items() if each in alike)
 
@@ -93,7 +94,7 @@ def _spoken(lines: list[str]) -> Iterator[int]:
         if _is_speaker(lines[at]) and lines[after].strip() and not _is_speaker(lines[after]) and after == at + 1
     ]
     starts = [found[0] for found, least in ((pages, 2), (heads, 1), (speakers, 2)) if len(found) >= least]
-    if starts:
+    if starts and min(starts) < _TOP_LINES:  # further down, it may be part of a demonstration, with the task below it
         yield from range(min(starts), len(lines))
 
 

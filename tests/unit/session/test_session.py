@@ -346,3 +346,10 @@ def test_a_report_that_cannot_be_right_is_ignored(ratio: float) -> None:
         view = told.view_sync(chat(turns))
         assert view == plain.view_sync(chat(turns))
         told.record_usage({"prompt_tokens": int(MessageIndex(view, counter="chars/4").tokens * ratio), "completion_tokens": 1})
+
+
+def test_an_unknown_window_does_not_replace_a_known_one() -> None:
+    """A host that does not know the window of its model leaves the one that was set before."""
+    session = CompactionSession(Truncation(trigger=tokens_exceed(100)), counter="chars/4", window=2_000)
+    session.use_window(None)
+    assert session.status().window == 2_000
