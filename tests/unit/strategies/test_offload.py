@@ -301,7 +301,7 @@ def test_a_summary_links_to_its_originals(store: SQLiteStore) -> None:
     strategy = Lossless(Summarization(keep=last(groups=2), user_tokens=0), store)
     said: Chat = turns(9, words=40)
     view = compact_sync(said, strategy, counter="chars/4").messages
-    for round in range(1, 4):
+    for round in range(1, 5):
         more = [user(f"more {round}" + " word" * 300), assistant(f"done {round}" + " word" * 300)]
         said += more
         view = compact_sync(json.loads(json.dumps([*view, *more])), strategy, counter="chars/4").messages
