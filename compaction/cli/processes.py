@@ -18,7 +18,8 @@ from ..errors import ConfigurationError
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
-_LEAST_SECONDS: Final = 2.0
+_LEAST_SECONDS: Final = 2.0  # a process that ends by itself before that would do so again
+_MOST_KILLED: Final = 5  # processes in a row that a signal ended before that
 _STOP_SECONDS: Final = 10.0
 
 
@@ -30,11 +31,13 @@ def run_processes(count: int, work: Callable[[int], None]) -> None:
         work: The work of a process, given its number from 0. It ends on SIGTERM.
 
     Raises:
-        ConfigurationError: If a process ends right after its start, or the system cannot fork.
+        ConfigurationError: If a process ends by itself right after its start, if signals end several in a row so early, or if
+            the system cannot fork.
     """
     if "fork" not in multiprocessing.get_all_start_methods():
         raise ConfigurationError("--workers needs a system that can fork; leave it out")
     running: dict[int, tuple[BaseProcess, float]] = {}
+    killed = 0
     with _ended_by_signals(running):
         for number in range(count):
             running[number] = _started(work, number)
@@ -43,7 +46,9 @@ def run_processes(count: int, work: Callable[[int], None]) -> None:
             for number, (process, since) in list(running.items()):
                 if process.is_alive():
                     continue
-                if time.monotonic() - since < _LEAST_SECONDS:
+                is_early = time.monotonic() - since < _LEAST_SECONDS
+                killed = killed + 1 if is_early else 0
+                if is_early and ((process.exitcode or 0) >= 0 or killed > _MOST_KILLED):
                     raise ConfigurationError(f"worker {number} ended with code {process.exitcode} right after its start")
                 running[number] = _started(work, number)
 

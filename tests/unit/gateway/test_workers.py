@@ -74,6 +74,7 @@ def _kill_a_worker(gateway: GatewayProcess) -> None:
     first, *_ = before = children.read_text().split()
     os.kill(int(first), signal.SIGKILL)
     while len(now := children.read_text().split()) < len(before) or first in now:
+        assert gateway.process.poll() is None
         time.sleep(0.02)
 
 
