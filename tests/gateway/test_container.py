@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from .agents import recipe
-
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -20,13 +18,13 @@ def docker(*arguments: str, **options: object) -> subprocess.CompletedProcess[st
 
 @pytest.mark.timeout(900)
 def test_the_container_is_built_and_starts() -> None:
-    """The image of the page has the command, with the page's options."""
+    """The image of ``examples/gateway/Dockerfile`` has the command, with its options."""
     if shutil.which("docker") is None or docker("info").returncode:
         pytest.skip("Docker does not run here")
-    if docker("image", "inspect", "python:3.12-slim").returncode and docker("pull", "python:3.12-slim").returncode:
-        pytest.skip("Docker cannot have the image python:3.12-slim")
-    text = recipe("A container", "http://127.0.0.1:8484")
-    built = docker("build", "--tag", "compaction-gateway-test", "--file", "-", str(ROOT), input=text)
+    if docker("image", "inspect", "python:3.13-slim").returncode and docker("pull", "python:3.13-slim").returncode:
+        pytest.skip("Docker cannot have the image python:3.13-slim")
+    file = ROOT / "examples" / "gateway" / "Dockerfile"
+    built = docker("build", "--tag", "compaction-gateway-test", "--file", str(file), str(ROOT))
     assert built.returncode == 0, built.stderr
     started = docker("run", "--rm", "compaction-gateway-test", "compaction", "serve", "--help")
     assert "--store" in started.stdout
