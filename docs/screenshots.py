@@ -25,6 +25,7 @@ from playwright.sync_api import sync_playwright
 ROOT = Path(__file__).resolve().parents[1]
 PICTURES = ROOT / "docs" / "pictures"
 SESSION = ROOT / "examples" / "coding_session.json"
+SESSIONS = ROOT / "examples" / "coding_sessions.jsonl"
 COMPACTION = (sys.executable, "-m", "compaction")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 
@@ -87,7 +88,7 @@ def main() -> None:
         report = Path(folder) / "report.html"
         strategies = ("--strategy", "adaptive", "--strategy", "hermes", "--strategy", "truncate")
         subprocess.run(
-            [*COMPACTION, "replay", str(SESSION), "--window", "8k", *strategies, "--report", str(report)], check=True
+            [*COMPACTION, "replay", str(SESSIONS), "--window", "8k", *strategies, "--report", str(report)], check=True
         )
         browser = driver.chromium.launch(executable_path=program, args=FLAGS)
         page = browser.new_page(viewport={"width": 1200, "height": 860})
