@@ -76,7 +76,7 @@ def refuse_uncalled(given: object, what: str) -> None:
     Traceback (most recent call last):
     compaction.errors.ConfigurationError: dict makes a strategy and is not one; call it with its arguments: dict(...)
     """
-    if isinstance(given, type) or (isinstance(given, FunctionType) and given.__module__.startswith(_MAKERS)):
+    if isinstance(given, type) or (isinstance(given, FunctionType) and (given.__module__ or "").startswith(_MAKERS)):
         name = given.__name__
         raise ConfigurationError(f"{name} makes {what} and is not one; call it with its arguments: {name}(...)")
 

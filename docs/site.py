@@ -3,7 +3,8 @@
 Pages link to each other as files of the repository, so that they can be read without the site. The builder copies them to
 ``build/pages``, where the README is the first page, and a linked source file becomes a page that shows it. It adds one page for
 each public module, whose names mkdocstrings documents. Zensical then builds the site and stops at the first dead link between
-pages. Last, every link, anchor and picture of the built site is checked.
+pages. Last, every link, anchor and picture of the built site is checked. The pages are also copied into it as Markdown, and
+listed in ``llms.txt``, for programs that read documentation.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -125,6 +128,31 @@ def write_reference(module: ModuleType, title: str) -> None:
     target.write_text("\n".join(lines), encoding="utf-8")
 
 
+def listed(nav: list[Any], section: str = "Start") -> Iterator[tuple[str, str]]:
+    """Yield the section and the path of each page that the navigation names, in order."""
+    for each in nav:
+        for name, inner in each.items() if isinstance(each, dict) else [("", each)]:
+            if isinstance(inner, str):
+                yield section, inner
+            else:
+                yield from listed(inner, name)
+
+
+def write_for_programs(site: Path, project: dict[str, Any]) -> None:
+    """Copy the pages to the site as Markdown, and list them in its ``llms.txt``, each with its title and first sentence."""
+    sections: dict[str, list[str]] = {}
+    for section, path in listed(project["nav"]):
+        text = (PAGES / path).read_text(encoding="utf-8")
+        (site / path).write_text(text, encoding="utf-8")
+        title, *paragraphs = text.split("\n\n")
+        prose = (" ".join(each.split()) for each in paragraphs if re.match(r"(?!Generated|Made by)`*[A-Z](?!.*\n```)", each))
+        about = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", next(prose, "")).partition(". ")[0].rstrip(".:")
+        sections.setdefault(section, []).append(f"- [{title.removeprefix('# ').strip()}]({path}): {about}")
+    parts = [f"# {project['site_name']}", f"> {project['site_description']}"]
+    parts += [f"## {section}\n\n" + "\n".join(pages) for section, pages in sections.items()]
+    (site / "llms.txt").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+
+
 class BuiltPage(HTMLParser):
     """A page of the built site: the places that links can lead to, its links, and its pictures without a text.
 
@@ -169,8 +197,9 @@ def main() -> int:
     """Write the pages, run Zensical on them, and check the site; return the exit code."""
     shutil.rmtree(PAGES, ignore_errors=True)
     pages = set((ROOT / "docs").rglob("*.md"))
-    listed = (ROOT / "docs/site.toml").read_text(encoding="utf-8")
-    if missing := [place for page in sorted(pages) if f'"{(place := place_of(page))}"' not in listed]:
+    project = tomllib.loads((ROOT / "docs/site.toml").read_text(encoding="utf-8"))["project"]
+    paths = {path for _, path in listed(project["nav"])}
+    if missing := [place for page in sorted(pages) if (place := place_of(page)).as_posix() not in paths]:
         raise SystemExit(f"docs/site.toml does not list {', '.join(map(str, missing))}: add each page to its nav")
     copy_pages({*ROOT.glob("*.md"), *pages})
     for name, title in MODULES.items():
@@ -182,6 +211,7 @@ def main() -> int:
     command = [sys.executable, "-m", "zensical", "build", "--clean", "--strict"]
     if code := subprocess.run(command, cwd=BUILD, check=False).returncode:
         return code
+    write_for_programs(BUILD / "site", project)
     found = list(faults(BUILD / "site"))
     sys.stdout.write(("\n".join(found) or "every link of the site leads somewhere") + "\n")
     return bool(found)

@@ -66,6 +66,14 @@ def test_an_error_names_the_fix(make: Callable[[], Any], says: str) -> None:
     assert says in str(caught.value)
 
 
+def test_a_function_without_a_module_is_a_strategy() -> None:
+    """Code that `exec` runs without a `__name__` may define strategies too."""
+    names: dict[str, Any] = {}
+    exec("def nothing(index):\n    yield from ()", names)
+    names["nothing"].__module__ = None
+    assert compact_sync(CHAT, names["nothing"], counter="chars/4").outcome == "unchanged"
+
+
 def test_an_estimate_is_told_at_the_callers_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """The warning about an estimate has two sentences and the place of the line that made the session."""
     monkeypatch.setattr(resolve, "_resolved", {})
