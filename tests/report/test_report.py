@@ -120,18 +120,15 @@ def test_without_scripts_the_recommendation_is_shown(browser: Browser, tmp_path:
 
 
 def test_twenty_thousand_messages(page: Page, show: Show) -> None:
-    """With 20,000 messages the page has at most 3,000 nodes, and switching strategies takes under half a second."""
-    result = replay([chat(10_000)], ["truncate"], window=6_000, counter="chars/4", baselines=False)
-    show(report_html(result))
-    for place in (0, 280_000, 559_000):
-        page.evaluate(f"document.querySelector('#list').scrollTop = {place}")
-        page.wait_for_timeout(50)
-        assert page.evaluate("document.getElementsByTagName('*').length") <= 3_000
-    seconds = page.evaluate(
-        """async () => {
-            const began = performance.now();
-            await select({ strategy: "none" });
-            return (performance.now() - began) / 1000;
-        }"""
-    )
-    assert seconds < 0.5
+    """With 20,000 messages the page has at most 3,000 nodes, wherever it is scrolled and whichever strategy is selected."""
+    lines = [
+        {"role": "user", "content": f"line {number}"} for number in range(19_980)
+    ]  # few requests, so that the replay is short
+    show(report_html(replay([[*lines, *chat(10)]], ["truncate"], window=6_000, counter="chars/4", baselines=False)))
+    for strategy in ("truncate", "none"):
+        page.evaluate(f'select({{ strategy: "{strategy}" }})')
+        for place in (0, 280_000, 559_000):
+            page.evaluate(f"document.querySelector('#list').scrollTop = {place}")
+            page.wait_for_timeout(50)
+            assert page.locator("#list *").count() > 20
+            assert page.evaluate("document.getElementsByTagName('*').length") <= 3_000
