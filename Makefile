@@ -52,7 +52,7 @@ get.frameworks-apart = --editable '.[fast,litellm]' --group frameworks-apart
 get.docs             = --editable '.[all]' --group docs
 get.release          = --group release
 get.peers            = --editable '.[fast]' --group peers
-get.hermes           = --editable '.[cli,config,fast]' hypothesis pytest pytest-timeout httpx requests python-dotenv
+get.hermes           = --editable '.[cli,config,fast]' hypothesis pytest pytest-timeout pytest-xdist httpx requests python-dotenv
 get.llm              = --editable '.[fast]' --group test --find-links $(LLM_CACHE) $(LLM_SERVER)
 
 FRAMEWORKS := agent-framework,anthropic,google-adk,langchain,langgraph,openai-agents,otel,pydantic-ai,strands
@@ -102,7 +102,7 @@ bench-hosts: bench-proxy bench-together
 ## the tests that ask other packages whether what is left is valid
 $(call run, test-judges,      judges,           $(PYTEST) tests/formats/test_judges.py)
 ## the plugin inside real Hermes Agent (docs/hermes-plugin.md)
-$(call run, test-hermes,      hermes,           $(PYTEST) tests/hermes)
+$(call run, test-hermes,      hermes,           $(PYTEST) tests/hermes -n $(WORKERS))
 ## batches on a local Ray cluster, and the recipes for Daft and datasets
 $(call run, test-ray,         ray,              -m pytest -q -p no:cacheprovider -W default tests/ray)
 ## the gateway with the clients that the providers ship, and with real agents, which npm and pip install
