@@ -18,7 +18,7 @@ import attrs
 from ..errors import ConfigurationError
 from ..selectors import Selector
 from ..stores import Store
-from ..strategies import FunctionStrategy, OffloadStyle, Pipeline, ProviderCompaction, Strategy, ToolStyle
+from ..strategies import FunctionStrategy, Pipeline, ProviderCompaction, Strategy, ToolStyle
 from ..summarizers import FirstOf, OpenAISummarizer, Summarizer, SummaryTemplate, as_template, redact
 from ..triggers import Trigger, always
 from .allowed_servers import check_no_secrets
@@ -36,7 +36,6 @@ _KINDS: Final[dict[object, ComponentKind]] = {
     Trigger: ComponentKind.TRIGGER,
     Selector: ComponentKind.SELECTOR,
     ToolStyle: ComponentKind.TOOL_STYLE,
-    OffloadStyle: ComponentKind.OFFLOAD_STYLE,
     Summarizer: ComponentKind.SUMMARIZER,
     Store: ComponentKind.STORE,
 }

@@ -43,9 +43,6 @@ class ComponentKind(enum.Enum):
     TOOL_STYLE = "tool_styles"
     """A class of `ToolStyle` values."""
 
-    OFFLOAD_STYLE = "offload_styles"
-    """A class of `OffloadStyle` values."""
-
     SUMMARIZER = "summarizers"
     """A class of `Summarizer` values."""
 
@@ -105,7 +102,6 @@ def _built_in(kind: ComponentKind) -> dict[str, Any]:
         ComponentKind.TOOL_STYLE: {
             each.__name__: each for each in (strategies.Clear, strategies.Collapse, strategies.Dedupe, strategies.HeadTail)
         },
-        ComponentKind.OFFLOAD_STYLE: {each.__name__: each for each in (strategies.StubGroups, strategies.StubResults)},
         ComponentKind.SUMMARIZER: {
             each.__name__: each
             for each in (

@@ -10,7 +10,7 @@ import pytest
 from compaction import CompactionSession, MessageIndex, Pipeline, Replace, Rewrite, compact_sync, last, presets
 from compaction.errors import ConfigurationError, StrategyError
 from compaction.stores import SQLiteStore
-from compaction.strategies import Clear, Failed, Lossless, Offload, StubGroups, Summarization, ToolResult, Truncation
+from compaction.strategies import Clear, Failed, Lossless, Offload, Summarization, ToolResult, Truncation
 from compaction.summarizers import OpenAISummarizer
 from compaction.tokens import EstimateWarning, counter, resolve
 from compaction.triggers import tokens_exceed
@@ -50,7 +50,6 @@ def test_an_edit_needs_messages(make: Callable[[], Any]) -> None:
         (lambda: Summarization(OpenAISummarizer), "OpenAISummarizer(...)"),  # type: ignore[arg-type]
         (lambda: Offload(SQLiteStore), "SQLiteStore(...)"),  # type: ignore[arg-type]
         (lambda: Lossless(Truncation(), SQLiteStore), "SQLiteStore(...)"),  # type: ignore[arg-type]
-        (lambda: Offload(object(), style=StubGroups), "StubGroups(...)"),  # type: ignore[arg-type]
         (lambda: CompactionSession(presets.hermes), "hermes(...)"),  # type: ignore[arg-type]
         (lambda: tokens_exceed("8k"), "write 8_000"),  # type: ignore[arg-type]
         (lambda: last(tokens="2m"), "write 2_000_000"),  # type: ignore[arg-type]

@@ -33,8 +33,6 @@ from compaction.strategies import (
     SelectiveToolCall,
     SlidingWindow,
     Strategy,
-    StubGroups,
-    StubResults,
     Summarization,
     SummaryText,
     TokenBudgetComposed,
@@ -144,8 +142,7 @@ def strategies(folder: Path) -> list[Strategy]:
             template=SummaryTemplate(PROMPT, sections="# One"), budget=SummaryBudget(ceiling=9), text=SummaryText(preface="p")
         ),
         Summarization(template="Summarize the key decisions and user preferences only."),
-        Offload(store, session="kim", style=StubResults(min_chars=9), on_failure="raise"),
-        Offload(store, style=StubGroups()),
+        Offload(store, session="kim", min_chars=9, on_failure="raise"),
         Lossless(Truncation() >> ClearReasoning(), store, session="kim"),
         TokenBudgetComposed([SlidingWindow(), ToolResult(Clear())], budget=9, early_stop=False, keep=pinned),
         Clip(tokens=900, slack=2.0),
@@ -191,7 +188,6 @@ def components(kind: ComponentKind, data: Callable[[str], dict[str, Any]]) -> li
     [
         *components(ComponentKind.STRATEGY, lambda name: {"use": name}),
         *components(ComponentKind.TOOL_STYLE, lambda name: {"use": "ToolResult", "style": {"use": name}}),
-        *components(ComponentKind.OFFLOAD_STYLE, lambda name: {"use": "Offload", "store": STORE, "style": {"use": name}}),
         *components(ComponentKind.SUMMARIZER, lambda name: {"use": "Summarization", "summarizer": {"use": name}}),
         *components(ComponentKind.STORE, lambda name: {"use": "Offload", "store": {"use": name}}),
     ],
