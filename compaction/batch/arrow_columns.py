@@ -18,11 +18,7 @@ from .json_lines import JsonLine
 
 
 def arrow_module() -> Any:
-    """Import ``pyarrow``.
-
-    Raises:
-        ConfigurationError: If it is not installed.
-    """
+    """Import ``pyarrow``."""
     try:
         return import_module("pyarrow")
     except ImportError as error:
@@ -61,11 +57,7 @@ class NestedMessages:
         return self._clean
 
     def write(self, messages: list[Any]) -> list[Any]:
-        """Return the value to write; unchanged messages keep their nulls.
-
-        Raises:
-            InputError: If the column cannot store a new message.
-        """
+        """Return the value to write; unchanged messages keep their nulls."""
         original = {id(clean): raw for clean, raw in zip(self._clean, self.value or (), strict=True)}
         new = [message for message in messages if id(message) not in original]
         if new:
@@ -73,11 +65,7 @@ class NestedMessages:
         return [original.get(id(message), message) for message in messages]
 
     def _check(self, messages: list[Any]) -> None:
-        """Check that the column's type has all fields of new messages.
-
-        Raises:
-            InputError: If it lacks one; Arrow would silently drop that field.
-        """
+        """Check that the column's type has all fields of new messages."""
         arrow = arrow_module()
         try:
             [back] = arrow.array([messages], type=self.type).to_pylist()
@@ -113,11 +101,7 @@ class MessageColumn:
 
     @classmethod
     def of(cls, schema: Any, name: str) -> MessageColumn:
-        """Return the column of that name.
-
-        Raises:
-            ConfigurationError: If there is no such column, or its type is not one of these.
-        """
+        """Return the column of that name."""
         types: Any = import_module("pyarrow.types") if arrow_module() else None
         if name not in schema.names:
             raise ConfigurationError(f"column={name!r}: there is no such column; the columns are {', '.join(schema.names)}")

@@ -146,17 +146,7 @@ def _line(fields: dict[str, Any], messages: Any) -> bytes:
 
 
 def read_chunks(slice: Slice, column: str, max_rows: int, max_bytes: int) -> Iterator[Chunk]:
-    """Yield a slice some rows at a time.
-
-    Args:
-        slice: The slice.
-        column: The column of a table with the messages.
-        max_rows: Conversations in a chunk.
-        max_bytes: The longest line that is read, in bytes.
-
-    Raises:
-        UnreadableFile: If a table cannot be read, or has no such column.
-    """
+    """Yield a slice some rows at a time."""
     if slice.source.kind == "parquet":
         yield from _table_chunks(slice, column, max_rows)
         return

@@ -91,14 +91,6 @@ def find_input_files(inputs: Sequence[str | Path], *, follow_links: bool = False
     A file given as an input is read whatever its name is; if its ending is unknown, its first bytes decide how it is stored. A
     file in a directory is read only if its ending is known. Names that start with a dot or an underscore are skipped silently.
     A symbolic link in a directory is ignored, since it may lead to files that the author of the directory cannot read.
-
-    Args:
-        inputs: Files and directories.
-        follow_links: Whether symbolic links in directories are followed.
-
-    Raises:
-        UnreadableFile: If a file does not exist, its content contradicts its name, or no file is found.
-        ConfigurationError: If a file is given twice.
     """
     sources: list[InputFile] = []
     foreign: list[str] = []
@@ -171,9 +163,6 @@ def plan_output_files(
         output: A file or a directory.
         to: How to store the outputs; ``None`` for the kind in the output's name, else the kind of each input.
         inputs: The files and directories given as inputs; an output must not be inside one of these directories.
-
-    Raises:
-        ConfigurationError: If two inputs would be written to one file, or an output is an input.
     """
     if to is not None and to not in get_args(FileKind):
         raise ConfigurationError(f"to={to!r}: one of {', '.join(get_args(FileKind))}")
@@ -266,9 +255,6 @@ def cut_slices(source: InputFile, size: Callable[[int], int], max_line: int) -> 
         source: The input.
         size: Returns the approximate bytes of text in a slice, given the bytes before it.
         max_line: The longest line that is read, in bytes.
-
-    Raises:
-        UnreadableFile: If the input cannot be read to its end; the slices before the damage were yielded.
     """
     with unreadable_errors(source.path):
         if source.kind == "parquet":

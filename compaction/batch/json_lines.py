@@ -75,11 +75,7 @@ def bounded_lines(stream: IO[bytes], max_bytes: int) -> Iterator[bytes | Oversiz
 
 
 def parse_json(text: bytes) -> Any:
-    """Return the JSON value of a line.
-
-    Raises:
-        InputError: If it is not JSON.
-    """
+    """Return the JSON value of a line."""
     with contextlib.suppress(ValueError):
         return load_json(text)
     try:
@@ -128,11 +124,7 @@ class JsonLine:
         return _with_positions(self.text).messages
 
     def write(self, messages: list[Any]) -> bytes:
-        """Return the line with other messages.
-
-        Raises:
-            InputError: If the line cannot be read with the position of each message.
-        """
+        """Return the line with other messages."""
         try:
             text = replace_list(self.text, self._values, messages)
         except (ValueError, RecursionError):

@@ -52,11 +52,7 @@ def _unwritable_errors(path: Path) -> Generator[None]:
 
 @contextlib.contextmanager
 def atomic_writer(path: Path) -> Generator[IO[bytes]]:
-    """Open a file that replaces another when it is complete, as `open_replacement` does.
-
-    Raises:
-        UnwritableFile: If it cannot be written.
-    """
+    """Open a file that replaces another when it is complete, as `open_replacement` does."""
     with _unwritable_errors(path), open_replacement(path) as stream:
         yield stream
 
@@ -275,11 +271,7 @@ class Manifest:
 
 
 def _leftovers(parts: Path) -> list[Path]:
-    """Return the files that an earlier batch left in the folder of parts.
-
-    Raises:
-        UnwritableFile: If the folder contains any other file.
-    """
+    """Return the files that an earlier batch left in the folder of parts."""
     found = [path for path in parts.iterdir() if path.name != _LOCK]
     if foreign := [path for path in found if not _PART.fullmatch(path.name)]:
         raise UnwritableFile(f"{foreign[0]}: it is not a part file of a batch; move it, or choose another output")
@@ -314,16 +306,8 @@ def join_parts(target: OutputFile, parts: Sequence[Path], folder: Path) -> int:
 
     A single part of a text becomes the output. Linux joins several parts without reading them into this process.
 
-    Args:
-        target: The output.
-        parts: Its part files, in order.
-        folder: The folder in which it is written before it is moved.
-
     Returns:
         Its size in bytes.
-
-    Raises:
-        UnwritableFile: If it cannot be written, or the parts have columns of different types.
     """
     path = Path(target.path)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -160,11 +160,7 @@ class RateLimiter:
         self._failures = 0
 
     def record_failure(self, error: Exception) -> None:
-        """Record that the summarizer failed.
-
-        Raises:
-            SummarizerDown: If it failed too often in a row.
-        """
+        """Record that the summarizer failed."""
         self._failures += 1
         if self._failures >= self.limits.give_up_after:
             raise SummarizerDown(
@@ -192,12 +188,7 @@ class LimitedSummarizer:
         return str(getattr(self.inner, "cache_key", None) or repr(self.inner))
 
     async def summarize(self, request: SummaryRequest) -> str:
-        """Return the inner summarizer's answer.
-
-        Raises:
-            SummaryFailed: If it fails.
-            SummarizerDown: If it failed too often in a row.
-        """
+        """Return the inner summarizer's answer."""
         estimated = sum(group.tokens for group in request.groups) + request.budget
         await self.rate_limiter.acquire(estimated)
         try:
@@ -286,12 +277,7 @@ def find_summarizers(strategy: Strategy) -> list[Summarizer]:
 
 
 def replace_summarizers(strategy: Strategy, change: Callable[[Summarizer], Summarizer]) -> Strategy:
-    """Return a strategy with each summarizer replaced, except digests; of a `CachedSummarizer`, the inner one is replaced.
-
-    Args:
-        strategy: The strategy.
-        change: Returns the replacement of a summarizer.
-    """
+    """Return a strategy with each summarizer replaced, except digests; of a `CachedSummarizer`, the inner one is replaced."""
 
     def changed(part: Strategy) -> Strategy:
         fields: Any = attrs.fields(cast("Any", type(part))) if attrs.has(type(part)) else ()

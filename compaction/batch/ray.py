@@ -32,11 +32,7 @@ _RETRIES: Final = 5
 
 
 def ray_module() -> Any:
-    """Import ``ray``.
-
-    Raises:
-        ConfigurationError: If it is not installed.
-    """
+    """Import ``ray``."""
     try:
         return import_module("ray")
     except ImportError as error:

@@ -79,12 +79,6 @@ def compact_slice(config: WorkerConfig, slice: Slice, *, stop: Callable[[], bool
         config: The configuration.
         slice: The slice.
         stop: Called before each conversation; returns true to leave the slice unfinished.
-
-    Raises:
-        SliceInterrupted: If ``stop`` returned true.
-        UnreadableFile: If the slice cannot be read.
-        UnwritableFile: If its part cannot be written.
-        ConfigurationError: If the job fails for every conversation.
     """
     return unawaited(_compacted(config, slice, partial(compact_chunk, stop=stop), None))
 
@@ -147,9 +141,6 @@ async def compact_chunk(
         counts: Counts the conversations.
         capacity: Limits the conversations in progress at a time; ``None`` for one after the other, without awaiting.
         stop: Returns true to start no other conversation.
-
-    Raises:
-        SliceInterrupted: If ``stop`` returned true before the last one was started.
     """
     written: list[Any] = [_not_a_row(row, job, counts) for row in chunk.rows]
     waiting = [place for place, done in enumerate(written) if done is None]

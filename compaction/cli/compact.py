@@ -127,11 +127,7 @@ def plan_compaction(
     *,
     models: Path | None,
 ) -> CompactionPlan:
-    """Return the plan that the options describe.
-
-    Raises:
-        ConfigurationError: If the options contradict each other, or no table knows the model that ``--window`` names.
-    """
+    """Return the plan that the options describe."""
     known = find_preset(preset or ("token_budget" if window is None else "context_window"))
     if pipeline is not None or known.size is None:
         if reserve_output is not None:

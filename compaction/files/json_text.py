@@ -137,13 +137,7 @@ class JsonList:
 
 
 def _writer(text: str, first: int, *, escaped: bool) -> Callable[[Any], str]:
-    """Return a function that writes an element of a list in the style of the first one.
-
-    Args:
-        text: The text, at least to the end of the first element.
-        first: The start of the first element.
-        escaped: Whether characters beyond ASCII are escaped.
-    """
+    """Return a function that writes an element of a list in the style of the first one."""
     fields = _FIRST_FIELD.match(text, first)
     inner, gap = fields.groups() if fields else ("", " ")
     margin = text[text.rindex("[", 0, first) + 1 : first].rpartition("\n")[2]
@@ -193,11 +187,6 @@ def scan(text: str, path: Sequence[str] = ("messages",)) -> JsonDocument:
     Args:
         text: The JSON text.
         path: The keys that lead to the list. If the text is a list, it is that list.
-
-    Raises:
-        JSONDecodeError: If it is not JSON. ``NaN`` and ``Infinity`` are accepted, because many writers use them.
-        ValueError: If a number is too large for Python to read.
-        RecursionError: If it is nested too deeply.
 
     >>> found = scan('{"id": 7, "messages": [{"role": "user"}]}')
     >>> found.fields, found.lists[0].spans

@@ -163,11 +163,7 @@ def _place(name: str, number: int, text: str) -> str:
 
 
 def _document(texts: list[str], name: str, start: int, first_error: _NotJson) -> FileConversation:
-    """Read all lines as one conversation.
-
-    Raises:
-        UnreadableFile: If they are not one; ``first_error`` if the second line is a conversation by itself.
-    """
+    """Read all lines as one conversation."""
     try:
         return _read("".join(texts), name, start, 1)
     except _NotJson as error:
@@ -182,14 +178,7 @@ def _is_conversation(text: str) -> bool:
 
 
 def _read(text: str, where: str, start: int, count: int) -> FileConversation:
-    """Read the conversation in a text.
-
-    Args:
-        text: One JSON value, with white space around it.
-        where: Its file and line, for errors.
-        start: The number of its first line.
-        count: Its number in the file.
-    """
+    """Read the conversation in a text."""
     try:
         found = scan(text)
     except JSONDecodeError as error:

@@ -191,9 +191,6 @@ def candidate_of(strategy: str | StrategyLike | Candidate) -> Candidate:
             path of a pipeline in TOML or YAML, or of a Python file that defines ``strategy``, which may be a function of the
             window. Or a strategy, or a candidate.
 
-    Raises:
-        ConfigurationError: If the name is unknown.
-
     >>> from compaction.strategies import SlidingWindow
     >>> candidate_of("hysteresis").name, candidate_of(SlidingWindow()).name
     ('hysteresis', 'SlidingWindow')

@@ -31,17 +31,7 @@ def replay_conversation(
     *,
     on_run: Callable[[int], object] | None = None,
 ) -> ReplayedConversation:
-    """Replay one conversation under every candidate.
-
-    Args:
-        recording: The recorded conversation.
-        candidates: The candidates.
-        setting: The settings for all of them.
-        on_run: Called after each candidate with the number of calls replayed.
-
-    Raises:
-        UnknownFormat: If no format is given and none can be detected.
-    """
+    """Replay one conversation under every candidate."""
     recording = without_unreadable(recording, setting.format)
     meter = MessageMeter(setting.counter)
     transcript = Transcript(

@@ -132,11 +132,7 @@ class _Judgement(Request):
 
 
 def _named(answer: object, most: int) -> frozenset[int]:
-    """Return the numbers in the last list of an answer.
-
-    Raises:
-        SummaryFailed: If there is no list, or a number in it names no part.
-    """
+    """Return the numbers in the last list of an answer."""
     lists = _LIST.findall(answer) if isinstance(answer, str) else []
     if not lists:
         raise SummaryFailed(f"the judge answered {answer!r:.200}: it was asked for a list of numbers")

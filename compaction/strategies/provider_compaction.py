@@ -152,11 +152,7 @@ def _input(index: MessageIndex, replaced: Sequence[MessageGroup]) -> list[Any]:
 
 
 def _compaction_item(index: MessageIndex, response: object) -> Message:
-    """Return the compaction item of a response.
-
-    Raises:
-        SummaryFailed: If there is not exactly one, or other items than messages of the user stand beside it.
-    """
+    """Return the compaction item of a response."""
     output: object = member_of(response, "output")
     items = list(cast("Iterable[Any]", output)) if isinstance(output, list) else []
     kinds = [str(member_of(item, "type")) for item in items if member_of(item, "role") != "user"]
