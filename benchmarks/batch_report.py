@@ -30,8 +30,8 @@ from langchain_core.messages.utils import trim_messages
 
 from compaction import MessageIndex, compact_sync, last
 from compaction.batch.job import Job, compact_row
-from compaction.batch.json_lines import JsonLine
 from compaction.batch.report import BatchCounts
+from compaction.batch.rows import JsonLine
 from compaction.strategies import Truncation
 from compaction.tokens import CharsPerToken, Memoized, ToktokCounter
 from compaction.triggers import tokens_exceed

@@ -16,10 +16,19 @@ from typing import Any, Final, TypeAlias, cast
 import attrs
 
 from ..errors import ConfigurationError, UnreadableFile
-from .arrow_columns import MessageColumn, NestedMessages, arrow_module, open_parquet
 from .input_files import Slice
 from .job import BadConversation
-from .json_lines import JsonLine, OversizedLine, bounded_lines, dump_json, parse_json
+from .rows import (
+    JsonLine,
+    MessageColumn,
+    NestedMessages,
+    OversizedLine,
+    arrow_module,
+    bounded_lines,
+    dump_json,
+    open_parquet,
+    parse_json,
+)
 
 _MESSAGES: Final = "messages"
 _BUFFER: Final = 1 << 20

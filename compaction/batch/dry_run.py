@@ -17,12 +17,11 @@ from ..index import Request
 from ..session import Rehearsed
 from ..strategies import StrategyLike, as_strategy
 from ..summarizers import DigestSummarizer, SummaryRequest
-from .arrow_columns import open_parquet
 from .chunks import read_chunks
 from .input_files import InputFile, Slice, cut_slices, find_input_files
 from .job import Job, compact_row
-from .json_lines import JsonLine, OversizedLine
 from .report import BatchCounts
+from .rows import JsonLine, OversizedLine, open_parquet
 
 _PLACES: Final = 20
 _SLICE_BYTES: Final = 1_000_000
@@ -58,9 +57,7 @@ class BatchEstimate:
         )
 
 
-def estimate(
-    inputs: Sequence[str | Path], strategy: StrategyLike, *, sample: int = 200, follow_links: bool = False, **options: Any
-) -> BatchEstimate:
+def estimate(inputs: Sequence[str | Path], strategy: StrategyLike, *, sample: int = 200, **options: Any) -> BatchEstimate:
     """Compact a sample of the inputs and return an estimate for all of them.
 
     The sample is spread evenly over plain files and tables, and taken from the beginning of compressed files. If there are many
@@ -71,7 +68,6 @@ def estimate(
         inputs: Files and directories.
         strategy: The strategy that compacts each conversation.
         sample: The approximate number of conversations in the sample, >= 1.
-        follow_links: Whether symbolic links in input directories are followed.
         options: The arguments of `Job`, such as ``counter``.
 
     Raises:
@@ -80,7 +76,7 @@ def estimate(
     """
     if sample < 1:
         raise ConfigurationError(f"sample={sample}: a whole number of conversations >= 1")
-    sources, _ = find_input_files(inputs, follow_links=follow_links)
+    sources, _ = find_input_files(inputs)
     counts = BatchCounts()
     job = Job.of(Rehearsed(as_strategy(strategy), partial(_counted, counts)), **options)
     failed: dict[str, str] = {}

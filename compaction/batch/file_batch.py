@@ -62,7 +62,6 @@ def compact_files(
     max_bytes: int = 256_000_000,
     slice_bytes: int = SLICE_BYTES,
     restart: bool = False,
-    follow_links: bool = False,
     keys: Sequence[str] = (),
     on_progress: Callable[[BatchProgress], object] | None = None,
     stop: Callable[[], bool] = lambda: False,
@@ -94,7 +93,6 @@ def compact_files(
         max_bytes: The largest conversation that is read, in bytes.
         slice_bytes: Bytes of text that a worker compacts at a time, >= 1; after a crash, unfinished slices are repeated.
         restart: Whether to discard the work of an earlier run and replace existing outputs.
-        follow_links: Whether symbolic links in input directories are followed; otherwise the report lists them as ignored.
         keys: Keys that sign summaries, so that nobody can forge one. The first key signs; signatures of all keys are accepted.
             No file contains a key.
         on_progress: Called with the progress after each slice.
@@ -125,7 +123,7 @@ def compact_files(
         if not (is_count(given, least) or given is None or callable(given)):
             raise ConfigurationError(f"{name}={given!r}: a whole number >= {least}")
     output = Path(output)
-    sources, foreign = find_input_files(paths, follow_links=follow_links)
+    sources, foreign = find_input_files(paths)
     targets = plan_output_files(sources, output, to, paths)
     plan = {
         "job": job.described(),
@@ -187,18 +185,7 @@ def _refuse_existing(paths: Sequence[Path]) -> None:
 class BatchRun:
     """Holds state: one run of a batch. It gives slices to workers, and joins an output when its last slice is finished.
 
-    Args:
-        job: The job.
-        slice_bytes: Bytes of text in a slice.
-        max_errors: Bad conversations after which the batch ends; ``None`` for no limit.
-        errors: The file of bad conversations.
-        manifest: The finished work of this batch.
-        sources: The inputs.
-        targets: The outputs.
-        limiter: The rate limiter of the summarizers, if there are any.
-        on_progress: Called with the progress.
-        stop: Returns true to end the run.
-        clock: Returns the time in seconds.
+    The arguments are those of `compact_files`, checked, and what it made of them.
     """
 
     job: Job
@@ -338,7 +325,7 @@ class BatchRun:
             return
         counts = attrs.evolve(self._counts)
         if self.limiter is not None:
-            counts.add(self.limiter.uncounted)
+            counts.add(self.limiter.usage)
         self.on_progress(
             BatchProgress(
                 tally=counts,

@@ -18,8 +18,7 @@ import attrs
 
 from ..errors import ConfigurationError, UnreadableFile
 from ..files import unreadable_errors
-from .arrow_columns import arrow_module, open_parquet
-from .json_lines import OversizedLine, bounded_lines
+from .rows import OversizedLine, arrow_module, bounded_lines, open_parquet
 
 FileKind: TypeAlias = Literal["jsonl", "jsonl.gz", "jsonl.zst", "parquet"]
 """The ways to store a file of conversations."""
@@ -85,7 +84,7 @@ def file_kind(name: str) -> FileKind | None:
     return _SUFFIXES[max(matching, key=len)] if matching else None
 
 
-def find_input_files(inputs: Sequence[str | Path], *, follow_links: bool = False) -> tuple[list[InputFile], list[str]]:
+def find_input_files(inputs: Sequence[str | Path]) -> tuple[list[InputFile], list[str]]:
     """Return the files to read, sorted by name within a directory, and the files in directories that are ignored.
 
     A file given as an input is read whatever its name is; if its ending is unknown, its first bytes decide how it is stored. A
@@ -96,7 +95,7 @@ def find_input_files(inputs: Sequence[str | Path], *, follow_links: bool = False
     foreign: list[str] = []
     for given in map(Path, inputs):
         found: Iterable[tuple[Path, str, FileKind]] = (
-            _in_directory(given, foreign, follow_links) if given.is_dir() else [(given, given.name, _kind_of_named(given))]
+            _in_directory(given, foreign) if given.is_dir() else [(given, given.name, _kind_of_named(given))]
         )
         for path, name, kind in found:
             stat = path.stat()
@@ -110,26 +109,23 @@ def find_input_files(inputs: Sequence[str | Path], *, follow_links: bool = False
     return sources, foreign
 
 
-def _in_directory(folder: Path, foreign: list[str], follow_links: bool) -> Iterator[tuple[Path, str, FileKind]]:
-    for path in sorted(_files_in(folder, follow_links, frozenset())):
+def _in_directory(folder: Path, foreign: list[str]) -> Iterator[tuple[Path, str, FileKind]]:
+    for path in sorted(_files_in(folder)):
         name = path.relative_to(folder)
-        kind = None if path.is_symlink() and not follow_links else file_kind(path.name)
+        kind = None if path.is_symlink() else file_kind(path.name)
         if kind is None:
             foreign.append(str(path))
         else:
             yield path, name.as_posix(), kind
 
 
-def _files_in(folder: Path, follow_links: bool, outer: frozenset[Path]) -> Iterator[Path]:
-    """Yield the files in a directory and its subdirectories, and the links that are not followed."""
-    real = folder.resolve()
-    if real in outer:  # a link to a directory that it is in
-        return
+def _files_in(folder: Path) -> Iterator[Path]:
+    """Yield the files and links in a directory and its subdirectories."""
     for path in folder.iterdir():
         if path.name[0] in "._":
             continue
-        if path.is_dir() and (follow_links or not path.is_symlink()):
-            yield from _files_in(path, follow_links, outer | {real})
+        if path.is_dir() and not path.is_symlink():
+            yield from _files_in(path)
         elif path.is_file() or path.is_symlink():
             yield path
 

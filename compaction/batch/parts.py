@@ -25,9 +25,9 @@ import attrs
 from ..errors import StateError, UnwritableFile
 from ..files import open_replacement
 from ..json_data import data_of, json_of, natural_number
-from .arrow_columns import arrow_module
 from .input_files import InputFile, OutputFile, Slice
 from .report import BatchCounts
+from .rows import arrow_module
 
 _VERSION: Final = 2
 _COPY_BYTES: Final = 1 << 20

@@ -101,6 +101,9 @@ class RateLimiter:
         limits: The limits.
         clock: Returns the time in seconds.
         sleep: Waits for a number of seconds.
+
+    Attributes:
+        usage: The usage that `take_usage` has not returned yet.
     """
 
     def __init__(
@@ -111,8 +114,7 @@ class RateLimiter:
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
     ) -> None:
         self.limits = limits
-        self._used = BatchCounts()  # only ever grows: another thread reads it
-        self._taken = BatchCounts()
+        self.usage = BatchCounts()
         self._requests = _TokenBucket(limits.requests_per_minute, clock)
         self._tokens = _TokenBucket(limits.tokens_per_minute, clock)
         self._clock = clock
@@ -126,7 +128,7 @@ class RateLimiter:
             await self._sleep(wait)
         self._requests.take(1)
         self._tokens.take(tokens)
-        self._used.requests += 1
+        self.usage.requests += 1
 
     async def pause(self, seconds: float) -> None:
         """Delay every request for a number of seconds, and wait until one may be sent."""
@@ -135,25 +137,17 @@ class RateLimiter:
 
     def record_usage(self, usage: Usage, estimated: int, *, first: bool) -> None:
         """Correct an estimate by the reported usage; every reply to one summary but the first counts as another request."""
-        self._used.prompt_tokens += usage.prompt_tokens
-        self._used.completion_tokens += usage.completion_tokens
+        self.usage.prompt_tokens += usage.prompt_tokens
+        self.usage.completion_tokens += usage.completion_tokens
         self._tokens.take(usage.prompt_tokens + usage.completion_tokens - (estimated if first else 0))
         if not first:
-            self._used.requests += 1
+            self.usage.requests += 1
             self._requests.take(1)
 
-    @property
-    def uncounted(self) -> BatchCounts:
-        """The usage since `take_usage` was last called."""
-        taken = self._taken
-        return attrs.evolve(self._used).minus(taken)
-
     def take_usage(self) -> BatchCounts:
-        """Return the usage since the last call."""
-        new = self.uncounted
-        self._taken = attrs.evolve(self._taken)
-        self._taken.add(new)
-        return new
+        """Return the usage since the last call; another thread may read ``usage`` meanwhile."""
+        taken, self.usage = self.usage, BatchCounts()
+        return taken
 
     def record_success(self) -> None:
         """Record that a summary was made."""

@@ -15,11 +15,11 @@ import attrs
 from ..errors import ConfigurationError, InputError
 from ..run import unawaited
 from ..strategies import StrategyLike
-from .arrow_columns import MessageColumn, arrow_module
 from .chunks import TableChunk
 from .job import BadConversation, Job
 from .rate_limits import Limits, RateLimiter, find_summarizers, rate_limited
 from .report import BatchCounts
+from .rows import MessageColumn, arrow_module
 from .workers import compact_chunk
 
 ERROR_COLUMN = "compaction_error"

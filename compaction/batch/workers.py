@@ -34,10 +34,10 @@ from ..run import unawaited
 from .chunks import Chunk, read_chunks
 from .input_files import FileKind, Slice
 from .job import BadConversation, Job, compact_row, compact_row_async
-from .json_lines import JsonLine, OversizedLine
 from .parts import PartFiles, SliceResult
 from .rate_limits import RateLimiter
 from .report import BatchCounts
+from .rows import JsonLine, OversizedLine
 
 _ROWS: Final = 128  # in memory at a time
 _WAITING_ROWS: Final = 4_096  # the same, where conversations wait for a summarizer

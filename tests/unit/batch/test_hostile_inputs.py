@@ -73,17 +73,10 @@ def test_links_are_not_followed(folder: Path, tmp_path: Path) -> None:
     assert estimate([folder], STRATEGY).bytes_total == (folder / "a.jsonl").stat().st_size
 
 
-def test_links_are_followed_if_asked_for(folder: Path, tmp_path: Path) -> None:
-    """With ``follow_links``, files behind links are read, and a link to a directory above it ends the search."""
-    (folder / "link.jsonl").unlink()
-    report = run(folder, tmp_path / "out", follow_links=True)
-    assert sorted(report.outputs) == [str(tmp_path / "out" / name) for name in ("a.jsonl", "there/b.jsonl")]
-
-
 def test_a_file_behind_two_names_is_given_twice(folder: Path, tmp_path: Path) -> None:
     """A file that is reached twice is an error, as it is without links."""
     with pytest.raises(ConfigurationError, match="given twice"):
-        run(folder, tmp_path / "out", follow_links=True)
+        run(folder, tmp_path / "out")
 
 
 def test_a_directory_of_links_has_no_input(tmp_path: Path) -> None:

@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction import MessageIndex, RunContext, compact_sync, last
-from compaction.batch.job import BadConversation, Job, compact_row
-from compaction.batch.json_lines import JsonLine
+from compaction.batch.job import BadConversation, Job, compact_row, does_nothing
 from compaction.batch.report import BatchCounts
-from compaction.batch.upper_bounds import does_nothing
+from compaction.batch.rows import JsonLine
 from compaction.strategies import SlidingWindow, TokenBudgetComposed, Truncation
 from compaction.tokens import ByteClassEstimate, BytesPerToken, CharsPerToken, Memoized, counter, least_bytes_per_token
 from compaction.tokens.base import utf8_bytes
