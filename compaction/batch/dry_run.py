@@ -114,7 +114,7 @@ def _spread(items: Sequence[Any], most: int) -> list[Any]:
 
 def _sampled_slices(source: InputFile, rows: int, max_bytes: int) -> Iterator[tuple[Slice, int]]:
     """Yield slices of an input, and how many conversations to take from each."""
-    slices = cut_slices(source, lambda _: _SLICE_BYTES, max_bytes)
+    slices = cut_slices(source, _SLICE_BYTES, max_bytes)
     if source.kind not in ("jsonl", "parquet"):
         yield from ((slice, rows) for slice in islice(slices, 1))
         return

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, Final, Literal, TypeAlias, get_args
 
@@ -198,9 +198,6 @@ def _check_places(sources: Sequence[InputFile], targets: Sequence[OutputFile], f
 # -------------------------------------------------------------------- slices
 
 _BUFFER: Final = 1 << 20
-_FIRST_SLICES: Final = 8
-"""The first slices are this many times smaller than the slice size, and no slice is larger than this share of what is before
-it. So the progress and the time left are known early, and a short file has work for several processors."""
 
 
 @attrs.frozen
@@ -235,21 +232,12 @@ class Slice:
         return self.source.number, self.number
 
 
-def growing(size: int, before: int) -> int:
-    """Return the bytes of the slice that has this many bytes of text before it.
-
-    >>> [growing(8_000, before) for before in (0, 16_000, 1_000_000)]
-    [1000, 2000, 8000]
-    """
-    return min(size, max(1, size // _FIRST_SLICES, before // _FIRST_SLICES))
-
-
-def cut_slices(source: InputFile, size: Callable[[int], int], max_line: int) -> Iterator[Slice]:
+def cut_slices(source: InputFile, size: int, max_line: int) -> Iterator[Slice]:
     """Yield the slices of an input, in order.
 
     Args:
         source: The input.
-        size: Returns the approximate bytes of text in a slice, given the bytes before it.
+        size: The approximate bytes of text in a slice.
         max_line: The longest line that is read, in bytes.
     """
     with unreadable_errors(source.path):
@@ -261,11 +249,11 @@ def cut_slices(source: InputFile, size: Callable[[int], int], max_line: int) -> 
             yield from _compressed_slices(source, size, max_line)
 
 
-def _plain_slices(source: InputFile, size: Callable[[int], int]) -> Iterator[Slice]:
+def _plain_slices(source: InputFile, size: int) -> Iterator[Slice]:
     with Path(source.path).open("rb", buffering=0) as stream:
         start = number = 0
         while start < source.size:
-            end = min(_line_end(stream, start + size(start)), source.size)
+            end = min(_line_end(stream, start + size), source.size)
             yield Slice(source, number, start, end, end - start)
             start, number = end, number + 1
 
@@ -282,7 +270,7 @@ def _line_end(stream: IO[bytes], at: int) -> int:
     return at
 
 
-def _compressed_slices(source: InputFile, size: Callable[[int], int], max_line: int) -> Iterator[Slice]:
+def _compressed_slices(source: InputFile, size: int, max_line: int) -> Iterator[Slice]:
     read = start = 0
     with _decompressed(source) as (stream, tell):
         for number, (text, oversized) in enumerate(_texts(bounded_lines(stream, max_line), size)):
@@ -292,17 +280,16 @@ def _compressed_slices(source: InputFile, size: Callable[[int], int], max_line: 
             start = end
 
 
-def _texts(lines: Iterator[bytes | OversizedLine], size: Callable[[int], int]) -> Iterator[tuple[bytes, int]]:
+def _texts(lines: Iterator[bytes | OversizedLine], size: int) -> Iterator[tuple[bytes, int]]:
     """Yield the text of each slice and 0, or no text and the size of an oversized line."""
-    held, before = bytearray(), 0
+    held = bytearray()
     for line in lines:
         if isinstance(line, bytes):
             held += line
-            if len(held) < size(before):
+            if len(held) < size:
                 continue
         if held:
             yield bytes(held), 0
-            before += len(held)
             held.clear()
         if isinstance(line, OversizedLine):
             yield b"", line.size
@@ -323,16 +310,16 @@ def _decompressed(source: InputFile) -> Generator[tuple[IO[bytes], Any]]:
             yield io.BufferedReader(text, _BUFFER), file.tell
 
 
-def _table_slices(source: InputFile, size: Callable[[int], int]) -> Iterator[Slice]:
+def _table_slices(source: InputFile, size: int) -> Iterator[Slice]:
     """Yield slices of whole row groups: several small ones, or a single large one."""
     with open_parquet(source.path) as table:
         groups = table.metadata
-        start = number = held = read = before = 0
+        start = number = held = read = 0
         if not groups.num_row_groups:
             yield Slice(source, 0, 0, 0, source.size)
         for group in range(groups.num_row_groups):
             held += groups.row_group(group).total_byte_size
-            if held >= size(before) or group == groups.num_row_groups - 1:
+            if held >= size or group == groups.num_row_groups - 1:
                 position = source.size * (group + 1) // groups.num_row_groups
                 yield Slice(source, number, start, group + 1, position - read)
-                start, number, before, held, read = group + 1, number + 1, before + held, 0, position
+                start, number, held, read = group + 1, number + 1, 0, position

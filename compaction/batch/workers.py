@@ -18,7 +18,7 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -151,35 +151,25 @@ async def compact_chunk(
             written[place] = compact_row(job, cast("Any", chunk.rows[place]), counts)
     else:
 
-        async def compact_one(place: int) -> None:
-            written[place] = await compact_row_async(job, cast("Any", chunk.rows[place]), counts)
+        async def compact_one(place: int, capacity: anyio.CapacityLimiter) -> None:
+            async with capacity:  # first come, first served
+                if not stop():
+                    written[place] = await compact_row_async(job, cast("Any", chunk.rows[place]), counts)
 
-        await _run_together(compact_one, waiting, capacity, stop)
+        with _first_error():
+            async with anyio.create_task_group() as tasks:
+                for place in waiting:
+                    tasks.start_soon(compact_one, place, capacity)
     if None in written:
         raise SliceInterrupted("the batch was stopped")
     return written
 
 
-async def _run_together(
-    work: Callable[[int], Awaitable[None]], places: Sequence[int], capacity: anyio.CapacityLimiter, stop: Callable[[], bool]
-) -> None:
-    """Do the work for each place in order, as much at a time as the capacity allows, until ``stop`` returns true."""
-
-    async def work_and_release(place: int, borrower: object) -> None:
-        try:
-            await work(place)
-        finally:
-            capacity.release_on_behalf_of(borrower)
-
+@contextlib.contextmanager
+def _first_error() -> Generator[None]:
+    """Raise the first error of a task group instead of the group."""
     try:
-        async with anyio.create_task_group() as tasks:
-            for place in places:
-                borrower = object()
-                await capacity.acquire_on_behalf_of(borrower)
-                if stop():
-                    capacity.release_on_behalf_of(borrower)
-                    break
-                tasks.start_soon(work_and_release, place, borrower)
+        yield
     except BaseExceptionGroup as group:
         error: Any = group
         while isinstance(error, BaseExceptionGroup):
