@@ -20,21 +20,12 @@ from compaction.tokens import ByteClassEstimate, BytesPerToken, CharsPerToken, M
 from compaction.tokens.base import utf8_bytes
 from compaction.triggers import (
     Trigger,
-    always,
-    bytes_exceed,
     context_exceeds,
-    every,
-    groups_exceed,
-    has_tool_calls,
-    idle_for,
-    messages_exceed,
-    never,
-    tokens_below,
     tokens_exceed,
-    turns_exceed,
 )
 from tests.support.chats import tool_turns, turns, user
 from tests.support.corpora import BAD, CHATS, errors_of, lines, run
+from tests.support.options import TRIGGER_ATOMS, combined
 
 TEXTS = st.text(max_size=12)
 NAMES = st.one_of(st.just("bo"), TEXTS)
@@ -110,26 +101,11 @@ def test_a_content_may_be_a_list_of_texts(counter: Any, messages: list[dict[str,
     assert (counts.uncounted, counts.messages_before) == (1, len(messages))
 
 
-TRIGGERS = st.recursive(
-    st.one_of(
-        st.builds(tokens_exceed, st.integers(0, 60)),
-        st.builds(tokens_below, st.integers(0, 60)),
-        st.builds(messages_exceed, st.integers(0, 9), system=st.booleans()),
-        st.builds(turns_exceed, st.integers(0, 4)),
-        st.builds(groups_exceed, st.integers(0, 9)),
-        st.builds(bytes_exceed, st.integers(0, 300)),
-        st.builds(context_exceeds, st.floats(0.01, 1)),
-        st.builds(every, st.integers(1, 4)),
-        st.sampled_from([always, never, has_tool_calls, idle_for(1.0)]),
-    ),
-    lambda inner: st.one_of(
-        st.builds(lambda a, b: a & b, inner, inner), st.builds(lambda a, b: a | b, inner, inner), st.builds(lambda a: ~a, inner)
-    ),
-    max_leaves=4,
+@given(
+    trigger=combined(TRIGGER_ATOMS),
+    chat=st.integers(0, 3).map(tool_turns) | st.integers(0, 4).map(turns),
+    room=st.integers(0, 5),
 )
-
-
-@given(trigger=TRIGGERS, chat=st.integers(0, 3).map(tool_turns) | st.integers(0, 4).map(turns), room=st.integers(0, 5))
 def test_a_strategy_that_does_nothing_within_bounds(trigger: Trigger, chat: list[dict[str, Any]], room: int) -> None:
     """Its trigger does not fire for a conversation within them, whatever the trigger is made of."""
     index = MessageIndex(chat, counter="chars/4", context=RunContext(window=50))

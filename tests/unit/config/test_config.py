@@ -52,35 +52,20 @@ from compaction.summarizers import (
 from compaction.triggers import (
     Trigger,
     always,
-    bytes_exceed,
-    context_exceeds,
     every,
-    groups_exceed,
     has_tool_calls,
     idle_for,
-    messages_exceed,
     never,
     tokens_below,
     tokens_exceed,
     turns_exceed,
     worth_it,
 )
+from tests.support.options import TRIGGER_ATOMS
 
 ROOT = Path(__file__).resolve().parents[3]
 TRIGGERS: list[Trigger] = [
-    always,
-    never,
-    has_tool_calls,
-    tokens_exceed(60_000),
-    tokens_below(9),
-    messages_exceed(1),
-    messages_exceed(1, system=False),
-    turns_exceed(2),
-    groups_exceed(3),
-    bytes_exceed(4),
-    context_exceeds(0.5),
-    every(3),
-    idle_for(1.5),
+    *TRIGGER_ATOMS,
     tokens_exceed(1) & has_tool_calls & ~every(3),
     (tokens_exceed(1) | every(2)) & ~(has_tool_calls | idle_for(60)),
     ~(tokens_exceed(1) & turns_exceed(2)) | never,
