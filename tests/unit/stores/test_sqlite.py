@@ -193,14 +193,6 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("query", HOSTILE, ids=range(len(HOSTILE)))
-def test_no_query_is_an_operator(store: SQLiteStore, query: str) -> None:
-    """A query with signs of SQL or of the search syntax raises nothing and changes nothing."""
-    store.put("s", [note("tea")])
-    assert store.search("s", query, limit=5).matches in (0, 1)
-    assert [record.text for record in store.range("s", 1, 9)] == ["tea"]
-
-
 @given(query=st.text(st.characters(exclude_categories=[]), max_size=60))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_text_is_a_query(store: SQLiteStore, query: str) -> None:

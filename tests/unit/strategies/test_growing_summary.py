@@ -231,24 +231,6 @@ def test_the_cut_is_where_the_user_speaks_next(format: str) -> None:
     assert done.messages[1:] == messages[1:]
 
 
-def test_a_success_ends_the_series_of_failures() -> None:
-    """After a success, the next failure of the summarizer pauses the strategy for the shortest time again."""
-    now = [0.0]
-    scripted = Scripted(ValueError("no"), "part", ValueError("no"), *["part"] * 9)
-    session = CompactionSession(growing(summarizer=scripted), counter="chars/4", clock=lambda: now[0])
-    messages = orders(0, 400)
-    asked: list[float] = []
-    for at in range(1, len(messages), 2):
-        now[0] += 10.0
-        before = len(scripted.requests)
-        session.view_sync(messages[:at])
-        asked += [now[0]] * (len(scripted.requests) - before)
-        if len(asked) == 4:
-            break
-    assert asked[1] - asked[0] >= 60.0
-    assert asked[3] - asked[2] < 300.0
-
-
 def test_a_last_user_message_that_is_marked_stays_in_later_runs() -> None:
     """The part that follows it, which has the role of the user too, does not take its place."""
     asked = user(marked("The question.", by="ToolResult"))

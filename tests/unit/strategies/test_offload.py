@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import attrs
 import pytest
 from hypothesis import HealthCheck, given, settings
 
@@ -404,22 +403,6 @@ def test_on_failure_raise_undoes_the_run() -> None:
         with pytest.raises(StateError, match="locked"):
             run_sync(index, Truncation(keep=last(groups=16)) >> strategy)
         assert index.edits == ()
-
-
-def test_a_success_ends_the_rest_of_a_failed_store() -> None:
-    """After a success, the next failure of the store pauses the strategy only for the shortest time."""
-    held = Held()
-    index = MessageIndex([], counter="chars/4", context=RunContext(now=0.0))
-    offload = Offload(held)
-    rests: list[float | None] = []
-    for error in (StateError("locked"), None, StateError("locked")):
-        held.error = error
-        index.append([user(), call("c1"), result("c1", "x" * 5_000), *turns(2)])
-        run_sync(index, offload)
-        now = index.context.now or 0.0
-        rests.append(next((s for s in range(10_000) if not index.context.pauses.is_paused(offload, now + s)), None))
-        index.context = attrs.evolve(index.context, now=now + 10_000)
-    assert rests[0] == rests[2] != rests[1] == 0
 
 
 def test_a_strategy_that_insists_is_stopped() -> None:

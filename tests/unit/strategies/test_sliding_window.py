@@ -67,11 +67,6 @@ class TestTurns:
         assert index.included.turns == 3
         assert list(edits_of(SlidingWindow(target=always), indexed(turns(5)))) == []
 
-    def test_the_floor_wins_over_the_target(self) -> None:
-        """The groups of ``keep`` stay even if the target is missed, and the outcome is ``"over_target"``."""
-        done = compact_sync(turns(5), SlidingWindow(trigger=turns_exceed(1), keep=last(turns=3)), counter="chars/4")
-        assert (shown(done.messages)[0], done.outcome) == ("q3", "over_target")
-
 
 class TestWhatStays:
     def test_system_messages_and_summaries(self) -> None:
