@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import re
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -19,6 +18,8 @@ from operator import is_
 from typing import Any, Final, TypeAlias, cast
 
 import attrs
+
+from ..json_data import finite_float, is_utf8
 
 Span: TypeAlias = tuple[int, int]
 """The start and end of something in a text."""
@@ -146,7 +147,7 @@ def _writer(text: str, first: int, *, escaped: bool) -> Callable[[Any], str]:
 
     def write(value: Any) -> str:
         text = json.dumps(value, ensure_ascii=escaped, indent=indent, separators=separators)
-        if not _is_unicode(text):
+        if not is_utf8(text):
             text = json.dumps(value, indent=indent, separators=separators)
         return text if indent is None else text.replace("\n", f"\n{margin}")
 
@@ -155,15 +156,6 @@ def _writer(text: str, first: int, *, escaped: bool) -> Callable[[Any], str]:
 
 def _same_objects(old: Sequence[Any], new: Sequence[Any]) -> bool:
     return old is new or (len(old) == len(new) and all(map(is_, old, new)))
-
-
-def _is_unicode(text: str) -> bool:
-    """Whether the text can be encoded as UTF-8; a lone surrogate can only be escaped."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 @attrs.frozen
@@ -277,12 +269,4 @@ def _after(text: str, at: int, mark: str) -> int:
     return at + 1
 
 
-def _finite(text: str) -> float:
-    """Return the number; one beyond a double would be written as ``Infinity``, which is not JSON."""
-    number = float(text)
-    if math.isinf(number):
-        raise ValueError(f"{text[:20]} is beyond a double")
-    return number
-
-
-_DECODER: Final = json.JSONDecoder(parse_float=_finite)
+_DECODER: Final = json.JSONDecoder(parse_float=finite_float)
