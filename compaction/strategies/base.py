@@ -12,7 +12,7 @@ import logging
 import operator
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar, TypeAlias, final
+from typing import Any, ClassVar, TypeAlias, cast, final
 
 import attrs
 
@@ -96,6 +96,8 @@ class Strategy(abc.ABC):
     """The base of all strategies. ``a >> b`` is a pipeline that runs ``a``, then ``b``. ``str`` is a shorter `repr`."""
 
     __slots__ = ()
+    runs: ClassVar[str] = ""
+    """The name of the field with the strategy, or the tuple of strategies, that this one runs, if there is one."""
 
     def __str__(self) -> str:
         return short_text(self)
@@ -112,7 +114,8 @@ class Strategy(abc.ABC):
     @property
     def children(self) -> tuple[Strategy, ...]:
         """The strategies that this one runs, in order; empty unless it is made of others."""
-        return ()
+        inner = getattr(self, self.runs) if self.runs else ()
+        return inner if isinstance(inner, tuple) else () if inner is None else (inner,)
 
     @property
     def mark_ceilings(self) -> Mapping[str, MarkCeiling]:
@@ -125,7 +128,11 @@ class Strategy(abc.ABC):
 
     def with_children(self, children: Iterable[Strategy]) -> Strategy:
         """Return a copy with other children, as many and in the same order; the strategy itself if it has none."""
-        return self
+        given = tuple(children)
+        if not given:
+            return self
+        several = isinstance(getattr(self, self.runs), tuple)
+        return cast("Strategy", attrs.evolve(cast("Any", self), **{self.runs: given if several else given[0]}))
 
     def parts(self) -> Iterator[Strategy]:
         """Yield this strategy and all strategies inside it, outermost first."""
@@ -345,6 +352,8 @@ class Pipeline(Strategy):
     True
     """
 
+    runs: ClassVar[str] = "steps"
+
     steps: tuple[Strategy, ...]
     trigger: Trigger
     target: Trigger
@@ -356,10 +365,6 @@ class Pipeline(Strategy):
         when = as_trigger(trigger)
         goal = _default_target(flat, when) if target is None else as_trigger(target)
         self.__attrs_init__(tuple(flat), when, goal)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
-
-    @property
-    def children(self) -> tuple[Strategy, ...]:
-        return self.steps
 
     @property
     def default_target(self) -> Trigger:

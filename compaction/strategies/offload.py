@@ -21,8 +21,8 @@ A *stub* is the text that `Offload` leaves in place of a result. It names the id
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from typing import Any, Final, Literal, TypeAlias
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 import attrs
 
@@ -167,6 +167,8 @@ class Lossless(Strategy):
         on_failure: The reaction if the store fails.
     """
 
+    runs: ClassVar[str] = "strategy"
+
     strategy: Strategy = attrs.field(converter=as_strategy)
     store: Store = attrs.field(validator=_STORE)
     session: str | None = attrs.field(default=None, kw_only=True)
@@ -176,14 +178,6 @@ class Lossless(Strategy):
     @property
     def name(self) -> str:
         return self.strategy.name
-
-    @property
-    def children(self) -> tuple[Strategy, ...]:
-        return (self.strategy,)
-
-    def with_children(self, children: Iterable[Strategy]) -> Strategy:
-        [strategy] = children
-        return attrs.evolve(self, strategy=strategy)
 
     def __call__(self, index: MessageIndex) -> Steps:
         running = [self.strategy.name]
