@@ -24,6 +24,7 @@ from .options import (
     ModelTableFile,
     PipelineFile,
     PresetName,
+    ReserveOutput,
     Window,
     completed,
     find_counter,
@@ -67,9 +68,7 @@ def batch_command(
     budget: Annotated[
         int | None, typer.Option(parser=parse_size, metavar="SIZE", help="Instead of --window: tokens a result may have.")
     ] = None,
-    reserve_output: Annotated[
-        int | None, typer.Option(parser=parse_size, metavar="SIZE", help="Tokens of --window to keep free for the answer.")
-    ] = None,
+    reserve_output: ReserveOutput = None,
     counter: CounterName = "auto",
     format: FormatName = None,
     column: Annotated[str, typer.Option(metavar="NAME", help="The column of a Parquet file with the messages.")] = "messages",

@@ -31,6 +31,7 @@ from .options import (
     Output,
     PipelineFile,
     PresetName,
+    ReserveOutput,
     Window,
     find_counter,
     find_preset,
@@ -76,9 +77,7 @@ def compact_command(
             "messages are dropped.",
         ),
     ] = None,
-    reserve_output: Annotated[
-        int | None, typer.Option(parser=parse_size, metavar="SIZE", help="Tokens of --window to keep free for the answer.")
-    ] = None,
+    reserve_output: ReserveOutput = None,
     models: ModelTableFile = None,
     counter: CounterName = "auto",
     format: FormatName = None,

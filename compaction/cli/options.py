@@ -146,6 +146,12 @@ def parse_seconds(text: str) -> float:
     return seconds
 
 
+ReserveOutput: TypeAlias = Annotated[
+    int | None,
+    typer.Option("--reserve-output", parser=parse_size, metavar="SIZE", help="Tokens of --window to keep free for the answer."),
+]
+
+
 def window_tokens(window: str, models: Path | None, reserve_output: int | None = None) -> int:
     """Return the tokens of ``--window``: a number minus the reserve, or the input limit of a model.
 
