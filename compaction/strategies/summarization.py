@@ -6,9 +6,9 @@ strategy checks the answer, and replaces the groups and the earlier summary with
 two if the format requires alternating roles.
 
 A summarizer fails if it raises, or if its answer is empty or has more than 400 tokens plus twice the ceiling of the budget. A
-summary that would not be shorter than what it replaces is discarded, which is not a failure. After one, two or more failures in
-a row, no request is sent for 1, 5 or 15 minutes (see `RunHistory`); after a discarded summary, not until the tokens to summarize
-have changed by ``least_share``. Neither rule applies if the conversation exceeds the model's window, and
+summary that would not be shorter than what it replaces is discarded, which is not a failure. After one, two or more failures
+in a row, no request is sent for 1, 5 or 15 minutes (see `RunHistory`); after a discarded summary, not until the tokens to
+summarize have changed by ``least_share``. Neither rule applies if the conversation exceeds the model's window, and
 `CompactionSession.compact` ends the pauses.
 """
 
