@@ -32,6 +32,7 @@ from compaction import MessageIndex, compact_sync, last
 from compaction.batch.job import Job, compact_row
 from compaction.batch.report import BatchCounts
 from compaction.batch.rows import JsonLine
+from compaction.run import unawaited
 from compaction.strategies import Truncation
 from compaction.tokens import CharsPerToken, Memoized, ToktokCounter
 from compaction.triggers import tokens_exceed
@@ -134,17 +135,17 @@ def exact_floor(chat: Chat) -> bytes:
 
 
 def ours(chat: Chat) -> bytes:
-    done: bytes = compact_row(chat.job, JsonLine(chat.line), BatchCounts())
+    done: bytes = unawaited(compact_row(chat.job, JsonLine(chat.line), BatchCounts(), sync=True))
     return done
 
 
 def ours_exact(chat: Chat) -> bytes:
-    done: bytes = compact_row(chat.exact, JsonLine(chat.line), BatchCounts())
+    done: bytes = unawaited(compact_row(chat.exact, JsonLine(chat.line), BatchCounts(), sync=True))
     return done
 
 
 def nothing_to_do(chat: Chat) -> bytes:
-    done: bytes = compact_row(chat.idle, JsonLine(chat.line), BatchCounts())
+    done: bytes = unawaited(compact_row(chat.idle, JsonLine(chat.line), BatchCounts(), sync=True))
     return done
 
 

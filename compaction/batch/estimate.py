@@ -14,6 +14,7 @@ import attrs
 from ..errors import ConfigurationError, UnreadableFile
 from ..files import unreadable_errors
 from ..index import Request
+from ..run import unawaited
 from ..session import Rehearsed
 from ..strategies import StrategyLike, as_strategy
 from ..summarizers import DigestSummarizer, SummaryRequest
@@ -131,7 +132,7 @@ def _compact_first(job: Job, slice: Slice, rows: int, counts: BatchCounts) -> fl
                 size += len(row.text) if isinstance(row, JsonLine) else row.size if isinstance(row, OversizedLine) else 0
                 taken += 1
                 if not isinstance(row, bytes | OversizedLine):
-                    compact_row(job, row, counts)
+                    unawaited(compact_row(job, row, counts, sync=True))
             break
         if slice.source.kind != "parquet":
             share = size / max(1, slice.end - slice.start)

@@ -18,7 +18,7 @@ from ..formats import MessageFormat, openai_chat
 from ..formats import resolve as resolve_format
 from ..index import RunContext
 from ..result import CompactionResult
-from ..run import compact, compact_sync, unawaited
+from ..run import compact, compact_sync
 from ..strategies import Strategy, StrategyLike, as_strategy
 from ..tokens import MessageMeter, TokenCounter, least_bytes_per_token
 from ..tokens import counter as resolve_counter
@@ -151,23 +151,20 @@ class BadConversation:
     error: str
 
 
-def compact_row(job: Job, row: Row, counts: BatchCounts) -> Any:
+async def compact_row(job: Job, row: Row, counts: BatchCounts, *, sync: bool = False) -> Any:
     """Compact one conversation; return what to write, or a `BadConversation`.
+
+    Args:
+        job: The job.
+        row: The conversation.
+        counts: Counts it.
+        sync: Whether the strategy awaits nothing; then this coroutine does not either, see `compaction.run.unawaited`.
 
     Raises:
         ConfigurationError: If the job fails for every conversation.
-        SyncDriverError: If the strategy awaits something.
+        SyncDriverError: If the strategy awaits something in spite of ``sync``.
         StateError: If a file that the strategy uses cannot be read or written.
     """
-    return unawaited(_compact_row(job, row, counts, sync=True))
-
-
-async def compact_row_async(job: Job, row: Row, counts: BatchCounts) -> Any:
-    """Compact one conversation like `compact_row`; the strategy may await."""
-    return await _compact_row(job, row, counts, sync=False)
-
-
-async def _compact_row(job: Job, row: Row, counts: BatchCounts, *, sync: bool) -> Any:
     counts.conversations += 1
     try:
         messages = row.read()

@@ -33,7 +33,7 @@ from ..files import unreadable_errors
 from ..run import unawaited
 from .chunks import Chunk, read_chunks
 from .input_files import FileKind, Slice
-from .job import BadConversation, Job, compact_row, compact_row_async
+from .job import BadConversation, Job, compact_row
 from .parts import PartFiles, SliceResult
 from .rate_limits import RateLimiter
 from .report import BatchCounts
@@ -72,45 +72,34 @@ class WorkerConfig:
 # -------------------------------------------------------------------- one slice
 
 
-def compact_slice(config: WorkerConfig, slice: Slice, *, stop: Callable[[], bool] = _never) -> SliceResult:
-    """Compact a slice one conversation after the other.
-
-    Args:
-        config: The configuration.
-        slice: The slice.
-        stop: Called before each conversation; returns true to leave the slice unfinished.
-    """
-    return unawaited(_compacted(config, slice, partial(compact_chunk, stop=stop), None))
-
-
-async def compact_slice_async(
+async def compact_slice(
     config: WorkerConfig,
     slice: Slice,
-    capacity: anyio.CapacityLimiter,
-    limiter: RateLimiter,
     *,
+    limiter: RateLimiter | None = None,
+    capacity: anyio.CapacityLimiter | None = None,
     stop: Callable[[], bool] = _never,
 ) -> SliceResult:
-    """Compact a slice like `compact_slice`, with several conversations at a time, which await summaries.
+    """Compact a slice, and write its part and its record.
 
     Args:
         config: The configuration.
         slice: The slice.
-        capacity: Limits the conversations that are in progress at a time.
         limiter: The rate limiter of the summarizers, whose usage is counted.
-        stop: As for `compact_slice`; conversations in progress are finished.
+        capacity: Limits the conversations in progress at a time; ``None`` for one after the other, without awaiting.
+        stop: Returns true to start no other conversation, and leave the slice unfinished.
+
+    Raises:
+        SliceInterrupted: If ``stop`` returned true.
+        UnreadableFile: If the slice cannot be read.
+        UnwritableFile: If its part cannot be written.
+        ConfigurationError: If the job fails for every conversation.
     """
-    return await _compacted(config, slice, partial(compact_chunk, stop=stop, capacity=capacity), limiter)
-
-
-async def _compacted(
-    config: WorkerConfig, slice: Slice, compacted: Callable[..., Any], limiter: RateLimiter | None
-) -> SliceResult:
     began, counts, files = time.process_time(), BatchCounts(), PartFiles(config.parts, slice.key)
     with files.open_rows(slice.kind) as out:
         part = _PartWriter(out, slice.kind, counts, slice.weight)
         for chunk in _chunks_of(slice, config.job, _ROWS if limiter is None else _WAITING_ROWS):
-            part.write(chunk, await compacted(config.job, chunk, counts))
+            part.write(chunk, await compact_chunk(config.job, chunk, counts, capacity=capacity, stop=stop))
     counts.bytes_read = slice.weight if slice.source.kind == "parquet" else slice.end - slice.start
     if limiter is None:
         counts.seconds = time.process_time() - began
@@ -133,28 +122,20 @@ async def compact_chunk(
     capacity: anyio.CapacityLimiter | None = None,
     stop: Callable[[], bool] = _never,
 ) -> list[Any]:
-    """Compact the conversations of a chunk, and return in order what to write for each.
-
-    Args:
-        job: The job.
-        chunk: The chunk.
-        counts: Counts the conversations.
-        capacity: Limits the conversations in progress at a time; ``None`` for one after the other, without awaiting.
-        stop: Returns true to start no other conversation.
-    """
+    """Compact the conversations of a chunk as `compact_slice` does, and return in order what to write for each."""
     written: list[Any] = [_not_a_row(row, job, counts) for row in chunk.rows]
     waiting = [place for place, done in enumerate(written) if done is None]
     if capacity is None:
         for place in waiting:
             if stop():
                 break
-            written[place] = compact_row(job, cast("Any", chunk.rows[place]), counts)
+            written[place] = await compact_row(job, cast("Any", chunk.rows[place]), counts, sync=True)
     else:
 
         async def compact_one(place: int, capacity: anyio.CapacityLimiter) -> None:
             async with capacity:  # first come, first served
                 if not stop():
-                    written[place] = await compact_row_async(job, cast("Any", chunk.rows[place]), counts)
+                    written[place] = await compact_row(job, cast("Any", chunk.rows[place]), counts)
 
         with _first_error():
             async with anyio.create_task_group() as tasks:
@@ -273,7 +254,7 @@ class InlinePool(WorkerPool):
     def submit(self, slice: Slice) -> Future[SliceResult]:
         future: Future[SliceResult] = Future()
         try:
-            future.set_result(compact_slice(self._config, slice, stop=self._stop))
+            future.set_result(unawaited(compact_slice(self._config, slice, stop=self._stop)))
         except Exception as error:
             future.set_exception(error)
         return future
@@ -353,7 +334,7 @@ def _exit_with_parent(ended: multiprocessing.connection.Connection) -> None:
 def _compact_in_process(slice: Slice) -> SliceResult:
     """Compact a slice; garbage is collected after it."""
     with _garbage_collection_paused():
-        return compact_slice(_process_config[0], slice)
+        return unawaited(compact_slice(_process_config[0], slice))
 
 
 @contextlib.contextmanager
@@ -391,8 +372,8 @@ class AsyncPool(WorkerPool):
         return self
 
     def submit(self, slice: Slice) -> Future[SliceResult]:
-        task: Callable[..., Any] = partial(compact_slice_async, stop=self._stop)
-        return self._portal.start_task_soon(task, self._config, slice, self._capacity, self._limiter)
+        task = partial(compact_slice, limiter=self._limiter, capacity=self._capacity, stop=self._stop)
+        return self._portal.start_task_soon(task, self._config, slice)
 
     def __exit__(self, *raised: object) -> None:
         exit_stack: Any = self._exit_stack

@@ -290,7 +290,9 @@ from compaction.cli import main
 if __name__ == "__main__":
     compact_files.__kwdefaults__["slice_bytes"] = 40_000
     row = workers.compact_row
-    workers.compact_row = lambda job, line, counts: (b'"last"' in line.text and time.sleep(300)) or row(job, line, counts)
+    workers.compact_row = lambda job, line, counts, **how: (
+        (b'"last"' in line.text and time.sleep(300)) or row(job, line, counts, **how)
+    )
     sys.argv[0] = "compaction"
     main()
 """
