@@ -20,9 +20,10 @@ from ..strategies import StrategyLike, as_strategy
 from ..summarizers import DigestSummarizer, SummaryRequest
 from .chunks import read_chunks
 from .input_files import InputFile, Slice, cut_slices, find_input_files
-from .job import Job, compact_row
+from .job import Job
 from .report import BatchCounts
-from .rows import JsonLine, OversizedLine, open_parquet
+from .rows import open_parquet, size_of
+from .workers import compact_chunk
 
 _PLACES: Final = 20
 _SLICE_BYTES: Final = 1_000_000
@@ -125,15 +126,12 @@ def _sampled_slices(source: InputFile, rows: int, max_bytes: int) -> Iterator[tu
 
 def _compact_first(job: Job, slice: Slice, rows: int, counts: BatchCounts) -> float:
     """Compact the first conversations of a slice, and return their share of the slice."""
-    taken = size = 0
     with unreadable_errors(slice.source.path):
-        for chunk in read_chunks(slice, job.column, rows, job.max_bytes):
-            for row in chunk.rows:
-                size += len(row.text) if isinstance(row, JsonLine) else row.size if isinstance(row, OversizedLine) else 0
-                taken += 1
-                if not isinstance(row, bytes | OversizedLine):
-                    unawaited(compact_row(job, row, counts, sync=True))
-            break
+        chunk = next(read_chunks(slice, job.column, rows, job.max_bytes), None)
+        if chunk is None:
+            return 0.0
+        unawaited(compact_chunk(job, chunk, counts))
+        size, taken = sum(map(size_of, chunk.rows)), len(chunk.rows)
         if slice.source.kind != "parquet":
             share = size / max(1, slice.end - slice.start)
         else:

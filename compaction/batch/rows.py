@@ -58,6 +58,13 @@ class OversizedLine:
     size: int
 
 
+def size_of(row: object) -> int:
+    """Return the bytes of a line; 0 for a value of a nested column."""
+    if isinstance(row, OversizedLine):
+        return row.size
+    return len(row) if isinstance(row, bytes) else len(row.text) if isinstance(row, JsonLine) else 0
+
+
 def bounded_lines(stream: IO[bytes], max_bytes: int) -> Iterator[bytes | OversizedLine]:
     r"""Yield the lines of a stream without loading those that are longer than ``max_bytes``.
 

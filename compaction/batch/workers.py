@@ -37,7 +37,7 @@ from .job import BadConversation, Job, compact_row
 from .parts import PartFiles, SliceResult
 from .rate_limits import RateLimiter
 from .report import BatchCounts
-from .rows import JsonLine, OversizedLine
+from .rows import size_of
 
 _ROWS: Final = 128  # in memory at a time
 _WAITING_ROWS: Final = 4_096  # the same, where conversations wait for a summarizer
@@ -162,7 +162,7 @@ def _not_a_row(row: Any, job: Job, counts: BatchCounts) -> Any:
     """Return what to write for a blank or oversized line; ``None`` for a conversation."""
     if isinstance(row, bytes):
         return row
-    size = row.size if isinstance(row, OversizedLine) else len(row.text) if isinstance(row, JsonLine) else 0
+    size = size_of(row)
     if size > job.max_bytes + 1:
         counts.conversations += 1
         counts.bad += 1

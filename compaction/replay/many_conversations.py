@@ -92,7 +92,7 @@ def replay(
     skipped: list[str] = []
     recordings = list(_readable(_with_unique_ids(conversations), setting.format, skipped))
     calls = [_calls(each) * len(candidates) for each in recordings]
-    done, told = 0, on_progress or (lambda done, total: None)
+    done, told = 0, on_progress or _told_nobody
     told(done, sum(calls))
     replayed: dict[int, ReplayedConversation] = {}
     for place, outcome in _outcomes(recordings, calls, candidates, setting, min(jobs, len(recordings))):
@@ -112,6 +112,10 @@ def replay(
         skipped=tuple(skipped),
         seed=seed,
     )
+
+
+def _told_nobody(done: int, total: int) -> None:
+    """Ignore the progress."""
 
 
 def _with_unique_ids(conversations: Iterable[RecordingLike]) -> Iterator[Recording]:
