@@ -97,7 +97,7 @@ def chat_of(line: bytes, messages: list[dict[str, Any]]) -> Chat:
     half = max(1, our_tokens(messages) // 2)
     exact = max(1, MessageIndex(messages, counter=EXACT).total.tokens // 2)
     jobs = [
-        Job.of(Truncation(trigger=tokens_exceed(limit), keep=last(groups=1)), counter=counter)
+        Job(strategy=Truncation(trigger=tokens_exceed(limit), keep=last(groups=1)), counter=counter)
         for limit, counter in ((half, "chars/4"), (exact, CACHED), (len(line), "chars/4"))
     ]
     return Chat(line, half, len(messages), *jobs)

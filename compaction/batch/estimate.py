@@ -80,7 +80,7 @@ def estimate(inputs: Sequence[str | Path], strategy: StrategyLike, *, sample: in
         raise ConfigurationError(f"sample={sample}: a whole number of conversations >= 1")
     sources, _ = find_input_files(inputs)
     counts = BatchCounts()
-    job = Job.of(Rehearsed(as_strategy(strategy), partial(_counted, counts)), **options)
+    job = Job(strategy=Rehearsed(as_strategy(strategy), partial(_counted, counts)), **options)
     failed: dict[str, str] = {}
     sampled, began = 0.0, time.process_time()
     chosen = _spread(sources, _PLACES)

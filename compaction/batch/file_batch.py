@@ -111,8 +111,8 @@ def compact_files(
         SummarizerDown: If a summarizer failed too often in a row.
     """
     paths = [Path(inputs)] if isinstance(inputs, str | os.PathLike) else [Path(path) for path in inputs]
-    job = Job.of(
-        strategy,
+    job = Job(
+        strategy=strategy,
         counter=counter,
         format=format,
         budget=budget,

@@ -19,7 +19,7 @@ from ..formats import resolve as resolve_format
 from ..index import RunContext
 from ..result import CompactionResult
 from ..run import compact, compact_sync
-from ..strategies import Strategy, StrategyLike, as_strategy
+from ..strategies import Strategy, as_strategy
 from ..tokens import MessageMeter, TokenCounter, least_bytes_per_token
 from ..tokens import counter as resolve_counter
 from .report import BatchCounts
@@ -64,11 +64,6 @@ class Job:
     max_bytes: int = attrs.field(default=256_000_000, validator=count(1))
     strict: bool = False
     keys: tuple[str, ...] = attrs.field(default=(), repr=False)
-
-    @classmethod
-    def of(cls, strategy: StrategyLike, **options: Any) -> Job:
-        """Return a job for a strategy or a plain function; the options are the other arguments."""
-        return cls(strategy=as_strategy(strategy), **options)
 
     @property
     def options(self) -> dict[str, Any]:

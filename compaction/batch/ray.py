@@ -170,7 +170,7 @@ def compact_dataset(
         ConfigurationError: If Ray is not installed, or an argument is out of range.
     """
     ray_module()
-    job = Job.of(strategy, column=column, **options)
+    job = Job(strategy=strategy, column=column, **options)
     folder = None if checkpoints is None else Path(checkpoints).resolve()
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)

@@ -73,7 +73,7 @@ def test_a_line_has_at_most_so_many_tokens(counter: Any, messages: list[dict[str
     most = len(text.encode()) // least_bytes_per_token(counter)
     assert index.tokens <= most
     assert index.included.bytes <= len(text.encode())
-    job = Job.of(Truncation(trigger=tokens_exceed(most)), counter=counter)
+    job = Job(strategy=Truncation(trigger=tokens_exceed(most)), counter=counter)
     row = JsonLine(text.encode())
     assert job.leaves_unchanged(row, row.read(), BatchCounts())
 
@@ -83,7 +83,7 @@ def test_it_is_what_a_reading_would_give(messages: list[dict[str, Any]], limit: 
     """A line is left unchanged only if the strategy, run on it, changes nothing; tokens that were counted are the same."""
     row, counts = JsonLine(json.dumps({"messages": messages}).encode()), BatchCounts()
     strategy = Truncation(trigger=tokens_exceed(limit), keep=last(messages=1))
-    if Job.of(strategy, counter="chars/4").leaves_unchanged(row, row.read(), counts):
+    if Job(strategy=strategy, counter="chars/4").leaves_unchanged(row, row.read(), counts):
         result = compact_sync(row.read(), strategy, counter="chars/4")
         assert (result.outcome, result.before.messages) == ("unchanged", counts.messages_before)
         assert counts.uncounted or result.before.tokens == counts.tokens_before == counts.tokens_after
@@ -98,7 +98,7 @@ def test_a_content_may_be_a_list_of_texts(counter: Any, messages: list[dict[str,
     strategy, counts = Truncation(trigger=tokens_exceed(most), keep=last(messages=1)), BatchCounts()
     result = compact_sync(row.read(), strategy, counter=counter)
     assert (result.outcome, result.before.tokens <= most) == ("unchanged", True)
-    assert Job.of(strategy, counter=counter).leaves_unchanged(row, row.read(), counts)
+    assert Job(strategy=strategy, counter=counter).leaves_unchanged(row, row.read(), counts)
     assert (counts.uncounted, counts.messages_before) == (1, len(messages))
 
 
@@ -164,7 +164,7 @@ def test_a_counter_need_not_say() -> None:
 )
 def test_an_index_is_made_of_all_others(options: dict[str, Any], messages: Sequence[Any]) -> None:
     """If the job, the strategy or a message gives no bound, or the bound is too large."""
-    job = Job.of(**{"strategy": Truncation(trigger=tokens_exceed(300)), "counter": "chars/4", **options})
+    job = Job(strategy=**{"strategy": Truncation(trigger=tokens_exceed(300)), "counter": "chars/4", **options})
     row = JsonLine(json.dumps(messages).encode())
     counts = BatchCounts()
     assert not job.leaves_unchanged(row, row.read(), BatchCounts())
