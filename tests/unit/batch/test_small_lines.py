@@ -164,7 +164,7 @@ def test_a_counter_need_not_say() -> None:
 )
 def test_an_index_is_made_of_all_others(options: dict[str, Any], messages: Sequence[Any]) -> None:
     """If the job, the strategy or a message gives no bound, or the bound is too large."""
-    job = Job(strategy=**{"strategy": Truncation(trigger=tokens_exceed(300)), "counter": "chars/4", **options})
+    job = Job(**{"strategy": Truncation(trigger=tokens_exceed(300)), "counter": "chars/4", **options})
     row = JsonLine(json.dumps(messages).encode())
     counts = BatchCounts()
     assert not job.leaves_unchanged(row, row.read(), BatchCounts())
