@@ -36,11 +36,7 @@ _BUFFER: Final = 1 << 20
 
 @attrs.frozen
 class LineChunk:
-    """Consecutive lines.
-
-    Args:
-        rows: The conversations.
-    """
+    """Consecutive lines."""
 
     rows: list[JsonLine | OversizedLine | bytes]
 

@@ -135,12 +135,7 @@ class Job:
 
 @attrs.frozen
 class BadConversation:
-    """A conversation that is left out of the output.
-
-    Args:
-        reason: The reason, in words.
-        error: The error's class name.
-    """
+    """A conversation that is left out of the output."""
 
     reason: str
     error: str

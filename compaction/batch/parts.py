@@ -85,12 +85,7 @@ class SliceResult:
 
 @attrs.frozen
 class PartFiles:
-    """The files of one slice.
-
-    Args:
-        folder: The folder of the parts.
-        key: The slice's input and number.
-    """
+    """The files of one slice."""
 
     folder: Path
     key: tuple[int, int]

@@ -97,11 +97,6 @@ class _TokenBucket:
 class RateLimiter:
     """Holds state: the usage of a batch's summarizers, and when the next request may be sent.
 
-    Args:
-        limits: The limits.
-        clock: Returns the time in seconds.
-        sleep: Waits for a number of seconds.
-
     Attributes:
         usage: The usage that `take_usage` has not returned yet.
     """
@@ -165,12 +160,7 @@ class RateLimiter:
 
 @attrs.frozen(eq=False)
 class LimitedSummarizer:
-    """A summarizer that waits for a rate limiter before each request.
-
-    Args:
-        inner: The summarizer.
-        rate_limiter: The rate limiter.
-    """
+    """A summarizer that waits for a rate limiter before each request."""
 
     timeout_seconds: ClassVar[None] = None  # the inner summarizer has a timeout, which excludes waiting for the rate limiter
     inner: Summarizer

@@ -49,11 +49,7 @@ def dump_json(value: Any) -> bytes:
 
 @attrs.frozen
 class OversizedLine:
-    """A line that is too long to be read.
-
-    Args:
-        size: Its size in bytes.
-    """
+    """A line that is too long to be read."""
 
     size: int
 

@@ -58,12 +58,7 @@ def _never() -> bool:
 
 @attrs.frozen
 class WorkerConfig:
-    """The configuration of a worker.
-
-    Args:
-        job: The job.
-        parts: The folder of the part files.
-    """
+    """The configuration of a worker."""
 
     job: Job
     parts: Path
@@ -265,13 +260,6 @@ class ProcessPool(WorkerPool):
 
     The processes are forked, so that they share the loaded modules, vocabularies and counts. A program with several threads
     cannot be forked safely; its workers are new processes, which load these themselves.
-
-    Args:
-        config: The configuration of the workers.
-        count: The number of processes.
-
-    Raises:
-        ConfigurationError: If the configuration cannot be sent to another process.
     """
 
     def __init__(self, config: WorkerConfig, count: int) -> None:

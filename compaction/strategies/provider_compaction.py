@@ -163,12 +163,7 @@ def _compaction_item(index: MessageIndex, response: object) -> Message:
 
 @attrs.frozen
 class _CompactRequest(Request):
-    """A request to ``responses.compact``.
-
-    Args:
-        strategy: The strategy with the options.
-        items: The items to compact.
-    """
+    """A request to ``responses.compact``."""
 
     strategy: ProviderCompaction
     items: list[Any]
