@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from compaction import (
     CompactionError,
@@ -351,10 +351,10 @@ def test_a_recorded_session_loses_nothing(corpus: Callable[[str], list[dict[str,
 
 @each_pipeline
 @given(messages=conversations(valid=False, pending=True))
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_laws_hold(made: Callable[[Any], Strategy], messages: Chat, store: SQLiteStore) -> None:
-    """Every law holds, on broken conversations too; and what is no longer in the view is in the store."""
-    check_strategy(made(store), messages=messages)
+@settings(max_examples=10)
+def test_laws_hold(made: Callable[[Any], Strategy], messages: Chat) -> None:
+    """Every law holds, on broken conversations too."""
+    check_strategy(made(Held()), messages=messages)
 
 
 def test_other_formats(store: SQLiteStore) -> None:
