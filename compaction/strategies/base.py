@@ -129,7 +129,7 @@ class Strategy(abc.ABC):
     def with_children(self, children: Iterable[Strategy]) -> Strategy:
         """Return a copy with other children, as many and in the same order; the strategy itself if it has none."""
         given = tuple(children)
-        if not given:
+        if not given or not self.runs:
             return self
         several = isinstance(getattr(self, self.runs), tuple)
         return cast("Strategy", attrs.evolve(cast("Any", self), **{self.runs: given if several else given[0]}))
