@@ -74,13 +74,6 @@ def test_a_group_of_nothing_but_reasoning_is_dropped() -> None:
     assert shown(cleared(messages)) == ["q", "a", "r"]
 
 
-def test_unless_it_is_the_newest() -> None:
-    """The newest group stays even if it has only reasoning and nothing is kept."""
-    messages = [user("q"), thought("a")]
-    done = compact_sync(messages, ClearReasoning(keep=nothing), counter="chars/4")
-    assert (done.messages, done.outcome, done.refused) == (messages, "unchanged", ())
-
-
 def test_the_last_turn_stays_by_default() -> None:
     """By default the reasoning of the last turn stays."""
     messages = [user("q"), thinking(assistant("a")), user("r"), thinking(call("1")), result("1"), thinking(assistant("b"))]

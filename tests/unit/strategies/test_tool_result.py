@@ -461,13 +461,6 @@ class TestCollapse:
         line = Collapse(outcome_chars=30, argument_chars=12).describe(index.group(1)).split("\n")[1]
         assert line == "look(text=xxx ... xxxx) -> " + "y" * 20 + " ... " + "y" * 10
 
-    def test_not_if_it_would_not_get_shorter(self) -> None:
-        """A group that would not become shorter, and the newest group, are not collapsed."""
-        short = around(call("1"), result("1", "ok"))
-        assert left(short, Collapse()) == short
-        newest = [user("q"), call("1"), result("1", LONG)]
-        assert left(newest, Collapse()) == newest
-
     def test_a_line_as_long_as_the_group_is_no_gain(self) -> None:
         """A group is collapsed exactly if its line has fewer tokens than the group."""
         style = Collapse()
