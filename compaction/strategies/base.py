@@ -284,10 +284,15 @@ class CompactionStrategy(Strategy):
         return self.until_reached(index, (edit for group in self.rewritable(index) if (edit := change(group)) is not None))
 
     def drop_system_groups(self, index: MessageIndex) -> Generator[Edit | Drops | Request | Report, Any, bool]:
-        """Drop the system groups that are not in ``keep``, oldest first, and return whether any was dropped; O(groups)."""
+        """Drop the system groups that are not in ``keep``, oldest first, and return whether any was dropped; O(groups).
+
+        After a kept reminder that a later one replaced, none is dropped: without the later one, it would be the current one.
+        """
         kept, count = self.keep(index) | index.columns.pinned, index.edit_count
-        ids = [id for id in index.included_ids if index.columns.kind(id) is GroupKind.SYSTEM and id not in kept]
-        yield from self.until_reached(index, (Drop(id, "system messages are dropped last", allow_system=True) for id in ids))
+        replaced = min(kept & index.columns.grouping.outdated, default=len(index.source))
+        system = [id for id in index.included_ids if index.columns.kind(id) is GroupKind.SYSTEM and id not in kept]
+        drops = (Drop(id, "system messages are dropped last", allow_system=True) for id in system if id < replaced)
+        yield from self.until_reached(index, drops)
         return index.edit_count > count
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from compaction import Drop, GroupKind, compact_sync, first, kinds, last, nothing, run_sync
 from compaction.index.marks import Marks, marked
 from compaction.strategies import Clip, SlidingWindow, ToolResult, Truncation
+from compaction.testing import check_strategy
 from compaction.triggers import always, messages_exceed, never, tokens_exceed, turns_exceed
 from tests.support.chats import (
     Chat,
@@ -143,3 +144,11 @@ def test_a_turn_that_is_too_long_stays_unless_other_strategies_follow() -> None:
     assert len(compact_sync(run, window, counter="chars/4").messages) == len(run)
     composed = window >> Truncation(trigger=full, keep=last(groups=1)) >> Clip(tokens=300, trigger=full)
     assert compact_sync(run, composed, counter="chars/4").after.tokens <= 500
+
+
+def test_a_replaced_reminder_does_not_become_the_current_one() -> None:
+    """With ``drop_system``, a system message stays while an older one that it replaced is kept."""
+    messages = [assistant("Fine."), system("Fine."), system("Fine.")]
+    strategy = SlidingWindow(keep=last(groups=3), drop_system=True)
+    assert compact_sync(messages, strategy, counter="chars/4").messages == messages
+    check_strategy(strategy, messages=messages)
