@@ -27,13 +27,14 @@ from typing import Any, ClassVar, Final, Literal, TypeAlias
 import attrs
 
 from ..checks import count, made, one_of
-from ..errors import ConfigurationError, NoProgress, StateError, SyncDriverError
+from ..errors import ConfigurationError, StateError, SyncDriverError
 from ..index import (
     PASS_ON,
     Edit,
     GroupKind,
     MessageGroup,
     MessageIndex,
+    Refusals,
     Replace,
     Rewrite,
     Together,
@@ -41,7 +42,6 @@ from ..index import (
     named,
     read_mark,
     relay,
-    signature,
 )
 from ..messages import Message, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ..selectors import Selector, as_selector, last
@@ -181,15 +181,13 @@ class Lossless(Strategy):
 
     def __call__(self, index: MessageIndex) -> Steps:
         running = [self.strategy.name]
-        failed: set[object] = set()
-        begun = 0
+        refusals, down = Refusals(), list[Exception]()
 
         def answered(item: object) -> Any:
-            nonlocal begun
             if isinstance(item, Edit):
-                return self._stored(index, item, running[-1], begun, failed)
+                return self._stored(index, item, running[-1], refusals, down)
             if isinstance(item, StepBegan):
-                begun += 1
+                refusals.changed()
                 running.append(item.strategy.name)
             elif isinstance(item, StepEnded) and len(running) > 1:
                 running.pop()
@@ -198,35 +196,32 @@ class Lossless(Strategy):
         with contextlib.closing(self.strategy(index)) as steps:
             yield from relay(steps, answered)
 
-    def _stored(self, index: MessageIndex, edit: Edit, by: str, begun: int, failed: set[object]) -> Generator[Any, Any, bool]:
+    def _stored(
+        self, index: MessageIndex, edit: Edit, by: str, refusals: Refusals, down: list[Exception]
+    ) -> Generator[Any, Any, bool]:
         """Store the messages that the edit removes, then yield the edit; return whether it was applied.
 
-        If a message cannot be written as JSON, its edit is refused. After the store has failed, every edit is refused; a
-        strategy that yields the same refused edit twice is stopped. ``begun`` counts the strategies that have begun.
+        If a message cannot be written as JSON, its edit is refused. After the store has failed, every edit is refused.
         """
         try:
-            records = None if _DOWN in failed else _leaving(index, edit, salt=_salt(self, index), by=by)
+            records = () if down else _leaving(index, edit, salt=_salt(self, index), by=by)
         except StateError as error:
-            records = None
             yield _failed(by, error, self.on_failure)
-        if records is not None:
-            try:
-                yield StoreRequest(store=self.store, session=_session(self, index), records=records)
-            except (ConfigurationError, SyncDriverError):
-                raise
-            except Exception as error:
-                failed.add(_DOWN)
-                yield _failed(by, error, self.on_failure)
-            else:
-                return bool((yield edit))
-        asked = (begun, signature(edit))
-        if asked in failed:
-            raise NoProgress(f"{by} yielded an edit again that was refused because the store failed; skip refused edits")
-        failed.add(asked)
+        else:
+            if not down:
+                try:
+                    yield StoreRequest(store=self.store, session=_session(self, index), records=records)
+                except (ConfigurationError, SyncDriverError):
+                    raise
+                except Exception as error:
+                    down.append(error)
+                    yield _failed(by, error, self.on_failure)
+                else:
+                    if applied := bool((yield edit)):
+                        refusals.changed()
+                    return applied
+        refusals.note(edit, "its messages could not be stored", by)
         return False
-
-
-_DOWN: Final = "the store"
 
 
 def _session(strategy: Offload | Lossless, index: MessageIndex) -> str:
