@@ -23,12 +23,14 @@ from compaction import (
     run_sync,
 )
 from compaction.errors import ConfigurationError
+from compaction.formats import FORMATS, MessageFormat
 from compaction.index.marks import marked
 from compaction.messages import ToolCallPart
 from compaction.strategies import Clear, Collapse, Dedupe, HeadTail, ToolResult, ToolStyle
 from compaction.strategies.tool_styles import brief_call
 from compaction.triggers import always, never, tokens_below, tokens_exceed
 from tests.support.chats import Chat, assistant, call, edits_of, indexed, result, shown, thought, tool_turns, user
+from tests.support.conversion import convert
 
 LONG = "line of output\n" * 100
 IMAGE = {"type": "image_url", "image_url": {"url": "https://example.com/cat.png"}}
@@ -36,55 +38,12 @@ IMAGE = {"type": "image_url", "image_url": {"url": "https://example.com/cat.png"
 ARGUMENTS = {"path": "a.py", "lines": ["x = 1\n" * 90, 7], "content": "y = 2\n" * 90}
 TEXT = json.dumps(ARGUMENTS)
 NAMES = ("write_file", "read_file")
-WRITING: dict[str, list[Any]] = {
-    "openai-chat": [
-        user("q"),
-        *[each for name in NAMES for each in (call(name, name=name, arguments=TEXT), result(name, "ok"))],
-        *(assistant("a"), user("r")),
-    ],
-    "openai-responses": [
-        {"type": "message", "role": "user", "content": "q"},
-        *[
-            each
-            for name in NAMES
-            for each in (
-                {"type": "function_call", "call_id": name, "name": name, "arguments": TEXT},
-                {"type": "function_call_output", "call_id": name, "output": "ok"},
-            )
-        ],
-        {"type": "message", "role": "user", "content": "r"},
-    ],
-    "anthropic": [
-        user("q"),
-        {
-            "role": "assistant",
-            "content": [{"type": "tool_use", "id": name, "name": name, "input": ARGUMENTS} for name in NAMES],
-        },
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": name, "content": "ok"} for name in NAMES]},
-        *(assistant("a"), user("r")),
-    ],
-    "gemini": [
-        {"role": "user", "parts": [{"text": "q"}]},
-        {"role": "model", "parts": [{"functionCall": {"id": name, "name": name, "args": ARGUMENTS}} for name in NAMES]},
-        {
-            "role": "user",
-            "parts": [{"functionResponse": {"id": name, "name": name, "response": {"result": "ok"}}} for name in NAMES],
-        },
-        {"role": "model", "parts": [{"text": "a"}]},
-        {"role": "user", "parts": [{"text": "r"}]},
-    ],
-    "bedrock": [
-        {"role": "user", "content": [{"text": "q"}]},
-        {
-            "role": "assistant",
-            "content": [{"toolUse": {"toolUseId": name, "name": name, "input": ARGUMENTS}} for name in NAMES],
-        },
-        {"role": "user", "content": [{"toolResult": {"toolUseId": name, "content": [{"text": "ok"}]}} for name in NAMES]},
-        {"role": "assistant", "content": [{"text": "a"}]},
-        {"role": "user", "content": [{"text": "r"}]},
-    ],
-}
-"""One call of each tool with the same long arguments, in each wire format."""
+WRITING: Chat = [
+    user("q"),
+    *[each for name in NAMES for each in (call(name, name=name, arguments=TEXT), result(name, "ok"))],
+    *(assistant("a"), user("r")),
+]
+"""One call of each tool with the same long arguments."""
 
 
 def left(messages: Chat, style: ToolStyle, **options: Any) -> Chat:
@@ -230,9 +189,10 @@ class TestClear:
         picture = {"role": "tool", "tool_call_id": "1", "content": [{"type": "text", "text": "see"}, IMAGE]}
         assert left(around(call("1"), picture), Clear(placeholder="-"))[2]["content"] == [{"type": "text", "text": "-"}]
 
-    @pytest.mark.parametrize("messages", WRITING.values(), ids=WRITING)
-    def test_inputs_keep_their_form(self, messages: list[Any]) -> None:
+    @pytest.mark.parametrize("format", FORMATS, ids=lambda format: format.name)
+    def test_inputs_keep_their_form(self, format: MessageFormat) -> None:
         """With ``inputs``, long texts in the arguments of the named tools go, in every wire format; keys and types stay."""
+        messages = convert(WRITING, to=format)
         before = json.dumps(messages)
         index = MessageIndex(messages, counter="chars/4")
         assert run_sync(index, ToolResult(Clear(inputs=["write_*"]), keep=nothing)).outcome == "compacted"
