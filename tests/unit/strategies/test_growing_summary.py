@@ -155,13 +155,6 @@ def test_a_list_that_was_compacted_elsewhere_goes_on() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["tokens", "initial_tokens", "added_tokens", "max_tokens"])
-def test_bad_figures(name: str) -> None:
-    """Sizes of 0 raise a `ConfigurationError` that names the argument."""
-    with pytest.raises(ConfigurationError, match=name):
-        growing(**{name: 0})
-
-
 def test_adaptive_stays_within_any_window() -> None:
     """Every view of ``adaptive`` fits the window and is valid, even with huge messages and overhead."""
     messages = [system("s"), *orders(0, 40), user("word " * 4_000), assistant("x " * 3_000), user("why?")]

@@ -96,10 +96,3 @@ def test_it_is_a_value() -> None:
     assert pickle.loads(pickle.dumps(trigger)) == trigger
     assert repr(trigger) == f"worth_it({CUT!r}, calls=5, cached=0.1, ttl_seconds=300.0)"
     assert not (tokens_exceed(10**9) & trigger)(indexed([user()]))
-
-
-@pytest.mark.parametrize("options", [{"calls": 0}, {"cached": 0}, {"cached": 1.1}, {"ttl_seconds": 0}], ids=str)
-def test_bad_figures(options: dict[str, Any]) -> None:
-    """Bad arguments raise a `ConfigurationError`."""
-    with pytest.raises(ConfigurationError):
-        worth_it(CUT, **options)
