@@ -63,7 +63,6 @@ from compaction.triggers import (
 )
 from tests.support.options import TRIGGER_ATOMS
 
-ROOT = Path(__file__).resolve().parents[3]
 TRIGGERS: list[Trigger] = [
     *TRIGGER_ATOMS,
     tokens_exceed(1) & has_tool_calls & ~every(3),

@@ -186,13 +186,6 @@ def test_search_finds_all_words_best_first(store: SQLiteStore) -> None:
     assert found(store, "handle_tea") == []
 
 
-HOSTILE = [
-    '"', '""', '"""', "tea AND", "NOT tea", "tea OR OR", "NEAR(tea", "text:tea", "tea*", "^tea", "(tea", "{text}: tea", "-tea",
-    "tea'; DROP TABLE records; --", "\x00", "tea\x00milk", "\ud83d", "a" * 100_000, "tea " * 5_000, "...", "* * *", "💥",
-    "%", "",
-]  # fmt: skip
-
-
 @given(query=st.text(st.characters(exclude_categories=[]), max_size=60))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_text_is_a_query(store: SQLiteStore, query: str) -> None:
