@@ -80,14 +80,11 @@ def bounded_lines(stream: IO[bytes], max_bytes: int) -> Iterator[bytes | Oversiz
 
 
 def parse_json(text: bytes) -> Any:
-    """Return the JSON value of a line."""
-    with contextlib.suppress(ValueError):
-        return load_json(text)
+    """Return the JSON value of a line that was read before."""
     try:
+        return load_json(text)
+    except ValueError:
         return json.loads(text)
-    except (ValueError, RecursionError):
-        _with_positions(text)  # raises an error with the reason and the position
-        raise InputError("it is not JSON; a line is a conversation in JSON") from None
 
 
 def _with_positions(text: bytes) -> FileConversation:
