@@ -30,8 +30,9 @@ from langchain_core.messages.utils import trim_messages
 
 from compaction import MessageIndex, compact_sync, last
 from compaction.batch.job import Job, compact_row
-from compaction.batch.json_lines import JsonLine
 from compaction.batch.report import BatchCounts
+from compaction.batch.rows import JsonLine
+from compaction.run import unawaited
 from compaction.strategies import Truncation
 from compaction.tokens import CharsPerToken, Memoized, ToktokCounter
 from compaction.triggers import tokens_exceed
@@ -96,7 +97,7 @@ def chat_of(line: bytes, messages: list[dict[str, Any]]) -> Chat:
     half = max(1, our_tokens(messages) // 2)
     exact = max(1, MessageIndex(messages, counter=EXACT).total.tokens // 2)
     jobs = [
-        Job.of(Truncation(trigger=tokens_exceed(limit), keep=last(groups=1)), counter=counter)
+        Job(strategy=Truncation(trigger=tokens_exceed(limit), keep=last(groups=1)), counter=counter)
         for limit, counter in ((half, "chars/4"), (exact, CACHED), (len(line), "chars/4"))
     ]
     return Chat(line, half, len(messages), *jobs)
@@ -134,17 +135,17 @@ def exact_floor(chat: Chat) -> bytes:
 
 
 def ours(chat: Chat) -> bytes:
-    done: bytes = compact_row(chat.job, JsonLine(chat.line), BatchCounts())
+    done: bytes = unawaited(compact_row(chat.job, JsonLine(chat.line), BatchCounts(), sync=True))
     return done
 
 
 def ours_exact(chat: Chat) -> bytes:
-    done: bytes = compact_row(chat.exact, JsonLine(chat.line), BatchCounts())
+    done: bytes = unawaited(compact_row(chat.exact, JsonLine(chat.line), BatchCounts(), sync=True))
     return done
 
 
 def nothing_to_do(chat: Chat) -> bytes:
-    done: bytes = compact_row(chat.idle, JsonLine(chat.line), BatchCounts())
+    done: bytes = unawaited(compact_row(chat.idle, JsonLine(chat.line), BatchCounts(), sync=True))
     return done
 
 

@@ -22,8 +22,6 @@ from compaction.strategies import (
     Lossless,
     Offload,
     Strategy,
-    StubGroups,
-    StubResults,
     ToolResult,
     Truncation,
 )
@@ -75,8 +73,7 @@ ROWS: Final[dict[str, Configured]] = {
     "whatever it takes, to a quarter": lambda messages, tokens: LastResort(tokens=tokens // 4),
     "reasoning, none there": lambda messages, tokens: ClearReasoning(),
     "media, none there": lambda messages, tokens: ClearMedia(),
-    "results to a store": lambda messages, tokens: Offload(Nowhere(), style=StubResults(min_chars=1), keep=last(groups=1)),
-    "old groups to a store": lambda messages, tokens: Offload(Nowhere(), style=StubGroups(), keep=last(groups=1)),
+    "results to a store": lambda messages, tokens: Offload(Nowhere(), min_chars=1, keep=last(groups=1)),
     "what leaves, to a store": lambda messages, tokens: Lossless(
         Truncation(trigger=tokens_exceed(tokens // 2), keep=nothing), Nowhere()
     ),

@@ -92,7 +92,7 @@ def memory(root: int) -> int:
 def run(source: Path, output: Path, arguments: argparse.Namespace, engine: str, kill_at: float | None) -> tuple[float, int]:
     """Run the batch, or kill it after this share of its slices; return the seconds and the peak of memory."""
     parts = output.with_name(f"{output.name}.parts")
-    slices = source.stat().st_size / 8_000_000
+    slices = source.stat().st_size / 1_000_000
     command = [sys.executable, "-c", PROGRAM, str(source), str(output), arguments.counter, str(arguments.workers), engine]
     start, peak = time.monotonic(), 0
     with subprocess.Popen(command, start_new_session=True) as process:

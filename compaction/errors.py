@@ -12,6 +12,8 @@
     │       └── NotStored          a store has no record of this id in this session (compaction.stores)
     ├── UnwritableFile             a file cannot be written; its earlier content is kept
     ├── ConfigurationError         an argument is out of range or of the wrong type (also a ValueError)
+    │   ├── UnknownModel           no table has the model's window or prices (compaction.models)
+    │   └── SummarizerDown         a summarizer failed too often in a row in a batch (compaction.batch)
     ├── BudgetUnsatisfiable        the groups that must stay are larger than the budget
     ├── SummaryFailed              a summarizer returned no usable summary
     ├── NoProgress                 a strategy repeats an edit that was refused

@@ -18,7 +18,18 @@ from typing import Any, Final, TypeVar, cast
 
 from .errors import InvalidMessage, StateError
 
-__all__ = ["MAX_DEPTH", "data_of", "finite_number", "json_of", "member_of", "natural_number", "shown", "too_deep"]
+__all__ = [
+    "MAX_DEPTH",
+    "data_of",
+    "finite_float",
+    "finite_number",
+    "is_utf8",
+    "json_of",
+    "member_of",
+    "natural_number",
+    "shown",
+    "too_deep",
+]
 
 _Kind = TypeVar("_Kind", "dict[str, Any]", "list[Any]")
 
@@ -42,7 +53,7 @@ def json_of(data: Any, where: str, *, compact: bool = False, escaped: bool = Tru
     separators = (",", ":") if compact else None
     try:
         text = json.dumps(data, allow_nan=not finite, ensure_ascii=escaped, separators=separators)
-        if not _is_utf8(text):
+        if not is_utf8(text):
             text = json.dumps(data, allow_nan=not finite, separators=separators)
     except (TypeError, ValueError, RecursionError) as error:
         raise StateError(f"{where} cannot be stored as JSON ({error})") from error
@@ -65,7 +76,7 @@ def data_of(text: object, where: str, kind: type[_Kind]) -> _Kind:
     try:
         if not isinstance(text, str | bytes):
             raise TypeError(f"{type(text).__name__}, not text")
-        data: object = json.loads(text, parse_constant=_no_constant, parse_float=_finite_float)
+        data: object = json.loads(text, parse_constant=_no_constant, parse_float=finite_float)
         if not isinstance(data, kind):
             raise TypeError(f"{type(data).__name__}, not {kind.__name__}")
         if _is_deeper(data, MAX_DEPTH):
@@ -132,7 +143,8 @@ def _nests(value: object) -> bool:
     return isinstance(value, dict | list | tuple)
 
 
-def _is_utf8(text: str) -> bool:
+def is_utf8(text: str) -> bool:
+    """Whether the text can be encoded as UTF-8; a lone surrogate can only be escaped."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -144,7 +156,8 @@ def _no_constant(text: str) -> float:
     raise ValueError(f"{text} is not JSON")
 
 
-def _finite_float(text: str) -> float:
+def finite_float(text: str) -> float:
+    """Return the number in a JSON text, or raise a ``ValueError`` if it is beyond a double, which JSON cannot write."""
     number = float(text)
     if math.isinf(number):
         raise ValueError(f"{text[:20]} is beyond a double")

@@ -80,7 +80,7 @@ class ToolCallPart:
 
 @attrs.frozen
 class MediaPart:
-    """An image, a sound, a video or a file; its tokens are those in `ChatCosts`, whatever its data.
+    """An image, a sound, a video or a file; its tokens depend on its kind and detail, not on its data.
 
     Args:
         kind: ``"image"``, ``"audio"``, ``"video"`` or ``"file"``.

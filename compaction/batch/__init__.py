@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from ..lazy import export_lazily
 
 if TYPE_CHECKING:
-    from .dry_run import BatchEstimate, estimate
+    from .estimate import BatchEstimate, estimate
     from .file_batch import compact_files
     from .rate_limits import Limits, SummarizerDown
     from .ray import compact_dataset, ray_workers
@@ -42,7 +42,7 @@ __all__ = [
 export_lazily(
     __name__,
     {
-        "dry_run": "BatchEstimate estimate",
+        "estimate": "BatchEstimate estimate",
         "file_batch": "compact_files",
         "rate_limits": "Limits SummarizerDown",
         "ray": "compact_dataset ray_workers",

@@ -16,10 +16,19 @@ from typing import Any, Final, TypeAlias, cast
 import attrs
 
 from ..errors import ConfigurationError, UnreadableFile
-from .arrow_columns import MessageColumn, NestedMessages, arrow_module, open_parquet
 from .input_files import Slice
 from .job import BadConversation
-from .json_lines import JsonLine, OversizedLine, bounded_lines, dump_json, parse_json
+from .rows import (
+    JsonLine,
+    MessageColumn,
+    NestedMessages,
+    OversizedLine,
+    arrow_module,
+    bounded_lines,
+    dump_json,
+    open_parquet,
+    parse_json,
+)
 
 _MESSAGES: Final = "messages"
 _BUFFER: Final = 1 << 20
@@ -27,11 +36,7 @@ _BUFFER: Final = 1 << 20
 
 @attrs.frozen
 class LineChunk:
-    """Consecutive lines.
-
-    Args:
-        rows: The conversations.
-    """
+    """Consecutive lines."""
 
     rows: list[JsonLine | OversizedLine | bytes]
 
@@ -146,17 +151,7 @@ def _line(fields: dict[str, Any], messages: Any) -> bytes:
 
 
 def read_chunks(slice: Slice, column: str, max_rows: int, max_bytes: int) -> Iterator[Chunk]:
-    """Yield a slice some rows at a time.
-
-    Args:
-        slice: The slice.
-        column: The column of a table with the messages.
-        max_rows: Conversations in a chunk.
-        max_bytes: The longest line that is read, in bytes.
-
-    Raises:
-        UnreadableFile: If a table cannot be read, or has no such column.
-    """
+    """Yield a slice some rows at a time."""
     if slice.source.kind == "parquet":
         yield from _table_chunks(slice, column, max_rows)
         return

@@ -23,7 +23,7 @@ from ..formats import MessageFormat
 from ..strategies import StrategyLike
 from ..tokens import TokenCounter
 from ..tokens import counter as resolve_counter
-from .input_files import InputFile, OutputFile, Slice, cut_slices, find_input_files, growing, plan_output_files
+from .input_files import InputFile, OutputFile, Slice, cut_slices, find_input_files, plan_output_files
 from .job import Job
 from .parts import Manifest, PartFiles, SliceResult, join_errors, join_parts
 from .rate_limits import Limits, RateLimiter, find_summarizers, rate_limited
@@ -40,8 +40,10 @@ from .workers import (
 
 _POLL_SECONDS: Final = 0.5
 
-SLICE_BYTES: Final = 8_000_000
-"""The default size of a slice, in bytes of text."""
+_SLICE_BYTES: Final = 1_000_000
+_SUMMARIZED_BYTES: Final = 8_000_000
+"""The default sizes of a slice, in bytes of text, without and with a summarizer: a small slice could be finished, unsummarized,
+before a summarizer has failed so often that the batch stops."""
 
 
 def compact_files(
@@ -60,9 +62,8 @@ def compact_files(
     strict: bool = False,
     max_errors: int | None = None,
     max_bytes: int = 256_000_000,
-    slice_bytes: int = SLICE_BYTES,
+    slice_bytes: int | None = None,
     restart: bool = False,
-    follow_links: bool = False,
     keys: Sequence[str] = (),
     on_progress: Callable[[BatchProgress], object] | None = None,
     stop: Callable[[], bool] = lambda: False,
@@ -92,9 +93,9 @@ def compact_files(
             its target; the first bad conversation then ends the batch.
         max_errors: Bad conversations after which the batch ends; ``None`` for no limit.
         max_bytes: The largest conversation that is read, in bytes.
-        slice_bytes: Bytes of text that a worker compacts at a time, >= 1; after a crash, unfinished slices are repeated.
+        slice_bytes: Bytes of text that a worker compacts at a time, >= 1; by default a million, or eight with a summarizer.
+            After a crash, unfinished slices are repeated.
         restart: Whether to discard the work of an earlier run and replace existing outputs.
-        follow_links: Whether symbolic links in input directories are followed; otherwise the report lists them as ignored.
         keys: Keys that sign summaries, so that nobody can forge one. The first key signs; signatures of all keys are accepted.
             No file contains a key.
         on_progress: Called with the progress after each slice.
@@ -110,8 +111,8 @@ def compact_files(
         SummarizerDown: If a summarizer failed too often in a row.
     """
     paths = [Path(inputs)] if isinstance(inputs, str | os.PathLike) else [Path(path) for path in inputs]
-    job = Job.of(
-        strategy,
+    job = Job(
+        strategy=strategy,
         counter=counter,
         format=format,
         budget=budget,
@@ -124,8 +125,10 @@ def compact_files(
     for name, given, least in (("slice_bytes", slice_bytes, 1), ("max_errors", max_errors, 0), ("workers", workers, 1)):
         if not (is_count(given, least) or given is None or callable(given)):
             raise ConfigurationError(f"{name}={given!r}: a whole number >= {least}")
+    if slice_bytes is None:
+        slice_bytes = _SUMMARIZED_BYTES if find_summarizers(job.strategy) else _SLICE_BYTES
     output = Path(output)
-    sources, foreign = find_input_files(paths, follow_links=follow_links)
+    sources, foreign = find_input_files(paths)
     targets = plan_output_files(sources, output, to, paths)
     plan = {
         "job": job.described(),
@@ -187,18 +190,7 @@ def _refuse_existing(paths: Sequence[Path]) -> None:
 class BatchRun:
     """Holds state: one run of a batch. It gives slices to workers, and joins an output when its last slice is finished.
 
-    Args:
-        job: The job.
-        slice_bytes: Bytes of text in a slice.
-        max_errors: Bad conversations after which the batch ends; ``None`` for no limit.
-        errors: The file of bad conversations.
-        manifest: The finished work of this batch.
-        sources: The inputs.
-        targets: The outputs.
-        limiter: The rate limiter of the summarizers, if there are any.
-        on_progress: Called with the progress.
-        stop: Returns true to end the run.
-        clock: Returns the time in seconds.
+    The arguments are those of `compact_files`, checked, and what it made of them.
     """
 
     job: Job
@@ -223,13 +215,11 @@ class BatchRun:
     _began: float = attrs.field(init=False)
     _total: int = attrs.field(init=False)  # bytes of all inputs
     _target_of: dict[int, OutputFile] = attrs.field(init=False)  # by input
-    _summarizes: bool = attrs.field(init=False)
     _last: float = attrs.field(default=0.0, init=False)  # seconds at which the last slice was finished
 
     def __attrs_post_init__(self) -> None:
         self._began = self.clock()
         self._total = sum(source.size for source in self.sources)
-        self._summarizes = bool(find_summarizers(self.job.strategy))
         self._target_of = {number: target for target in self.targets for number in target.sources}
 
     def run(self, pool: WorkerPool) -> BatchOutcome:
@@ -267,10 +257,6 @@ class BatchRun:
 
     # ---------------------------------------------------------------- slices
 
-    def _size(self, before: int) -> int:
-        """Return the bytes of a slice. With a summarizer, a small one could be finished while the summarizer fails."""
-        return self.slice_bytes if self._summarizes else growing(self.slice_bytes, before)
-
     def _slices(self, target: OutputFile) -> Iterator[Slice]:
         """Yield the slices of an output that are not finished, while nothing stops the run; count those that are."""
         parts = self.manifest.parts
@@ -283,7 +269,7 @@ class BatchRun:
                 continue
             cut = 0
             try:
-                for slice in cut_slices(source, self._size, self.job.max_bytes):
+                for slice in cut_slices(source, self.slice_bytes, self.job.max_bytes):
                     cut += 1
                     files = PartFiles(parts, slice.key)
                     result = files.result(source) if self.manifest.resumed else None
@@ -338,7 +324,7 @@ class BatchRun:
             return
         counts = attrs.evolve(self._counts)
         if self.limiter is not None:
-            counts.add(self.limiter.uncounted)
+            counts.add(self.limiter.usage)
         self.on_progress(
             BatchProgress(
                 tally=counts,

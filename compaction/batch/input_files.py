@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, Final, Literal, TypeAlias, get_args
 
@@ -18,8 +18,7 @@ import attrs
 
 from ..errors import ConfigurationError, UnreadableFile
 from ..files import unreadable_errors
-from .arrow_columns import arrow_module, open_parquet
-from .json_lines import OversizedLine, bounded_lines
+from .rows import OversizedLine, arrow_module, bounded_lines, open_parquet
 
 FileKind: TypeAlias = Literal["jsonl", "jsonl.gz", "jsonl.zst", "parquet"]
 """The ways to store a file of conversations."""
@@ -85,26 +84,18 @@ def file_kind(name: str) -> FileKind | None:
     return _SUFFIXES[max(matching, key=len)] if matching else None
 
 
-def find_input_files(inputs: Sequence[str | Path], *, follow_links: bool = False) -> tuple[list[InputFile], list[str]]:
+def find_input_files(inputs: Sequence[str | Path]) -> tuple[list[InputFile], list[str]]:
     """Return the files to read, sorted by name within a directory, and the files in directories that are ignored.
 
     A file given as an input is read whatever its name is; if its ending is unknown, its first bytes decide how it is stored. A
     file in a directory is read only if its ending is known. Names that start with a dot or an underscore are skipped silently.
     A symbolic link in a directory is ignored, since it may lead to files that the author of the directory cannot read.
-
-    Args:
-        inputs: Files and directories.
-        follow_links: Whether symbolic links in directories are followed.
-
-    Raises:
-        UnreadableFile: If a file does not exist, its content contradicts its name, or no file is found.
-        ConfigurationError: If a file is given twice.
     """
     sources: list[InputFile] = []
     foreign: list[str] = []
     for given in map(Path, inputs):
         found: Iterable[tuple[Path, str, FileKind]] = (
-            _in_directory(given, foreign, follow_links) if given.is_dir() else [(given, given.name, _kind_of_named(given))]
+            _in_directory(given, foreign) if given.is_dir() else [(given, given.name, _kind_of_named(given))]
         )
         for path, name, kind in found:
             stat = path.stat()
@@ -118,26 +109,23 @@ def find_input_files(inputs: Sequence[str | Path], *, follow_links: bool = False
     return sources, foreign
 
 
-def _in_directory(folder: Path, foreign: list[str], follow_links: bool) -> Iterator[tuple[Path, str, FileKind]]:
-    for path in sorted(_files_in(folder, follow_links, frozenset())):
+def _in_directory(folder: Path, foreign: list[str]) -> Iterator[tuple[Path, str, FileKind]]:
+    for path in sorted(_files_in(folder)):
         name = path.relative_to(folder)
-        kind = None if path.is_symlink() and not follow_links else file_kind(path.name)
+        kind = None if path.is_symlink() else file_kind(path.name)
         if kind is None:
             foreign.append(str(path))
         else:
             yield path, name.as_posix(), kind
 
 
-def _files_in(folder: Path, follow_links: bool, outer: frozenset[Path]) -> Iterator[Path]:
-    """Yield the files in a directory and its subdirectories, and the links that are not followed."""
-    real = folder.resolve()
-    if real in outer:  # a link to a directory that it is in
-        return
+def _files_in(folder: Path) -> Iterator[Path]:
+    """Yield the files and links in a directory and its subdirectories."""
     for path in folder.iterdir():
         if path.name[0] in "._":
             continue
-        if path.is_dir() and (follow_links or not path.is_symlink()):
-            yield from _files_in(path, follow_links, outer | {real})
+        if path.is_dir() and not path.is_symlink():
+            yield from _files_in(path)
         elif path.is_file() or path.is_symlink():
             yield path
 
@@ -171,9 +159,6 @@ def plan_output_files(
         output: A file or a directory.
         to: How to store the outputs; ``None`` for the kind in the output's name, else the kind of each input.
         inputs: The files and directories given as inputs; an output must not be inside one of these directories.
-
-    Raises:
-        ConfigurationError: If two inputs would be written to one file, or an output is an input.
     """
     if to is not None and to not in get_args(FileKind):
         raise ConfigurationError(f"to={to!r}: one of {', '.join(get_args(FileKind))}")
@@ -213,9 +198,6 @@ def _check_places(sources: Sequence[InputFile], targets: Sequence[OutputFile], f
 # -------------------------------------------------------------------- slices
 
 _BUFFER: Final = 1 << 20
-_FIRST_SLICES: Final = 8
-"""The first slices are this many times smaller than the slice size, and no slice is larger than this share of what is before
-it. So the progress and the time left are known early, and a short file has work for several processors."""
 
 
 @attrs.frozen
@@ -250,25 +232,13 @@ class Slice:
         return self.source.number, self.number
 
 
-def growing(size: int, before: int) -> int:
-    """Return the bytes of the slice that has this many bytes of text before it.
-
-    >>> [growing(8_000, before) for before in (0, 16_000, 1_000_000)]
-    [1000, 2000, 8000]
-    """
-    return min(size, max(1, size // _FIRST_SLICES, before // _FIRST_SLICES))
-
-
-def cut_slices(source: InputFile, size: Callable[[int], int], max_line: int) -> Iterator[Slice]:
+def cut_slices(source: InputFile, size: int, max_line: int) -> Iterator[Slice]:
     """Yield the slices of an input, in order.
 
     Args:
         source: The input.
-        size: Returns the approximate bytes of text in a slice, given the bytes before it.
+        size: The approximate bytes of text in a slice.
         max_line: The longest line that is read, in bytes.
-
-    Raises:
-        UnreadableFile: If the input cannot be read to its end; the slices before the damage were yielded.
     """
     with unreadable_errors(source.path):
         if source.kind == "parquet":
@@ -279,11 +249,11 @@ def cut_slices(source: InputFile, size: Callable[[int], int], max_line: int) -> 
             yield from _compressed_slices(source, size, max_line)
 
 
-def _plain_slices(source: InputFile, size: Callable[[int], int]) -> Iterator[Slice]:
+def _plain_slices(source: InputFile, size: int) -> Iterator[Slice]:
     with Path(source.path).open("rb", buffering=0) as stream:
         start = number = 0
         while start < source.size:
-            end = min(_line_end(stream, start + size(start)), source.size)
+            end = min(_line_end(stream, start + size), source.size)
             yield Slice(source, number, start, end, end - start)
             start, number = end, number + 1
 
@@ -300,7 +270,7 @@ def _line_end(stream: IO[bytes], at: int) -> int:
     return at
 
 
-def _compressed_slices(source: InputFile, size: Callable[[int], int], max_line: int) -> Iterator[Slice]:
+def _compressed_slices(source: InputFile, size: int, max_line: int) -> Iterator[Slice]:
     read = start = 0
     with _decompressed(source) as (stream, tell):
         for number, (text, oversized) in enumerate(_texts(bounded_lines(stream, max_line), size)):
@@ -310,17 +280,16 @@ def _compressed_slices(source: InputFile, size: Callable[[int], int], max_line: 
             start = end
 
 
-def _texts(lines: Iterator[bytes | OversizedLine], size: Callable[[int], int]) -> Iterator[tuple[bytes, int]]:
+def _texts(lines: Iterator[bytes | OversizedLine], size: int) -> Iterator[tuple[bytes, int]]:
     """Yield the text of each slice and 0, or no text and the size of an oversized line."""
-    held, before = bytearray(), 0
+    held = bytearray()
     for line in lines:
         if isinstance(line, bytes):
             held += line
-            if len(held) < size(before):
+            if len(held) < size:
                 continue
         if held:
             yield bytes(held), 0
-            before += len(held)
             held.clear()
         if isinstance(line, OversizedLine):
             yield b"", line.size
@@ -341,16 +310,16 @@ def _decompressed(source: InputFile) -> Generator[tuple[IO[bytes], Any]]:
             yield io.BufferedReader(text, _BUFFER), file.tell
 
 
-def _table_slices(source: InputFile, size: Callable[[int], int]) -> Iterator[Slice]:
+def _table_slices(source: InputFile, size: int) -> Iterator[Slice]:
     """Yield slices of whole row groups: several small ones, or a single large one."""
     with open_parquet(source.path) as table:
         groups = table.metadata
-        start = number = held = read = before = 0
+        start = number = held = read = 0
         if not groups.num_row_groups:
             yield Slice(source, 0, 0, 0, source.size)
         for group in range(groups.num_row_groups):
             held += groups.row_group(group).total_byte_size
-            if held >= size(before) or group == groups.num_row_groups - 1:
+            if held >= size or group == groups.num_row_groups - 1:
                 position = source.size * (group + 1) // groups.num_row_groups
                 yield Slice(source, number, start, group + 1, position - read)
-                start, number, before, held, read = group + 1, number + 1, before + held, 0, position
+                start, number, held, read = group + 1, number + 1, 0, position

@@ -7,7 +7,8 @@ resumed with the same settings.
 from __future__ import annotations
 
 import re
-from typing import Any, Final, TypeAlias
+from types import SimpleNamespace
+from typing import Any, Final
 
 import attrs
 
@@ -17,14 +18,12 @@ from ..formats import MessageFormat, openai_chat
 from ..formats import resolve as resolve_format
 from ..index import RunContext
 from ..result import CompactionResult
-from ..run import compact, compact_sync, unawaited
-from ..strategies import Strategy, StrategyLike, as_strategy
+from ..run import compact, compact_sync
+from ..strategies import Strategy, as_strategy
 from ..tokens import MessageMeter, TokenCounter, least_bytes_per_token
 from ..tokens import counter as resolve_counter
-from .arrow_columns import NestedMessages
-from .json_lines import JsonLine
 from .report import BatchCounts
-from .upper_bounds import does_nothing
+from .rows import JsonLine, Row
 
 _BYTES_PER_TOKEN: Final = 8  # of a line that is long for its tokens; if these few are too many, nothing is counted in advance
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
@@ -33,10 +32,6 @@ _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 def _counter(spec: str | TokenCounter) -> str | TokenCounter:
     resolve_counter(spec)
     return spec
-
-
-Row: TypeAlias = JsonLine | NestedMessages
-"""One conversation of a file or table: ``read`` returns its messages, ``write`` the row with other messages."""
 
 
 @attrs.frozen(kw_only=True)
@@ -69,11 +64,6 @@ class Job:
     max_bytes: int = attrs.field(default=256_000_000, validator=count(1))
     strict: bool = False
     keys: tuple[str, ...] = attrs.field(default=(), repr=False)
-
-    @classmethod
-    def of(cls, strategy: StrategyLike, **options: Any) -> Job:
-        """Return a job for a strategy or a plain function; the options are the other arguments."""
-        return cls(strategy=as_strategy(strategy), **options)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -145,34 +135,26 @@ class Job:
 
 @attrs.frozen
 class BadConversation:
-    """A conversation that is left out of the output.
-
-    Args:
-        reason: The reason, in words.
-        error: The error's class name.
-    """
+    """A conversation that is left out of the output."""
 
     reason: str
     error: str
 
 
-def compact_row(job: Job, row: Row, counts: BatchCounts) -> Any:
+async def compact_row(job: Job, row: Row, counts: BatchCounts, *, sync: bool = False) -> Any:
     """Compact one conversation; return what to write, or a `BadConversation`.
+
+    Args:
+        job: The job.
+        row: The conversation.
+        counts: Counts it.
+        sync: Whether the strategy awaits nothing; then this coroutine does not either, see `compaction.run.unawaited`.
 
     Raises:
         ConfigurationError: If the job fails for every conversation.
-        SyncDriverError: If the strategy awaits something.
+        SyncDriverError: If the strategy awaits something in spite of ``sync``.
         StateError: If a file that the strategy uses cannot be read or written.
     """
-    return unawaited(_compact_row(job, row, counts, sync=True))
-
-
-async def compact_row_async(job: Job, row: Row, counts: BatchCounts) -> Any:
-    """Compact one conversation like `compact_row`; the strategy may await."""
-    return await _compact_row(job, row, counts, sync=False)
-
-
-async def _compact_row(job: Job, row: Row, counts: BatchCounts, *, sync: bool) -> Any:
     counts.conversations += 1
     try:
         messages = row.read()
@@ -208,3 +190,62 @@ def _bad(error: Exception, counts: BatchCounts) -> BadConversation:
         return BadConversation("it is nested too deeply; write the inner part as a string", "RecursionError")
     reason = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
     return BadConversation(reason, type(error).__name__)
+
+
+# -------------------------------------------------------------------- upper bounds
+
+
+class _Undecided(Exception):
+    """The answer differs among the sizes up to a bound."""
+
+
+@attrs.frozen(eq=False)
+class _AtMost:
+    """An unknown size of at most ``most``, and at least 0."""
+
+    most: int
+
+    def __gt__(self, limit: float) -> bool:
+        return not self <= limit
+
+    def __ge__(self, limit: float) -> bool:
+        return not self < limit
+
+    def __le__(self, limit: float) -> bool:
+        return self._decided(self.most <= limit, limit < 0)
+
+    def __lt__(self, limit: float) -> bool:
+        return self._decided(self.most < limit, limit <= 0)
+
+    @staticmethod
+    def _decided(always: bool, never: bool) -> bool:
+        if always == never:
+            raise _Undecided
+        return always
+
+
+def does_nothing(strategy: Strategy, *, tokens: int, bytes: int, messages: int, window: int | None) -> bool:
+    """Return whether a strategy does nothing to any conversation of at most these sizes; false if that is not certain.
+
+    The strategy is called with an object that has only these upper bounds. If it asks for anything else, such as the messages,
+    the answer is not certain. So neither triggers nor strategies need to know of bounds.
+
+    >>> from compaction.strategies import Truncation
+    >>> from compaction.triggers import tokens_exceed
+    >>> truncation = Truncation(trigger=tokens_exceed(100))
+    >>> [does_nothing(truncation, tokens=most, bytes=900, messages=3, window=None) for most in (100, 101)]
+    [True, False]
+    """
+    many = _AtMost(messages)
+    sizes = SimpleNamespace(tokens=_AtMost(tokens), bytes=_AtMost(bytes), messages=many, turns=many, groups=many)
+    index: Any = SimpleNamespace(
+        tokens=sizes.tokens,
+        included=sizes,
+        columns=SimpleNamespace(included=sizes),
+        turns_since_edit=many,
+        context=RunContext(window=window),
+    )
+    try:
+        return next(iter(strategy(index)), None) is None
+    except Exception:  # it asked for more than the bounds, or would fail: a run with an index shows it
+        return False

@@ -25,9 +25,9 @@ import attrs
 from ..errors import StateError, UnwritableFile
 from ..files import open_replacement
 from ..json_data import data_of, json_of, natural_number
-from .arrow_columns import arrow_module
 from .input_files import InputFile, OutputFile, Slice
 from .report import BatchCounts
+from .rows import arrow_module
 
 _VERSION: Final = 2
 _COPY_BYTES: Final = 1 << 20
@@ -52,11 +52,7 @@ def _unwritable_errors(path: Path) -> Generator[None]:
 
 @contextlib.contextmanager
 def atomic_writer(path: Path) -> Generator[IO[bytes]]:
-    """Open a file that replaces another when it is complete, as `open_replacement` does.
-
-    Raises:
-        UnwritableFile: If it cannot be written.
-    """
+    """Open a file that replaces another when it is complete, as `open_replacement` does."""
     with _unwritable_errors(path), open_replacement(path) as stream:
         yield stream
 
@@ -89,12 +85,7 @@ class SliceResult:
 
 @attrs.frozen
 class PartFiles:
-    """The files of one slice.
-
-    Args:
-        folder: The folder of the parts.
-        key: The slice's input and number.
-    """
+    """The files of one slice."""
 
     folder: Path
     key: tuple[int, int]
@@ -275,11 +266,7 @@ class Manifest:
 
 
 def _leftovers(parts: Path) -> list[Path]:
-    """Return the files that an earlier batch left in the folder of parts.
-
-    Raises:
-        UnwritableFile: If the folder contains any other file.
-    """
+    """Return the files that an earlier batch left in the folder of parts."""
     found = [path for path in parts.iterdir() if path.name != _LOCK]
     if foreign := [path for path in found if not _PART.fullmatch(path.name)]:
         raise UnwritableFile(f"{foreign[0]}: it is not a part file of a batch; move it, or choose another output")
@@ -314,16 +301,8 @@ def join_parts(target: OutputFile, parts: Sequence[Path], folder: Path) -> int:
 
     A single part of a text becomes the output. Linux joins several parts without reading them into this process.
 
-    Args:
-        target: The output.
-        parts: Its part files, in order.
-        folder: The folder in which it is written before it is moved.
-
     Returns:
         Its size in bytes.
-
-    Raises:
-        UnwritableFile: If it cannot be written, or the parts have columns of different types.
     """
     path = Path(target.path)
     path.parent.mkdir(parents=True, exist_ok=True)

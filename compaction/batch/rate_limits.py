@@ -97,10 +97,8 @@ class _TokenBucket:
 class RateLimiter:
     """Holds state: the usage of a batch's summarizers, and when the next request may be sent.
 
-    Args:
-        limits: The limits.
-        clock: Returns the time in seconds.
-        sleep: Waits for a number of seconds.
+    Attributes:
+        usage: The usage that `take_usage` has not returned yet.
     """
 
     def __init__(
@@ -111,8 +109,7 @@ class RateLimiter:
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
     ) -> None:
         self.limits = limits
-        self._used = BatchCounts()  # only ever grows: another thread reads it
-        self._taken = BatchCounts()
+        self.usage = BatchCounts()
         self._requests = _TokenBucket(limits.requests_per_minute, clock)
         self._tokens = _TokenBucket(limits.tokens_per_minute, clock)
         self._clock = clock
@@ -126,7 +123,7 @@ class RateLimiter:
             await self._sleep(wait)
         self._requests.take(1)
         self._tokens.take(tokens)
-        self._used.requests += 1
+        self.usage.requests += 1
 
     async def pause(self, seconds: float) -> None:
         """Delay every request for a number of seconds, and wait until one may be sent."""
@@ -135,36 +132,24 @@ class RateLimiter:
 
     def record_usage(self, usage: Usage, estimated: int, *, first: bool) -> None:
         """Correct an estimate by the reported usage; every reply to one summary but the first counts as another request."""
-        self._used.prompt_tokens += usage.prompt_tokens
-        self._used.completion_tokens += usage.completion_tokens
+        self.usage.prompt_tokens += usage.prompt_tokens
+        self.usage.completion_tokens += usage.completion_tokens
         self._tokens.take(usage.prompt_tokens + usage.completion_tokens - (estimated if first else 0))
         if not first:
-            self._used.requests += 1
+            self.usage.requests += 1
             self._requests.take(1)
 
-    @property
-    def uncounted(self) -> BatchCounts:
-        """The usage since `take_usage` was last called."""
-        taken = self._taken
-        return attrs.evolve(self._used).minus(taken)
-
     def take_usage(self) -> BatchCounts:
-        """Return the usage since the last call."""
-        new = self.uncounted
-        self._taken = attrs.evolve(self._taken)
-        self._taken.add(new)
-        return new
+        """Return the usage since the last call; another thread may read ``usage`` meanwhile."""
+        taken, self.usage = self.usage, BatchCounts()
+        return taken
 
     def record_success(self) -> None:
         """Record that a summary was made."""
         self._failures = 0
 
     def record_failure(self, error: Exception) -> None:
-        """Record that the summarizer failed.
-
-        Raises:
-            SummarizerDown: If it failed too often in a row.
-        """
+        """Record that the summarizer failed."""
         self._failures += 1
         if self._failures >= self.limits.give_up_after:
             raise SummarizerDown(
@@ -175,12 +160,7 @@ class RateLimiter:
 
 @attrs.frozen(eq=False)
 class LimitedSummarizer:
-    """A summarizer that waits for a rate limiter before each request.
-
-    Args:
-        inner: The summarizer.
-        rate_limiter: The rate limiter.
-    """
+    """A summarizer that waits for a rate limiter before each request."""
 
     timeout_seconds: ClassVar[None] = None  # the inner summarizer has a timeout, which excludes waiting for the rate limiter
     inner: Summarizer
@@ -192,12 +172,7 @@ class LimitedSummarizer:
         return str(getattr(self.inner, "cache_key", None) or repr(self.inner))
 
     async def summarize(self, request: SummaryRequest) -> str:
-        """Return the inner summarizer's answer.
-
-        Raises:
-            SummaryFailed: If it fails.
-            SummarizerDown: If it failed too often in a row.
-        """
+        """Return the inner summarizer's answer."""
         estimated = sum(group.tokens for group in request.groups) + request.budget
         await self.rate_limiter.acquire(estimated)
         try:
@@ -286,12 +261,7 @@ def find_summarizers(strategy: Strategy) -> list[Summarizer]:
 
 
 def replace_summarizers(strategy: Strategy, change: Callable[[Summarizer], Summarizer]) -> Strategy:
-    """Return a strategy with each summarizer replaced, except digests; of a `CachedSummarizer`, the inner one is replaced.
-
-    Args:
-        strategy: The strategy.
-        change: Returns the replacement of a summarizer.
-    """
+    """Return a strategy with each summarizer replaced, except digests; of a `CachedSummarizer`, the inner one is replaced."""
 
     def changed(part: Strategy) -> Strategy:
         fields: Any = attrs.fields(cast("Any", type(part))) if attrs.has(type(part)) else ()

@@ -20,23 +20,20 @@ import anyio
 import attrs
 
 from ..errors import CompactionError, ConfigurationError
+from ..run import unawaited
 from ..strategies import StrategyLike
 from .input_files import Slice
 from .job import Job
 from .parts import SliceResult, atomic_writer, open_tables, write_table
 from .rate_limits import Limits, RateLimiter, find_summarizers, rate_limited
 from .table import table_of
-from .workers import WorkerConfig, WorkerPool, WorkerPoolFactory, compact_slice, compact_slice_async
+from .workers import WorkerConfig, WorkerPool, WorkerPoolFactory, compact_slice
 
 _RETRIES: Final = 5
 
 
 def ray_module() -> Any:
-    """Import ``ray``.
-
-    Raises:
-        ConfigurationError: If it is not installed.
-    """
+    """Import ``ray``."""
     try:
         return import_module("ray")
     except ImportError as error:
@@ -119,7 +116,7 @@ class _RayWorker:
         """Compact a slice, or return the error; Ray calls it again if the actor dies."""
         try:
             if self._limiter is None:
-                return compact_slice(self._config, slice)
+                return unawaited(compact_slice(self._config, slice))
             return anyio.run(_compact_limited, self._config, self._limiter, slice)
         except CompactionError as error:
             return error
@@ -133,7 +130,7 @@ async def _compact_limited(config: WorkerConfig, limiter: RateLimiter, slice: Sl
     cache = config.parts / f"{slice.source.number:06}-{slice.number:08}.sqlite"
     job = attrs.evolve(config.job, strategy=rate_limited(config.job.strategy, limiter, cache))
     capacity = anyio.CapacityLimiter(limiter.limits.concurrency)
-    return await compact_slice_async(attrs.evolve(config, job=job), slice, capacity, limiter)
+    return await compact_slice(attrs.evolve(config, job=job), slice, limiter=limiter, capacity=capacity)
 
 
 def compact_dataset(
@@ -173,7 +170,7 @@ def compact_dataset(
         ConfigurationError: If Ray is not installed, or an argument is out of range.
     """
     ray_module()
-    job = Job.of(strategy, column=column, **options)
+    job = Job(strategy=strategy, column=column, **options)
     folder = None if checkpoints is None else Path(checkpoints).resolve()
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)

@@ -68,10 +68,6 @@ class BatchCounts:
         for name in _NAMES:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
-    def minus(self, other: BatchCounts) -> BatchCounts:
-        """Return the difference to other counts."""
-        return BatchCounts(**{name: getattr(self, name) - getattr(other, name) for name in _NAMES})
-
     def to_dict(self) -> dict[str, Any]:
         """Return the counts as JSON data; `from_dict` reads it.
 

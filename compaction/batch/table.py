@@ -15,11 +15,11 @@ import attrs
 from ..errors import ConfigurationError, InputError
 from ..run import unawaited
 from ..strategies import StrategyLike
-from .arrow_columns import MessageColumn, arrow_module
 from .chunks import TableChunk
 from .job import BadConversation, Job
 from .rate_limits import Limits, RateLimiter, find_summarizers, rate_limited
 from .report import BatchCounts
+from .rows import MessageColumn, arrow_module
 from .workers import compact_chunk
 
 ERROR_COLUMN = "compaction_error"
@@ -60,7 +60,7 @@ def compact_table(
     >>> compact_table(table, SlidingWindow(), counter="chars/4").to_pylist()
     [{'id': 7, 'messages': '[{"role": "user", "content": "two"}]'}]
     """
-    job = Job.of(strategy, column=column, **options)
+    job = Job(strategy=strategy, column=column, **options)
     if on_error not in ("raise", "mark"):
         raise ConfigurationError(f"on_error={on_error!r}: raise or mark")
     limiter = RateLimiter(limits or Limits()) if find_summarizers(job.strategy) else None

@@ -18,7 +18,7 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -33,11 +33,11 @@ from ..files import unreadable_errors
 from ..run import unawaited
 from .chunks import Chunk, read_chunks
 from .input_files import FileKind, Slice
-from .job import BadConversation, Job, compact_row, compact_row_async
-from .json_lines import JsonLine, OversizedLine
+from .job import BadConversation, Job, compact_row
 from .parts import PartFiles, SliceResult
 from .rate_limits import RateLimiter
 from .report import BatchCounts
+from .rows import size_of
 
 _ROWS: Final = 128  # in memory at a time
 _WAITING_ROWS: Final = 4_096  # the same, where conversations wait for a summarizer
@@ -58,12 +58,7 @@ def _never() -> bool:
 
 @attrs.frozen
 class WorkerConfig:
-    """The configuration of a worker.
-
-    Args:
-        job: The job.
-        parts: The folder of the part files.
-    """
+    """The configuration of a worker."""
 
     job: Job
     parts: Path
@@ -72,13 +67,22 @@ class WorkerConfig:
 # -------------------------------------------------------------------- one slice
 
 
-def compact_slice(config: WorkerConfig, slice: Slice, *, stop: Callable[[], bool] = _never) -> SliceResult:
-    """Compact a slice one conversation after the other.
+async def compact_slice(
+    config: WorkerConfig,
+    slice: Slice,
+    *,
+    limiter: RateLimiter | None = None,
+    capacity: anyio.CapacityLimiter | None = None,
+    stop: Callable[[], bool] = _never,
+) -> SliceResult:
+    """Compact a slice, and write its part and its record.
 
     Args:
         config: The configuration.
         slice: The slice.
-        stop: Called before each conversation; returns true to leave the slice unfinished.
+        limiter: The rate limiter of the summarizers, whose usage is counted.
+        capacity: Limits the conversations in progress at a time; ``None`` for one after the other, without awaiting.
+        stop: Returns true to start no other conversation, and leave the slice unfinished.
 
     Raises:
         SliceInterrupted: If ``stop`` returned true.
@@ -86,37 +90,11 @@ def compact_slice(config: WorkerConfig, slice: Slice, *, stop: Callable[[], bool
         UnwritableFile: If its part cannot be written.
         ConfigurationError: If the job fails for every conversation.
     """
-    return unawaited(_compacted(config, slice, partial(compact_chunk, stop=stop), None))
-
-
-async def compact_slice_async(
-    config: WorkerConfig,
-    slice: Slice,
-    capacity: anyio.CapacityLimiter,
-    limiter: RateLimiter,
-    *,
-    stop: Callable[[], bool] = _never,
-) -> SliceResult:
-    """Compact a slice like `compact_slice`, with several conversations at a time, which await summaries.
-
-    Args:
-        config: The configuration.
-        slice: The slice.
-        capacity: Limits the conversations that are in progress at a time.
-        limiter: The rate limiter of the summarizers, whose usage is counted.
-        stop: As for `compact_slice`; conversations in progress are finished.
-    """
-    return await _compacted(config, slice, partial(compact_chunk, stop=stop, capacity=capacity), limiter)
-
-
-async def _compacted(
-    config: WorkerConfig, slice: Slice, compacted: Callable[..., Any], limiter: RateLimiter | None
-) -> SliceResult:
     began, counts, files = time.process_time(), BatchCounts(), PartFiles(config.parts, slice.key)
     with files.open_rows(slice.kind) as out:
         part = _PartWriter(out, slice.kind, counts, slice.weight)
         for chunk in _chunks_of(slice, config.job, _ROWS if limiter is None else _WAITING_ROWS):
-            part.write(chunk, await compacted(config.job, chunk, counts))
+            part.write(chunk, await compact_chunk(config.job, chunk, counts, capacity=capacity, stop=stop))
     counts.bytes_read = slice.weight if slice.source.kind == "parquet" else slice.end - slice.start
     if limiter is None:
         counts.seconds = time.process_time() - began
@@ -139,56 +117,35 @@ async def compact_chunk(
     capacity: anyio.CapacityLimiter | None = None,
     stop: Callable[[], bool] = _never,
 ) -> list[Any]:
-    """Compact the conversations of a chunk, and return in order what to write for each.
-
-    Args:
-        job: The job.
-        chunk: The chunk.
-        counts: Counts the conversations.
-        capacity: Limits the conversations in progress at a time; ``None`` for one after the other, without awaiting.
-        stop: Returns true to start no other conversation.
-
-    Raises:
-        SliceInterrupted: If ``stop`` returned true before the last one was started.
-    """
+    """Compact the conversations of a chunk as `compact_slice` does, and return in order what to write for each."""
     written: list[Any] = [_not_a_row(row, job, counts) for row in chunk.rows]
     waiting = [place for place, done in enumerate(written) if done is None]
     if capacity is None:
         for place in waiting:
             if stop():
                 break
-            written[place] = compact_row(job, cast("Any", chunk.rows[place]), counts)
+            written[place] = await compact_row(job, cast("Any", chunk.rows[place]), counts, sync=True)
     else:
 
-        async def compact_one(place: int) -> None:
-            written[place] = await compact_row_async(job, cast("Any", chunk.rows[place]), counts)
+        async def compact_one(place: int, capacity: anyio.CapacityLimiter) -> None:
+            async with capacity:  # first come, first served
+                if not stop():
+                    written[place] = await compact_row(job, cast("Any", chunk.rows[place]), counts)
 
-        await _run_together(compact_one, waiting, capacity, stop)
+        with _first_error():
+            async with anyio.create_task_group() as tasks:
+                for place in waiting:
+                    tasks.start_soon(compact_one, place, capacity)
     if None in written:
         raise SliceInterrupted("the batch was stopped")
     return written
 
 
-async def _run_together(
-    work: Callable[[int], Awaitable[None]], places: Sequence[int], capacity: anyio.CapacityLimiter, stop: Callable[[], bool]
-) -> None:
-    """Do the work for each place in order, as much at a time as the capacity allows, until ``stop`` returns true."""
-
-    async def work_and_release(place: int, borrower: object) -> None:
-        try:
-            await work(place)
-        finally:
-            capacity.release_on_behalf_of(borrower)
-
+@contextlib.contextmanager
+def _first_error() -> Generator[None]:
+    """Raise the first error of a task group instead of the group."""
     try:
-        async with anyio.create_task_group() as tasks:
-            for place in places:
-                borrower = object()
-                await capacity.acquire_on_behalf_of(borrower)
-                if stop():
-                    capacity.release_on_behalf_of(borrower)
-                    break
-                tasks.start_soon(work_and_release, place, borrower)
+        yield
     except BaseExceptionGroup as group:
         error: Any = group
         while isinstance(error, BaseExceptionGroup):
@@ -200,7 +157,7 @@ def _not_a_row(row: Any, job: Job, counts: BatchCounts) -> Any:
     """Return what to write for a blank or oversized line; ``None`` for a conversation."""
     if isinstance(row, bytes):
         return row
-    size = row.size if isinstance(row, OversizedLine) else len(row.text) if isinstance(row, JsonLine) else 0
+    size = size_of(row)
     if size > job.max_bytes + 1:
         counts.conversations += 1
         counts.bad += 1
@@ -292,7 +249,7 @@ class InlinePool(WorkerPool):
     def submit(self, slice: Slice) -> Future[SliceResult]:
         future: Future[SliceResult] = Future()
         try:
-            future.set_result(compact_slice(self._config, slice, stop=self._stop))
+            future.set_result(unawaited(compact_slice(self._config, slice, stop=self._stop)))
         except Exception as error:
             future.set_exception(error)
         return future
@@ -303,13 +260,6 @@ class ProcessPool(WorkerPool):
 
     The processes are forked, so that they share the loaded modules, vocabularies and counts. A program with several threads
     cannot be forked safely; its workers are new processes, which load these themselves.
-
-    Args:
-        config: The configuration of the workers.
-        count: The number of processes.
-
-    Raises:
-        ConfigurationError: If the configuration cannot be sent to another process.
     """
 
     def __init__(self, config: WorkerConfig, count: int) -> None:
@@ -372,7 +322,7 @@ def _exit_with_parent(ended: multiprocessing.connection.Connection) -> None:
 def _compact_in_process(slice: Slice) -> SliceResult:
     """Compact a slice; garbage is collected after it."""
     with _garbage_collection_paused():
-        return compact_slice(_process_config[0], slice)
+        return unawaited(compact_slice(_process_config[0], slice))
 
 
 @contextlib.contextmanager
@@ -410,8 +360,8 @@ class AsyncPool(WorkerPool):
         return self
 
     def submit(self, slice: Slice) -> Future[SliceResult]:
-        task: Callable[..., Any] = partial(compact_slice_async, stop=self._stop)
-        return self._portal.start_task_soon(task, self._config, slice, self._capacity, self._limiter)
+        task = partial(compact_slice, limiter=self._limiter, capacity=self._capacity, stop=self._stop)
+        return self._portal.start_task_soon(task, self._config, slice)
 
     def __exit__(self, *raised: object) -> None:
         exit_stack: Any = self._exit_stack

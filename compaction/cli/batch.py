@@ -24,6 +24,7 @@ from .options import (
     ModelTableFile,
     PipelineFile,
     PresetName,
+    ReserveOutput,
     Window,
     completed,
     find_counter,
@@ -67,9 +68,7 @@ def batch_command(
     budget: Annotated[
         int | None, typer.Option(parser=parse_size, metavar="SIZE", help="Instead of --window: tokens a result may have.")
     ] = None,
-    reserve_output: Annotated[
-        int | None, typer.Option(parser=parse_size, metavar="SIZE", help="Tokens of --window to keep free for the answer.")
-    ] = None,
+    reserve_output: ReserveOutput = None,
     counter: CounterName = "auto",
     format: FormatName = None,
     column: Annotated[str, typer.Option(metavar="NAME", help="The column of a Parquet file with the messages.")] = "messages",
@@ -108,9 +107,6 @@ def batch_command(
     restart: Annotated[
         bool, typer.Option("--restart", help="Discard the work of an earlier run and replace existing outputs.")
     ] = False,
-    follow_links: Annotated[
-        bool, typer.Option("--follow-links", help="Follow symbolic links in input directories; by default they are ignored.")
-    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing; estimate the result from a sample.")] = False,
     sample: Annotated[int, typer.Option(min=1, help="Conversations in that sample.")] = 200,
     as_json: AsJson = False,
@@ -134,9 +130,7 @@ def batch_command(
         "column": column,
     }
     if dry_run:
-        estimated = estimate(
-            inputs, plan.strategy, sample=sample, strict=strict, max_bytes=max_bytes, follow_links=follow_links, **options
-        )
+        estimated = estimate(inputs, plan.strategy, sample=sample, strict=strict, max_bytes=max_bytes, **options)
         show_estimate(estimated, priced, note, as_json=as_json)
         return ExitCode.FOUND if estimated.sample.bad or estimated.failed else ExitCode.DONE
     limits = Limits(concurrency=concurrency, requests_per_minute=requests_per_minute, tokens_per_minute=tokens_per_minute)
@@ -155,7 +149,6 @@ def batch_command(
                 max_errors=max_errors,
                 max_bytes=max_bytes,
                 restart=restart,
-                follow_links=follow_links,
                 keys=signing_keys(),
                 on_progress=on_progress,
                 stop=lambda: bool(stopped),

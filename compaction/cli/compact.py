@@ -31,6 +31,7 @@ from .options import (
     Output,
     PipelineFile,
     PresetName,
+    ReserveOutput,
     Window,
     find_counter,
     find_preset,
@@ -76,9 +77,7 @@ def compact_command(
             "messages are dropped.",
         ),
     ] = None,
-    reserve_output: Annotated[
-        int | None, typer.Option(parser=parse_size, metavar="SIZE", help="Tokens of --window to keep free for the answer.")
-    ] = None,
+    reserve_output: ReserveOutput = None,
     models: ModelTableFile = None,
     counter: CounterName = "auto",
     format: FormatName = None,
@@ -127,11 +126,7 @@ def plan_compaction(
     *,
     models: Path | None,
 ) -> CompactionPlan:
-    """Return the plan that the options describe.
-
-    Raises:
-        ConfigurationError: If the options contradict each other, or no table knows the model that ``--window`` names.
-    """
+    """Return the plan that the options describe."""
     known = find_preset(preset or ("token_budget" if window is None else "context_window"))
     if pipeline is not None or known.size is None:
         if reserve_output is not None:

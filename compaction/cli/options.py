@@ -121,9 +121,6 @@ _SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
 def parse_size(text: str) -> int:
     """Parse a number of tokens; k is 1,000 and m is 1,000,000.
 
-    Raises:
-        BadParameter: If it is not a number, or not a whole one.
-
     >>> parse_size("32k"), parse_size("32_000"), parse_size("1.5m")
     (32000, 32000, 1500000)
     """
@@ -139,9 +136,6 @@ def parse_size(text: str) -> int:
 def parse_seconds(text: str) -> float:
     """Parse a time: a number with s, m, h or d, or of seconds.
 
-    Raises:
-        BadParameter: If it is not such a number, or not above 0.
-
     >>> parse_seconds("30d"), parse_seconds("90")
     (2592000.0, 90.0)
     """
@@ -152,12 +146,14 @@ def parse_seconds(text: str) -> float:
     return seconds
 
 
+ReserveOutput: TypeAlias = Annotated[
+    int | None,
+    typer.Option("--reserve-output", parser=parse_size, metavar="SIZE", help="Tokens of --window to keep free for the answer."),
+]
+
+
 def window_tokens(window: str, models: Path | None, reserve_output: int | None = None) -> int:
     """Return the tokens of ``--window``: a number minus the reserve, or the input limit of a model.
-
-    Raises:
-        BadParameter: If it is neither a number nor the name of a model.
-        ConfigurationError: If no table knows the model, or the reserve is not below the window.
 
     >>> window_tokens("32k", None, 2_000), window_tokens("gpt-5", None)
     (30000, 272000)
@@ -177,26 +173,14 @@ def window_tokens(window: str, models: Path | None, reserve_output: int | None =
 
 
 def find_preset(name: str, names: Iterable[str] = PRESETS) -> Preset:
-    """Return the preset that ``--preset`` names.
-
-    Args:
-        name: The value of the option.
-        names: The names that the command takes.
-
-    Raises:
-        ConfigurationError: If the command does not take this name.
-    """
+    """Return the preset that ``--preset`` names."""
     if name not in names:
         raise ConfigurationError(f"--preset {name}: there is no such preset; use one of {', '.join(names)}")
     return PRESETS[name]
 
 
 def find_counter(name: str) -> tuple[TokenCounter, str | None]:
-    """Return the counter of that name, and its warning if it has one.
-
-    Raises:
-        UnknownCounter: If there is no such counter.
-    """
+    """Return the counter of that name, and its warning if it has one."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = counter(name)

@@ -70,11 +70,6 @@ def short_location(file: str, where: str) -> str:
 def bar(share: float, width: int, *, ascii_only: bool = False) -> str:
     """Return a bar of ``width`` characters, filled to ``share``.
 
-    Args:
-        share: From 0 to 1.
-        width: Characters, > 0.
-        ascii_only: Whether the terminal has no block characters.
-
     >>> bar(0.3, 5), bar(0.3, 5, ascii_only=True)
     ('█▌', '##')
     """

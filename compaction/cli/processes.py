@@ -24,16 +24,7 @@ _STOP_SECONDS: Final = 10.0
 
 
 def run_processes(count: int, work: Callable[[int], None]) -> None:
-    """Run this many processes until a signal ends this one.
-
-    Args:
-        count: The number of processes.
-        work: The work of a process, given its number from 0. It ends on SIGTERM.
-
-    Raises:
-        ConfigurationError: If a process ends by itself right after its start, if signals end several in a row so early, or if
-            the system cannot fork.
-    """
+    """Run this many processes until a signal ends this one."""
     if "fork" not in multiprocessing.get_all_start_methods():
         raise ConfigurationError("--workers needs a system that can fork; leave it out")
     running: dict[int, tuple[BaseProcess, float]] = {}

@@ -21,12 +21,6 @@ NO_KEY: Final = ("none", "unused")
 def check_no_secrets(options: Mapping[str, Any]) -> None:
     """Check that the options of a summarizer or store contain no key or password.
 
-    Args:
-        options: The options, as in a file.
-
-    Raises:
-        ConfigurationError: If they contain one; the message does not repeat it.
-
     >>> check_no_secrets({"api_key_env": "OPENAI_API_KEY", "base_url": "http://127.0.0.1:8080/v1"})
     """
     if options.get("api_key", NO_KEY[0]) not in NO_KEY:

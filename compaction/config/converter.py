@@ -18,7 +18,7 @@ import attrs
 from ..errors import ConfigurationError
 from ..selectors import Selector
 from ..stores import Store
-from ..strategies import FunctionStrategy, OffloadStyle, Pipeline, ProviderCompaction, Strategy, ToolStyle
+from ..strategies import FunctionStrategy, Pipeline, ProviderCompaction, Strategy, ToolStyle
 from ..summarizers import FirstOf, OpenAISummarizer, Summarizer, SummaryTemplate, as_template, redact
 from ..triggers import Trigger, always
 from .allowed_servers import check_no_secrets
@@ -36,7 +36,6 @@ _KINDS: Final[dict[object, ComponentKind]] = {
     Trigger: ComponentKind.TRIGGER,
     Selector: ComponentKind.SELECTOR,
     ToolStyle: ComponentKind.TOOL_STYLE,
-    OffloadStyle: ComponentKind.OFFLOAD_STYLE,
     Summarizer: ComponentKind.SUMMARIZER,
     Store: ComponentKind.STORE,
 }
@@ -75,11 +74,7 @@ def _is_function(kind: Any) -> bool:
 
 @cache
 def converter() -> Converter:
-    """Return the converter for all components.
-
-    Raises:
-        ConfigurationError: If cattrs is not installed.
-    """
+    """Return the converter for all components."""
     try:
         from cattrs import Converter
         from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
@@ -216,9 +211,6 @@ def read_component(value: object, kind: ComponentKind, default: str | None = Non
         value: An expression for a trigger or selector; otherwise a name, or a table with the name under ``use``.
         kind: The kind of component.
         default: The name, if the table has none.
-
-    Raises:
-        ConfigurationError: If it does not describe a component of this kind.
     """
     if kind in _EXPRESSIONS:
         return read_expression(value, kind)
@@ -296,11 +288,7 @@ def _field_writer(kind: Any) -> Callable[[Any], Any]:
 
 
 def write_component(value: Any, kind: ComponentKind) -> Any:
-    """Return plain data that `read_component` reads as an equal component; options with their default values are omitted.
-
-    Raises:
-        ConfigurationError: If a file cannot contain it.
-    """
+    """Return plain data that `read_component` reads as an equal component; options with their default values are omitted."""
     if kind in _EXPRESSIONS:
         return write_expression(value, kind)
     table = _written(value, kind)

@@ -41,9 +41,6 @@ def read_expression(text: object, kind: ComponentKind) -> Any:
         text: The expression.
         kind: ``TRIGGER`` or ``SELECTOR``.
 
-    Raises:
-        ConfigurationError: If it is not such an expression; the message quotes the wrong part.
-
     >>> read_expression("last(turns=2) | kinds(GroupKind.USER)", ComponentKind.SELECTOR)
     last(turns=2) | kinds(GroupKind.USER)
     """
@@ -65,11 +62,7 @@ def read_expression(text: object, kind: ComponentKind) -> Any:
 
 
 def write_expression(value: object, kind: ComponentKind) -> str:
-    """Return the expression that `read_expression` reads as an equal trigger or selector.
-
-    Raises:
-        ConfigurationError: If there is no such expression, as for a function that is not registered.
-    """
+    """Return the expression that `read_expression` reads as an equal trigger or selector."""
     text = repr(value)
     try:
         same = bool(read_expression(text, kind) == value)
@@ -100,11 +93,7 @@ class _Evaluator:
         self._kind = kind
 
     def value(self, node: ast.expr) -> Any:
-        """Return the value of a node.
-
-        Raises:
-            ConfigurationError: If a node of this kind is not allowed.
-        """
+        """Return the value of a node."""
         if isinstance(node, ast.Constant) and isinstance(node.value, int | float | str | None):
             if isinstance(node.value, int) and node.value > MAX_NUMBER:
                 raise ConfigurationError(f"a whole number is beyond {MAX_NUMBER:,}; write a smaller one")
@@ -166,11 +155,7 @@ def _is_factory(component: Any) -> bool:
 
 
 def _dotted(node: ast.expr) -> str:
-    """Return a name, or names joined by dots.
-
-    Raises:
-        ConfigurationError: If the node is neither.
-    """
+    """Return a name, or names joined by dots."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute):

@@ -43,9 +43,6 @@ class ComponentKind(enum.Enum):
     TOOL_STYLE = "tool_styles"
     """A class of `ToolStyle` values."""
 
-    OFFLOAD_STYLE = "offload_styles"
-    """A class of `OffloadStyle` values."""
-
     SUMMARIZER = "summarizers"
     """A class of `Summarizer` values."""
 
@@ -63,11 +60,7 @@ def component_names(kind: ComponentKind) -> list[str]:
 
 
 def find_component(kind: ComponentKind, name: str) -> Any:
-    """Return the class, function or value of that name; a registered one is imported.
-
-    Raises:
-        ConfigurationError: If there is no such component, or its package cannot be imported.
-    """
+    """Return the class, function or value of that name; a registered one is imported."""
     built_in = _built_in(kind)
     if name in built_in:
         return built_in[name]
@@ -105,7 +98,6 @@ def _built_in(kind: ComponentKind) -> dict[str, Any]:
         ComponentKind.TOOL_STYLE: {
             each.__name__: each for each in (strategies.Clear, strategies.Collapse, strategies.Dedupe, strategies.HeadTail)
         },
-        ComponentKind.OFFLOAD_STYLE: {each.__name__: each for each in (strategies.StubGroups, strategies.StubResults)},
         ComponentKind.SUMMARIZER: {
             each.__name__: each
             for each in (
@@ -143,11 +135,7 @@ def _makes(kind: type) -> Callable[[Any], bool]:
 
 @cache
 def _registered(kind: ComponentKind) -> dict[str, EntryPoint]:
-    """Return the entry points of a kind; they are looked up once a process, which reads the metadata of all packages.
-
-    Raises:
-        ConfigurationError: If two components have the same name.
-    """
+    """Return the entry points of a kind; they are looked up once a process, which reads the metadata of all packages."""
     found: dict[str, EntryPoint] = {}
     for point in entry_points(group=f"compaction.{kind.value}"):
         other = found.setdefault(point.name, point)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import re
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -19,6 +18,8 @@ from operator import is_
 from typing import Any, Final, TypeAlias, cast
 
 import attrs
+
+from ..json_data import finite_float, is_utf8
 
 Span: TypeAlias = tuple[int, int]
 """The start and end of something in a text."""
@@ -137,13 +138,7 @@ class JsonList:
 
 
 def _writer(text: str, first: int, *, escaped: bool) -> Callable[[Any], str]:
-    """Return a function that writes an element of a list in the style of the first one.
-
-    Args:
-        text: The text, at least to the end of the first element.
-        first: The start of the first element.
-        escaped: Whether characters beyond ASCII are escaped.
-    """
+    """Return a function that writes an element of a list in the style of the first one."""
     fields = _FIRST_FIELD.match(text, first)
     inner, gap = fields.groups() if fields else ("", " ")
     margin = text[text.rindex("[", 0, first) + 1 : first].rpartition("\n")[2]
@@ -152,7 +147,7 @@ def _writer(text: str, first: int, *, escaped: bool) -> Callable[[Any], str]:
 
     def write(value: Any) -> str:
         text = json.dumps(value, ensure_ascii=escaped, indent=indent, separators=separators)
-        if not _is_unicode(text):
+        if not is_utf8(text):
             text = json.dumps(value, indent=indent, separators=separators)
         return text if indent is None else text.replace("\n", f"\n{margin}")
 
@@ -161,15 +156,6 @@ def _writer(text: str, first: int, *, escaped: bool) -> Callable[[Any], str]:
 
 def _same_objects(old: Sequence[Any], new: Sequence[Any]) -> bool:
     return old is new or (len(old) == len(new) and all(map(is_, old, new)))
-
-
-def _is_unicode(text: str) -> bool:
-    """Whether the text can be encoded as UTF-8; a lone surrogate can only be escaped."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 @attrs.frozen
@@ -193,11 +179,6 @@ def scan(text: str, path: Sequence[str] = ("messages",)) -> JsonDocument:
     Args:
         text: The JSON text.
         path: The keys that lead to the list. If the text is a list, it is that list.
-
-    Raises:
-        JSONDecodeError: If it is not JSON. ``NaN`` and ``Infinity`` are accepted, because many writers use them.
-        ValueError: If a number is too large for Python to read.
-        RecursionError: If it is nested too deeply.
 
     >>> found = scan('{"id": 7, "messages": [{"role": "user"}]}')
     >>> found.fields, found.lists[0].spans
@@ -288,12 +269,4 @@ def _after(text: str, at: int, mark: str) -> int:
     return at + 1
 
 
-def _finite(text: str) -> float:
-    """Return the number; one beyond a double would be written as ``Infinity``, which is not JSON."""
-    number = float(text)
-    if math.isinf(number):
-        raise ValueError(f"{text[:20]} is beyond a double")
-    return number
-
-
-_DECODER: Final = json.JSONDecoder(parse_float=_finite)
+_DECODER: Final = json.JSONDecoder(parse_float=finite_float)

@@ -12,6 +12,7 @@ import gzip
 import io
 import zlib
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from json import JSONDecodeError
 from pathlib import Path
 from typing import IO, Any, Final, cast
@@ -149,11 +150,10 @@ def _conversations(lines: Iterable[bytes], name: str) -> Iterator[FileConversati
         return
     try:
         yield _read(first, _place(name, start, first), start, 1)
-    except _NotJson as first_error:
-        yield _document([first, second[1], *(text for _, text in records)], name, start, first_error)
+    except _NotJson:  # the lines are one document
+        yield _read("".join([first, second[1], *(text for _, text in records)]), name, start, 1)
         return
-    yield _read(second[1], _place(name, *second), second[0], 2)
-    for count, (number, text) in enumerate(records, 3):
+    for count, (number, text) in enumerate(chain([second], records), 2):
         yield _read(text, _place(name, number, text), number, count)
 
 
@@ -162,34 +162,8 @@ def _place(name: str, number: int, text: str) -> str:
     return f"{name}, line {number + blank_before}"
 
 
-def _document(texts: list[str], name: str, start: int, first_error: _NotJson) -> FileConversation:
-    """Read all lines as one conversation.
-
-    Raises:
-        UnreadableFile: If they are not one; ``first_error`` if the second line is a conversation by itself.
-    """
-    try:
-        return _read("".join(texts), name, start, 1)
-    except _NotJson as error:
-        raise (first_error if _is_conversation(texts[1]) else error) from None
-
-
-def _is_conversation(text: str) -> bool:
-    try:
-        return bool(scan(text).lists)
-    except (ValueError, RecursionError):
-        return False
-
-
 def _read(text: str, where: str, start: int, count: int) -> FileConversation:
-    """Read the conversation in a text.
-
-    Args:
-        text: One JSON value, with white space around it.
-        where: Its file and line, for errors.
-        start: The number of its first line.
-        count: Its number in the file.
-    """
+    """Read the conversation in a text."""
     try:
         found = scan(text)
     except JSONDecodeError as error:

@@ -45,7 +45,6 @@ from .edits import (
     named,
     relay,
     rewritten_parts,
-    signature,
     written,
 )
 from .forgetting import occurrences
@@ -68,6 +67,7 @@ from .marks import (
 )
 from .message_index import MessageIndex
 from .projection import Metrics
+from .rules import Refusals
 from .state import Saved
 
 __all__ = [
@@ -97,6 +97,7 @@ __all__ = [
     "PreparedSummaries",
     "PreparedSummary",
     "Refusal",
+    "Refusals",
     "Replace",
     "Request",
     "Restore",
@@ -122,7 +123,6 @@ __all__ = [
     "relay",
     "rewritten_parts",
     "same_beginning",
-    "signature",
     "unchanged_groups",
     "written",
 ]

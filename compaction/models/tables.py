@@ -69,9 +69,6 @@ def read_models(text: str, where: str) -> dict[str, ModelEntry]:
             prices, or ``context_window`` and ``input_limit``, or all of them.
         where: The table's name, for errors.
 
-    Raises:
-        ConfigurationError: If the text is not such a table, or a figure is missing or is not a number.
-
     >>> table = "[here]\ndate = '2026-11-2'\n[here.models]\nm = {input = 1, cached = 0, write = 0, output = 2, input_limit = 9}"
     >>> entry = read_models(table, "mine.toml")["m"]
     >>> entry.prices.output, entry.input_limit

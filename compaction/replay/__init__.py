@@ -13,7 +13,7 @@ Each figure is explained in ``docs/metrics.md``.
 
 from __future__ import annotations
 
-from .candidates import Candidate, strategy_names
+from .candidates import Candidate, CandidateSetting, strategy_names
 from .logs import recordings_of
 from .many_conversations import replay
 from .recommendation import MINIMUM_RECALL as MINIMUM_RECALL
@@ -25,7 +25,6 @@ from .result import CandidateSummary, ReplayResult
 from .scores import IntervalEstimate as IntervalEstimate
 from .scores import Score as Score
 from .scores import macro_average as macro_average
-from .settings import CandidateSetting
 
 __all__ = [
     "Candidate",

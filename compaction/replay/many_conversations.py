@@ -20,9 +20,8 @@ from ..tokens import counter as resolve_counter
 from .candidates import Candidate, candidates_of, unique_name
 from .one_conversation import replay_conversation
 from .recordings import Recording, without_unreadable
-from .replayed import ReplayedConversation
+from .replayed import ReplayedConversation, ReplaySetting
 from .result import ReplayResult
-from .settings import ReplaySetting
 from .transcript import RECENT_MESSAGES, answers_in
 
 RecordingLike: TypeAlias = Recording | Sequence[Any] | Mapping[str, Any]
@@ -68,7 +67,7 @@ def replay(
         recent: Number of messages before an answer that every policy is assumed to keep.
         jobs: Processes, >= 1. With more than one, strategies must be picklable.
         seed: The seed of the intervals.
-        on_progress: Called as calls are replayed.
+        on_progress: Called after each conversation.
 
     Raises:
         ConfigurationError: If an argument is out of range, a strategy or model is unknown, or a strategy cannot be pickled.
@@ -93,27 +92,12 @@ def replay(
     skipped: list[str] = []
     recordings = list(_readable(_with_unique_ids(conversations), setting.format, skipped))
     calls = [_calls(each) * len(candidates) for each in recordings]
-    done = 0
-
-    def advance(count: int) -> None:
-        nonlocal done
-        done += count
-        if on_progress is not None:
-            on_progress(done, sum(calls))
-
-    advance(0)
-    outcomes: Iterable[tuple[int, _Outcome]]
-    jobs = min(jobs, len(recordings) or 1)
-    if jobs == 1:
-        outcomes = enumerate(_replayed(each, candidates, setting, advance) for each in recordings)
-    else:
-        _check_picklable(candidates, setting)
-        order = sorted(range(len(recordings)), key=calls.__getitem__, reverse=True)  # so that no long one is started last
-        outcomes = _outcomes_of_workers(recordings, order, candidates, setting, jobs)
+    done, told = 0, on_progress or _told_nobody
+    told(done, sum(calls))
     replayed: dict[int, ReplayedConversation] = {}
-    for place, outcome in outcomes:
-        if jobs > 1:
-            advance(calls[place])
+    for place, outcome in _outcomes(recordings, calls, candidates, setting, min(jobs, len(recordings))):
+        done += calls[place]
+        told(done, sum(calls))
         if isinstance(outcome, str):
             skipped.append(_skipped(recordings[place], outcome))
         else:
@@ -128,6 +112,10 @@ def replay(
         skipped=tuple(skipped),
         seed=seed,
     )
+
+
+def _told_nobody(done: int, total: int) -> None:
+    """Ignore the progress."""
 
 
 def _with_unique_ids(conversations: Iterable[RecordingLike]) -> Iterator[Recording]:
@@ -170,20 +158,21 @@ _Outcome: TypeAlias = "ReplayedConversation | str"
 """A replayed conversation, or why it was skipped."""
 
 
-def _outcomes_of_workers(
-    recordings: Sequence[Recording], order: Sequence[int], candidates: Sequence[Candidate], setting: ReplaySetting, jobs: int
+def _outcomes(
+    recordings: Sequence[Recording], calls: Sequence[int], candidates: Sequence[Candidate], setting: ReplaySetting, jobs: int
 ) -> Iterator[tuple[int, _Outcome]]:
-    """Replay in several processes; yield each place with its outcome as it ends."""
+    """Replay each recording, in several processes if there are several jobs; yield its place and outcome as it ends."""
+    if jobs < 2:
+        yield from enumerate(_replayed(each, candidates, setting) for each in recordings)
+        return
+    _check_picklable(candidates, setting)
+    order = sorted(range(len(recordings)), key=calls.__getitem__, reverse=True)  # so that no long one is started last
     with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
-        futures = {pool.submit(_replayed_in_worker, recordings[place], candidates, setting): place for place in order}
+        futures = {pool.submit(_replayed, recordings[place], candidates, setting): place for place in order}
         try:
             for future in as_completed(futures):
-                place = futures[future]
-                try:
-                    outcome = future.result()
-                except BrokenProcessPool:
-                    outcome = "its process died; use fewer jobs, or more memory"
-                yield place, outcome
+                broken = isinstance(future.exception(), BrokenProcessPool)
+                yield futures[future], "its process died; use fewer jobs, or more memory" if broken else future.result()
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
@@ -198,23 +187,12 @@ def _check_picklable(candidates: Sequence[Candidate], setting: ReplaySetting) ->
             ) from error
 
 
-def _replayed_in_worker(recording: Recording, candidates: Sequence[Candidate], setting: ReplaySetting) -> _Outcome:
-    """Replay a conversation in a worker process; its messages are not sent back, as the caller has them."""
-    outcome = _replayed(recording, candidates, setting, None)
-    if isinstance(outcome, str):
-        return outcome
-    return attrs.evolve(outcome, recording=attrs.evolve(outcome.recording, messages=(), times=()))
-
-
-def _replayed(
-    recording: Recording,
-    candidates: Sequence[Candidate],
-    setting: ReplaySetting,
-    on_run: Callable[[int], object] | None,
-) -> _Outcome:
+def _replayed(recording: Recording, candidates: Sequence[Candidate], setting: ReplaySetting) -> _Outcome:
+    """Replay a conversation; a process does not send the messages back, as the caller has them."""
     try:
-        return replay_conversation(recording, candidates, setting, on_run=on_run)
+        outcome = replay_conversation(recording, candidates, setting)
     except InputError as error:
         return str(error)
     except RecursionError:
         return "a message is nested too deeply; write the inner part as a string"
+    return attrs.evolve(outcome, recording=attrs.evolve(outcome.recording, messages=(), times=()))

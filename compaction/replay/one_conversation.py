@@ -12,13 +12,11 @@ import attrs
 
 from ..formats import resolve
 from ..tokens import MessageMeter
-from .candidate_sessions import CandidateAction, CandidateSession
-from .candidates import Candidate
+from .candidates import Candidate, CandidateAction, CandidateSession, CandidateSetting
 from .prompt_cache import PromptCache
 from .recordings import Recording, without_unreadable
-from .replayed import CandidateRun, PrefixBreak, ReplayedCall, ReplayedConversation, Share
+from .replayed import CandidateRun, PrefixBreak, ReplayedCall, ReplayedConversation, ReplaySetting, Share
 from .requests import RequestChain, RequestDiff
-from .settings import CandidateSetting, ReplaySetting
 from .transcript import Needs, Transcript
 
 _MOST_COMPACTIONS = 4
@@ -28,20 +26,8 @@ def replay_conversation(
     recording: Recording,
     candidates: Sequence[Candidate],
     setting: ReplaySetting,
-    *,
-    on_run: Callable[[int], object] | None = None,
 ) -> ReplayedConversation:
-    """Replay one conversation under every candidate.
-
-    Args:
-        recording: The recorded conversation.
-        candidates: The candidates.
-        setting: The settings for all of them.
-        on_run: Called after each candidate with the number of calls replayed.
-
-    Raises:
-        UnknownFormat: If no format is given and none can be detected.
-    """
+    """Replay one conversation under every candidate."""
     recording = without_unreadable(recording, setting.format)
     meter = MessageMeter(setting.counter)
     transcript = Transcript(
@@ -53,11 +39,6 @@ def replay_conversation(
         recent=setting.recent,
     )
     inherited = _inherited_rules(transcript, setting, meter)
-    runs: dict[str, CandidateRun] = {}
-    for candidate in candidates:
-        runs[candidate.name] = _CandidateReplay(transcript, candidate, setting, meter, inherited).run()
-        if on_run is not None:
-            on_run(len(transcript.calls))
     return ReplayedConversation(
         recording=attrs.evolve(recording, notes=(*recording.notes, *_notes(transcript))),
         tokens=transcript.cumulative[-1],
@@ -65,7 +46,7 @@ def replay_conversation(
         needs=tuple([need.without_places() for need in transcript.needs]),
         output_tokens=tuple([sum(transcript.tokens[at] for at in answer) for answer in transcript.answers]),
         timed=bool(recording.times) and None not in recording.times,
-        runs=runs,
+        runs={each.name: _CandidateReplay(transcript, each, setting, meter, inherited).run() for each in candidates},
     )
 
 

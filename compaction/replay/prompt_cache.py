@@ -30,9 +30,6 @@ class CacheUse:
 class PromptCache:
     """The cached prefix of one chain of requests. Holds state: the time of its last use.
 
-    Args:
-        rules: The provider's cache rules.
-
     >>> cache = PromptCache(ModelPrices(model="m", input=1, cached=0.1, write=1, output=8, block_tokens=128))
     >>> cache.send(2_000, shared_tokens=0)
     CacheUse(read=0, written=2000, fresh=0, expired=False)

@@ -80,9 +80,6 @@ def without_unreadable(recording: Recording, format: MessageFormat | str | None 
         recording: The recording of a log.
         format: The wire format if the recording has none; ``None`` to detect it, see `compaction.formats.resolve`.
 
-    Raises:
-        UnknownFormat: If no format is given and none can be detected.
-
     >>> found = without_unreadable(Recording(id="7", messages=[{"role": "user", "content": "hi"}, {"content": "?"}]))
     >>> len(found.messages), found.notes[0][:48]
     (1, 'messages[1].role: a message needs a role that is')

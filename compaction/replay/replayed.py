@@ -1,4 +1,4 @@
-"""Records of a replay: one for each call, conversation and candidate. Plain values, cheap to make and to pickle."""
+"""Records of a replay: its settings, and one for each call, conversation and candidate. Cheap to make and to pickle."""
 
 from __future__ import annotations
 
@@ -6,10 +6,40 @@ from collections.abc import Mapping
 
 import attrs
 
-from .candidate_sessions import CandidateAction
+from ..checks import count
+from ..formats import MessageFormat
+from ..models import ModelPrices
+from ..tokens import TokenCounter
+from .candidates import CandidateAction
 from .prompt_cache import CacheUse
 from .recordings import Recording
-from .transcript import Needs
+from .transcript import RECENT_MESSAGES, Needs
+
+
+@attrs.frozen(kw_only=True)
+class ReplaySetting:
+    """Settings for a whole replay.
+
+    Args:
+        window: Tokens a request may have.
+        prices: The model's prices and cache rules.
+        counter: Counts tokens.
+        format: The wire format of all messages; ``None`` to detect it for each conversation.
+        overhead_tokens: Tokens of every request outside the messages.
+        recent: Number of messages before an answer that every policy is assumed to keep.
+        charge_summaries: Whether summaries cost as if the model had written them.
+
+    Raises:
+        ConfigurationError: If a number is out of range.
+    """
+
+    window: int = attrs.field(validator=count(1))
+    prices: ModelPrices
+    counter: TokenCounter
+    format: MessageFormat | None = None
+    overhead_tokens: int = attrs.field(default=0, validator=count())
+    recent: int = attrs.field(default=RECENT_MESSAGES, validator=count())
+    charge_summaries: bool = False
 
 
 @attrs.frozen

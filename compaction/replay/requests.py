@@ -62,11 +62,6 @@ class RequestChain:
     A request that continues the last one costs O(new messages) and one comparison of object identities; any other request
     costs O(its messages).
 
-    Args:
-        transcript: The recorded conversation.
-        meter: Counts the tokens of messages that were not recorded.
-        overhead_tokens: Tokens of every request outside the messages.
-
     Attributes:
         visible: The ordinals of the recorded messages that the last request contains unchanged; do not modify it.
     """

@@ -14,9 +14,8 @@ from ..errors import InputError
 from ..formats import resolve
 from ..models import unpriced
 from .candidates import BASELINES
-from .replayed import ReplayedConversation, Share
+from .replayed import ReplayedConversation, ReplaySetting, Share
 from .scores import BootstrapDraws, IntervalEstimate, Score, macro_average, micro_average, score_of
-from .settings import ReplaySetting
 
 _SEND_ALL: Final = "none"
 

@@ -136,14 +136,7 @@ def _sum(values: list[Any]) -> Any:
 def score_of(
     conversation: ReplayedConversation, run: CandidateRun, prices: ModelPrices, *, charge_summaries: bool = False
 ) -> Score:
-    """Return the score of one conversation under one candidate.
-
-    Args:
-        conversation: The conversation.
-        run: The candidate's run of it.
-        prices: The model's prices.
-        charge_summaries: Whether summaries cost as if the model had written them.
-    """
+    """Return the score of one conversation under one candidate."""
     calls = run.calls
     actions = [action for call in calls for action in call.actions]
     uses = [call.cache for call in calls]

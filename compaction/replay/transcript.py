@@ -53,13 +53,7 @@ class NeededFact:
 
 @attrs.frozen
 class UserMessage:
-    """What the user said in one message.
-
-    Args:
-        ordinal: The ordinal of the message.
-        words: Its different words, as `search_keys`.
-        sentences: Its sentences.
-    """
+    """What the user said in one message."""
 
     ordinal: int
     words: frozenset[str]

@@ -12,8 +12,8 @@ from __future__ import annotations
 import contextlib
 import inspect
 import threading
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, Final, Self, cast
+from collections.abc import Awaitable, Callable
+from typing import Any, ClassVar, Final, Self, cast
 
 import anyio
 import anyio.to_thread
@@ -376,20 +376,14 @@ class Rehearsed(Strategy):
         answer: Returns the answer to a request; by default a model's summary is assumed to use its whole budget.
     """
 
+    runs: ClassVar[str] = "strategy"
+
     strategy: Strategy
     answer: Callable[[Request], Any] = _answered
 
     @property
     def name(self) -> str:
         return self.strategy.name
-
-    @property
-    def children(self) -> tuple[Strategy, ...]:
-        return (self.strategy,)
-
-    def with_children(self, children: Iterable[Strategy]) -> Strategy:
-        [strategy] = children
-        return attrs.evolve(self, strategy=strategy)
 
     def __call__(self, index: MessageIndex) -> Steps:
         yield from relay(self.strategy(index), self._answered)

@@ -39,7 +39,7 @@ from ..run import refuse, run, run_sync, unawaited
 from ..selectors import last
 from ..stores import ForgettingStore, StoredRecord
 from ..strategies import Failed, HeadTail, Lossless, Offload, Pipeline, Strategy, StrategyLike, ToolResult, as_strategy
-from ..tokens import LengthError, TokenCounter, Usage, UsageAnchor
+from ..tokens import LengthError, TokenCounter, Usage
 from ..triggers import TriggerLike, tokens_below, tokens_exceed
 from .ahead import BackgroundTasks, SummariesAhead
 from .events import EventReporter, LittleSaved, OnEvent, Overflowed, Reported
@@ -119,13 +119,13 @@ class ProviderReports:
     """The provider's figures for one session. Holds state: the last view, the usage anchor, the learned window.
 
     Attributes:
-        anchor: Corrects our counts with the last report; ``None`` before the first report.
+        anchor: Reported tokens minus our count of the same messages; ``None`` before the first report.
         learned: The learned window.
         sent: The last view.
     """
 
     def __init__(self) -> None:
-        self.anchor: UsageAnchor | None = None
+        self.anchor: int | None = None
         self.learned = LearnedWindow()
         self.sent = SentView()
 
@@ -143,7 +143,7 @@ class ProviderReports:
         """Record the usage of a request whose messages have ``counted`` tokens by our count; false if it is implausible."""
         if not usage.is_plausible(counted):
             return False
-        self.anchor = UsageAnchor.from_usage(usage, counted, with_reply=False)
+        self.anchor = usage.prompt_tokens - counted
         self.learned = self.learned.took(usage.prompt_tokens)
         return True
 
@@ -166,20 +166,19 @@ class ProviderReports:
         beside = min(max(0, overhead), tokens - 1)  # the overhead
         beside = max(beside, tokens - _MOST_RATIO * own)
         fits = (window - beside) * own // (tokens - beside)  # the most tokens, by our count, that fit beside it
-        self.anchor = UsageAnchor(window - max(0, fits))
+        self.anchor = window - max(0, fits)
         return tokens
 
     def to_dict(self) -> dict[str, Any]:
         """Return the usage anchor and the learned window as JSON-ready data."""
-        anchor, learned = self.anchor, self.learned
-        return {"anchor": None if anchor is None else anchor.offset, "learned": [learned.window, learned.accepted]}
+        return {"anchor": self.anchor, "learned": [self.learned.window, self.learned.accepted]}
 
     def load(self, saved: Mapping[str, Any]) -> None:
         """Continue with the figures that `to_dict` returned; a ``TypeError`` or ``ValueError`` means that they are others."""
         anchor, (window, accepted) = saved.get("anchor"), saved.get("learned", (None, 0))
         if type(anchor) not in (int, type(None)):
             raise TypeError(f"anchor={shown(anchor)}")
-        self.anchor = None if anchor is None else UsageAnchor(anchor)
+        self.anchor = anchor
         self.learned = LearnedWindow(None if window is None else max(1, natural_number(window)), natural_number(accepted))
 
 
@@ -407,7 +406,7 @@ class CompactionSession:
 
     def _context(self, overhead_tokens: int = 0) -> RunContext:
         anchor = self._reports.anchor
-        overhead = self._base.overhead_tokens + overhead_tokens if anchor is None else anchor.offset
+        overhead = self._base.overhead_tokens + overhead_tokens if anchor is None else anchor
         now = None if self._clock is None else self._clock()
         return attrs.evolve(self._base, overhead_tokens=overhead, now=now, window=self._window)
 

@@ -217,11 +217,7 @@ _FUNCTIONS: Final[list[dict[str, Any]]] = [
 
 
 def _arguments(name: str, arguments: object) -> dict[str, Any]:
-    """Return a call's arguments.
-
-    Raises:
-        InputError: If they are not an object, or one is unknown or missing.
-    """
+    """Return a call's arguments."""
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments or "{}")

@@ -40,7 +40,8 @@ class SessionStore:
         has_saved: Whether the last save succeeded; ``False`` before the first.
 
     Raises:
-        StateError: If the file is not a session store, or from an older or newer release.
+        StateError: If the file is not a session store, or from an older or newer release. Every method raises it if the file
+            cannot be read or written.
     """
 
     def __init__(self, path: str | PathLike[str], *, timeout_seconds: float = 5.0) -> None:
@@ -50,11 +51,7 @@ class SessionStore:
         self._file.make()
 
     def load(self, id: str) -> dict[str, Any] | None:
-        """Return the state saved under this id, or ``None``.
-
-        Raises:
-            StateError: If it cannot be read.
-        """
+        """Return the state saved under this id, or ``None``."""
         with self._file.open() as database:
             row = database.execute("SELECT state, anchor FROM sessions WHERE id = ?", (id,)).fetchone()
         if row is None:
@@ -67,9 +64,6 @@ class SessionStore:
         Args:
             scope: The scope; other scopes are not searched.
             keys: The keys.
-
-        Raises:
-            StateError: If the file cannot be read.
         """
         with self._file.open() as database:
             rows = database.execute(_FIND, (json_of(list(keys), "keys"), scope)).fetchall()
@@ -92,20 +86,12 @@ class SessionStore:
         self.has_saved = True
 
     def save_anchor(self, id: str, anchor: int) -> bool:
-        """Save the usage anchor of a saved session, and return whether the session exists.
-
-        Raises:
-            StateError: If the file cannot be written.
-        """
+        """Save the usage anchor of a saved session, and return whether the session exists."""
         with self._file.open() as database:
             return database.execute("UPDATE sessions SET anchor = ? WHERE id = ?", (anchor, id)).rowcount > 0
 
     def delete(self, id: str) -> None:
-        """Delete a saved session and its keys.
-
-        Raises:
-            StateError: If the file cannot be written.
-        """
+        """Delete a saved session and its keys."""
         with self._file.open() as database:
             database.execute("DELETE FROM sessions WHERE id = ?", (id,))
             database.execute("DELETE FROM session_keys WHERE id = ?", (id,))
@@ -117,9 +103,6 @@ class SessionStore:
         Args:
             id: The session.
             at: The time in seconds; use the same clock for all calls.
-
-        Raises:
-            StateError: If the file cannot be written.
         """
         with self._file.open() as database:
             database.execute("INSERT OR REPLACE INTO session_uses (id, at) VALUES (?, ?)", (id, at))
@@ -130,9 +113,6 @@ class SessionStore:
         Args:
             before: The time, by the clock of `note_use`.
             now: The time now; a session without a noted use counts as used now.
-
-        Raises:
-            StateError: If the file cannot be written.
         """
         with self._file.open() as database:
             database.execute("INSERT OR IGNORE INTO session_uses (id, at) SELECT id, ? FROM sessions", (now,))
@@ -144,11 +124,7 @@ class SessionStore:
         return ids
 
     def in_scope(self, scope: str) -> dict[str, list[str]]:
-        """Return the ids of the sessions in a scope, each with the keys by which it is found.
-
-        Raises:
-            StateError: If the file cannot be read.
-        """
+        """Return the ids of the sessions in a scope, each with the keys by which it is found."""
         found: dict[str, list[str]] = {}
         with self._file.open() as database:
             for id, key in database.execute("SELECT id, key FROM session_keys WHERE scope = ? ORDER BY rowid", (scope,)):

@@ -214,11 +214,7 @@ def _insert(database: sqlite3.Connection, number: int, place: int, record: Store
 
 
 def _merge(database: sqlite3.Connection, known: tuple[int, str, str], record: StoredRecord) -> None:
-    """Add the new children of a stub or summary to the stored record.
-
-    Raises:
-        StateError: If another message has the record's id.
-    """
+    """Add the new children of a stub or summary to the stored record."""
     place, data, listed = known
     if data != record.data:
         raise StateError(f"id {record.id!r} belongs to another message; this one cannot be stored in the same session")

@@ -7,7 +7,7 @@
 `Clip`                   cuts the middle out of messages that are too large for the window
 `SelectiveToolCall`      drops old tool calls with their results
 `DropIrrelevant`         drops the old calls and answers that a model judges to be irrelevant
-`Offload`                moves large tool results, or old groups, to a store and leaves stubs
+`Offload`                moves large tool results to a store and leaves stubs
 `Lossless`               runs any strategy, but first stores the messages that it removes
 `Summarization`          replaces old groups with a summary, which later rounds update
 `ProviderCompaction`     replaces old groups with the item that OpenAI's own compaction returns
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from .last_resort import LastResort
     from .media import ClearMedia
     from .offload import Lossless, Offload, OnStoreFailure
-    from .offload_styles import OffloadStyle, StubGroups, StubResults
     from .prepared import may_stand as may_stand
     from .prepared import prepared_for as prepared_for
     from .provider_compaction import ProviderCompaction, server_compaction
@@ -84,7 +83,6 @@ __all__ = [
     "LastResort",
     "Lossless",
     "Offload",
-    "OffloadStyle",
     "OnFailure",
     "OnStoreFailure",
     "Pipeline",
@@ -96,8 +94,6 @@ __all__ = [
     "Steps",
     "Strategy",
     "StrategyLike",
-    "StubGroups",
-    "StubResults",
     "Summarization",
     "SummaryText",
     "TokenBudgetComposed",
@@ -120,7 +116,6 @@ export_lazily(
         "last_resort": "LastResort",
         "media": "ClearMedia",
         "offload": "Lossless Offload OnStoreFailure",
-        "offload_styles": "OffloadStyle StubGroups StubResults",
         "prepared": "may_stand prepared_for",
         "provider_compaction": "ProviderCompaction server_compaction",
         "reasoning": "ClearReasoning",

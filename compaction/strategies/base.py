@@ -12,7 +12,7 @@ import logging
 import operator
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar, TypeAlias, final
+from typing import Any, ClassVar, TypeAlias, cast, final
 
 import attrs
 
@@ -96,6 +96,8 @@ class Strategy(abc.ABC):
     """The base of all strategies. ``a >> b`` is a pipeline that runs ``a``, then ``b``. ``str`` is a shorter `repr`."""
 
     __slots__ = ()
+    runs: ClassVar[str] = ""
+    """The name of the field with the strategy, or the tuple of strategies, that this one runs, if there is one."""
 
     def __str__(self) -> str:
         return short_text(self)
@@ -112,7 +114,8 @@ class Strategy(abc.ABC):
     @property
     def children(self) -> tuple[Strategy, ...]:
         """The strategies that this one runs, in order; empty unless it is made of others."""
-        return ()
+        inner = getattr(self, self.runs) if self.runs else ()
+        return inner if isinstance(inner, tuple) else () if inner is None else (inner,)
 
     @property
     def mark_ceilings(self) -> Mapping[str, MarkCeiling]:
@@ -125,7 +128,11 @@ class Strategy(abc.ABC):
 
     def with_children(self, children: Iterable[Strategy]) -> Strategy:
         """Return a copy with other children, as many and in the same order; the strategy itself if it has none."""
-        return self
+        given = tuple(children)
+        if not given or not self.runs:
+            return self
+        several = isinstance(getattr(self, self.runs), tuple)
+        return cast("Strategy", attrs.evolve(cast("Any", self), **{self.runs: given if several else given[0]}))
 
     def parts(self) -> Iterator[Strategy]:
         """Yield this strategy and all strategies inside it, outermost first."""
@@ -277,10 +284,15 @@ class CompactionStrategy(Strategy):
         return self.until_reached(index, (edit for group in self.rewritable(index) if (edit := change(group)) is not None))
 
     def drop_system_groups(self, index: MessageIndex) -> Generator[Edit | Drops | Request | Report, Any, bool]:
-        """Drop the system groups that are not in ``keep``, oldest first, and return whether any was dropped; O(groups)."""
+        """Drop the system groups that are not in ``keep``, oldest first, and return whether any was dropped; O(groups).
+
+        After a kept reminder that a later one replaced, none is dropped: without the later one, it would be the current one.
+        """
         kept, count = self.keep(index) | index.columns.pinned, index.edit_count
-        ids = [id for id in index.included_ids if index.columns.kind(id) is GroupKind.SYSTEM and id not in kept]
-        yield from self.until_reached(index, (Drop(id, "system messages are dropped last", allow_system=True) for id in ids))
+        replaced = min(kept & index.columns.grouping.outdated, default=len(index.source))
+        system = [id for id in index.included_ids if index.columns.kind(id) is GroupKind.SYSTEM and id not in kept]
+        drops = (Drop(id, "system messages are dropped last", allow_system=True) for id in system if id < replaced)
+        yield from self.until_reached(index, drops)
         return index.edit_count > count
 
 
@@ -345,6 +357,8 @@ class Pipeline(Strategy):
     True
     """
 
+    runs: ClassVar[str] = "steps"
+
     steps: tuple[Strategy, ...]
     trigger: Trigger
     target: Trigger
@@ -356,10 +370,6 @@ class Pipeline(Strategy):
         when = as_trigger(trigger)
         goal = _default_target(flat, when) if target is None else as_trigger(target)
         self.__attrs_init__(tuple(flat), when, goal)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
-
-    @property
-    def children(self) -> tuple[Strategy, ...]:
-        return self.steps
 
     @property
     def default_target(self) -> Trigger:

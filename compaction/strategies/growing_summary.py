@@ -193,12 +193,7 @@ class GrowingSummary(CompactionStrategy):
     # ---------------------------------------------------------------- asking
 
     def _request(self, index: MessageIndex, part: int | None = None) -> SummaryRequest | None:
-        """Return the request for the next part; ``None`` if no group has to leave.
-
-        Args:
-            index: The conversation.
-            part: The tokens that the part takes, if that is known.
-        """
+        """Return the request for the next part; ``None`` if no group has to leave."""
         free = self.candidates(index)
         mine = [group for group in free if group.kind is GroupKind.SUMMARY and group.made_by == self.name]
         others = [group for group in free if group.kind is not GroupKind.SUMMARY or group.is_collapsed]

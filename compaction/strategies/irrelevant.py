@@ -11,7 +11,7 @@ import attrs
 
 from .. import summarizers
 from ..checks import count, share
-from ..errors import ConfigurationError, SummaryFailed, SyncDriverError
+from ..errors import ConfigurationError, SummaryFailed
 from ..index import GroupKind, MessageGroup, MessageIndex, Request
 from ..selectors import Selector, as_selector, last
 from ..triggers import always
@@ -80,19 +80,16 @@ class DropIrrelevant(CompactionStrategy):
         tokens = sum(group.tokens for group in groups)
         if not groups or self.target(index) or self.is_paused(index) or self._is_known(index, tokens):
             return
-        pauses = index.context.pauses
-        try:
+        named: frozenset[int] = frozenset()
+        with self.failures(index) as failed:
             named = _named((yield _Judgement(self.judge, self._prompt(index, groups))), len(groups))
-        except (ConfigurationError, SyncDriverError):
-            raise
-        except Exception as error:
-            pauses.record_failure(self.unforced, index.context.now)
-            yield Failed(self.name, error, "nothing was judged; the conversation is unchanged")
+        if failed:
+            yield Failed(self.name, failed[0], "nothing was judged; the conversation is unchanged")
             return
         chosen = [group.id for number, group in enumerate(groups, 1) if number in named]
         yield from self.dropped(index, index.steps(chosen), "judged to be irrelevant")
         left = sum(group.tokens for group in groups if index.is_included(group.id))
-        pauses.record_no_gain(self.unforced, left)
+        index.context.pauses.record_no_gain(self.unforced, left)
 
     def _is_known(self, index: MessageIndex, tokens: int) -> bool:
         """Return whether about the same groups were judged last time; false if the request exceeds the window."""
@@ -132,11 +129,7 @@ class _Judgement(Request):
 
 
 def _named(answer: object, most: int) -> frozenset[int]:
-    """Return the numbers in the last list of an answer.
-
-    Raises:
-        SummaryFailed: If there is no list, or a number in it names no part.
-    """
+    """Return the numbers in the last list of an answer."""
     lists = _LIST.findall(answer) if isinstance(answer, str) else []
     if not lists:
         raise SummaryFailed(f"the judge answered {answer!r:.200}: it was asked for a list of numbers")

@@ -11,61 +11,70 @@ messages back with the tools in `compaction.stores.recall`.
     >>> def lossless(path):
     ...     store = SQLiteStore(path)
     ...     return Offload(store, trigger=tokens_exceed(60_000)) >> Lossless(Truncation(trigger=tokens_exceed(90_000)), store)
+
+A *stub* is the text that `Offload` leaves in place of a result. It names the id of a stored record::
+
+    [compaction 4b1d22f0 by Offload round 1]
+    12,345 characters of read_file(path=a.py) are stored: compaction_expand(id="79bc75dfc3e94de3")
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator, Iterable, Mapping
-from typing import Any, Final, Literal, TypeAlias
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 import attrs
 
-from ..checks import made, one_of
-from ..errors import ConfigurationError, NoProgress, StateError, SyncDriverError
+from ..checks import count, made, one_of
+from ..errors import ConfigurationError, StateError, SyncDriverError
 from ..index import (
     PASS_ON,
     Edit,
-    MarkCeiling,
+    GroupKind,
     MessageGroup,
     MessageIndex,
+    Refusals,
     Replace,
     Rewrite,
     Together,
+    marked,
     named,
     read_mark,
     relay,
-    signature,
 )
-from ..messages import Message
+from ..messages import Message, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ..selectors import Selector, as_selector, last
-from ..stores import Store, StoredRecord, StoreRequest
+from ..stores import TOOLS, Store, StoredRecord, StoreRequest
 from ..triggers import always, never
 from .base import CompactionStrategy, Failed, StepBegan, StepEnded, Steps, Strategy, as_strategy
-from .offload_styles import OFFLOADED_BY, OffloadStyle, StubResults, is_writable, placeholder_of, records_of
+from .tool_styles import brief_call
 
 OnStoreFailure: TypeAlias = Literal["keep", "raise"]
 """The reaction to a failed store: ``keep`` the messages in the view and report it, or ``raise``, which undoes the run."""
 
-_STUBS: Final = MarkCeiling(tokens=4_000, messages=40)
-"""The size limits of the stubs that are recognized in a list; a stub of groups has about 40 tokens."""
-
 _ON_FAILURE: Final = one_of("keep", "raise")
 _STORE: Final = made("a store")
+_LEAST_CHARS: Final = 250  # of a result that is stored: every stub is shorter
+_CALL_CHARS: Final = 40
+_WHAT_CHARS: Final = 60
+_LARGE: Final = "a large tool result"
 
 
 @attrs.frozen
 class Offload(CompactionStrategy):
-    """Moves old content to a store, oldest first, and leaves stubs, until ``target`` holds.
+    """Moves large tool results to a store, oldest first, and leaves stubs, until ``target`` holds; other messages stay.
 
     Each step moves twice as many groups as the one before, and the target is evaluated before each step. So at most about twice
-    as many groups are moved as necessary, with few writes. Cost: O(messages), and one write for each step.
+    as many groups are moved as necessary, with few writes. Cost: O(messages), and one write for each step. To store whole
+    groups, put `Lossless` around a strategy that drops or summarizes them.
 
     Args:
         store: The store.
         session: The name of the conversation in the store; by default the id of the `CompactionSession`, else ``"default"``.
         salt: The salt of the records' ids, which must be the same in every process; by default the session's name.
-        style: The content that is moved: large tool results (`StubResults`) or whole groups (`StubGroups`).
+        min_chars: Results of fewer characters stay, >= 1, and so do results of fewer than 250; a stub has about 150. Results
+            with images or files are always replaced.
         trigger: When to run.
         target: When to stop.
         keep: The groups that do not change; by default the last 2, as for `ToolResult`.
@@ -75,13 +84,9 @@ class Offload(CompactionStrategy):
     store: Store = attrs.field(validator=_STORE)
     session: str | None = attrs.field(default=None, kw_only=True)
     salt: str | None = attrs.field(default=None, kw_only=True)
-    style: OffloadStyle = attrs.field(factory=StubResults, kw_only=True, validator=made("a style"))
+    min_chars: int = attrs.field(default=2_000, validator=count(1), kw_only=True)
     keep: Selector = attrs.field(default=last(groups=2), converter=as_selector, kw_only=True)
     on_failure: OnStoreFailure = attrs.field(default="keep", validator=_ON_FAILURE, kw_only=True)
-
-    @property
-    def mark_ceilings(self) -> Mapping[str, MarkCeiling]:
-        return {OFFLOADED_BY: _STUBS}
 
     def when_forced(self, focus: str | None) -> Mapping[str, Any] | None:
         return {"trigger": always, "target": never}
@@ -89,23 +94,62 @@ class Offload(CompactionStrategy):
     def edits(self, index: MessageIndex) -> Steps:
         if self.is_paused(index):
             return
-        steps = self.style(index, self.candidates(index), _salt(self, index))
-        while not self.target(index):
-            try:
-                records, edits = next(steps)
-            except StopIteration:
+        size = 1
+        free = self.candidates(index)
+        waiting = [group for group in free if group.kind is GroupKind.TOOL_CALL and index.is_rewritable(group)]
+        while waiting and not self.target(index):
+            records: list[StoredRecord] = []
+            edits: list[Edit] = []
+            while waiting and len(edits) < size:
+                try:
+                    stubbed = self._stubbed(index, waiting.pop(0))
+                except StateError as error:  # a message cannot be written as JSON: it stays, the others are moved
+                    yield _failed(self.name, error, self.on_failure)
+                    continue
+                if stubbed is not None:
+                    records += stubbed[0]
+                    edits.append(stubbed[1])
+            if not edits:
                 return
-            except StateError as error:  # a message cannot be written as JSON: it stays, the others are moved
-                yield _failed(self.name, error, self.on_failure)
-                free = [group for group in self.candidates(index) if is_writable(index, group)]
-                steps = self.style(index, free, _salt(self, index))
-                continue
+            size *= 2
             with self.failures(index) as failed:
                 yield StoreRequest(store=self.store, session=_session(self, index), records=tuple(records))
             if failed:
                 yield _failed(self.name, failed[0], self.on_failure)
                 return
             yield from (edit for edit in edits)
+
+    def _stubbed(self, index: MessageIndex, group: MessageGroup) -> tuple[list[StoredRecord], Rewrite] | None:
+        """Return the records of the large results, and the edit that replaces them; ``None`` if it would save nothing."""
+        about: dict[str, Any] = {"salt": _salt(self, index), "by": self.name, "reason": _LARGE, "at": index.context.now}
+        originals = iter([each for each in index.read_originals(group) if any(each.tool_results())])
+        calls = {call.id: call for message in group.messages for call in message.tool_calls()}
+        records: list[StoredRecord] = []
+        messages: list[Message] = []
+        for message in group.messages:
+            original = next(originals) if any(message.tool_results()) else message
+            shortened = message
+            if any(map(self._is_large, message.tool_results())):
+                [record] = _records_of(index, group, [original], **about)
+                parts = [self._shortened(part, calls, record.id) for part in message.parts]
+                shortened = message.evolve(parts=parts)
+                records += [record, _placeholder_of(index, shortened, record.id, **about)]
+            messages.append(shortened)
+        gain = group.tokens - sum(index.measure(message)[0] for message in messages)
+        return (records, Rewrite(group, messages, f"{_LARGE}, stored")) if gain > 0 else None
+
+    def _shortened(self, part: Part, calls: Mapping[str, ToolCallPart], id: str) -> Part:
+        """Return the stub of a large result, or any other part unchanged."""
+        if not isinstance(part, ToolResultPart) or not self._is_large(part):
+            return part
+        call = calls.get(part.call_id)
+        what = "a tool result" if call is None else brief_call(call, _CALL_CHARS)[:_WHAT_CHARS]
+        media = "".join(f" and its {each.kind}" for each in part.media[:1])
+        body = f'{len(part.text):,} characters of {what}{media} are stored: compaction_expand(id="{id}")'
+        return attrs.evolve(part, text=marked(" ".join(body.split()), by=self.name), media=())
+
+    def _is_large(self, result: ToolResultPart) -> bool:
+        return len(result.text) >= max(self.min_chars, _LEAST_CHARS) or bool(result.media)
 
 
 @attrs.frozen
@@ -123,6 +167,8 @@ class Lossless(Strategy):
         on_failure: The reaction if the store fails.
     """
 
+    runs: ClassVar[str] = "strategy"
+
     strategy: Strategy = attrs.field(converter=as_strategy)
     store: Store = attrs.field(validator=_STORE)
     session: str | None = attrs.field(default=None, kw_only=True)
@@ -133,25 +179,15 @@ class Lossless(Strategy):
     def name(self) -> str:
         return self.strategy.name
 
-    @property
-    def children(self) -> tuple[Strategy, ...]:
-        return (self.strategy,)
-
-    def with_children(self, children: Iterable[Strategy]) -> Strategy:
-        [strategy] = children
-        return attrs.evolve(self, strategy=strategy)
-
     def __call__(self, index: MessageIndex) -> Steps:
         running = [self.strategy.name]
-        failed: set[object] = set()
-        begun = 0
+        refusals, down = Refusals(), list[Exception]()
 
         def answered(item: object) -> Any:
-            nonlocal begun
             if isinstance(item, Edit):
-                return self._stored(index, item, running[-1], begun, failed)
+                return self._stored(index, item, running[-1], refusals, down)
             if isinstance(item, StepBegan):
-                begun += 1
+                refusals.changed()
                 running.append(item.strategy.name)
             elif isinstance(item, StepEnded) and len(running) > 1:
                 running.pop()
@@ -160,35 +196,32 @@ class Lossless(Strategy):
         with contextlib.closing(self.strategy(index)) as steps:
             yield from relay(steps, answered)
 
-    def _stored(self, index: MessageIndex, edit: Edit, by: str, begun: int, failed: set[object]) -> Generator[Any, Any, bool]:
+    def _stored(
+        self, index: MessageIndex, edit: Edit, by: str, refusals: Refusals, down: list[Exception]
+    ) -> Generator[Any, Any, bool]:
         """Store the messages that the edit removes, then yield the edit; return whether it was applied.
 
-        If a message cannot be written as JSON, its edit is refused. After the store has failed, every edit is refused; a
-        strategy that yields the same refused edit twice is stopped. ``begun`` counts the strategies that have begun.
+        If a message cannot be written as JSON, its edit is refused. After the store has failed, every edit is refused.
         """
         try:
-            records = None if _DOWN in failed else _leaving(index, edit, salt=_salt(self, index), by=by)
+            records = () if down else _leaving(index, edit, salt=_salt(self, index), by=by)
         except StateError as error:
-            records = None
             yield _failed(by, error, self.on_failure)
-        if records is not None:
-            try:
-                yield StoreRequest(store=self.store, session=_session(self, index), records=records)
-            except (ConfigurationError, SyncDriverError):
-                raise
-            except Exception as error:
-                failed.add(_DOWN)
-                yield _failed(by, error, self.on_failure)
-            else:
-                return bool((yield edit))
-        asked = (begun, signature(edit))
-        if asked in failed:
-            raise NoProgress(f"{by} yielded an edit again that was refused because the store failed; skip refused edits")
-        failed.add(asked)
+        else:
+            if not down:
+                try:
+                    yield StoreRequest(store=self.store, session=_session(self, index), records=records)
+                except (ConfigurationError, SyncDriverError):
+                    raise
+                except Exception as error:
+                    down.append(error)
+                    yield _failed(by, error, self.on_failure)
+                else:
+                    if applied := bool((yield edit)):
+                        refusals.changed()
+                    return applied
+        refusals.note(edit, "its messages could not be stored", by)
         return False
-
-
-_DOWN: Final = "the store"
 
 
 def _session(strategy: Offload | Lossless, index: MessageIndex) -> str:
@@ -217,13 +250,13 @@ def _leaving(index: MessageIndex, edit: Edit, **names: str) -> tuple[StoredRecor
             sources = index.read_originals(group)
             if isinstance(part, Rewrite):
                 sources = _rewritten(group, part, sources)
-            leaving = records_of(index, group, sources, **about)
+            leaving = _records_of(index, group, sources, **about)
             children += [record.id for record in leaving]
             records += leaving
         if isinstance(part, Replace) and part.messages and (mark := read_mark(part.messages[0])) is not None:
             tokens = sum(group.tokens for group in groups)
             records.append(StoredRecord.of_summary(children, id=mark.id, tokens=tokens, **about))
-            records.append(placeholder_of(index, part.messages[0], mark.id, **about))
+            records.append(_placeholder_of(index, part.messages[0], mark.id, **about))
     return tuple(records)
 
 
@@ -231,3 +264,43 @@ def _rewritten(group: MessageGroup, edit: Rewrite, sources: list[Message]) -> li
     """Return the source messages that a rewrite changes; all of the group if one of them was changed before."""
     changed = [old for old, new in zip(group.messages, edit.messages, strict=False) if old is not new]
     return changed if all(any(old is source for source in sources) for old in changed) else sources
+
+
+def _records_of(index: MessageIndex, group: MessageGroup, messages: Sequence[Message], **about: Any) -> list[StoredRecord]:
+    """Return the records of some messages of a group, searchable by their texts, calls, reasoning and results.
+
+    Every message is stored, even if its text looks like a stub. If an edit of this package wrote the message, the store already
+    has a placeholder of the same id, and keeps it (see `_placeholder_of`). So only the store decides what is a stub, never a
+    text. The results of the recall tools are not searchable, so that a search finds the original only.
+    """
+    calls = {call.id: call for message in group.messages for call in message.tool_calls()}
+    records: list[StoredRecord] = []
+    for message in messages:
+        text = "\n".join(filter(None, [_searchable(part, calls) for part in message.parts]))
+        records.append(StoredRecord.of_message(_wire(index, message), text=text, **_facts(index, message), **about))
+    return records
+
+
+def _placeholder_of(index: MessageIndex, message: Message, stands_for: str, **about: Any) -> StoredRecord:
+    """Return the record of a message that an edit writes, with the record it stands for as its child."""
+    return StoredRecord.of_placeholder(_wire(index, message), [stands_for], **_facts(index, message), **about)
+
+
+def _facts(index: MessageIndex, message: Message) -> dict[str, Any]:
+    return {"role": message.role, "tokens": index.measure(message)[0]}
+
+
+def _wire(index: MessageIndex, message: Message) -> Any:
+    try:
+        return index.format.to_wire(message.raw)
+    except RecursionError as error:
+        raise StateError("a message is nested too deeply to be stored as JSON; it stays in the view") from error
+
+
+def _searchable(part: object, calls: dict[str, ToolCallPart]) -> str:
+    if isinstance(part, ToolCallPart):
+        return f"{part.name}({part.arguments})"
+    if isinstance(part, ToolResultPart):
+        call = calls.get(part.call_id)
+        return "" if call is not None and call.name in TOOLS else part.text
+    return part.text if isinstance(part, TextPart | ReasoningPart) else ""

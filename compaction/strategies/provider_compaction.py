@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
-from typing import Any, Final, Literal, cast
+from typing import Any, ClassVar, Final, Literal, cast
 
 import anyio
 import attrs
@@ -71,6 +71,8 @@ class ProviderCompaction(CompactionStrategy):
     ProviderCompaction(model='gpt-5.5', keep=last(turns=2), fallback=ClearReasoning())
     """
 
+    runs: ClassVar[str] = "fallback"
+
     model: str
     client: Any = attrs.field(default=None, repr=False, kw_only=True)
     keep: Selector = attrs.field(default=last(groups=4), converter=as_selector, kw_only=True)
@@ -85,13 +87,6 @@ class ProviderCompaction(CompactionStrategy):
             raise ConfigurationError(f"ProviderCompaction: 'model' must be a name (got {self.model!r})")
         if self.client is not None:
             summarizers.is_sync_client(self.client, self.name)
-
-    @property
-    def children(self) -> tuple[Strategy, ...]:
-        return () if self.fallback is None else (self.fallback,)
-
-    def with_children(self, children: Iterable[Strategy]) -> Strategy:
-        return attrs.evolve(self, fallback=next(iter(children), None))
 
     def when_forced(self, focus: str | None) -> Mapping[str, Any] | None:
         fallback = None if self.fallback is None else self.fallback.forced(focus)
@@ -152,11 +147,7 @@ def _input(index: MessageIndex, replaced: Sequence[MessageGroup]) -> list[Any]:
 
 
 def _compaction_item(index: MessageIndex, response: object) -> Message:
-    """Return the compaction item of a response.
-
-    Raises:
-        SummaryFailed: If there is not exactly one, or other items than messages of the user stand beside it.
-    """
+    """Return the compaction item of a response."""
     output: object = member_of(response, "output")
     items = list(cast("Iterable[Any]", output)) if isinstance(output, list) else []
     kinds = [str(member_of(item, "type")) for item in items if member_of(item, "role") != "user"]
@@ -172,12 +163,7 @@ def _compaction_item(index: MessageIndex, response: object) -> Message:
 
 @attrs.frozen
 class _CompactRequest(Request):
-    """A request to ``responses.compact``.
-
-    Args:
-        strategy: The strategy with the options.
-        items: The items to compact.
-    """
+    """A request to ``responses.compact``."""
 
     strategy: ProviderCompaction
     items: list[Any]

@@ -1,24 +1,15 @@
 """The `Summarization` strategy, which replaces old groups with a summary and updates that summary in later rounds.
 
-Each summary is written in a *round*; the first has the number 1. A round works like this:
+Each summary is written in a *round*; the first has the number 1. The strategy collects the old groups and its earlier summary
+into a `SummaryRequest`, which it yields; `compaction.run` calls or awaits the summarizer and sends the answer back; the
+strategy checks the answer, and replaces the groups and the earlier summary with one new summary. The summary is one message, or
+two if the format requires alternating roles.
 
-1. The strategy collects the old groups and its earlier summary into a `SummaryRequest`, which it yields.
-2. `compaction.run` calls or awaits the summarizer, and sends its answer to the strategy.
-3. The strategy checks the answer, and replaces the groups and the earlier summary with one new summary. The summary is one
-   message, or two if the format requires alternating roles.
-
-An exception that the summarizer raises is a failure. So is an answer that is empty, or that has more than 400 tokens plus
-twice the ceiling of the budget. ``on_failure`` then decides what happens to the groups. A summary that would not be shorter
-than what it replaces is discarded; this does not count as a failure.
-
-No request is sent:
-
-- if there are no new groups, or they have less than ``least_share`` of the view's tokens,
-- for 1, 5 or 15 minutes after one, two or more failures in a row (see `RunHistory`),
-- after a discarded summary, until the tokens to summarize have changed by ``least_share``.
-
-The last two rules do not apply if the conversation exceeds the model's window. `CompactionSession.compact` ends the pauses, and
-sets ``least_share`` to 0 for one run (see `forced`): after a discarded summary, any change in the tokens is then enough.
+A summarizer fails if it raises, or if its answer is empty or has more than 400 tokens plus twice the ceiling of the budget. A
+summary that would not be shorter than what it replaces is discarded, which is not a failure. After one, two or more failures
+in a row, no request is sent for 1, 5 or 15 minutes (see `RunHistory`); after a discarded summary, not until the tokens to
+summarize have changed by ``least_share``. Neither rule applies if the conversation exceeds the model's window, and
+`CompactionSession.compact` ends the pauses.
 """
 
 from __future__ import annotations

@@ -111,11 +111,7 @@ def replaced_by(index: MessageIndex, request: SummaryRequest) -> list[MessageGro
 def checked_summary(
     index: MessageIndex, strategy: Strategy, body: str, replaced: Sequence[MessageGroup], *, round: int
 ) -> tuple[Message, ...] | None:
-    """Return a summary as messages that can replace the groups; ``None`` if they are not shorter than the groups.
-
-    Raises:
-        SummaryFailed: If they are larger than the strategy's `mark_ceilings` allow.
-    """
+    """Return a summary as messages that can replace the groups; ``None`` if they are not shorter than the groups."""
     messages = index.summary(body, replaced, by=strategy.name, round=round)
     tokens, stood_for = sum(index.measure(message)[0] for message in messages), sum(group.tokens for group in replaced)
     if tokens > (ceiling := strategy.mark_ceilings[strategy.name].tokens):
@@ -199,12 +195,7 @@ def is_spoken(group: MessageGroup) -> bool:
 
 
 def answered_text(answer: object) -> str:
-    """Return the text of a summarizer's answer.
-
-    Raises:
-        SummaryFailed: If it is not a text, or is empty.
-        Exception: If the request was sent in the background and failed; the answer is then its exception.
-    """
+    """Return the text of a summarizer's answer."""
     if isinstance(answer, Exception):
         raise answer
     return usable_text(answer)

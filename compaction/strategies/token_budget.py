@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
+from typing import ClassVar
 
 import attrs
 
@@ -54,18 +55,13 @@ class TokenBudgetComposed(Strategy):
     162
     """
 
+    runs: ClassVar[str] = "strategies"
+
     strategies: tuple[Strategy, ...] = attrs.field(converter=_strategies)
     budget: int = attrs.field(validator=count(1), kw_only=True)
     early_stop: bool = attrs.field(default=True, kw_only=True)
     keep: Selector = attrs.field(default=nothing, converter=as_selector, kw_only=True)
     drop_system: bool = attrs.field(default=False, kw_only=True)
-
-    @property
-    def children(self) -> tuple[Strategy, ...]:
-        return self.strategies
-
-    def with_children(self, children: Iterable[Strategy]) -> Strategy:
-        return attrs.evolve(self, strategies=children)
 
     def forced(self, focus: str | None = None, *, others: Trigger = always) -> Strategy:
         """Return the forced gentle parts and then this strategy, which does the rest if the budget is exceeded."""

@@ -168,11 +168,6 @@ def cut_middle(text: str, chars: int, *, values: int = 0) -> str:
 
     A text that is only slightly longer than ``chars``, or that was cut before, is returned unchanged; so is one that would
     become less than a fifth shorter because of the values in its note.
-
-    Args:
-        text: The text.
-        chars: Characters that stay.
-        values: Characters for exact values of the middle.
     """
     if len(text) <= chars + _LEAST_CUT or (values and _VALUES in text):
         return text

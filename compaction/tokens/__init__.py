@@ -14,7 +14,6 @@ from ..lazy import export_lazily
 if TYPE_CHECKING:
     from .base import TokenCounter
     from .base import least_bytes_per_token as least_bytes_per_token
-    from .chat import ChatCosts
     from .estimate import ByteClassEstimate, BytesPerToken, CharsPerToken, EstimateWarning
     from .length_errors import LengthError, is_too_long
     from .memo import Memoized
@@ -22,13 +21,12 @@ if TYPE_CHECKING:
     from .resolve import counter
     from .tiktoken_counter import TiktokenCounter
     from .toktok_counter import ToktokCounter
-    from .usage import Usage, UsageAnchor
+    from .usage import Usage
 
 __all__ = [
     "ByteClassEstimate",
     "BytesPerToken",
     "CharsPerToken",
-    "ChatCosts",
     "EstimateWarning",
     "LengthError",
     "Memoized",
@@ -37,7 +35,6 @@ __all__ = [
     "TokenCounter",
     "ToktokCounter",
     "Usage",
-    "UsageAnchor",
     "counter",
     "is_too_long",
 ]
@@ -46,7 +43,6 @@ export_lazily(
     __name__,
     {
         "base": "TokenCounter least_bytes_per_token",
-        "chat": "ChatCosts",
         "estimate": "ByteClassEstimate BytesPerToken CharsPerToken EstimateWarning",
         "length_errors": "LengthError is_too_long",
         "memo": "Memoized",
@@ -54,6 +50,6 @@ export_lazily(
         "resolve": "counter",
         "tiktoken_counter": "TiktokenCounter",
         "toktok_counter": "ToktokCounter",
-        "usage": "Usage UsageAnchor",
+        "usage": "Usage",
     },
 )

@@ -37,11 +37,7 @@ class TokenCounter(Protocol):
 
 @attrs.frozen
 class EncodingCounter:
-    """The base of exact counters; a counter is pickled as the name of its encoding, without the vocabulary.
-
-    Args:
-        encoding: The name of the encoding.
-    """
+    """The base of exact counters; a counter is pickled as the name of its encoding, without the vocabulary."""
 
     exact = True
     bytes_per_token = 1

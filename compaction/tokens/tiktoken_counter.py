@@ -87,9 +87,6 @@ def load_tiktoken(encoding: str) -> TiktokenCounter | None:
 def vocabulary_file(encoding: str) -> Path | None:
     """Return the path at which tiktoken caches a vocabulary.
 
-    Args:
-        encoding: A key of `VOCABULARIES`.
-
     Returns:
         The path, whether or not the file exists; ``None`` if an empty folder name turns the cache off.
     """

@@ -1,4 +1,4 @@
-"""`Usage`, the token usage that a provider reported, in one form for all providers; `UsageAnchor` corrects counts by it.
+"""`Usage`, the token usage that a provider reported, in one form for all providers.
 
 The same word means different things: OpenAI's ``input_tokens`` includes the tokens read from and written to the cache,
 Anthropic's and Bedrock's (``inputTokens``) do not; Gemini's ``candidates_token_count`` does not include the thoughts. Here
@@ -137,38 +137,3 @@ def _tokens(source: Any, *names: str) -> int:
             )
         return value
     return 0
-
-
-@attrs.frozen
-class UsageAnchor:
-    """The difference between the tokens that a provider reported and those that a counter found in the same messages.
-
-    Args:
-        offset: Tokens to add to a count; negative if the counter counts more than the provider; 0 before the first report.
-
-    An anchor is valid for one model and one set of tools; create another when either changes.
-
-    >>> usage = Usage.read({"prompt_tokens": 1_180, "completion_tokens": 20})
-    >>> anchor = UsageAnchor.from_usage(usage, counted_tokens=1_050)     # the messages that were sent, and the reply
-    >>> anchor.estimate(1_050 + 300)                                     # 300 counted tokens later
-    1500
-    """
-
-    offset: int = 0
-
-    @classmethod
-    def from_usage(cls, usage: Usage, counted_tokens: int, *, with_reply: bool = True) -> UsageAnchor:
-        """Return the anchor for a reported usage.
-
-        Args:
-            usage: The usage that the provider reported for one request.
-            counted_tokens: The counted tokens of the messages of that request and, if ``with_reply``, of the reply.
-            with_reply: Whether ``counted_tokens`` includes the reply. If so, its reported tokens are added too, without the
-                hidden reasoning, which is not sent again.
-        """
-        reply = usage.completion_tokens - usage.reasoning_tokens if with_reply else 0
-        return cls(usage.prompt_tokens + reply - counted_tokens)
-
-    def estimate(self, counted_tokens: int) -> int:
-        """Return the tokens that the provider would report for messages of so many counted tokens; never negative."""
-        return max(0, counted_tokens + self.offset)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Any
 
 import attrs
 
@@ -31,16 +30,13 @@ class _WorthIt(Trigger):
 
     def __call__(self, index: MessageIndex) -> bool:
         found = self._tried(index)
-        _LATEST[index] = (self, _state(index), found)
         return found.cut.pays(calls=found.calls - 1, cached=self.cached, in_cache=found.in_cache)
 
     def explain(self, index: MessageIndex) -> str:
-        trigger, state, found = _LATEST.get(index, (None, None, None))
-        if found is None or trigger is not self or state != _state(index):
-            found = self._tried(index)
+        found = self._tried(index)
         rewritten = found.cut.after - found.cut.kept if found.in_cache else 0
         saved = f"it would save {found.cut.saved:,} tokens in each of {found.calls:g} calls"
-        return f"{saved}, and write {rewritten:,} to the cache anew"
+        return f"{saved}, and write {rewritten:,} to the cache again"
 
     def _tried(self, index: MessageIndex) -> _Outlook:
         with dry_run(self.strategy, index) as dry:
@@ -49,16 +45,6 @@ class _WorthIt(Trigger):
 
     def __repr__(self) -> str:
         return f"worth_it({self.strategy!r}, calls={self.calls}, cached={self.cached!r}, ttl_seconds={self.ttl_seconds!r})"
-
-
-_LATEST: Final[weakref.WeakKeyDictionary[MessageIndex, tuple[_WorthIt, tuple[object, ...], _Outlook]]] = (
-    weakref.WeakKeyDictionary()
-)
-"""The outlook when an index was last asked about, with its state then: to explain an answer needs no second trial."""
-
-
-def _state(index: MessageIndex) -> tuple[object, ...]:
-    return index.edit_count, index.total, index.included, index.context
 
 
 def _calls_in(before: Sequence[MessageGroup], after: Sequence[MessageGroup]) -> int:

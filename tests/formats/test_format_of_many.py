@@ -94,12 +94,14 @@ def test_a_named_format_is_not_questioned(tmp_path: Path) -> None:
     [entry] = errors_of(batch(source, format="openai-chat", strict=True, restart=True))
     assert entry["error"] == "strict"
     with pytest.raises(UnknownFormat, match="no such wire format"):
-        Job.of(STRATEGY, format="morse")
+        Job(strategy=STRATEGY, format="morse")
 
 
 def test_a_batch_is_gone_on_with_under_the_same_format_alone(tmp_path: Path) -> None:
     """A batch cannot be resumed with a different ``format`` option: an ``InputError`` is raised."""
-    descriptions = [Job.of(STRATEGY, counter="chars/4", format=format).described()["format"] for format in (None, *FORMATS)]
+    descriptions = [
+        Job(strategy=STRATEGY, counter="chars/4", format=format).described()["format"] for format in (None, *FORMATS)
+    ]
     assert descriptions == [None, *NAMES]
     source = stored(tmp_path / "in.jsonl", [SAID])
     batch(source)

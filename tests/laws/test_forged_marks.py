@@ -69,10 +69,7 @@ def test_forged_marks_break_nothing(format: MessageFormat, data: st.DataObject, 
     reads = [format.read(raw) for raw in messages]
     spoken = [read.said for read in reads if read.said]
     if spoken:
-        asked = spoken[-1]
-        claimed = asked.partition(" by ")[2].partition(" ")[0]
-        stored = claimed == "Offload" and claimed in strategy.mark_ceilings
-        assert stored or any(format.read(raw).said.startswith(asked[:30]) for raw in done.messages)
+        assert any(format.read(raw).said.startswith(spoken[-1][:30]) for raw in done.messages)
 
 
 @pytest.mark.parametrize("role", ["user", "assistant", "system"])

@@ -17,7 +17,7 @@ from compaction import last
 from compaction.formats import openai_chat
 from compaction.session import CompactionSession, SessionPool
 from compaction.stores import SessionStore, SQLiteStore
-from compaction.strategies import Lossless, Offload, Strategy, StubGroups, StubResults, Summarization, ToolResult, Truncation
+from compaction.strategies import Lossless, Offload, Strategy, Summarization, ToolResult, Truncation
 from compaction.summarizers import DigestSummarizer
 from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.scripted import Scripted
@@ -41,11 +41,10 @@ def strategy_of(kind: str, path: Path) -> Strategy:
         "summaries": lambda: summaries,
         "digest": lambda: Summarization(DigestSummarizer(), trigger=tokens_exceed(900), keep=last(groups=3)),
         "stubs": lambda: Offload(
-            store, trigger=tokens_exceed(200), target=tokens_below(120), style=StubGroups(), keep=last(groups=2)
+            store, trigger=tokens_exceed(200), target=tokens_below(120), min_chars=250, keep=last(groups=2)
         ),
         "all": lambda: (
-            Offload(store, trigger=tokens_exceed(150), style=StubResults(min_chars=250), keep=last(groups=2))
-            >> Lossless(summaries, store)
+            Offload(store, trigger=tokens_exceed(150), min_chars=250, keep=last(groups=2)) >> Lossless(summaries, store)
         ),
     }
     return made[kind]()

@@ -46,11 +46,8 @@ from compaction.triggers import (
     always,
     as_trigger,
     bytes_exceed,
-    context_exceeds,
-    every,
     groups_exceed,
     has_tool_calls,
-    idle_for,
     messages_exceed,
     never,
     tokens_below,
@@ -59,7 +56,7 @@ from compaction.triggers import (
     worth_it,
 )
 from tests.support.limits import examples
-from tests.support.options import SETTLES_IN, compositions, settling, single_strategies
+from tests.support.options import SETTLES_IN, TRIGGER_ATOMS, combined, compositions, settling, single_strategies
 
 Chat = list[dict[str, Any]]
 CALLS = kinds(GroupKind.TOOL_CALL)
@@ -302,22 +299,7 @@ def every_second(index: MessageIndex) -> list[MessageGroup]:
     return list(index.included_groups[::2])
 
 
-ATOMS: list[Trigger] = [
-    always,
-    never,
-    has_tool_calls,
-    tokens_exceed(90),
-    tokens_below(60),
-    messages_exceed(4),
-    messages_exceed(4, system=False),
-    turns_exceed(1),
-    groups_exceed(4),
-    bytes_exceed(150),
-    context_exceeds(0.5),
-    every(2),
-    idle_for(60),
-    as_trigger(odd_messages),
-]
+ATOMS: list[Trigger] = [*TRIGGER_ATOMS, as_trigger(odd_messages)]
 CHOICES: list[Selector] = [
     everything,
     nothing,
@@ -335,19 +317,6 @@ CHOICES: list[Selector] = [
     last(tokens=50, of=~USERS),
     as_selector(every_second),
 ]
-
-
-def combined(atoms: list[Any]) -> st.SearchStrategy[Any]:
-    """The atoms, and expressions of them with ``&``, ``|`` and ``~``."""
-    return st.recursive(
-        st.sampled_from(atoms),
-        lambda inner: st.one_of(
-            st.tuples(inner, inner).map(lambda pair: pair[0] & pair[1]),
-            st.tuples(inner, inner).map(lambda pair: pair[0] | pair[1]),
-            inner.map(lambda one: ~one),
-        ),
-        max_leaves=4,
-    )
 
 
 @st.composite

@@ -28,8 +28,6 @@ from compaction.strategies import (
     Offload,
     SlidingWindow,
     Strategy,
-    StubGroups,
-    StubResults,
     Summarization,
     ToolResult,
     Truncation,
@@ -93,18 +91,13 @@ SUMMARY = Summarization(Brief(), trigger=tokens_exceed(400), keep=last(groups=2)
 
 def offloaded(**where: Any) -> Offload:
     """Replace every result of 20 or more characters except the newest with a stub."""
-    return Offload(style=StubResults(min_chars=20), keep=last(groups=1), **where)
+    return Offload(min_chars=20, keep=last(groups=1), **where)
 
 
 # Each strategy for a store and a session, and whether the stored messages are reachable from the ids in the view or only by a
 # search.
 STRATEGIES: dict[str, tuple[Callable[..., Strategy], bool]] = {
     "stubbed results": (offloaded, True),
-    "stubbed groups": (lambda **where: Offload(style=StubGroups(), keep=last(groups=1), **where), True),
-    "results, then groups": (
-        lambda **where: offloaded(**where) >> Offload(style=StubGroups(), keep=last(groups=3), **where),
-        True,
-    ),
     "a summary": (lambda **where: Lossless(SUMMARY, **where), True),
     "results, then a summary": (lambda **where: offloaded(**where) >> Lossless(SUMMARY, **where), True),
     "both in one": (lambda **where: Lossless(offloaded(**where) >> SUMMARY, **where), True),

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from compaction import last
 from compaction.session import CompactionSession, SessionPool
 from compaction.stores import SQLiteStore, handle_tool_call
-from compaction.strategies import Offload, Strategy, StubResults, Summarization, ToolResult, Truncation
+from compaction.strategies import Offload, Strategy, Summarization, ToolResult, Truncation
 from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.scripted import Scripted
 
@@ -70,7 +70,7 @@ def test_a_thousand_sessions_with_equal_beginnings(tmp_path: Path) -> None:
     A stub opens only in the session that stored it, and each conversation has one session from its second turn on.
     """
     store = SQLiteStore(tmp_path / "records.db")
-    strategy = Offload(store, trigger=tokens_exceed(150), style=StubResults(min_chars=300), keep=last(groups=2)) >> Truncation(
+    strategy = Offload(store, trigger=tokens_exceed(150), min_chars=300, keep=last(groups=2)) >> Truncation(
         trigger=tokens_exceed(260), target=tokens_below(200), keep=last(groups=2)
     )
     pool = SessionPool(strategy, limit=2_000, **options())

@@ -13,7 +13,7 @@ from compaction.batch import BatchReport, compact_files
 from tests.support.chats import tool_turns, turns
 
 KINDS = ("jsonl", "jsonl.gz", "jsonl.zst", "parquet")
-SMALL = 3_000  # bytes of a slice: several slices in every file of these tests
+SMALL = 8_000  # bytes of a slice: several slices in every file of these tests
 BAD = [b"{broken\n", b'{"messages": 3}\n', b"[{}]\n", b'"text"\n', b"\xff\xfe\n"]
 BUDGET = 300
 STRATEGY = presets.token_budget(BUDGET)

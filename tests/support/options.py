@@ -25,16 +25,40 @@ from compaction.strategies import (
     Truncation,
 )
 from compaction.triggers import (
+    Trigger,
     always,
     bytes_exceed,
+    context_exceeds,
+    every,
     groups_exceed,
     has_tool_calls,
+    idle_for,
     messages_exceed,
     never,
     tokens_below,
     tokens_exceed,
     turns_exceed,
 )
+
+TRIGGER_ATOMS: Final[list[Trigger]] = [
+    *(always, never, has_tool_calls, tokens_exceed(90), tokens_below(60), messages_exceed(4), messages_exceed(4, system=False)),
+    *(turns_exceed(1), groups_exceed(4), bytes_exceed(150), context_exceeds(0.5), every(2), idle_for(60)),
+]
+"""A trigger of each kind."""
+
+
+def combined(atoms: list[Any]) -> st.SearchStrategy[Any]:
+    """The atoms, and expressions of them with ``&``, ``|`` and ``~``."""
+    return st.recursive(
+        st.sampled_from(atoms),
+        lambda inner: st.one_of(
+            st.tuples(inner, inner).map(lambda pair: pair[0] & pair[1]),
+            st.tuples(inner, inner).map(lambda pair: pair[0] | pair[1]),
+            inner.map(lambda one: ~one),
+        ),
+        max_leaves=4,
+    )
+
 
 SETTLES_IN: Final = 4
 """The runs after which a composition must have settled; its parts may give each other more to do."""

@@ -12,7 +12,7 @@ from compaction import BudgetUnsatisfiable, Pipeline, RunContext, apply_compacti
 from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai_responses
 from compaction.selectors import nothing
 from compaction.session import CompactionSession
-from compaction.strategies import HeadTail, Offload, StubResults, TokenBudgetComposed, ToolResult, Truncation
+from compaction.strategies import HeadTail, Offload, TokenBudgetComposed, ToolResult, Truncation
 from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.chats import Chat, assistant, call, indexed, result, system, turns, user
 from tests.support.wires import (
@@ -121,7 +121,7 @@ def emergency(budget: int) -> Pipeline:
         TokenBudgetComposed([ToolResult(keep=last(groups=2))], budget=budget),
         ToolResult(HeadTail(chars=4 * budget // 3), trigger=tokens_exceed(budget), keep=nothing),
         ToolResult(HeadTail(chars=budget // 3), trigger=tokens_exceed(budget), keep=nothing),
-        Offload(Shelf(), style=StubResults(min_chars=100), trigger=tokens_exceed(budget), keep=nothing),
+        Offload(Shelf(), min_chars=100, trigger=tokens_exceed(budget), keep=nothing),
     )
 
 

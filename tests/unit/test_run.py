@@ -399,27 +399,6 @@ class TestRequests:
 
 
 class TestFailure:
-    def test_interruption_changes_nothing(self) -> None:
-        """A ``KeyboardInterrupt`` is not thrown into the strategy, which is only closed; the index is unchanged."""
-
-        def interrupted() -> object:
-            raise KeyboardInterrupt
-
-        def greedy(index: MessageIndex) -> Steps:
-            yield Drop(0)
-            try:
-                yield Asks(interrupted)
-            except BaseException as error:
-                thrown.append(type(error))
-                raise
-
-        thrown: list[type[BaseException]] = []
-        index = indexed(turns(3))
-        with pytest.raises(KeyboardInterrupt):
-            run_sync(index, greedy)
-        assert thrown == [GeneratorExit]
-        assert index.messages() == turns(3)
-
     def test_two_that_ask_for_the_same(self) -> None:
         """Two strategies may yield the same refused edit once each; the result lists both refusals."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,11 +11,25 @@ import pytest
 from compaction import CompactionSession, MessageIndex, Pipeline, Replace, Rewrite, compact_sync, last, presets
 from compaction.errors import ConfigurationError, StrategyError
 from compaction.stores import SQLiteStore
-from compaction.strategies import Clear, Failed, Lossless, Offload, StubGroups, Summarization, ToolResult, Truncation
+from compaction.strategies import (
+    Clear,
+    Clip,
+    Collapse,
+    Dedupe,
+    Failed,
+    GrowingSummary,
+    Lossless,
+    Offload,
+    Summarization,
+    TokenBudgetComposed,
+    ToolResult,
+    Truncation,
+)
 from compaction.summarizers import OpenAISummarizer
-from compaction.tokens import EstimateWarning, counter, resolve
-from compaction.triggers import tokens_exceed
+from compaction.tokens import CharsPerToken, EstimateWarning, Memoized, counter, resolve
+from compaction.triggers import tokens_exceed, worth_it
 from tests.support.chats import tool_turns
+from tests.support.wires import Shelf
 
 CHAT = tool_turns(4)
 HOSTILE = "\x1b[2J\ud800" + "x" * 100_000
@@ -50,7 +65,6 @@ def test_an_edit_needs_messages(make: Callable[[], Any]) -> None:
         (lambda: Summarization(OpenAISummarizer), "OpenAISummarizer(...)"),  # type: ignore[arg-type]
         (lambda: Offload(SQLiteStore), "SQLiteStore(...)"),  # type: ignore[arg-type]
         (lambda: Lossless(Truncation(), SQLiteStore), "SQLiteStore(...)"),  # type: ignore[arg-type]
-        (lambda: Offload(object(), style=StubGroups), "StubGroups(...)"),  # type: ignore[arg-type]
         (lambda: CompactionSession(presets.hermes), "hermes(...)"),  # type: ignore[arg-type]
         (lambda: tokens_exceed("8k"), "write 8_000"),  # type: ignore[arg-type]
         (lambda: last(tokens="2m"), "write 2_000_000"),  # type: ignore[arg-type]
@@ -72,6 +86,40 @@ def test_a_function_without_a_module_is_a_strategy() -> None:
     exec("def nothing(index):\n    yield from ()", names)
     names["nothing"].__module__ = None
     assert compact_sync(CHAT, names["nothing"], counter="chars/4").outcome == "unchanged"
+
+
+SIZES = {"tokens": 9, "initial_tokens": 9, "added_tokens": 9, "max_tokens": 9}
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        *(
+            (partial(Clip, tokens=wrong), "Clip: 'tokens' must be a whole number >= 1")
+            for wrong in (0, -1, 1.5, True, "9", None)
+        ),
+        (lambda: Clip(tokens=10, slack=0), "Clip: 'slack' must be a number above 0"),
+        *((partial(GrowingSummary, **{**SIZES, name: 0}), f"GrowingSummary: '{name}' must be") for name in SIZES),
+        (lambda: TokenBudgetComposed([], budget=0), "TokenBudgetComposed: 'budget' must be a whole number >= 1"),
+        (lambda: ToolResult(at_least=-1), "ToolResult: 'at_least' must be a whole number >= 0"),
+        (lambda: Clear(min_chars=0), "Clear: 'min_chars' must be a whole number >= 1"),
+        (lambda: Clear(inputs="write_file"), "Clear: 'inputs' must be a list of tool names"),  # type: ignore[arg-type]
+        (lambda: Dedupe(reads="read_file"), "Dedupe: 'reads' must be a list of tool names"),  # type: ignore[arg-type]
+        (lambda: Collapse(outcome_chars=0), "Collapse: 'outcome_chars' must be a whole number >= 1"),
+        (lambda: Collapse(argument_chars=0), "Collapse: 'argument_chars' must be a whole number >= 1"),
+        (lambda: Offload(Shelf(), min_chars=0), "Offload: 'min_chars' must be a whole number >= 1"),
+        (lambda: Lossless(3, Shelf()), "a strategy must be a callable"),  # type: ignore[arg-type]
+        (lambda: worth_it(Truncation(), calls=0), "'calls' must be a whole number >= 1"),
+        *((partial(worth_it, Truncation(), cached=wrong), "'cached' must be a share") for wrong in (0, 1.1)),
+        (lambda: worth_it(Truncation(), ttl_seconds=0), "'ttl_seconds' must be a number above 0"),
+        (lambda: Memoized(CharsPerToken(), max_bytes=0), "Memoized: 'max_bytes' must be a whole number >= 1"),
+    ],
+)
+def test_a_bad_figure_is_refused(make: Callable[[], Any], says: str) -> None:
+    """A figure out of range, or of another type, is an error that names the class, the argument and the rule."""
+    with pytest.raises(ConfigurationError) as caught:
+        make()
+    assert says in str(caught.value)
 
 
 def test_an_estimate_is_told_at_the_callers_line(monkeypatch: pytest.MonkeyPatch) -> None:

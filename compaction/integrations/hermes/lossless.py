@@ -9,7 +9,7 @@ import attrs
 from ... import presets
 from ...session import within
 from ...stores import Store
-from ...strategies import Lossless, Offload, Pipeline, Strategy, StubResults, ToolResult
+from ...strategies import Lossless, Offload, Pipeline, Strategy, ToolResult
 from ...triggers import tokens_exceed
 
 _RESULT_CHARS: Final = 200
@@ -19,7 +19,7 @@ def lossless_compressor(preset: Pipeline, store: Store) -> Pipeline:
     """Return the default pipeline with stubs in place of its placeholder; each stub names the stored result."""
     results, *others = preset.steps
     keep = cast("ToolResult", results).keep
-    stubs = Offload(store, style=StubResults(min_chars=_RESULT_CHARS), keep=keep)
+    stubs = Offload(store, min_chars=_RESULT_CHARS, keep=keep)
     return Pipeline(stubs, *(Lossless(step, store) for step in others), trigger=preset.trigger)
 
 

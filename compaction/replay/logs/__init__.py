@@ -82,11 +82,7 @@ def _first_records(data: bytes) -> list[Any]:
 
 
 def _records(data: bytes, where: str) -> tuple[list[Any], tuple[str, ...]]:
-    """Return every line as a JSON value, with notes on what is wrong.
-
-    Raises:
-        UnreadableFile: If a line other than the last is not JSON; the log of a running session may end within a line.
-    """
+    """Return every line as a JSON value, with notes on what is wrong."""
     records: list[Any] = []
     lines = [(number, line) for number, line in enumerate(data.splitlines(), 1) if line.strip()]
     for number, line in lines:

@@ -8,7 +8,7 @@ from compaction import Drop, GroupKind, Replace, compact_sync, kinds
 from compaction.formats import anthropic
 from compaction.index.marks import marked
 from compaction.selectors import first, last
-from compaction.strategies import Offload, Strategy, StubGroups, Summarization, ToolResult, Truncation
+from compaction.strategies import Lossless, SlidingWindow, Strategy, Summarization, ToolResult, Truncation
 from compaction.testing import check_strategy
 from compaction.triggers import turns_exceed
 from tests.support.wires import Brief, Shelf, indexed
@@ -23,8 +23,8 @@ def test_an_instruction_that_says_nothing_gets_no_note() -> None:
 
 @pytest.mark.parametrize(
     "strategy",
-    [Offload(Shelf(), style=StubGroups(), keep=last(groups=1)), Summarization(Brief(), keep=last(groups=1))],
-    ids=["Offload", "Summarization of another name"],
+    [Lossless(SlidingWindow(keep=last(groups=1)), Shelf()), Summarization(Brief(), keep=last(groups=1))],
+    ids=["SlidingWindow", "Summarization of another name"],
 )
 def test_another_strategys_summary_holds_an_instruction_in_its_place(strategy: Strategy) -> None:
     """If another strategy's summary stays before a system message, the answer to that message is not dropped."""

@@ -18,7 +18,7 @@ from compaction import last, presets
 from compaction.batch import BatchProgress, compact_files, estimate
 from compaction.errors import ConfigurationError, StateError, UnreadableFile, UnwritableFile
 from compaction.stores import SQLiteStore
-from compaction.strategies import Offload, StubGroups, Summarization
+from compaction.strategies import Lossless, Summarization, Truncation
 from tests.support.chats import system, tool_turns, turns, user
 from tests.support.corpora import BAD, BUDGET, CHATS, KINDS, STRATEGY, errors_of, expected, lines, read_rows, run, store
 from tests.support.limits import WAIT_SECONDS
@@ -372,7 +372,7 @@ def test_an_estimate_stores_nothing(tmp_path: Path) -> None:
     """An estimate for a strategy that offloads does not write to its store."""
     source = store(tmp_path / "in.jsonl", "jsonl")
     shelf = SQLiteStore(tmp_path / "shelf.db")
-    estimate([source], Offload(shelf, style=StubGroups(), keep=last(groups=1)), sample=10_000, counter="chars/4")
+    estimate([source], Lossless(Truncation(keep=last(groups=1)), shelf), sample=10_000, counter="chars/4")
     assert shelf.describe("default").tallies == ()
 
 

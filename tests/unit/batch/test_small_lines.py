@@ -12,30 +12,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction import MessageIndex, RunContext, compact_sync, last
-from compaction.batch.job import BadConversation, Job, compact_row
-from compaction.batch.json_lines import JsonLine
+from compaction.batch.job import BadConversation, Job, compact_row, does_nothing
 from compaction.batch.report import BatchCounts
-from compaction.batch.upper_bounds import does_nothing
+from compaction.batch.rows import JsonLine
+from compaction.run import unawaited
 from compaction.strategies import SlidingWindow, TokenBudgetComposed, Truncation
 from compaction.tokens import ByteClassEstimate, BytesPerToken, CharsPerToken, Memoized, counter, least_bytes_per_token
 from compaction.tokens.base import utf8_bytes
 from compaction.triggers import (
     Trigger,
-    always,
-    bytes_exceed,
     context_exceeds,
-    every,
-    groups_exceed,
-    has_tool_calls,
-    idle_for,
-    messages_exceed,
-    never,
-    tokens_below,
     tokens_exceed,
-    turns_exceed,
 )
 from tests.support.chats import tool_turns, turns, user
 from tests.support.corpora import BAD, CHATS, errors_of, lines, run
+from tests.support.options import TRIGGER_ATOMS, combined
 
 TEXTS = st.text(max_size=12)
 NAMES = st.one_of(st.just("bo"), TEXTS)
@@ -82,7 +73,7 @@ def test_a_line_has_at_most_so_many_tokens(counter: Any, messages: list[dict[str
     most = len(text.encode()) // least_bytes_per_token(counter)
     assert index.tokens <= most
     assert index.included.bytes <= len(text.encode())
-    job = Job.of(Truncation(trigger=tokens_exceed(most)), counter=counter)
+    job = Job(strategy=Truncation(trigger=tokens_exceed(most)), counter=counter)
     row = JsonLine(text.encode())
     assert job.leaves_unchanged(row, row.read(), BatchCounts())
 
@@ -92,7 +83,7 @@ def test_it_is_what_a_reading_would_give(messages: list[dict[str, Any]], limit: 
     """A line is left unchanged only if the strategy, run on it, changes nothing; tokens that were counted are the same."""
     row, counts = JsonLine(json.dumps({"messages": messages}).encode()), BatchCounts()
     strategy = Truncation(trigger=tokens_exceed(limit), keep=last(messages=1))
-    if Job.of(strategy, counter="chars/4").leaves_unchanged(row, row.read(), counts):
+    if Job(strategy=strategy, counter="chars/4").leaves_unchanged(row, row.read(), counts):
         result = compact_sync(row.read(), strategy, counter="chars/4")
         assert (result.outcome, result.before.messages) == ("unchanged", counts.messages_before)
         assert counts.uncounted or result.before.tokens == counts.tokens_before == counts.tokens_after
@@ -107,30 +98,15 @@ def test_a_content_may_be_a_list_of_texts(counter: Any, messages: list[dict[str,
     strategy, counts = Truncation(trigger=tokens_exceed(most), keep=last(messages=1)), BatchCounts()
     result = compact_sync(row.read(), strategy, counter=counter)
     assert (result.outcome, result.before.tokens <= most) == ("unchanged", True)
-    assert Job.of(strategy, counter=counter).leaves_unchanged(row, row.read(), counts)
+    assert Job(strategy=strategy, counter=counter).leaves_unchanged(row, row.read(), counts)
     assert (counts.uncounted, counts.messages_before) == (1, len(messages))
 
 
-TRIGGERS = st.recursive(
-    st.one_of(
-        st.builds(tokens_exceed, st.integers(0, 60)),
-        st.builds(tokens_below, st.integers(0, 60)),
-        st.builds(messages_exceed, st.integers(0, 9), system=st.booleans()),
-        st.builds(turns_exceed, st.integers(0, 4)),
-        st.builds(groups_exceed, st.integers(0, 9)),
-        st.builds(bytes_exceed, st.integers(0, 300)),
-        st.builds(context_exceeds, st.floats(0.01, 1)),
-        st.builds(every, st.integers(1, 4)),
-        st.sampled_from([always, never, has_tool_calls, idle_for(1.0)]),
-    ),
-    lambda inner: st.one_of(
-        st.builds(lambda a, b: a & b, inner, inner), st.builds(lambda a, b: a | b, inner, inner), st.builds(lambda a: ~a, inner)
-    ),
-    max_leaves=4,
+@given(
+    trigger=combined(TRIGGER_ATOMS),
+    chat=st.integers(0, 3).map(tool_turns) | st.integers(0, 4).map(turns),
+    room=st.integers(0, 5),
 )
-
-
-@given(trigger=TRIGGERS, chat=st.integers(0, 3).map(tool_turns) | st.integers(0, 4).map(turns), room=st.integers(0, 5))
 def test_a_strategy_that_does_nothing_within_bounds(trigger: Trigger, chat: list[dict[str, Any]], room: int) -> None:
     """Its trigger does not fire for a conversation within them, whatever the trigger is made of."""
     index = MessageIndex(chat, counter="chars/4", context=RunContext(window=50))
@@ -188,11 +164,11 @@ def test_a_counter_need_not_say() -> None:
 )
 def test_an_index_is_made_of_all_others(options: dict[str, Any], messages: Sequence[Any]) -> None:
     """If the job, the strategy or a message gives no bound, or the bound is too large."""
-    job = Job.of(**{"strategy": Truncation(trigger=tokens_exceed(300)), "counter": "chars/4", **options})
+    job = Job(**{"strategy": Truncation(trigger=tokens_exceed(300)), "counter": "chars/4", **options})
     row = JsonLine(json.dumps(messages).encode())
     counts = BatchCounts()
     assert not job.leaves_unchanged(row, row.read(), BatchCounts())
-    assert not isinstance(compact_row(job, row, counts), BadConversation)
+    assert not isinstance(unawaited(compact_row(job, row, counts, sync=True)), BadConversation)
     assert counts.uncounted == 0
 
 

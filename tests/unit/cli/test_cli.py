@@ -23,7 +23,6 @@ from typer.testing import CliRunner, Result
 from compaction import presets
 from compaction.cli.app import app
 from compaction.cli.exit_codes import CommandGroup
-from compaction.cli.printing import printable
 from compaction.files import read_conversations
 from compaction.formats.validity import validate
 from compaction.run import compact_sync
@@ -34,6 +33,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = "import sys; from compaction.cli import main; sys.argv[0] = 'compaction'; main()"
 ESCAPES = "\x1b]0;title\x07\x1b[2J\x1b[31m\u202e\x9b1m[bold red]a[/nothing]\ud800"
 CHAT = tool_turns(6)
+CHATS = str(ROOT / "examples" / "service_chats.jsonl")
 
 
 def run(*arguments: str | Path, given: bytes | None = None) -> Result:
@@ -78,16 +78,6 @@ def chats(tmp_path: Path) -> Path:
 
 
 # -------------------------------------------------------------------- compact
-
-
-def test_compact_writes_what_the_preset_makes(chat: Path, tmp_path: Path) -> None:
-    """With --window, the preset compacts the messages; everything else in the file is kept."""
-    done = run("compact", chat, "-o", tmp_path / "out.json", "--window", "600", "--counter", "chars/4")
-    expected = compact_sync(CHAT, presets.context_window(600), counter="chars/4").messages
-    assert (done.exit_code, done.stderr) == (0, "")
-    assert json.loads((tmp_path / "out.json").read_text()) == {"id": "c", "messages": expected, "score": 1.5}
-    assert (tmp_path / "out.json").read_text().endswith('"score": 1.5\n}')
-    assert len(expected) < len(CHAT)
 
 
 @pytest.mark.parametrize("name", sorted(presets.PRESETS))
@@ -385,14 +375,33 @@ def test_depth_within_what_python_reads_is_kept(tmp_path: Path) -> None:
         (["compact"], "Missing argument"),
         (["shrink"], "No such command"),
         (["--loud"], "No such option"),
+        (["compact", "CHAT", "--budget", "0"], "--budget must be a whole number >= 1 (got 0)"),
+        (["compact", "CHAT", "--window", "8q"], "'--window': '8q' is not a number of tokens"),
+        (["compact", "CHAT", "--budget", "8q"], "'--budget': '8q' is not a number of tokens"),
+        (["compact", "CHAT", "--window", "8k", "--counter", "nobody"], "nobody"),
+        (["compact", "CHAT", "--window", "8k", "--config", "missing.toml"], "missing.toml: No such file or directory"),
+        (["config", "check", "missing.toml"], "missing.toml: No such file or directory"),
+        (
+            ["batch", "CHAT", "-o", "OUT", "--budget", "9", "--requests-per-minute", "0"],
+            "--requests-per-minute must be a number",
+        ),
+        (["batch", CHATS, "-o", "OUT", "--budget", "9", "--to=csv"], "--to='csv': one of jsonl"),
+        (["replay", "CHAT", "--window", "8k", "--strategy", "none", "--format", "morse"], "morse"),
     ],
 )
 def test_bad_arguments_are_one_line(chat: Path, tmp_path: Path, arguments: list[str], said: str) -> None:
-    """Unusable arguments give one line that says what to do instead, exit code 2, and no standard output."""
-    places = {"CHAT": str(chat), "FOLDER": str(tmp_path), "MISSING": str(tmp_path / "missing")}
+    """Unusable arguments give one line that names the option and the remedy, exit code 2, and no standard output."""
+    places = {
+        "CHAT": str(chat),
+        "FOLDER": str(tmp_path),
+        "MISSING": str(tmp_path / "missing"),
+        "OUT": str(tmp_path / "o.jsonl"),
+    }
     done = run(*[places.get(argument, argument) for argument in arguments])
     assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith("compaction: ")
     assert said in done.stderr
+    assert "UTF-8" not in done.stderr
 
 
 # -------------------------------------------------------------------- hostile text
@@ -412,15 +421,6 @@ def test_nothing_of_a_transcript_reaches_the_terminal(tmp_path: Path) -> None:
     assert [mark for mark in shown if not mark.isprintable() and mark != "\n"] == []
     assert "\\x1b[2J" in shown
     assert "[bold red]a" in shown
-
-
-def test_safe_text_is_one_printable_line() -> None:
-    """Line ends become spaces; invisible characters are written as escapes."""
-    assert (
-        printable(ESCAPES + "\r\nx\u2028y")
-        == "\\x1b]0;title\\x07\\x1b[2J\\x1b[31m\\u202e\\x9b1m[bold red]a[/nothing]\\ud800 x y"
-    )
-    assert printable("word " * 100, 10) == "word word…"
 
 
 def test_a_terminal_without_blocks_gets_plain_bars(chat: Path) -> None:
@@ -655,33 +655,6 @@ def test_a_window_by_a_table_of_ones_own(chat: Path, tmp_path: Path) -> None:
     assert run("batch", lines, "-o", tmp_path / "out.jsonl", *named).exit_code in (0, 1)
     done = run("replay", chat, *named, "--json", "--jobs", "1")
     assert json.loads(done.stdout)["window"] == 300
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["compact", "IN", "--budget", "0"], "--budget must be a whole number >= 1 (got 0)"),
-        (["compact", "IN", "--window", "8q"], "'--window': '8q' is not a number of tokens"),
-        (["compact", "IN", "--budget", "8q"], "'--budget': '8q' is not a number of tokens"),
-        (["compact", "IN", "--window", "8k", "--counter", "nobody"], "nobody"),
-        (["compact", "IN", "--window", "8k", "--config", "missing.toml"], "missing.toml: No such file or directory"),
-        (["config", "check", "missing.toml"], "missing.toml: No such file or directory"),
-        (["batch", "IN", "-o", "OUT", "--budget", "9", "--requests-per-minute", "0"], "--requests-per-minute must be a number"),
-        (["batch", "IN", "-o", "OUT", "--budget", "9", "--to=csv"], "--to='csv': one of jsonl"),
-        (["replay", "IN", "--window", "8k", "--strategy", "none", "--format", "morse"], "morse"),
-    ],
-    ids=lambda value: " ".join(value[3:]) if isinstance(value, list) else "",
-)
-def test_an_error_names_the_option(arguments: list[str], says: str, tmp_path: Path) -> None:
-    """Not the class or the argument of the library; a file that is not there is not called a file of another encoding."""
-    source = tmp_path / "in.jsonl"
-    source.write_text('[{"role": "user", "content": "one"}, {"role": "assistant", "content": "two"}]\n')
-    places = {"IN": str(source), "OUT": str(tmp_path / "out.jsonl")}
-    done = CliRunner().invoke(app, [places.get(word, word) for word in arguments])
-    assert done.exit_code == 2
-    assert done.stderr.startswith("compaction: ")
-    assert says in done.stderr
-    assert "UTF-8" not in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def test_lines_are_read_as_they_are_asked_for() -> None:
         ('["\x00"]', "Invalid control character"),
         ('[]\n\n{"messages": [}\n[]\n', "the input, line 3: it is not JSON (Expecting value: line 3, column 15)"),
         ("[]\n[1,\n", "the input, line 2: it is not JSON (Expecting value: line 2, column 4)"),
-        ("[{\n[]\n[]\n", "the input, line 1: it is not JSON"),
+        ("[{\n[]\n[]\n", "property name enclosed in double quotes: line 2, column 1)"),
         ("[]\n12\n", "the input, line 2: it is not a conversation"),
         ('"text"', "it is not a conversation"),
         ('{"a": 1}', "it has no 'messages'"),

@@ -9,7 +9,6 @@ import pytest
 from compaction.errors import ConfigurationError
 from compaction.models import ModelPrices, UnknownModel, prices_of, unpriced
 from compaction.models.tables import packaged_models, read_models
-from compaction.replay.prompt_cache import CacheUse, PromptCache
 
 
 def rules(**figures: float) -> ModelPrices:
@@ -75,34 +74,3 @@ def test_dollars_are_per_million() -> None:
     """Prices are dollars per million tokens, with a price for each kind of token."""
     assert rules().dollars(read=1_000_000, written=1_000_000, fresh=1_000_000, output=1_000_000) == 0.1 + 1.25 + 1.0 + 8.0
     assert unpriced("new").dollars(read=1_000_000, fresh=1_000_000, output=1_000_000) == 1.1
-
-
-def test_a_short_request_is_not_cached() -> None:
-    """A request below the minimum length is not cached, so that the next one reads nothing from the cache."""
-    cache = PromptCache(rules())
-    assert cache.send(1_023, shared_tokens=0) == CacheUse(0, 0, 1_023)
-    assert cache.send(2_000, shared_tokens=1_023) == CacheUse(0, 2_000, 0)
-
-
-def test_a_prefix_is_read_in_blocks() -> None:
-    """The shared prefix is read in whole blocks, and the rest is written."""
-    cache = PromptCache(rules())
-    cache.send(2_000, shared_tokens=0)
-    assert cache.send(2_500, shared_tokens=2_000) == CacheUse(1_920, 580, 0)
-
-
-def test_a_cache_of_whole_messages_reads_what_is_shared() -> None:
-    """With a block size of 0, all shared tokens are read."""
-    cache = PromptCache(rules(block_tokens=0))
-    cache.send(2_000, shared_tokens=0)
-    assert cache.send(2_500, shared_tokens=2_000) == CacheUse(2_000, 500, 0)
-
-
-def test_a_prefix_expires_unless_it_is_used() -> None:
-    """A cached prefix expires some seconds after its last use; without times it does not expire."""
-    cache = PromptCache(rules(ttl_seconds=300.0))
-    cache.send(2_000, shared_tokens=0, now=0.0)
-    assert cache.send(2_100, shared_tokens=2_000, now=300.0) == CacheUse(1_920, 180, 0)
-    assert cache.send(2_200, shared_tokens=2_100, now=600.0) == CacheUse(2_048, 152, 0)
-    assert cache.send(2_300, shared_tokens=2_200, now=901.0) == CacheUse(0, 2_300, 0, expired=True)
-    assert cache.send(2_400, shared_tokens=2_300) == CacheUse(2_176, 224, 0)

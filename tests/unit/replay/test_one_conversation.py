@@ -14,8 +14,7 @@ from compaction.models import ModelPrices
 from compaction.replay import Candidate, Recording
 from compaction.replay.candidates import candidate_of, candidates_of
 from compaction.replay.one_conversation import replay_conversation
-from compaction.replay.replayed import CandidateRun, ReplayedConversation, Share
-from compaction.replay.settings import ReplaySetting
+from compaction.replay.replayed import CandidateRun, ReplayedConversation, ReplaySetting, Share
 from compaction.strategies import Pipeline, SlidingWindow, ToolResult, Truncation
 from compaction.tokens import counter
 from compaction.triggers import idle_for, messages_exceed, tokens_below, tokens_exceed

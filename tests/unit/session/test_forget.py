@@ -14,7 +14,7 @@ from compaction import last
 from compaction.errors import ConfigurationError, StateError, SyncDriverError
 from compaction.session import CompactionSession, SessionPool
 from compaction.stores import NotStored, SessionStore, SQLiteStore, Store, StoredRecord
-from compaction.strategies import Lossless, Offload, Strategy, StubResults, Summarization
+from compaction.strategies import Lossless, Offload, Strategy, Summarization
 from compaction.triggers import tokens_exceed
 from tests.support.scripted import Scripted
 
@@ -66,7 +66,7 @@ def summarizing(**options: Any) -> Summarization:
 
 def storing(path: Path) -> Strategy:
     store = SQLiteStore(path / "records.db")
-    offload = Offload(store, trigger=tokens_exceed(300), style=StubResults(min_chars=250), keep=last(groups=2))
+    offload = Offload(store, trigger=tokens_exceed(300), min_chars=250, keep=last(groups=2))
     return offload >> Lossless(summarizing(), store)
 
 

@@ -16,7 +16,7 @@ from compaction import last
 from compaction.errors import ConfigurationError, StateError
 from compaction.session import CompactionSession, Evicted, SaveFailed, SessionPool
 from compaction.stores import SessionStore, SQLiteStore, handle_tool_call
-from compaction.strategies import Lossless, Offload, StubResults, Summarization, Truncation
+from compaction.strategies import Lossless, Offload, Summarization, Truncation
 from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.scripted import Scripted
 
@@ -314,7 +314,7 @@ def stubs_in(view: Chat) -> list[str]:
 def test_a_fork_opens_the_stubs_it_takes_over_and_no_others(tmp_path: Path) -> None:
     """Each session stores under its own name; a fork gets copies of the records that its edits name."""
     store = SQLiteStore(tmp_path / "records.db")
-    offload = Offload(store, trigger=tokens_exceed(400), style=StubResults(min_chars=300), keep=last(groups=2))
+    offload = Offload(store, trigger=tokens_exceed(400), min_chars=300, keep=last(groups=2))
     pool = pool_of(offload)
     start = reading("Main", 4)
     pool.view_sync(rebuilt(start))
@@ -339,7 +339,7 @@ def test_a_fork_opens_the_stubs_it_takes_over_and_no_others(tmp_path: Path) -> N
 def test_a_store_that_cannot_be_read_gives_a_fork_nothing(tmp_path: Path) -> None:
     """If the stored content cannot be copied, the fork takes over no stubs."""
     store = SQLiteStore(tmp_path / "records.db")
-    strategy = Offload(store, trigger=tokens_exceed(400), style=StubResults(min_chars=300), keep=last(groups=2))
+    strategy = Offload(store, trigger=tokens_exceed(400), min_chars=300, keep=last(groups=2))
     pool = pool_of(strategy >> Lossless(cut(), store))
     start = reading("Main", 4)
     pool.view_sync(rebuilt(start))

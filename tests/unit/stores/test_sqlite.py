@@ -186,21 +186,6 @@ def test_search_finds_all_words_best_first(store: SQLiteStore) -> None:
     assert found(store, "handle_tea") == []
 
 
-HOSTILE = [
-    '"', '""', '"""', "tea AND", "NOT tea", "tea OR OR", "NEAR(tea", "text:tea", "tea*", "^tea", "(tea", "{text}: tea", "-tea",
-    "tea'; DROP TABLE records; --", "\x00", "tea\x00milk", "\ud83d", "a" * 100_000, "tea " * 5_000, "...", "* * *", "💥",
-    "%", "",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("query", HOSTILE, ids=range(len(HOSTILE)))
-def test_no_query_is_an_operator(store: SQLiteStore, query: str) -> None:
-    """A query with signs of SQL or of the search syntax raises nothing and changes nothing."""
-    store.put("s", [note("tea")])
-    assert store.search("s", query, limit=5).matches in (0, 1)
-    assert [record.text for record in store.range("s", 1, 9)] == ["tea"]
-
-
 @given(query=st.text(st.characters(exclude_categories=[]), max_size=60))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_text_is_a_query(store: SQLiteStore, query: str) -> None:

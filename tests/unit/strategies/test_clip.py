@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from compaction import GroupKind, compact_sync, kinds
-from compaction.errors import ConfigurationError
 from compaction.formats.validity import validate
 from compaction.strategies import Clip
 from tests.support.chats import Chat, assistant, call, indexed, result, system, user
@@ -59,10 +56,3 @@ def test_what_stays_as_it_is() -> None:
     messages = [system("word " * 500), user("word " * 500), call("a", text="word " * 500)]
     left = clipped(messages, keep=kinds(GroupKind.USER))
     assert [one is other for one, other in zip(left, messages, strict=True)] == [True, True, True]
-
-
-@pytest.mark.parametrize("options", [{"tokens": 0}, {"slack": 0}], ids=str)
-def test_bad_figures(options: dict[str, Any]) -> None:
-    """Sizes and slacks of 0 raise a `ConfigurationError`."""
-    with pytest.raises(ConfigurationError):
-        Clip(**{"tokens": 10, **options})

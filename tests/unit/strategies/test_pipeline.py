@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -115,21 +114,6 @@ class TestAlgebra:
         inner = Pipeline(SlidingWindow(), **options)
         assert Pipeline(inner, Truncation()).steps == (inner, Truncation())
         assert eval(repr(inner)) == inner
-
-    @pytest.mark.parametrize(
-        "pipeline",
-        [
-            Pipeline(),
-            Pipeline(SlidingWindow(), Truncation(trigger=tokens_exceed(9), keep=last(groups=1))),
-            Pipeline(ToolResult(Clear()), trigger=turns_exceed(2)),
-        ],
-    )
-    def test_a_value(self, pipeline: Pipeline) -> None:
-        """The ``repr`` of a pipeline evaluates to an equal one; a pickled copy is equal and has the same hash."""
-        assert eval(repr(pipeline)) == pipeline
-        assert pickle.loads(pickle.dumps(pipeline)) == pipeline
-        assert len({pipeline, pickle.loads(pickle.dumps(pipeline))}) == 1
-        assert pipeline.name == "Pipeline"
 
     def test_the_text_is_short(self) -> None:
         """``str`` has a line for each step; it omits default values, and the ends of long texts."""

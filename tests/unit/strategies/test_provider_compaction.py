@@ -260,7 +260,7 @@ def endpoints() -> Iterator[list[OpenAI]]:
         yield [one, other]
 
 
-@examples(8)
+@examples(4)
 @given(messages=responses_conversations())
 def test_it_keeps_the_laws(endpoints: list[OpenAI], messages: Items) -> None:
     """The laws hold for any conversation, with an endpoint that compacts and with one that fails."""

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from compaction import Drop, Rewrite, compact_sync, last, nothing, validate
+from compaction import Drop, Rewrite, compact_sync, nothing, validate
 from compaction.strategies import ClearReasoning
-from compaction.triggers import tokens_exceed
 from tests.support.chats import Chat, assistant, call, edits_of, indexed, result, shown, thought, user
 
 
@@ -68,26 +67,11 @@ def test_a_tool_group_keeps_calls_and_results() -> None:
     assert validate(index.messages()) == []
 
 
-def test_what_holds_no_thought_is_the_same_object() -> None:
-    """In a group that changes, messages without reasoning are the same objects."""
-    messages = [user("q"), thinking(call("1")), result("1"), assistant("a"), user("r")]
-    left = cleared(messages)
-    assert "reasoning" not in left[1]
-    assert left[2] is messages[2]
-
-
 def test_a_group_of_nothing_but_reasoning_is_dropped() -> None:
     """A group with only reasoning is dropped."""
     messages = [user("q"), thought("a"), thought("b"), assistant("a"), user("r")]
     assert list(edits_of(ClearReasoning(), indexed(messages))) == [Drop([1], "nothing but old reasoning")]
     assert shown(cleared(messages)) == ["q", "a", "r"]
-
-
-def test_unless_it_is_the_newest() -> None:
-    """The newest group stays even if it has only reasoning and nothing is kept."""
-    messages = [user("q"), thought("a")]
-    done = compact_sync(messages, ClearReasoning(keep=nothing), counter="chars/4")
-    assert (done.messages, done.outcome, done.refused) == (messages, "unchanged", ())
 
 
 def test_the_last_turn_stays_by_default() -> None:
@@ -97,12 +81,3 @@ def test_the_last_turn_stays_by_default() -> None:
     assert ["reasoning" in message for message in left] == [False, False, False, True, False, True]
     left = cleared(messages, keep=nothing)
     assert not any("reasoning" in message for message in left)
-
-
-def test_the_target_is_asked_before_each_group() -> None:
-    """Reasoning is removed oldest first, and only until the target holds."""
-    messages = [message for n in range(4) for message in (user(f"q{n}"), thinking(assistant(f"a{n}"), "word " * 40))]
-    index = indexed(messages)
-    strategy = ClearReasoning(trigger=tokens_exceed(index.tokens - 1), keep=last(groups=1))
-    assert [edit.group for edit in edits_of(strategy, index) if isinstance(edit, Rewrite)] == [1]
-    assert ["reasoning" in message for message in index.messages()] == [False, False, False, True, False, True, False, True]

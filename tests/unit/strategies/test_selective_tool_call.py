@@ -6,7 +6,6 @@ import pytest
 
 from compaction import Drop, GroupKind, compact_sync, kinds, last, nothing, tools
 from compaction.strategies import SelectiveToolCall
-from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.chats import assistant, call, edits_of, indexed, result, shown, system, tool_turns, user
 
 TOOL_GROUPS = kinds(GroupKind.TOOL_CALL)
@@ -44,16 +43,6 @@ def test_only_some_tools() -> None:
     messages = [user("q"), call("1", name="read"), result("1"), call("2", name="write"), result("2"), assistant("a")]
     done = compact_sync(messages, SelectiveToolCall(keep=tools("write")), counter="chars/4")
     assert shown(done.messages) == ["q", "2", "found", "a"]
-
-
-def test_the_target_is_asked_before_each_group() -> None:
-    """Tool groups are dropped only until the target holds."""
-    index = indexed(tool_turns(4))
-    limit = index.tokens - 1
-    assert len(list(edits_of(SelectiveToolCall(trigger=tokens_exceed(limit)), index))) == 1
-    index = indexed(tool_turns(4))
-    lower = tokens_below(limit - index.group(1).tokens)
-    assert len(list(edits_of(SelectiveToolCall(trigger=tokens_exceed(limit), target=lower), index))) == 2
 
 
 def test_a_call_that_must_stay_is_named() -> None:

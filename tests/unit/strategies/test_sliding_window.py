@@ -7,6 +7,7 @@ from typing import Any
 from compaction import Drop, GroupKind, compact_sync, first, kinds, last, nothing, run_sync
 from compaction.index.marks import Marks, marked
 from compaction.strategies import Clip, SlidingWindow, ToolResult, Truncation
+from compaction.testing import check_strategy
 from compaction.triggers import always, messages_exceed, never, tokens_exceed, turns_exceed
 from tests.support.chats import (
     Chat,
@@ -66,11 +67,6 @@ class TestTurns:
         assert len(list(edits_of(strategy, index))) == 2
         assert index.included.turns == 3
         assert list(edits_of(SlidingWindow(target=always), indexed(turns(5)))) == []
-
-    def test_the_floor_wins_over_the_target(self) -> None:
-        """The groups of ``keep`` stay even if the target is missed, and the outcome is ``"over_target"``."""
-        done = compact_sync(turns(5), SlidingWindow(trigger=turns_exceed(1), keep=last(turns=3)), counter="chars/4")
-        assert (shown(done.messages)[0], done.outcome) == ("q3", "over_target")
 
 
 class TestWhatStays:
@@ -148,3 +144,11 @@ def test_a_turn_that_is_too_long_stays_unless_other_strategies_follow() -> None:
     assert len(compact_sync(run, window, counter="chars/4").messages) == len(run)
     composed = window >> Truncation(trigger=full, keep=last(groups=1)) >> Clip(tokens=300, trigger=full)
     assert compact_sync(run, composed, counter="chars/4").after.tokens <= 500
+
+
+def test_a_replaced_reminder_does_not_become_the_current_one() -> None:
+    """With ``drop_system``, a system message stays while an older one that it replaced is kept."""
+    messages = [assistant("Fine."), system("Fine."), system("Fine.")]
+    strategy = SlidingWindow(keep=last(groups=3), drop_system=True)
+    assert compact_sync(messages, strategy, counter="chars/4").messages == messages
+    check_strategy(strategy, messages=messages)

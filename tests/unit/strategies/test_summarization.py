@@ -334,20 +334,6 @@ def test_a_strategy_that_failed_rests_longer_each_time() -> None:
     assert not index.context.pauses.is_paused(strategy, index.context.now)
 
 
-def test_a_success_forgets_earlier_failures() -> None:
-    """After a success, the next failure pauses the strategy for the shortest time again."""
-    scripted = Scripted(SummaryFailed("down"), "Up again.", SummaryFailed("down"))
-    strategy = Summarization(scripted, keep=last(messages=2))
-    index = MessageIndex(turns(5), counter="chars/4")
-    for now in (0.0, 60.0, 120.0):
-        index.context = attrs.evolve(index.context, now=now)
-        index.append(turns(5, start=int(now)))
-        run_sync(index, strategy)
-    pauses = index.context.pauses
-    assert (len(scripted.requests), pauses.is_paused(strategy, 179.0)) == (3, True)
-    assert not pauses.is_paused(strategy, 180.0)
-
-
 # ---------------------------------------------------------------- failures
 
 

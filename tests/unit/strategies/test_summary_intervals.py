@@ -16,7 +16,7 @@ from tests.support.chats import Chat, assistant, indexed, system, turns, user
 from tests.support.scripted import Scripted
 
 LIMIT: Final = 4_000
-ROUNDS: Final = 48
+ROUNDS: Final = 24
 
 
 def fills_its_budget() -> Scripted:
@@ -32,7 +32,7 @@ def turn(number: int) -> Chat:
 
 @pytest.mark.parametrize("summarizer", [DigestSummarizer(), fills_its_budget()], ids=["digest", "model"])
 def test_the_time_between_compactions_hardly_shrinks(summarizer: Summarizer) -> None:
-    """Over 48 rounds with the default settings, the shortest interval is at least two thirds of the longest one."""
+    """Over 24 rounds with the default settings, the shortest interval is at least two thirds of the longest one."""
     index = indexed([system("Be brief.")])
     strategy = Summarization(summarizer, trigger=tokens_exceed(1_000))
     compacted: list[int] = []

@@ -139,17 +139,6 @@ class TestWhatStays:
         assert done.refused == ()
 
 
-class TestGroups:
-    def test_a_call_goes_with_all_its_results(self) -> None:
-        """A call is dropped with all its results, including parallel and late ones."""
-        messages = [user("q"), call("1", "2"), result("1"), user("r"), result("2"), assistant("a"), user("s")]
-        index = indexed(messages)
-        assert list(edits_of(Truncation(trigger=groups_exceed(3), keep=nothing), index)) == [
-            Drop([0, 1], "the oldest go first"),
-        ]
-        assert shown(index.messages()) == ["r", "a", "s"]
-
-
 class TestSystem:
     def test_system_groups_stay_unless_told_otherwise(self) -> None:
         """By default system messages stay, and the outcome is ``"over_target"``."""

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.errors import ConfigurationError
 from compaction.tokens import CharsPerToken, Memoized
 
 
@@ -100,10 +99,3 @@ def test_pickles_without_its_memory() -> None:
     copy = pickle.loads(pickle.dumps(memo))
     assert (copy.inner, copy.max_bytes, copy.count_text("xxxx")) == (CharsPerToken(), 5_000, 1)
     assert len(pickle.dumps(memo)) < 200
-
-
-@pytest.mark.parametrize("max_bytes", [0, -1])
-def test_a_bound_is_at_least_one(max_bytes: int) -> None:
-    """A bound below 1 raises a `ConfigurationError`."""
-    with pytest.raises(ConfigurationError, match="Memoized: 'max_bytes' must be a whole number >= 1"):
-        Memoized(CharsPerToken(), max_bytes)

@@ -10,14 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.errors import ConfigurationError, UnknownCounter
+from compaction.errors import UnknownCounter
 from compaction.messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from compaction.tokens import ChatCosts, MessageMeter, counter
+from compaction.tokens import MessageMeter, counter
 
 METER = MessageMeter("chars/4")
-FREE = ChatCosts(
-    **dict.fromkeys(["per_message", "per_role", "per_name", "per_call", "per_result", "image", "image_low", "audio"], 0)
-)
 TEXTS = st.text(max_size=80)
 MEDIA = st.builds(
     MediaPart,
@@ -92,51 +89,11 @@ def test_a_lone_surrogate_can_be_measured() -> None:
     assert METER.measure(message(TextPart("\ud800"), ToolCallPart("", "\udfff", "{}"))) == (4 + 1 + 4 + 1 + 1, 3 + 3 + 2)
 
 
-def test_costs_are_replaceable() -> None:
-    """A meter uses the costs that are passed to it."""
-    meter = MessageMeter("chars/4", costs=FREE)
-    parts = (
-        TextPart("four"),
-        ToolCallPart("1", "four", "four"),
-        ToolResultPart("1", "four"),
-        MediaPart("image"),
-        MediaPart("audio"),
-    )
-    assert meter.measure(message(*parts, name="four")) == (5, 20)
-
-
-@pytest.mark.parametrize(
-    ("model", "costs"),
-    [
-        ("gpt-4o", ChatCosts()),
-        ("gpt-4.1-mini", ChatCosts()),
-        ("some-local-model", ChatCosts()),
-        ("gpt-5", ChatCosts(reply=2)),
-        ("azure/gpt-5.4-mini", ChatCosts(reply=2)),
-        ("o3-mini", ChatCosts(reply=2)),
-        ("olmo-2", ChatCosts()),
-        ("anthropic/claude-sonnet-4-5", ChatCosts(image=1_600, image_low=1_600)),
-        ("us.anthropic.claude-sonnet-4-5-v1:0", ChatCosts(image=1_600, image_low=1_600)),
-        ("Gemini-3-pro", ChatCosts(image=1_120, image_low=280, audio=1_920, file=560)),
-        ("gemini-2.5-flash", ChatCosts(image=258, image_low=258, audio=1_920, file=258)),
-    ],
-)
-def test_costs_of_a_models_family(model: str, costs: ChatCosts) -> None:
-    """Model families with known figures have their own costs, and other models have those of gpt-4o."""
-    assert ChatCosts.for_model(model) == costs
-
-
-def test_a_cost_is_never_negative() -> None:
-    """A negative cost raises a `ConfigurationError` that names the cost and the value."""
-    with pytest.raises(ConfigurationError, match=r"ChatCosts: 'per_call' must be a whole number >= 0 \(got -1\)"):
-        ChatCosts(per_call=-1)
-
-
 def test_a_meter_is_a_value() -> None:
-    """Meters are equal by counter and costs, immutable, can be pickled, and take any name of a counter."""
-    assert pickle.loads(pickle.dumps(METER)) == METER == MessageMeter(counter("chars/4"), costs=ChatCosts())
-    assert attrs.evolve(METER, costs=FREE) != METER
+    """Meters are equal by counter, immutable, can be pickled, and take any name of a counter."""
+    assert pickle.loads(pickle.dumps(METER)) == METER == MessageMeter(counter("chars/4"))
+    assert MessageMeter("bytes/4") != METER
     with pytest.raises(UnknownCounter):
         MessageMeter("no such counter")
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
-        METER.costs = FREE  # type: ignore[misc]
+        METER.counter = counter("bytes/4")  # type: ignore[misc]

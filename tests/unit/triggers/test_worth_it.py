@@ -34,23 +34,6 @@ def test_savings_have_to_outweigh_what_is_written_anew() -> None:
     assert worth_it(CUT, calls=enough).explain(index).startswith(f"it would save {saved:,} tokens in each of {enough:,} calls")
 
 
-def test_an_answer_is_explained_without_another_trial() -> None:
-    """The strategy runs once for an answer and its explanation, and again once the index has changed."""
-    runs: list[int] = []
-
-    def cut(index: MessageIndex) -> Any:
-        runs.append(index.tokens)
-        yield Drop(index.removable_ids()[:4], "an example")
-
-    index, trigger = index_of(), worth_it(cut)
-    trigger(index)
-    words = trigger.explain(index)
-    assert len(runs) == 1
-    index.append([user("more")])
-    assert trigger.explain(index) != words
-    assert len(runs) == 2
-
-
 def test_what_stands_before_the_first_change_is_still_cached() -> None:
     """Dropping a message near the end costs less than dropping one near the start, because the prefix stays cached."""
 
@@ -113,10 +96,3 @@ def test_it_is_a_value() -> None:
     assert pickle.loads(pickle.dumps(trigger)) == trigger
     assert repr(trigger) == f"worth_it({CUT!r}, calls=5, cached=0.1, ttl_seconds=300.0)"
     assert not (tokens_exceed(10**9) & trigger)(indexed([user()]))
-
-
-@pytest.mark.parametrize("options", [{"calls": 0}, {"cached": 0}, {"cached": 1.1}, {"ttl_seconds": 0}], ids=str)
-def test_bad_figures(options: dict[str, Any]) -> None:
-    """Bad arguments raise a `ConfigurationError`."""
-    with pytest.raises(ConfigurationError):
-        worth_it(CUT, **options)

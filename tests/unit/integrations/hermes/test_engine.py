@@ -19,7 +19,7 @@ from compaction.config import dump
 from compaction.errors import ConfigurationError, InputError, StateError, SummaryFailed
 from compaction.integrations.hermes import CompactionEngine, ContextPressure, EngineSettings, SessionHygiene
 from compaction.stores import SQLiteStore
-from compaction.strategies import Lossless, Offload, Pipeline, StubResults, Summarization, ToolResult, Truncation
+from compaction.strategies import Lossless, Offload, Pipeline, Summarization, ToolResult, Truncation
 from compaction.testing import agent_session
 from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.chats import tool_turns
@@ -402,7 +402,7 @@ class TestLossless:
     @pytest.mark.parametrize(
         "wrap",
         [
-            lambda store: Offload(store, style=StubResults(min_chars=500)) >> ToolResult(),
+            lambda store: Offload(store, min_chars=500) >> ToolResult(),
             lambda store: Pipeline(Lossless(Summarization(), store), trigger=tokens_exceed(1)),
         ],
         ids=["offload", "nested"],

@@ -14,15 +14,16 @@ import attrs
 from ..errors import ConfigurationError, UnreadableFile
 from ..files import unreadable_errors
 from ..index import Request
+from ..run import unawaited
 from ..session import Rehearsed
 from ..strategies import StrategyLike, as_strategy
 from ..summarizers import DigestSummarizer, SummaryRequest
-from .arrow_columns import open_parquet
 from .chunks import read_chunks
 from .input_files import InputFile, Slice, cut_slices, find_input_files
-from .job import Job, compact_row
-from .json_lines import JsonLine, OversizedLine
+from .job import Job
 from .report import BatchCounts
+from .rows import open_parquet, size_of
+from .workers import compact_chunk
 
 _PLACES: Final = 20
 _SLICE_BYTES: Final = 1_000_000
@@ -58,9 +59,7 @@ class BatchEstimate:
         )
 
 
-def estimate(
-    inputs: Sequence[str | Path], strategy: StrategyLike, *, sample: int = 200, follow_links: bool = False, **options: Any
-) -> BatchEstimate:
+def estimate(inputs: Sequence[str | Path], strategy: StrategyLike, *, sample: int = 200, **options: Any) -> BatchEstimate:
     """Compact a sample of the inputs and return an estimate for all of them.
 
     The sample is spread evenly over plain files and tables, and taken from the beginning of compressed files. If there are many
@@ -71,7 +70,6 @@ def estimate(
         inputs: Files and directories.
         strategy: The strategy that compacts each conversation.
         sample: The approximate number of conversations in the sample, >= 1.
-        follow_links: Whether symbolic links in input directories are followed.
         options: The arguments of `Job`, such as ``counter``.
 
     Raises:
@@ -80,9 +78,9 @@ def estimate(
     """
     if sample < 1:
         raise ConfigurationError(f"sample={sample}: a whole number of conversations >= 1")
-    sources, _ = find_input_files(inputs, follow_links=follow_links)
+    sources, _ = find_input_files(inputs)
     counts = BatchCounts()
-    job = Job.of(Rehearsed(as_strategy(strategy), partial(_counted, counts)), **options)
+    job = Job(strategy=Rehearsed(as_strategy(strategy), partial(_counted, counts)), **options)
     failed: dict[str, str] = {}
     sampled, began = 0.0, time.process_time()
     chosen = _spread(sources, _PLACES)
@@ -118,7 +116,7 @@ def _spread(items: Sequence[Any], most: int) -> list[Any]:
 
 def _sampled_slices(source: InputFile, rows: int, max_bytes: int) -> Iterator[tuple[Slice, int]]:
     """Yield slices of an input, and how many conversations to take from each."""
-    slices = cut_slices(source, lambda _: _SLICE_BYTES, max_bytes)
+    slices = cut_slices(source, _SLICE_BYTES, max_bytes)
     if source.kind not in ("jsonl", "parquet"):
         yield from ((slice, rows) for slice in islice(slices, 1))
         return
@@ -128,15 +126,12 @@ def _sampled_slices(source: InputFile, rows: int, max_bytes: int) -> Iterator[tu
 
 def _compact_first(job: Job, slice: Slice, rows: int, counts: BatchCounts) -> float:
     """Compact the first conversations of a slice, and return their share of the slice."""
-    taken = size = 0
     with unreadable_errors(slice.source.path):
-        for chunk in read_chunks(slice, job.column, rows, job.max_bytes):
-            for row in chunk.rows:
-                size += len(row.text) if isinstance(row, JsonLine) else row.size if isinstance(row, OversizedLine) else 0
-                taken += 1
-                if not isinstance(row, bytes | OversizedLine):
-                    compact_row(job, row, counts)
-            break
+        chunk = next(read_chunks(slice, job.column, rows, job.max_bytes), None)
+        if chunk is None:
+            return 0.0
+        unawaited(compact_chunk(job, chunk, counts))
+        size, taken = sum(map(size_of, chunk.rows)), len(chunk.rows)
         if slice.source.kind != "parquet":
             share = size / max(1, slice.end - slice.start)
         else:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.batch.json_lines import JsonLine, OversizedLine, bounded_lines
+from compaction.batch.rows import JsonLine, OversizedLine, bounded_lines
 from compaction.errors import InputError
 from compaction.files import read_conversations
 

@@ -1,0 +1,255 @@
+"""The conversations of a batch as they are stored: a line of JSONL, or a value of an Arrow table's column.
+
+orjson parses the lines if it is installed. Only a line that changed is read again, with the position of each message, so that
+the text around the messages stays the same. A column has JSON text, or nested lists of structs with nulls for the keys that a
+message lacks: they are removed before a message is read, and an unchanged message is written with them. pyarrow is imported
+when it is first needed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from collections.abc import Callable, Generator, Iterator, Sequence
+from importlib import import_module
+from typing import IO, Any, Final, Literal, TypeAlias, cast
+
+import attrs
+
+from ..errors import ConfigurationError, InputError, UnreadableFile
+from ..files import FileConversation, read_conversations, replace_list
+
+_CHUNK: Final = 1 << 20
+_FIELD: Final = b'"messages"'
+
+
+_orjson: Any = None
+with contextlib.suppress(ImportError):
+    _orjson = import_module("orjson")
+
+load_json: Final[Callable[[bytes], Any]] = (lambda text: json.loads(text.decode())) if _orjson is None else _orjson.loads
+"""Parses JSON in UTF-8; the standard library reads some texts that orjson rejects."""
+
+
+def dump_json(value: Any) -> bytes:
+    """Return a value as JSON bytes, on one line; O(value).
+
+    >>> dump_json({"a": [1, "é"]}).decode()
+    '{"a":[1,"é"]}'
+    """
+    if _orjson is not None:
+        with contextlib.suppress(TypeError):
+            return bytes(_orjson.dumps(value))
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, separators=(",", ":")).encode()
+
+
+@attrs.frozen
+class OversizedLine:
+    """A line that is too long to be read."""
+
+    size: int
+
+
+def size_of(row: object) -> int:
+    """Return the bytes of a line; 0 for a value of a nested column."""
+    if isinstance(row, OversizedLine):
+        return row.size
+    return len(row) if isinstance(row, bytes) else len(row.text) if isinstance(row, JsonLine) else 0
+
+
+def bounded_lines(stream: IO[bytes], max_bytes: int) -> Iterator[bytes | OversizedLine]:
+    r"""Yield the lines of a stream without loading those that are longer than ``max_bytes``.
+
+    >>> list(bounded_lines(io.BytesIO(b"[]\n" + b"x" * 9 + b"\n{}"), 5))
+    [b'[]\n', OversizedLine(size=10), b'{}']
+    """
+    while line := stream.readline(max_bytes + 1):
+        if len(line) <= max_bytes or line.endswith(b"\n"):
+            yield line
+            continue
+        size = len(line)
+        while rest := stream.readline(_CHUNK):
+            size += len(rest)
+            if rest.endswith(b"\n"):
+                break
+        yield OversizedLine(size)
+
+
+def parse_json(text: bytes) -> Any:
+    """Return the JSON value of a line that was read before."""
+    try:
+        return load_json(text)
+    except ValueError:
+        return json.loads(text)
+
+
+def _with_positions(text: bytes) -> FileConversation:
+    """Read a line with the position of each message, as `read_conversations` does."""
+    try:
+        [conversation] = read_conversations(io.BytesIO(text))
+    except UnreadableFile as error:
+        raise InputError(str(error).removeprefix("the input: ")) from error
+    return conversation
+
+
+@attrs.define
+class JsonLine:
+    """Holds state: a line, and its messages after `read`.
+
+    Args:
+        text: The line, with its line end.
+        ended: Whether a line end is added if it has none.
+    """
+
+    text: bytes
+    ended: bool = False
+    _values: list[Any] = attrs.field(factory=list[Any], init=False)
+
+    def read(self) -> list[Any]:
+        """Return its messages; each call parses the line."""
+        self._values = self._read()
+        return self._values
+
+    def _read(self) -> list[Any]:
+        try:
+            value: Any = load_json(self.text)
+        except ValueError:
+            return _with_positions(self.text).messages
+        if isinstance(value, dict) and self.text.count(_FIELD) == 1:
+            value = cast("dict[str, Any]", value).get("messages")
+        if isinstance(value, list):
+            return value  # pyright: ignore[reportUnknownVariableType]
+        return _with_positions(self.text).messages
+
+    def write(self, messages: list[Any]) -> bytes:
+        """Return the line with other messages."""
+        try:
+            text = replace_list(self.text, self._values, messages)
+        except (ValueError, RecursionError):
+            _with_positions(self.text)  # raises an error with the reason
+            raise
+        return text + b"\n" if self.ended and not text.endswith(b"\n") else text
+
+
+# -------------------------------------------------------------------- tables
+
+
+def arrow_module() -> Any:
+    """Import ``pyarrow``."""
+    try:
+        return import_module("pyarrow")
+    except ImportError as error:
+        raise ConfigurationError(
+            f"Parquet and zstd need pyarrow, which cannot be imported ({error}): pip install 'compaction-toolkit[batch]'"
+        ) from error
+
+
+@contextlib.contextmanager
+def open_parquet(path: str) -> Generator[Any]:
+    """Open a Parquet file."""
+    arrow_module()
+    parquet: Any = import_module("pyarrow.parquet")
+    with parquet.ParquetFile(path, memory_map=False, pre_buffer=False) as table:
+        yield table
+
+
+@attrs.define
+class NestedMessages:
+    """Holds state: a value of a nested column, and its messages without nulls after `read`.
+
+    Args:
+        value: The value.
+        type: The column's Arrow type.
+    """
+
+    value: list[Any] | None
+    type: Any
+    _clean: list[Any] = attrs.field(factory=list[Any], init=False)
+
+    def read(self) -> list[Any]:
+        """Return the messages, without nulls."""
+        if self.value is None:
+            raise InputError("its messages are null; a conversation is a list")
+        self._clean = [_without_nulls(message) for message in self.value]
+        return self._clean
+
+    def write(self, messages: list[Any]) -> list[Any]:
+        """Return the value to write; unchanged messages keep their nulls."""
+        original = {id(clean): raw for clean, raw in zip(self._clean, self.value or (), strict=True)}
+        new = [message for message in messages if id(message) not in original]
+        if new:
+            self._check(new)
+        return [original.get(id(message), message) for message in messages]
+
+    def _check(self, messages: list[Any]) -> None:
+        """Check that the column's type has all fields of new messages."""
+        arrow = arrow_module()
+        try:
+            [back] = arrow.array([messages], type=self.type).to_pylist()
+        except (arrow.ArrowException, TypeError, ValueError) as error:
+            raise InputError(f"its column cannot store a changed message ({error}); store messages as JSON") from error
+        for message, held in zip(messages, back, strict=True):
+            if _without_nulls(held) != _without_nulls(message):
+                raise InputError("its column lacks a field of a changed message; store messages as JSON")
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value).items()
+        return {name: _without_nulls(inner) for name, inner in fields if inner is not None}
+    if isinstance(value, list):
+        return [_without_nulls(inner) for inner in value]  # pyright: ignore[reportUnknownVariableType]
+    return value
+
+
+@attrs.frozen
+class MessageColumn:
+    """A table's column of messages.
+
+    Args:
+        name: The column's name.
+        kind: ``"text"`` for JSON, ``"nested"`` for lists of structs.
+        type: Its Arrow type.
+    """
+
+    name: str
+    kind: Literal["text", "nested"]
+    type: Any
+
+    @classmethod
+    def of(cls, schema: Any, name: str) -> MessageColumn:
+        """Return the column of that name."""
+        types: Any = import_module("pyarrow.types") if arrow_module() else None
+        if name not in schema.names:
+            raise ConfigurationError(f"column={name!r}: there is no such column; the columns are {', '.join(schema.names)}")
+        type_ = schema.field(name).type
+        inner = type_.value_type if types.is_dictionary(type_) else getattr(type_, "storage_type", type_)
+        if types.is_string(inner) or types.is_large_string(inner):
+            return cls(name, "text", type_)
+        if (types.is_list(inner) or types.is_large_list(inner)) and types.is_struct(inner.value_type):
+            return cls(name, "nested", type_)
+        raise ConfigurationError(
+            f"column={name!r}: its type is {type_}; messages are JSON text or lists of structs; name another column"
+        )
+
+    def rows(self, values: Any) -> list[JsonLine | NestedMessages]:
+        """Return the conversations in the column's values."""
+        if self.kind == "nested":
+            return [NestedMessages(value, self.type) for value in values.to_pylist()]
+        return [JsonLine(b"null" if value is None else value.encode()) for value in values.to_pylist()]
+
+    def array(self, written: Sequence[Any]) -> Any:
+        """Return written rows as a column of the same type."""
+        arrow = arrow_module()
+        if self.kind == "nested":
+            return arrow.array(list(written), type=self.type)
+        text = arrow.array([None if each is None else each.decode() for each in written], type=arrow.large_string())
+        return text.cast(self.type)
+
+
+Row: TypeAlias = JsonLine | NestedMessages
+"""One conversation: ``read`` returns its messages, ``write`` the row with other messages."""
