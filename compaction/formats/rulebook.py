@@ -160,6 +160,12 @@ class WireFormat(MessageFormat):
     takes: str
     book: RuleBook
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        asks_book = cls.join_problem is WireFormat.join_problem
+        has_joins = hasattr(cls, "book") and cls.book.join is not None if asks_book else True
+        cls.judges_joins = has_joins or cls.prefers is not MessageFormat.prefers
+
     def __repr__(self) -> str:
         return self.name.replace("-", "_")
 
@@ -178,6 +184,12 @@ class WireFormat(MessageFormat):
 
     def repair(self, raws: Sequence[Any]) -> Repair:
         return self.book.repair(raws)
+
+    def join_problem(self, before: Message | None, after: Message | None) -> tuple[str, Side] | None:
+        """Return the rule that two neighbours break by the provider's rules."""
+        if self.book.join is None:
+            return None
+        return self.book.join(*(None if each is None else fields_of(each.raw) or {} for each in (before, after)))
 
     def changed(self, message: Message, parts: Sequence[Part]) -> Message:
         fields = dict(self._fields(message.raw))

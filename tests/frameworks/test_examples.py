@@ -34,10 +34,10 @@ def arguments(name: str, folder: Path) -> list[str]:
 
 
 @each
-def test_80_turns_stay_in_the_window(name: str, server: ModelServer, tmp_path: Path) -> None:
-    """Every request of 80 turns with tool calls is valid and fits, and changes its prefix only at a compaction."""
-    answers = Example(name, server, arguments(name, tmp_path)).ask(questions(80))
-    assert len(answers) == 80
+def test_40_turns_stay_in_the_window(name: str, server: ModelServer, tmp_path: Path) -> None:
+    """Every request of 40 turns with tool calls is valid and fits, and changes its prefix only at a compaction."""
+    answers = Example(name, server, arguments(name, tmp_path)).ask(questions(40))
+    assert len(answers) == 40
     assert server.refused == []
     assert max(tokens_of(request) for request in server.requests) <= WINDOW
     breaks = prefix_breaks(server.requests)
