@@ -27,9 +27,13 @@ if TYPE_CHECKING:
     from .rulebook import Rule as Rule
     from .validity import as_list as as_list
     from .validity import repair, validate
+    from .wire import arguments_text as arguments_text
     from .wire import fields_of as fields_of
     from .wire import items_of as items_of
     from .wire import json_object as json_object
+    from .wire import json_text as json_text
+    from .wire import result_part as result_part
+    from .wire import string as string
 
 __all__ = [
     "Anthropic",
@@ -67,6 +71,6 @@ export_lazily(
         "registry": "FORMATS",
         "rulebook": "Rule",
         "validity": "as_list repair validate",
-        "wire": "fields_of items_of json_object",
+        "wire": "arguments_text fields_of items_of json_object json_text result_part string",
     },
 )

@@ -7,7 +7,6 @@ are those of the strictest provider: a view starts with the user, and an answer 
 
 from __future__ import annotations
 
-import json
 import operator
 import re
 from collections.abc import Sequence
@@ -116,11 +115,6 @@ def _column(messages: Sequence[dict[str, Any]], field: str) -> list[Any]:
         return list(map(itemgetter(field), messages))
     except KeyError:
         return [message.get(field) for message in messages]
-
-
-def as_json_text(value: Any) -> str:
-    """Return a value as JSON text, for counting."""
-    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def media_kind(media_type: str | None) -> str:

@@ -87,7 +87,7 @@ class Anthropic(WireFormat):
         if role == "user" and parts and all(isinstance(part, ToolResultPart) for part in parts):
             role = "tool"
         begins, resumes = block_links(blocks) if role == "assistant" else ((), ())
-        return Message(role, parts, raw, self, None, bool(resumes), begins, resumes, any(map(_holds_history, blocks)))
+        return Message(role, parts, raw, self, None, bool(resumes), begins, resumes, any(map(holds_history, blocks)))
 
     def _write(self, fields: dict[str, Any], message: Message, parts: Sequence[Part]) -> None:
         fields["content"] = _content(message.parts, parts, fields.get("content"))
@@ -168,7 +168,7 @@ def _part(block: Any) -> Part:
     return OtherPart(json_text(block), raw=block)
 
 
-def _holds_history(block: Any) -> bool:
+def holds_history(block: Any) -> bool:
     """Whether a block is a summary that the provider wrote; without content, the provider failed to write it."""
     fields = fields_of(block) if kind_of(block) == "compaction" else None
     return fields is not None and bool(fields.get("content") or fields.get("encrypted_content"))
