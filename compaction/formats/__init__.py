@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .anthropic import Anthropic, anthropic
     from .base import MessageFormat, Problem, Repair, Side
     from .bedrock import Bedrock, bedrock
+    from .blocks import MOST_BREAKPOINTS as MOST_BREAKPOINTS
     from .breakpoints import can_end_in_breakpoint as can_end_in_breakpoint
     from .breakpoints import has_breakpoints as has_breakpoints
     from .breakpoints import last_breakpoint as last_breakpoint
@@ -63,6 +64,7 @@ export_lazily(
         "anthropic": "Anthropic anthropic",
         "base": "MessageFormat Problem Repair Side",
         "bedrock": "Bedrock bedrock",
+        "blocks": "MOST_BREAKPOINTS",
         "breakpoints": "can_end_in_breakpoint has_breakpoints last_breakpoint unwrapped with_breakpoint without_breakpoints",
         "detect": "detect fits resolve",
         "gemini": "Gemini gemini",

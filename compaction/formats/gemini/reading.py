@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from ..pairing import hosted_links
 from ..rulebook import WireFormat
 from ..wire import (
     arguments_object,
@@ -32,7 +33,7 @@ from .fields import (
     call_body,
     content_role,
     field,
-    hosted_links,
+    hosted_step,
     is_signed,
     name_of,
     pairing_key,
@@ -72,7 +73,7 @@ class Gemini(WireFormat):
         parts = tuple(map(_part, elements_of(fields.get("parts"))))
         if role == "user" and parts and all(isinstance(part, ToolResultPart) for part in parts):
             role = "tool"
-        begins, resumes = hosted_links(parts_of(fields)) if role == "model" else ((), ())
+        begins, resumes = hosted_links(filter(None, map(hosted_step, parts_of(fields)))) if role == "model" else ((), ())
         return Message(_ROLES.get(role, role), parts, raw, self, continues=bool(resumes), begins=begins, resumes=resumes)
 
     def _write(self, fields: dict[str, Any], message: Message, parts: Sequence[Part]) -> None:
