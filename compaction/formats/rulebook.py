@@ -187,9 +187,12 @@ class WireFormat(MessageFormat):
 
     def join_problem(self, before: Message | None, after: Message | None) -> tuple[str, Side] | None:
         """Return the rule that two neighbours break by the provider's rules."""
-        if self.book.join is None:
+        join = self.book.join
+        if join is None:
             return None
-        return self.book.join(*(None if each is None else fields_of(each.raw) or {} for each in (before, after)))
+        return join(
+            None if before is None else fields_of(before.raw) or {}, None if after is None else fields_of(after.raw) or {}
+        )
 
     def changed(self, message: Message, parts: Sequence[Part]) -> Message:
         fields = dict(self._fields(message.raw))

@@ -176,7 +176,8 @@ def _allowed(role: str, kind: str, body: Mapping[str, Any]) -> bool:
 
 def join_problem(before: Fields | None, after: Fields | None) -> tuple[str, Side] | None:
     """Return the rule that two neighbours break, given their fields; ``None`` for the start and the end of the list."""
-    one, other = (None if fields is None else string(fields.get("role")) for fields in (before, after))
+    one = None if before is None else string(before.get("role"))
+    other = None if after is None else string(after.get("role"))
     if other not in ROLES or (one is not None and one not in ROLES):
         return None
     ends = one == "system" and other != "assistant"
