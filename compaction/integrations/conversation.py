@@ -13,6 +13,7 @@ that does not, pass ``sync=True`` and drive the coroutine with `compaction.run.u
 from __future__ import annotations
 
 import contextlib
+import inspect
 import json
 import operator
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -95,8 +96,10 @@ class FrameworkTurn:
             Exception: As for `send`.
         """
         while True:
-            events, is_told = await call(self.view), False
+            events: AsyncIterable[_T] | None = None
+            is_told = False
             try:
+                events = await call(self.view)
                 async for event in events:
                     is_told = True
                     yield event
@@ -105,8 +108,9 @@ class FrameworkTurn:
                 if is_told or await self.overflowed(error) is None:
                     raise
             finally:
-                if (close := getattr(events, "aclose", None) or getattr(events, "close", None)) is not None:
-                    await close()
+                close = getattr(events, "aclose", None) or getattr(events, "close", None)
+                if close is not None and inspect.isawaitable(closing := close()):
+                    await closing
 
     async def overflowed(self, error: BaseException, *, sync: bool = False) -> list[Any] | None:
         """Return a shorter view to send; ``None`` if the error is not a length error, or not the first one.
