@@ -40,7 +40,7 @@ def _uninstall(path: _Folder = None) -> None:
 @hermes_commands.command("status")
 def _status(path: _Folder = None) -> int:
     """Show whether Hermes will use the engine, and what is left to do; exit code 1 if it will not."""
-    status = hermes_status(path)
-    for line in status.lines():
+    active, lines = hermes_status(path)
+    for line in lines:
         typer.echo(printable(line))
-    return ExitCode.DONE if status.active else ExitCode.FOUND
+    return ExitCode.DONE if active else ExitCode.FOUND

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .anthropic import Anthropic, anthropic
     from .base import MessageFormat, Problem, Repair, Side
     from .bedrock import Bedrock, bedrock
+    from .blocks import MOST_BREAKPOINTS as MOST_BREAKPOINTS
     from .breakpoints import can_end_in_breakpoint as can_end_in_breakpoint
     from .breakpoints import has_breakpoints as has_breakpoints
     from .breakpoints import last_breakpoint as last_breakpoint
@@ -27,9 +28,13 @@ if TYPE_CHECKING:
     from .rulebook import Rule as Rule
     from .validity import as_list as as_list
     from .validity import repair, validate
+    from .wire import arguments_text as arguments_text
     from .wire import fields_of as fields_of
     from .wire import items_of as items_of
     from .wire import json_object as json_object
+    from .wire import json_text as json_text
+    from .wire import result_part as result_part
+    from .wire import string as string
 
 __all__ = [
     "Anthropic",
@@ -59,6 +64,7 @@ export_lazily(
         "anthropic": "Anthropic anthropic",
         "base": "MessageFormat Problem Repair Side",
         "bedrock": "Bedrock bedrock",
+        "blocks": "MOST_BREAKPOINTS",
         "breakpoints": "can_end_in_breakpoint has_breakpoints last_breakpoint unwrapped with_breakpoint without_breakpoints",
         "detect": "detect fits resolve",
         "gemini": "Gemini gemini",
@@ -67,6 +73,6 @@ export_lazily(
         "registry": "FORMATS",
         "rulebook": "Rule",
         "validity": "as_list repair validate",
-        "wire": "fields_of items_of json_object",
+        "wire": "arguments_text fields_of items_of json_object json_text result_part string",
     },
 )

@@ -7,7 +7,7 @@ result in the exchange of its call; others also accept it later.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import attrs
 
@@ -19,6 +19,9 @@ Path: TypeAlias = tuple[str | int, ...]
 """A place in a message, such as ``("content", 3)``; empty for the message itself."""
 Finding: TypeAlias = tuple[str, str, str]
 """A broken rule of a message: the place in it, the rule, and what is wrong."""
+
+HostedStep: TypeAlias = tuple[Literal["call", "result", "caller"], str]
+"""A call or result of a tool that the provider runs, with the key that both share, or the call that made another call."""
 
 NOT_RECORDED = "The result of this call was not recorded."
 """The text of the stub that a repair adds for a missing result."""
@@ -145,6 +148,26 @@ class Pairing:
             if not slot.optional:
                 rule, text = ("pending-call", "has no result yet") if index >= pending else ("call-without-result", missing)
                 yield index, (shown_path(slot.path), rule, f"the call {_shown(slot)} {text}")
+
+
+def hosted_links(steps: Iterable[HostedStep]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the provider's calls that a message leaves open, and the earlier calls that it needs; O(steps).
+
+    Args:
+        steps: The calls and results of the provider's own tools in the message, and the callers of other calls.
+    """
+    open: dict[str, None] = {}
+    made: set[str] = set()
+    earlier: dict[str, None] = {}
+    for kind, key in steps:
+        if kind == "call":
+            made.add(key)
+            open[key] = None
+        elif key not in made:
+            earlier[key] = None
+        if kind == "result":
+            open.pop(key, None)
+    return tuple(open), tuple(earlier)
 
 
 def _shown(slot: Slot) -> str:

@@ -160,6 +160,12 @@ class WireFormat(MessageFormat):
     takes: str
     book: RuleBook
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        asks_book = cls.join_problem is WireFormat.join_problem
+        has_joins = hasattr(cls, "book") and cls.book.join is not None if asks_book else True
+        cls.judges_joins = has_joins or cls.prefers is not MessageFormat.prefers
+
     def __repr__(self) -> str:
         return self.name.replace("-", "_")
 
@@ -178,6 +184,15 @@ class WireFormat(MessageFormat):
 
     def repair(self, raws: Sequence[Any]) -> Repair:
         return self.book.repair(raws)
+
+    def join_problem(self, before: Message | None, after: Message | None) -> tuple[str, Side] | None:
+        """Return the rule that two neighbours break by the provider's rules."""
+        join = self.book.join
+        if join is None:
+            return None
+        return join(
+            None if before is None else fields_of(before.raw) or {}, None if after is None else fields_of(after.raw) or {}
+        )
 
     def changed(self, message: Message, parts: Sequence[Part]) -> Message:
         fields = dict(self._fields(message.raw))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import reprlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 from ..errors import ConfigurationError, InvalidMessage
@@ -136,21 +136,51 @@ def thoughts_changed(
     return any(old is not new and bound(old) != bound(new) for old, new in zip(before, after, strict=True))
 
 
-THOUGHTS_FIRST: Final = "an answer that began with thoughts still begins with them, or has none"
+def signed_thoughts_problem(before: Sequence[Message], after: Sequence[Message | None], *, current: bool) -> str | None:
+    """Return the reason why a group may not be rewritten, where thoughts are signed and begin an answer; ``None`` if it may.
+
+    Args:
+        before: The messages of a group before the rewrite.
+        after: The rewritten messages, one for one; ``None`` for one that is removed.
+        current: Whether the group belongs to the current turn.
+    """
+    if current and thoughts_changed(before, after):
+        return "thoughts of the current turn stay as the provider signed them"
+
+    def thoughts(message: Message) -> list[bool]:
+        return [isinstance(part, ReasoningPart) for part in message.parts]
+
+    for old, new in zip(before, after, strict=True):
+        if old is not new and new is not None and any(thoughts(old)[:1]) and any(thoughts(new)) and not thoughts(new)[0]:
+            return "an answer that began with thoughts still begins with them, or has none"
+    return None
 
 
-def thoughts_moved(before: Sequence[Message], after: Sequence[Message | None]) -> bool:
-    """Return whether a rewrite puts anything before the thoughts with which an answer began."""
+def lacking(fields: Mapping[str, Any], required: Mapping[str, type], *, empty: bool = True) -> Iterator[tuple[str, Any]]:
+    """Yield the name and the value of each field that is missing or of another type.
 
-    def begins(message: Message) -> bool:
-        return bool(message.parts) and isinstance(message.parts[0], ReasoningPart)
+    Args:
+        fields: The fields of a block or an item.
+        required: The types of its required fields; an object of a package is a ``Mapping``.
+        empty: Whether a text may be empty.
+    """
+    for name, wanted in required.items():
+        value = fields.get(name)
+        read = fields_of(value) if wanted is Mapping else items_of(value) if wanted is list else value
+        if read is None or (wanted is str and not isinstance(value, str)) or (value == "" and not empty):
+            yield name, value
 
-    def has(message: Message) -> bool:
-        return any(isinstance(part, ReasoningPart) for part in message.parts)
 
-    return any(
-        old is not new and new is not None and begins(old) and not begins(new) and has(new)
-        for old, new in zip(before, after, strict=True)
+def without_new_blanks(old: Sequence[Part], parts: Sequence[Part]) -> list[Part]:
+    """Return the parts of a changed message without new texts of blanks, which providers refuse."""
+    known = {id(part) for part in old}
+    return [part for part in parts if id(part) in known or not isinstance(part, TextPart) or part.text.strip()]
+
+
+def unwritable(part: Part) -> ConfigurationError:
+    """Return the error for a part that cannot be written."""
+    return ConfigurationError(
+        f"parts: only text, calls and results can be created (got {part!r}); pass the part that was read, or drop it"
     )
 
 

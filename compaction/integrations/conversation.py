@@ -13,7 +13,10 @@ that does not, pass ``sync=True`` and drive the coroutine with `compaction.run.u
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+import inspect
+import json
+import operator
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
@@ -26,7 +29,7 @@ from ..result import CompactionResult
 from ..session import Blocking, CompactionSession
 from ..stores import SessionStore
 from ..strategies import Failed
-from ..tokens import LengthError, counter
+from ..tokens import LengthError, MessageMeter
 from .options import IntegrationOptions
 
 _P = ParamSpec("_P")
@@ -83,6 +86,32 @@ class FrameworkTurn:
                 raise
         return await call(self.view)
 
+    async def stream(self, call: Callable[[list[Any]], Awaitable[AsyncIterable[_T]]]) -> AsyncIterator[_T]:
+        """Yield the events of a streamed reply; a request that was too long is repeated only if nothing was yielded before.
+
+        Args:
+            call: Sends a list of messages, and returns the stream.
+
+        Raises:
+            Exception: As for `send`.
+        """
+        while True:
+            events: AsyncIterable[_T] | None = None
+            is_told = False
+            try:
+                events = await call(self.view)
+                async for event in events:
+                    is_told = True
+                    yield event
+                return
+            except Exception as error:
+                if is_told or await self.overflowed(error) is None:
+                    raise
+            finally:
+                close = getattr(events, "aclose", None) or getattr(events, "close", None)
+                if close is not None and inspect.isawaitable(closing := close()):
+                    await closing
+
     async def overflowed(self, error: BaseException, *, sync: bool = False) -> list[Any] | None:
         """Return a shorter view to send; ``None`` if the error is not a length error, or not the first one.
 
@@ -126,7 +155,7 @@ class FrameworkTurn:
 
 
 class FrameworkConversations:
-    """The conversations of one integration. Holds state: a pool of sessions.
+    """The conversations of one integration. Holds state: a pool of sessions, and the requests of `compact_next`.
 
     Attributes:
         last: The last turn of any conversation; ``None`` before the first.
@@ -141,16 +170,40 @@ class FrameworkConversations:
         self.options = options
         self._format, self._store = format, store
         self._pool = options.pool(format, store=store)
-        self._counter = counter(options.counter)
+        self._meter = MessageMeter(options.counter)
+        self._tools: tuple[Sequence[object], int] = ((), 0)
+        self._asked: dict[object, str] = {}
         self.last: FrameworkTurn | None = None
 
     def __reduce__(self) -> tuple[Callable[..., FrameworkConversations], tuple[object, ...]]:
         """Copy and pickle the configuration: a copy starts without conversations, and finds those that are saved."""
         return partial(FrameworkConversations, store=self._store), (self.options, self._format)
 
-    def count(self, text: str) -> int:
-        """Return the tokens of a text that is sent besides the messages."""
-        return self._counter.count_text(text)
+    def count(self, *sent: object) -> int:
+        """Return the tokens of what is sent besides the messages: texts as they are, anything else as JSON."""
+        shown = [each if isinstance(each, str) else json.dumps(each, default=str) for each in sent if each]
+        return self._meter.counter.count_text("\n".join(shown)) if shown else 0
+
+    def count_messages(self, raws: Iterable[Any]) -> int:
+        """Return the tokens of messages that are sent besides the conversation."""
+        return sum(self._meter.measure(self._format.read(raw))[0] for raw in raws)
+
+    def count_tools(self, tools: Sequence[object], schema: Callable[[Any], object]) -> int:
+        """Return the tokens of the schemas of tools, which are made again only if the tools change."""
+        known, tokens = self._tools
+        if len(known) != len(tools) or any(map(operator.is_not, known, tools)):
+            tokens = self.count(list(map(schema, tools)))
+            self._tools = (tuple(tools), tokens)
+        return tokens
+
+    def compact_next(self, focus: str = "", key: object = None) -> None:
+        """Compact at the next turn, whatever the strategy's trigger says.
+
+        Args:
+            focus: A topic that a summary should give most room to.
+            key: The key that `turn` gets for the same conversation.
+        """
+        self._asked[key] = focus
 
     async def turn(
         self,
@@ -161,6 +214,7 @@ class FrameworkConversations:
         model: str | None = None,
         overhead_tokens: int = 0,
         focus: str | None = None,
+        key: object = None,
         scope: str = "",
         usages: Sequence[object] | None = None,
         sync: bool = False,
@@ -174,6 +228,7 @@ class FrameworkConversations:
             model: The model's name, for ``window="auto"``.
             overhead_tokens: Tokens of this request outside these messages: tools, a system prompt, other messages.
             focus: Compact now, whatever the trigger says, with a summary that gives most room to this topic; ``""`` for none.
+            key: The key under which `compact_next` was called for this conversation.
             scope: A name, such as a tenant's; conversations in different scopes share nothing.
             usages: The usage that the framework kept with each message, ``None`` for a message without usage; by default what
                 the format finds in the messages. A new process corrects its counts with it.
@@ -183,6 +238,8 @@ class FrameworkConversations:
             ConfigurationError: If an option is wrong, whatever ``on_failure`` says.
             Exception: Whatever the strategy raises, if ``on_failure`` is ``"raise"``.
         """
+        asked = self._asked.pop(key, None)
+        focus = focus if asked is None else asked
         request = {"id": id, "scope": scope, "overhead_tokens": overhead_tokens}
         prepare = partial(self._prepare, window=self.options.window_of(model), usages=usages)
         return await self._turn(list(messages), saved, prepare, focus, request, sync=sync)

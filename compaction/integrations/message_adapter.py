@@ -7,10 +7,10 @@ are those of the strictest provider: a view starts with the user, and an answer 
 
 from __future__ import annotations
 
-import json
 import operator
 import re
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any, ClassVar, Final
 
 import attrs
@@ -19,6 +19,14 @@ from ..formats import MessageFormat, Problem, Repair, Side, openai_chat
 from ..messages import Message, Part, TextPart, ToolCallPart, ToolResultPart
 
 _PLACE: Final = re.compile(r"messages\[(\d+)\]")
+_POSITION: Final = re.compile(r"\[(\d+)\]")
+_PAIRING: Final = attrs.evolve(openai_chat.book.pairing, anywhere=True, counted=True)  # a late result stays with its call
+_REPAIRED: Final = {
+    "call-without-result": "the call was removed",
+    "result-without-call": "the result was removed",
+    "duplicate-result": "the result was removed",
+}
+"""The rules that are repaired, and how."""
 
 
 class MessageAdapter(MessageFormat):
@@ -51,40 +59,36 @@ class MessageAdapter(MessageFormat):
         return super().common_prefix(known, given)
 
     def validate(self, raws: Sequence[Any]) -> list[Problem]:
-        chat: list[dict[str, Any]] = []
-        owners: list[int] = []
-        for place, raw in enumerate(raws):
-            expanded = _as_chat(self.read(raw, place))
-            chat += expanded
-            owners += [place] * len(expanded)
+        chat = _as_chat([self.read(raw, place) for place, raw in enumerate(raws)])
 
         def owner(found: re.Match[str]) -> str:
             at = int(found[1])
-            return f"messages[{owners[at] if at < len(owners) else len(owners)}]"
+            return f"messages[{chat[at][0] if at < len(chat) else len(raws)}]"
 
         return [
             attrs.evolve(problem, where=_PLACE.sub(owner, problem.where), message=_PLACE.sub(owner, problem.message))
-            for problem in openai_chat.validate(chat)
+            for problem in openai_chat.validate([fields for _, fields, _ in chat])
         ]
 
     def repair(self, raws: Sequence[Any]) -> Repair:
-        """Remove results without a call and calls without a result, except calls of the last message; O(messages)."""
+        """Remove results without a call, and calls without a result unless it may still come; O(messages)."""
         messages = [self.read(raw, place) for place, raw in enumerate(raws)]
-        paired = _pairs(messages)
+        chat = _as_chat(messages)
+        removed: list[list[Part]] = [[] for _ in messages]
+        changes: list[tuple[int, Problem]] = []
+        for at, (where, rule, fault) in _PAIRING.problems([fields for _, fields, _ in chat]):
+            if rule in _REPAIRED:
+                place, _, parts = chat[at]
+                position = _POSITION.search(where)
+                removed[place].append(parts[int(position[1]) if position else 0])
+                changes.append((place, Problem(f"messages[{place}]", rule, fault, _REPAIRED[rule])))
         repaired: list[Any] = []
-        changes: list[Problem] = []
-        for place, message in enumerate(messages):
-            last = place == len(messages) - 1
-            removed = [part for part in message.parts if _is_alone(part, place, paired, may_be_pending=last)]
-            if not removed:
-                repaired.append(message.raw)
-                continue
-            rule = "call-without-result" if isinstance(removed[0], ToolCallPart) else "result-without-call"
-            what, done = "a call and its result go together", "the one without the other was removed"
-            changes.append(Problem(f"messages[{place}]", rule, what, done))
-            if kept := [part for part in message.parts if part not in removed]:
-                repaired.append(self.changed(message, kept).raw)
-        return Repair(messages=repaired, changes=tuple(changes), remaining=tuple(self.validate(repaired)))
+        for message, gone in zip(messages, removed, strict=True):
+            kept = [part for part in message.parts if not any(part is each for each in gone)]
+            if kept or not gone:
+                repaired.append(self.changed(message, kept).raw if gone else message.raw)
+        ordered = tuple([change for _, change in sorted(changes, key=itemgetter(0))])
+        return Repair(messages=repaired, changes=ordered, remaining=tuple(self.validate(repaired)))
 
     def join_problem(self, before: Message | None, after: Message | None) -> tuple[str, Side] | None:
         """Return the rule that is broken if a call follows nothing or an answer, as the strictest provider requires."""
@@ -108,14 +112,9 @@ class MessageAdapter(MessageFormat):
 def _column(messages: Sequence[dict[str, Any]], field: str) -> list[Any]:
     """Return one field of each message, at C speed if every message has it."""
     try:
-        return list(map(operator.itemgetter(field), messages))
+        return list(map(itemgetter(field), messages))
     except KeyError:
         return [message.get(field) for message in messages]
-
-
-def as_json_text(value: Any) -> str:
-    """Return a value as JSON text, for counting."""
-    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def media_kind(media_type: str | None) -> str:
@@ -124,38 +123,26 @@ def media_kind(media_type: str | None) -> str:
     return kind if kind in ("image", "audio", "video") else "file"
 
 
-def _as_chat(message: Message) -> list[dict[str, Any]]:
-    """Return the chat messages that stand for one message: one for each result, and one for the rest."""
-    results = list(message.tool_results())
-    chat = [{"role": "tool", "tool_call_id": result.call_id, "content": result.text} for result in results]
+def _as_chat(messages: Sequence[Message]) -> list[tuple[int, dict[str, Any], list[Part]]]:
+    """Return the chat messages that a client would make, each with the place of its message and its calls or result."""
+    return [(place, *each) for place, message in enumerate(messages) for each in _chat_messages(message)]
+
+
+def _chat_messages(message: Message) -> list[tuple[dict[str, Any], list[Part]]]:
+    """Return one chat message for each result, and one for the rest."""
+    chat: list[tuple[dict[str, Any], list[Part]]] = [
+        ({"role": "tool", "tool_call_id": result.call_id, "content": result.text}, [result])
+        for result in message.tool_results()
+    ]
     if message.role == "tool" and chat:
         return chat
     words = "\n".join([part.text for part in message.parts if isinstance(part, TextPart)])
-    calls = [
-        {"id": call.id, "type": "function", "function": {"name": call.name or "unnamed", "arguments": call.arguments or "{}"}}
-        for call in message.tool_calls()
-    ]
+    calls = list(message.tool_calls())
     other = any(not isinstance(part, TextPart | ToolCallPart | ToolResultPart) for part in message.parts)
     said: dict[str, Any] = {"role": message.role, "content": words or ("(other content)" if other else "")}
     if calls:
-        said["tool_calls"] = calls
-    return [said, *chat] if message.role == "assistant" else [*chat, said]
-
-
-def _pairs(messages: Sequence[Message]) -> set[tuple[str, int]]:
-    """Return the id and place of each call that has a result, and of each result that has a call."""
-    open_calls: dict[str, int] = {}
-    paired: set[tuple[str, int]] = set()
-    for place, message in enumerate(messages):
-        for part in message.parts:
-            if isinstance(part, ToolCallPart):
-                open_calls[part.id] = place
-            elif isinstance(part, ToolResultPart) and part.call_id in open_calls:
-                paired |= {(part.call_id, open_calls.pop(part.call_id)), (part.call_id, place)}
-    return paired
-
-
-def _is_alone(part: Part, place: int, paired: set[tuple[str, int]], *, may_be_pending: bool) -> bool:
-    if isinstance(part, ToolCallPart):
-        return not may_be_pending and (part.id, place) not in paired
-    return isinstance(part, ToolResultPart) and (part.call_id, place) not in paired
+        bodies = [{"name": call.name or "unnamed", "arguments": call.arguments or "{}"} for call in calls]
+        said["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": body} for call, body in zip(calls, bodies, strict=True)
+        ]
+    return [(said, [*calls]), *chat] if message.role == "assistant" else [*chat, (said, [*calls])]

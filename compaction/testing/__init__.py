@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from .benchmarks import benchmark_strategy
 from .conformance import CheckReport, check_strategy, check_trigger
-from .conversations import MissingHypothesis as MissingHypothesis
 from .conversations import conversations
 from .laws import LAWS as LAWS
 from .laws import LawBroken

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import anyio
@@ -57,18 +58,14 @@ class Benchmark:
     rows: tuple[BenchmarkRow, ...]
 
     def __str__(self) -> str:
-        head = ("messages", "tokens", "after", "edits", "read ms", "run ms", "x10")
-        lines = [head, *map(_cells, self.rows)]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        shown = ["  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines]
-        return "\n".join([self.strategy, *shown])
-
-
-def _cells(row: BenchmarkRow) -> tuple[str, ...]:
-    counts = (row.messages, row.tokens_before, row.tokens_after, row.edits)
-    times = (row.read_seconds * 1_000, row.run_seconds * 1_000)
-    growth = "" if row.growth is None else f"{row.growth:.1f}"
-    return (*[f"{count:,}" for count in counts], *[f"{milliseconds:,.2f}" for milliseconds in times], growth)
+        head = f"{'messages':>10}{'tokens':>14}{'after':>14}{'edits':>10}{'read ms':>12}{'run ms':>12}{'x10':>8}"
+        rows = [
+            f"{row.messages:>10,}{row.tokens_before:>14,}{row.tokens_after:>14,}{row.edits:>10,}"
+            f"{row.read_seconds * 1_000:>12,.2f}{row.run_seconds * 1_000:>12,.2f}"
+            f"{'' if row.growth is None else f'{row.growth:.1f}':>8}"
+            for row in self.rows
+        ]
+        return "\n".join([self.strategy, head, *rows])
 
 
 def benchmark_strategy(
@@ -112,13 +109,9 @@ def benchmark_strategy(
     for size in sizes:
         messages = agent_session(size, format=format or openai_chat) if conversation is None else conversation(size)
         timed = [anyio.run(_timed, strategy, messages, read, clock) for _ in range(repeats)]
-        best = min(timed, key=_run_seconds)
+        best = min(timed, key=attrgetter("run_seconds"))
         rows.append(attrs.evolve(best, growth=_growth(rows[-1], best) if rows else None))
     return Benchmark(as_strategy(strategy).name, tuple(rows))
-
-
-def _run_seconds(row: BenchmarkRow) -> float:
-    return row.run_seconds
 
 
 async def _timed(

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..errors import CompactionError, ConfigurationError
+from ..errors import ConfigurationError
 from ..formats import MessageFormat, openai_chat, resolve
 from .written import write_chat
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
-
-
-class MissingHypothesis(CompactionError, ImportError):
-    """Hypothesis is not installed. Run ``pip install hypothesis``, or use `sample_conversations`."""
 
 
 def conversations(
@@ -35,9 +31,8 @@ def conversations(
             format without `compose`, words alone.
 
     Raises:
-        ConfigurationError: If ``max_size`` is below 1.
+        ConfigurationError: If ``max_size`` is below 1, or Hypothesis is not installed.
         UnknownFormat: If no format has that name.
-        MissingHypothesis: If Hypothesis is not installed.
 
     >>> from hypothesis import find
     >>> find(conversations(), lambda messages: True)
@@ -48,7 +43,7 @@ def conversations(
     try:
         from .message_shapes import conversation, damaged
     except ModuleNotFoundError as error:
-        raise MissingHypothesis(
+        raise ConfigurationError(
             "conversations: hypothesis is not installed; pip install hypothesis, or use sample_conversations"
         ) from error
     whole, target = conversation(pending=pending, max_size=max_size), resolve(format)

@@ -6,8 +6,6 @@ They are equal on every call, but new objects each time, so a test may change th
 from __future__ import annotations
 
 import copy
-import json
-from pathlib import Path
 from typing import Any, Final
 
 from ..errors import ConfigurationError
@@ -59,8 +57,8 @@ def sample_conversations(format: MessageFormat | str = openai_chat) -> list[list
     """Return conversations of every shape a strategy may meet: valid ones, then invalid ones as in real logs.
 
     Args:
-        format: The wire format they are written in. In a format of your own they are texts alone; pass conversations with
-            calls to a check yourself.
+        format: The wire format they are written in. In another than chat completions they are words, calls and results; in a
+            format without `compose`, texts alone.
 
     Raises:
         UnknownFormat: If no format has that name.
@@ -70,11 +68,19 @@ def sample_conversations(format: MessageFormat | str = openai_chat) -> list[list
     [0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 2, 2, 2, 3]
     """
     target = resolve(format)
-    stored = Path(__file__).parent / "stored" / f"{target.name}.json"
-    if stored.is_file():
-        return [list(map(target.from_wire, sample)) for sample in json.loads(stored.read_text(encoding="utf-8"))]
-    valid = [_chat(), agent_session(120), _tools(), _mixed(), _thinking(), _compacted(), _empty_texts(), _unicode()]
-    return [write_chat(sample, target) for sample in copy.deepcopy([*valid, _waiting(), *_broken()])]
+    valid = [_chat(), agent_session(120), _tools(), _mixed(), _thinking(), _compacted(), _empty_texts(), _unicode(), _waiting()]
+    if target is openai_chat:
+        return copy.deepcopy([*valid, *_broken()])
+    written = [write_chat(sample, target) for sample in valid]
+    return [*filter(None, written), *_damaged(agent_session(24, format=target))]
+
+
+def _damaged(session: list[Any]) -> list[list[Any]]:
+    """Return a session in which the first call or its result is missing, comes twice, or comes late."""
+    missing = [session[:place] + session[place + 1 :] for place in (2, 3)]
+    twice = [[*session[: place + 1], copy.deepcopy(session[place]), *session[place + 1 :]] for place in (2, 3)]
+    late = [[*session[:place], session[place + 1], session[place], *session[place + 2 :]] for place in (2, 3)]
+    return [*missing, *twice, *late]
 
 
 def _says(role: str, content: Any, **fields: Any) -> dict[str, Any]:

@@ -96,10 +96,10 @@ def joins(format: MessageFormat, messages: Sequence[Message]) -> set[tuple[int, 
 
 @each_format
 def test_every_rule_has_one_kind(format: MessageFormat) -> None:
-    """Each format has rules of the kinds ``message`` and ``reach``, and of ``join`` exactly if it overrides the method."""
+    """Each format has rules of the kinds ``message`` and ``reach``, and of ``join`` exactly if neighbours are judged."""
     kinds = Counter(rule.kind for rule in RULES[format].values())
     assert kinds.keys() - {"join"} == {"message", "reach"}
-    assert ("join" in kinds) == (type(format).join_problem is not MessageFormat.join_problem)
+    assert ("join" in kinds) == format.judges_joins == (format.book.join is not None)
 
 
 @given(lists())

@@ -210,6 +210,23 @@ def test_several_results_in_one_message() -> None:
     assert agent_framework.repair(messages[2:]).messages == messages[3:]
 
 
+def test_repair_removes_what_has_no_counterpart() -> None:
+    """A call without its result and a result without its call leave their message; a late result and a waiting call stay."""
+    calls = [Content.from_function_call(f"c{n}", "look_up", arguments="{}") for n in range(3)]
+    late = Message(
+        "tool", [Content.from_function_result("c0", result="late"), Content.from_function_result("gone", result="?")]
+    )
+    asked, waits = Message("user", ["and?"]), Message("assistant", [calls[2]])
+    done = agent_framework.repair([Message("assistant", calls[:2]), asked, late, asked, waits])
+    kept = [[calls[0]], asked.contents, [late.contents[0]], asked.contents, [calls[2]]]
+    assert [message.contents for message in done.messages] == kept
+    assert [(change.where, change.rule) for change in done.changes] == [
+        ("messages[0]", "call-without-result"),
+        ("messages[2]", "result-without-call"),
+    ]
+    assert done.messages[1] is asked
+
+
 def test_what_is_no_message() -> None:
     """The error names the place and the remedy."""
     with pytest.raises(InvalidMessage, match=r"messages\[1\].*agent_framework.Message"):

@@ -18,7 +18,7 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 
 from compaction import CompactionResult, Edit, MessageIndex, last, presets, run
 from compaction.errors import ConfigurationError
-from compaction.integrations.langchain import ChatModelSummarizer, CompactionMiddleware, langchain
+from compaction.integrations.langchain import ChatModelSummarizer, CompactionMiddleware, RewritingMiddleware, langchain
 from compaction.integrations.langgraph import StateKeys, SummarizationNode
 from compaction.messages import MediaPart, Message, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from compaction.strategies import GrowingSummary, Summarization, SummaryText, Truncation
@@ -87,6 +87,28 @@ def test_system_prompt_and_tools_count(server: ModelServer) -> None:
         True,
         True,
     ]
+
+
+def test_threads_of_one_middleware_count_their_own_requests(server: ModelServer) -> None:
+    """Two agents share a middleware that rewrites: a thread's next run counts the system prompt of its own agent."""
+    seen: list[int] = []
+
+    def watch(index: MessageIndex) -> Iterator[Edit]:
+        seen.append(index.context.overhead_tokens)
+        yield from ()
+
+    middleware = RewritingMiddleware(watch, counter="chars/4")
+    agents = [
+        create_agent(make_model(server), [], system_prompt=prompt, middleware=[middleware], checkpointer=InMemorySaver())
+        for prompt in ("Be brief.", "You are a shop. " * 100)
+    ]
+    for turn in range(2):
+        for name, agent in zip("ab", agents, strict=True):
+            agent.invoke({"messages": [("user", f"Question {turn}?")]}, {"configurable": {"thread_id": name}})
+    first, other, short, long = seen
+    assert (first, other) == (0, 0)
+    assert 0 < short < 20
+    assert long > 400
 
 
 async def test_a_stream_cancelled_midway(server: ModelServer) -> None:

@@ -10,7 +10,8 @@ from ..wire import fields_of, items_of, kind_of, string
 
 MEDIA_BLOCKS: Final[Mapping[str, str]] = {"image": "image", "document": "file", "container_upload": "file"}
 """Types of blocks with media, and the kind of media."""
-_ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
+ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
+"""The ids of calls that the API accepts."""
 THINKING: Final = frozenset({"thinking", "redacted_thinking"})
 
 
@@ -30,11 +31,6 @@ def call_id(block: Any) -> str | None:
 def result_id(block: Any) -> str | None:
     """Return the id that a ``tool_result`` block answers, empty if it has none; ``None`` if the block is another."""
     return string((fields_of(block) or {}).get("tool_use_id")) if kind_of(block) == "tool_result" else None
-
-
-def is_id(identifier: str) -> bool:
-    """Whether the API accepts it as the id of a call."""
-    return _ID.fullmatch(identifier) is not None
 
 
 def is_server_call(kind: str) -> bool:

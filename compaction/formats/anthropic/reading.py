@@ -14,12 +14,9 @@ from typing import Any
 
 import attrs
 
-from ...errors import ConfigurationError
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from ..base import Side
 from ..rulebook import WireFormat
 from ..wire import (
-    THOUGHTS_FIRST,
     arguments_object,
     arguments_text,
     data_size,
@@ -32,14 +29,15 @@ from ..wire import (
     result_part,
     same,
     says_something,
+    signed_thoughts_problem,
     string,
-    thoughts_changed,
-    thoughts_moved,
+    unwritable,
+    without_new_blanks,
     without_role,
 )
 from .fields import MEDIA_BLOCKS, is_server_call, is_server_result
 from .hosted import block_links
-from .rules import BOOK, join_problem
+from .rules import BOOK
 
 _BLOCKS = frozenset(
     {
@@ -58,7 +56,6 @@ _BLOCKS = frozenset(
     }
 )
 """Types of blocks by which the format is detected; types that other formats share are checked more closely."""
-_OPEN_LOOP = "thoughts of the current turn stay as the provider signed them"
 _GO_ON = "Go on from there."
 
 
@@ -90,7 +87,7 @@ class Anthropic(WireFormat):
         if role == "user" and parts and all(isinstance(part, ToolResultPart) for part in parts):
             role = "tool"
         begins, resumes = block_links(blocks) if role == "assistant" else ((), ())
-        return Message(role, parts, raw, self, None, bool(resumes), begins, resumes, any(map(_holds_history, blocks)))
+        return Message(role, parts, raw, self, None, bool(resumes), begins, resumes, any(map(holds_history, blocks)))
 
     def _write(self, fields: dict[str, Any], message: Message, parts: Sequence[Part]) -> None:
         fields["content"] = _content(message.parts, parts, fields.get("content"))
@@ -111,12 +108,6 @@ class Anthropic(WireFormat):
         if kind in _BLOCKS or is_server_call(kind) or is_server_result(kind):
             return True
         return (kind == "thinking" and bool(fields.get("signature"))) or (kind == "image" and fields.get("source") is not None)
-
-    def join_problem(self, before: Message | None, after: Message | None) -> tuple[str, Side] | None:
-        """Check the places of system messages, of thoughts after an answer, and of blanks at the end."""
-        if before is None or not _may_break(before, after):
-            return None
-        return join_problem(fields_of(before.raw) or {}, None if after is None else fields_of(after.raw) or {})
 
     def prefers(self, before: Message | None, after: Message | None) -> bool:
         """Prefer an answer after the user, and a system message between the user and an answer."""
@@ -146,24 +137,10 @@ class Anthropic(WireFormat):
         return (self.new("user", text),)
 
     def rewrite_problem(self, before: Sequence[Message], after: Sequence[Message | None], *, current: bool) -> str | None:
-        if current and thoughts_changed(before, after):
-            return _OPEN_LOOP
-        return THOUGHTS_FIRST if thoughts_moved(before, after) else None
+        return signed_thoughts_problem(before, after, current=current)
 
 
 anthropic = Anthropic()
-
-
-def _may_break(before: Message, after: Message | None) -> bool:
-    """Whether neighbours may break a rule, judged by their roles and parts alone."""
-    if before.role == "system" or (after is not None and after.role == "system" and before.role != "user"):
-        return True
-    if before.role != "assistant":
-        return False
-    if after is None:
-        last = before.parts[-1] if before.parts else None
-        return isinstance(last, TextPart) and last.text[-1:].isspace()
-    return after.role == "assistant" and any(isinstance(part, ReasoningPart) for part in after.parts)
 
 
 def _part(block: Any) -> Part:
@@ -191,7 +168,7 @@ def _part(block: Any) -> Part:
     return OtherPart(json_text(block), raw=block)
 
 
-def _holds_history(block: Any) -> bool:
+def holds_history(block: Any) -> bool:
     """Whether a block is a summary that the provider wrote; without content, the provider failed to write it."""
     fields = fields_of(block) if kind_of(block) == "compaction" else None
     return fields is not None and bool(fields.get("content") or fields.get("encrypted_content"))
@@ -220,8 +197,7 @@ def _content(old: Sequence[Part], parts: Sequence[Part], content: Any) -> Any:
     """Return the parts as a content: a string if it was one and still can be, else a list without empty texts."""
     if items_of(content) is None and all(isinstance(part, TextPart) for part in parts):
         return "\n".join([part.text for part in parts if isinstance(part, TextPart)])
-    known = {id(part) for part in old}
-    return [_block(part) for part in parts if id(part) in known or not isinstance(part, TextPart) or part.text.strip()]
+    return list(map(_block, without_new_blanks(old, parts)))
 
 
 def _block(part: Part) -> Any:
@@ -239,9 +215,7 @@ def _block(part: Part) -> Any:
         if part.text != before.text or not same(part.media, before.media):
             block["content"] = _result_content(block.get("content"), part, keep_text=part.text == before.text)
         return block
-    raise ConfigurationError(
-        f"parts: only text, calls and results can be created (got {part!r}); pass the part that was read, or drop it"
-    )
+    raise unwritable(part)
 
 
 def _result_content(content: Any, result: ToolResultPart, *, keep_text: bool) -> Any:

@@ -11,14 +11,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ..base import Side
-from ..pairing import NOT_RECORDED, Fields, Finding, Pairing, Path, Slot
+from ..blocks import BLOCK_RULES, Blocks, too_many
+from ..pairing import NOT_RECORDED, Fields, Finding, Path
 from ..rulebook import Rule, RuleBook, common_rules
-from ..wire import fields_of, items_of, kind_of, string, type_name
-from .fields import MEDIA_BLOCKS, THINKING, blocks_of, call_id, has_thinking, is_id, is_server_call, is_server_result, result_id
+from ..wire import fields_of, items_of, kind_of, lacking, string, type_name
+from .fields import ID, MEDIA_BLOCKS, THINKING, blocks_of, call_id, has_thinking, is_server_call, is_server_result, result_id
 from .hosted import unpaired
 
-BREAKPOINTS: Final = 4
-"""The maximum number of blocks with ``cache_control`` in a request."""
+_BLOCKS: Final = Blocks(
+    of=blocks_of,
+    kind=kind_of,
+    call=call_id,
+    result=result_id,
+    call_id=("id",),
+    result_id=("tool_use_id",),
+    id=ID,
+    after_calls={"text": ("text-after-call", "an answer has no text after its calls")},
+)
 
 # ------------------------------------------------------------------------ one message, and two neighbours
 
@@ -52,34 +61,11 @@ def message_problems(fields: Fields, last: bool) -> Iterator[Finding]:
         for position, block in enumerate(blocks):
             yield from _block_problems(".content" + ("" if isinstance(content, str) else f"[{position}]"), role, block)
         if role == "user":
-            yield from _result_problems(blocks)
+            yield from _BLOCKS.result_problems(blocks)
         elif role == "assistant":
-            yield from _answer_problems(blocks)
-
-
-def _answer_problems(blocks: Sequence[Any]) -> Iterator[Finding]:
-    """Yield the rules that an answer breaks in its calls, their order and its end."""
-    called = False
-    for position, block in enumerate(blocks):
-        place = f".content[{position}]"
-        if (identifier := call_id(block)) is not None:
-            called = called or bool(identifier)
-            if identifier and not is_id(identifier):
-                yield f"{place}.id", "malformed-id", f"the id {identifier!r} has other characters"
-        elif kind_of(block) == "text" and called:
-            yield place, "text-after-call", "an answer has no text after its calls"
-    if kind_of(blocks[-1]) in THINKING:
-        yield f".content[{len(blocks) - 1}]", "ends-with-thinking", "the answer ends with a thinking block"
-
-
-def _result_problems(blocks: Sequence[Any]) -> Iterator[Finding]:
-    """Yield the results of a user message that come after anything else."""
-    said = False
-    for position, block in enumerate(blocks):
-        if result_id(block) is None:
-            said = True
-        elif said:
-            yield f".content[{position}]", "result-after-text", "results come before anything else in their message"
+            yield from _BLOCKS.answer_problems(blocks)
+            if kind_of(blocks[-1]) in THINKING:
+                yield f".content[{len(blocks) - 1}]", "ends-with-thinking", "the answer ends with a thinking block"
 
 
 def _block_problems(where: str, role: str, block: Any) -> Iterator[Finding]:
@@ -91,10 +77,8 @@ def _block_problems(where: str, role: str, block: Any) -> Iterator[Finding]:
     if not _allowed(role, kind):
         yield (where, "block-not-allowed", f"a {role} message does not accept a block of type {kind!r}")
         return
-    for name, wanted in _REQUIRED.get(kind, {}).items():
-        value = fields.get(name)
-        if not isinstance(value, wanted) and (wanted is str or fields_of(value) is None):
-            yield (f"{where}.{name}", "malformed-block", f"a {kind} block needs {name!r} (got {type_name(value)})")
+    for name, value in lacking(fields, _REQUIRED.get(kind, {})):
+        yield (f"{where}.{name}", "malformed-block", f"a {kind} block needs {name!r} (got {type_name(value)})")
     if kind == "text" and isinstance(text := fields.get("text"), str) and not text.strip():
         yield (where, "empty-text", "the text block is empty")
     if kind == "thinking" and not string(fields.get("signature")):
@@ -154,24 +138,8 @@ def _blocks(fields: Fields) -> Sequence[Any]:
     return blocks_of(fields) if string(fields.get("role")) in _ROLES and fields.get("content") else ()
 
 
-# ------------------------------------------------------------------------ calls and results
-
-
-def _slots(fields: Fields, role: str, id_of: Any, name: str) -> Iterator[Slot]:
-    blocks = (items_of(fields.get("content")) or ()) if fields.get("role") == role else ()
-    for position, block in enumerate(blocks):
-        if (key := id_of(block)) is not None:
-            yield Slot(("content", position), key, ("content", position, name))
-
-
-_PAIRING: Final = Pairing(
-    calls=lambda fields: _slots(fields, "assistant", call_id, "id"),
-    results=lambda fields: _slots(fields, "user", result_id, "tool_use_id"),
-    continues=lambda before, after: before.get("role") == "assistant" and after.get("role") == "user",
-    only_results=lambda fields: all(result_id(block) is not None for block in blocks_of(fields)),
-    stub=lambda call, id: {"type": "tool_result", "tool_use_id": id, "content": NOT_RECORDED},
-    content="content",
-    new_id="toolu",
+_PAIRING: Final = _BLOCKS.pairing(
+    lambda call, id: {"type": "tool_result", "tool_use_id": id, "content": NOT_RECORDED}, new_id="toolu"
 )
 
 
@@ -181,15 +149,13 @@ _PAIRING: Final = Pairing(
 def _list_problems(contents: Sequence[Fields]) -> Iterator[tuple[int, Finding]]:
     """Yield repeated ids, breakpoints above the maximum, and unpaired calls and results of the provider's own tools."""
     known: set[str] = set()
-    marks = [(index, path) for index, fields in enumerate(contents) for path in _breakpoints(fields)]
     for index, fields in enumerate(contents):
         for slot in _PAIRING.calls(fields):
-            if is_id(slot.key) and slot.key in known:
+            if ID.fullmatch(slot.key) and slot.key in known:
                 text = f"the id {slot.key!r} is that of an earlier call"
                 yield index, (f".content[{slot.path[1]}].id", "duplicate-call-id", text)
             known.add(slot.key)
-    for index, (content, position, name) in marks[BREAKPOINTS:]:
-        yield index, (f".{content}[{position}].{name}", "too-many-breakpoints", "four blocks before it have one")
+    yield from too_many(contents, _breakpoints, "too-many-breakpoints")
     yield from unpaired(contents)
 
 
@@ -255,26 +221,12 @@ RULES: Final[Mapping[str, Rule]] = {
         "id",
     ),
     "duplicate-call-id": Rule("reach", "Each call in the list has a different id.", "give each call a different id", "id"),
-    "call-without-result": Rule(
-        "reach",
-        "The user message directly after a call has its result.",
-        "put its result into the user message directly after it, or leave the call out",
-        "pair",
-    ),
+    "call-without-result": BLOCK_RULES["call-without-result"],
     "pending-call": _COMMON["pending-call"],
     "result-without-id": _COMMON["result-without-id"],
-    "result-without-call": Rule(
-        "reach",
-        "A result answers a call of the message directly before it.",
-        "put it into the user message directly after the call, or leave it out",
-        "pair",
-    ),
+    "result-without-call": BLOCK_RULES["result-without-call"],
     "duplicate-result": _COMMON["duplicate-result"],
-    "result-after-text": Rule(
-        "message",
-        "Results come before anything else in their message.",
-        "put the results first",
-    ),
+    "result-after-text": BLOCK_RULES["result-after-text"],
     "server-call-without-result": Rule(
         "reach",
         "The result of a tool that the provider runs comes before the user speaks again. Results of the caller's tools "

@@ -37,7 +37,8 @@ WORDS: Final = frozenset({"text", "citationsContent"})
 IN_RESULTS: Final = frozenset({"text", "json", "image", "document", "video", "searchResult"})
 """The members of the union ``ToolResultContentBlock``."""
 
-_ID: Final = re.compile(r"[a-zA-Z0-9_.:-]{1,64}")
+ID: Final = re.compile(r"[a-zA-Z0-9_.:-]{1,64}")
+"""The ids of calls that the API accepts: ``ToolUseId`` in botocore."""
 
 
 def message_blocks(fields: Mapping[str, Any]) -> Sequence[Any]:
@@ -74,11 +75,6 @@ def tool_result_id(block: Any) -> str | None:
     """Return the id that a ``toolResult`` block answers, empty if it has none; ``None`` if the block is another."""
     body = block_body(block, "toolResult")
     return None if body is None else string(body.get("toolUseId"))
-
-
-def is_tool_use_id(identifier: str) -> bool:
-    """Whether the API accepts it as the id of a call: ``ToolUseId`` in botocore."""
-    return _ID.fullmatch(identifier) is not None
 
 
 def is_cache_point(block: Any) -> bool:

@@ -13,12 +13,9 @@ import binascii
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from ...errors import ConfigurationError
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from ..base import Side
 from ..rulebook import WireFormat
 from ..wire import (
-    THOUGHTS_FIRST,
     arguments_object,
     arguments_text,
     data_size,
@@ -29,9 +26,10 @@ from ..wire import (
     result_elements,
     result_part,
     same,
+    signed_thoughts_problem,
     string,
-    thoughts_changed,
-    thoughts_moved,
+    unwritable,
+    without_new_blanks,
     without_role,
 )
 from .fields import (
@@ -44,11 +42,10 @@ from .fields import (
     said_in,
     unplaced_cache_points,
 )
-from .rules import BOOK, join_problem
+from .rules import BOOK
 
 _GO_ON: Final = "Go on from there."
 _NOTED: Final = "Noted."
-_SIGNED: Final = "thoughts of the current turn stay as the provider signed them"
 _STATUS: Final = {"error": True, "success": False}
 _BLOBS: Final = ("bytes", "redactedContent")
 """Fields that boto3 takes as bytes, which JSON cannot express."""
@@ -82,9 +79,7 @@ class Bedrock(WireFormat):
         return Message(role, parts, raw, self)
 
     def _write(self, fields: dict[str, Any], message: Message, parts: Sequence[Part]) -> None:
-        known = {id(part) for part in message.parts}
-        kept = [part for part in parts if id(part) in known or not isinstance(part, TextPart) or part.text.strip()]
-        blocks = [_block(part, string(fields.get("role"))) for part in kept]
+        blocks = [_block(part, string(fields.get("role"))) for part in without_new_blanks(message.parts, parts)]
         unplaced = unplaced_cache_points(blocks)
         fields["content"] = [block for place, block in enumerate(blocks) if place not in unplaced]
 
@@ -116,10 +111,6 @@ class Bedrock(WireFormat):
     def from_wire(self, data: Any) -> Any:
         return _decoded(data)
 
-    def join_problem(self, before: Message | None, after: Message | None) -> tuple[str, Side] | None:
-        """Check that the user and the model alternate, the user first, and that system messages are between the two."""
-        return None if after is None else join_problem(None if before is None else _wire_role(before), _wire_role(after))
-
     def prefers(self, before: Message | None, after: Message | None) -> bool:
         """Prefer what the provider accepts, which leaves no choice."""
         return self.join_problem(before, after) is None
@@ -142,9 +133,7 @@ class Bedrock(WireFormat):
         return self.new("assistant", text), self.new("user", _GO_ON)
 
     def rewrite_problem(self, before: Sequence[Message], after: Sequence[Message | None], *, current: bool) -> str | None:
-        if current and thoughts_changed(before, after):
-            return _SIGNED
-        return THOUGHTS_FIRST if thoughts_moved(before, after) else None
+        return signed_thoughts_problem(before, after, current=current)
 
 
 bedrock = Bedrock()
@@ -235,9 +224,7 @@ def _block(part: Part, role: str) -> Any:
             elements = items_of(body.get("content")) or ()
             body["content"] = result_elements(elements, part, words=words, read=_nested, write=_text_block)
         return {"toolResult": {**body, "toolUseId": part.call_id}}
-    raise ConfigurationError(
-        f"parts: only text, calls and results can be created (got {part!r}); pass the part that was read, or drop it"
-    )
+    raise unwritable(part)
 
 
 def _text_block(before: Part | None, words: str) -> Any:

@@ -10,25 +10,38 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ..base import Side
-from ..pairing import NOT_RECORDED, Fields, Finding, Pairing, Path, Slot, shown_path
+from ..blocks import BLOCK_RULES, Blocks, too_many
+from ..pairing import NOT_RECORDED, Fields, Finding, Path
 from ..rulebook import Rule, RuleBook, common_rules
-from ..wire import fields_of, items_of, string, type_name
+from ..wire import fields_of, items_of, lacking, string, type_name
 from .fields import (
+    ID,
     IN_RESULTS,
     KINDS,
     WORDS,
     block_kind,
     is_cache_point,
     is_hosted,
-    is_tool_use_id,
     message_blocks,
     tool_result_id,
     tool_use_id,
     unplaced_cache_points,
 )
 
-CACHE_POINTS: Final = 4
-"""The maximum number of cache points in a request."""
+_BLOCKS: Final = Blocks(
+    of=message_blocks,
+    kind=block_kind,
+    call=tool_use_id,
+    result=tool_result_id,
+    call_id=("toolUse", "toolUseId"),
+    result_id=("toolResult", "toolUseId"),
+    id=ID,
+    after_calls={
+        **dict.fromkeys(WORDS, ("text-after-call", "an answer has no text after its calls")),
+        "reasoningContent": ("thinking-after-call", "an answer has no thoughts after its calls"),
+    },
+    silent=frozenset({"cachePoint"}),
+)
 
 # ------------------------------------------------------------------------ one message, and two neighbours
 
@@ -72,24 +85,20 @@ def message_problems(fields: Fields, last: bool) -> Iterator[Finding]:
 
 def _answer_problems(blocks: Sequence[Any]) -> Iterator[Finding]:
     """Yield the rules that an answer breaks in its calls and their order."""
-    ids: set[str] = set()
-    for position, block in enumerate(blocks):
-        place = f".content[{position}]"
-        if (identifier := tool_use_id(block)) is None:
-            if ids and block_kind(block) in WORDS:
-                yield (place, "text-after-call", "an answer has no text after its calls")
-            elif ids and block_kind(block) == "reasoningContent":
-                yield (place, "thinking-after-call", "an answer has no thoughts after its calls")
-            continue
-        place += ".toolUse.toolUseId"
-        if identifier and not is_tool_use_id(identifier):
-            text = f"the id {identifier[:80]!r} is too long, or has other characters"
-            yield (place, "malformed-id", text)
-        elif identifier and identifier in ids:
-            yield (place, "duplicate-call-id", f"the id {identifier!r} is that of another call")
-        ids.add(identifier)
+    yield from _BLOCKS.answer_problems(blocks)
+    yield from _repeated(blocks, tool_use_id, ".toolUse.toolUseId", "duplicate-call-id", "is that of another call")
     if _thinks_alone(blocks):
         yield (".content", "thinking-alone", "the answer has only thoughts")
+
+
+def _repeated(blocks: Sequence[Any], id_of: Any, at: str, rule: str, text: str) -> Iterator[Finding]:
+    """Yield the blocks of a message with the id of an earlier one."""
+    known: set[str] = set()
+    for position, block in enumerate(blocks):
+        if identifier := id_of(block):
+            if identifier in known:
+                yield f".content[{position}]{at}", rule, f"the id {identifier[:80]!r} {text}"
+            known.add(identifier)
 
 
 def _thinks_alone(blocks: Sequence[Any]) -> bool:
@@ -100,18 +109,8 @@ def _thinks_alone(blocks: Sequence[Any]) -> bool:
 
 def _user_problems(blocks: Sequence[Any]) -> Iterator[Finding]:
     """Yield the rules that a user message breaks in its results, their order and its documents."""
-    said = False
-    ids: set[str] = set()
-    for position, block in enumerate(blocks):
-        identifier, place = tool_result_id(block), f".content[{position}]"
-        if identifier is None:
-            said = said or not is_cache_point(block)
-            continue
-        if said:
-            yield (place, "result-after-text", "results come before anything else in their message")
-        if identifier and identifier in ids:
-            yield (place, "duplicate-result", f"the call {identifier!r} is answered already")
-        ids.add(identifier)
+    yield from _BLOCKS.result_problems(blocks)
+    yield from _repeated(blocks, tool_result_id, "", "duplicate-result", "is answered already")
     documents = [position for position, block in enumerate(blocks) if block_kind(block) == "document"]
     if documents and not any(string((fields_of(block) or {}).get("text")).strip() for block in blocks):
         place = f".content[{documents[0]}]"
@@ -146,11 +145,8 @@ def _body_problems(where: str, kind: str, value: Any) -> Iterator[Finding]:
     if body is None:
         yield (where, "malformed-block", f"it is an object (got {type_name(value)})")
         return
-    for name, wanted in _REQUIRED.get(kind, {}).items():
-        given = body.get(name)
-        fits = fields_of(given) if wanted is Mapping else items_of(given) if wanted is list else given
-        if fits is None or (wanted is str and not (isinstance(given, str) and given)):
-            yield (f"{where}.{name}", "malformed-block", f"{kind} needs {name!r} (got {type_name(given)})")
+    for name, given in lacking(body, _REQUIRED.get(kind, {}), empty=False):
+        yield (f"{where}.{name}", "malformed-block", f"{kind} needs {name!r} (got {type_name(given)})")
     if kind == "toolResult" and (content := items_of(body.get("content"))) is not None:
         if not content and body.get("status") == "error":
             yield (f"{where}.content", "empty-error", "a failed result has no content")
@@ -178,62 +174,34 @@ def _allowed(role: str, kind: str, body: Mapping[str, Any]) -> bool:
     return kind not in _OF_USER
 
 
-def join_problem(before: str | None, after: str | None) -> tuple[str, Side] | None:
-    """Return the rule that two neighbours break, given their roles; ``None`` is the start or end of the list."""
-    if after not in ROLES or (before is not None and before not in ROLES):
+def join_problem(before: Fields | None, after: Fields | None) -> tuple[str, Side] | None:
+    """Return the rule that two neighbours break, given their fields; ``None`` for the start and the end of the list."""
+    one = None if before is None else string(before.get("role"))
+    other = None if after is None else string(after.get("role"))
+    if other not in ROLES or (one is not None and one not in ROLES):
         return None
-    ends = before == "system" and after != "assistant"
-    begins = after == "system" and before != "user"
+    ends = one == "system" and other != "assistant"
+    begins = other == "system" and one != "user"
     if ends or begins:
         return "misplaced-system", "both" if ends and begins else "before" if ends else "after"
-    if before is None:
-        return ("starts-with-answer", "after") if after == "assistant" else None
-    return ("same-role-twice", "after") if before == after else None
-
-
-# ------------------------------------------------------------------------ calls and results
-
-
-def _slots(fields: Fields, role: str, id_of: Any, kind: str) -> Iterator[Slot]:
-    for position, block in enumerate(message_blocks(fields) if fields.get("role") == role else ()):
-        if (key := id_of(block)) is not None:
-            yield Slot(("content", position), key, ("content", position, kind, "toolUseId"))
+    if one is None:
+        return ("starts-with-answer", "after") if other == "assistant" else None
+    return ("same-role-twice", "after") if one == other else None
 
 
 def _stub(call: Any, id: str) -> dict[str, Any]:
     return {"toolResult": {"toolUseId": id, "content": [{"text": NOT_RECORDED}], "status": "error"}}
 
 
-_PAIRING: Final = Pairing(
-    calls=lambda fields: _slots(fields, "assistant", tool_use_id, "toolUse"),
-    results=lambda fields: _slots(fields, "user", tool_result_id, "toolResult"),
-    continues=lambda before, after: before.get("role") == "assistant" and after.get("role") == "user",
-    only_results=lambda fields: all(
-        tool_result_id(each) is not None or is_cache_point(each) for each in message_blocks(fields)
-    ),
-    stub=_stub,
-    content="content",
-    again="",
-    new_id="tooluse",
-    movable=lambda block: block_kind(block) != "reasoningContent",
+_PAIRING: Final = _BLOCKS.pairing(
+    _stub, again="", new_id="tooluse", movable=lambda block: block_kind(block) != "reasoningContent"
 )
-
-
-def _list_problems(contents: Sequence[Fields]) -> Iterator[tuple[int, Finding]]:
-    """Yield the cache points above the maximum."""
-    points = [(index, path) for index, fields in enumerate(contents) for path in _cache_points(fields)]
-    for index, path in points[CACHE_POINTS:]:
-        yield index, (shown_path(path), "too-many-cache-points", "four stand before it")
 
 
 def _cache_points(fields: Fields) -> Iterator[Path]:
     for position, block in enumerate(message_blocks(fields) if string(fields.get("role")) in ROLES else ()):
         if is_cache_point(block):
             yield "content", position
-
-
-def _join_problem(before: Fields | None, after: Fields | None) -> tuple[str, Side] | None:
-    return join_problem(*(None if fields is None else string(fields.get("role")) for fields in (before, after)))
 
 
 _COMMON: Final = common_rules(objects="dictionaries, as boto3 takes them", result_id="toolUseId")
@@ -298,11 +266,7 @@ RULES: Final[Mapping[str, Rule]] = {
         "An answer has no thoughts after its calls; the model thinks, speaks, and then calls.",
         "put the thoughts before the text and the calls, where the model put them",
     ),
-    "result-after-text": Rule(
-        "message",
-        "Results come before anything else in their message.",
-        "put the results first",
-    ),
+    "result-after-text": BLOCK_RULES["result-after-text"],
     "call-without-id": _COMMON["call-without-id"],
     "malformed-id": Rule(
         "message",
@@ -321,19 +285,9 @@ RULES: Final[Mapping[str, Rule]] = {
         "pair",
     ),
     "empty-error": Rule("message", "A failed result has content.", "say in its content what went wrong"),
-    "call-without-result": Rule(
-        "reach",
-        "The message directly after a call has its result.",
-        "put its result into the message directly after it, or leave the call out",
-        "pair",
-    ),
+    "call-without-result": BLOCK_RULES["call-without-result"],
     "pending-call": _COMMON["pending-call"],
-    "result-without-call": Rule(
-        "reach",
-        "A result answers a call of the message directly before it.",
-        "put it into the message directly after the call, or leave it out",
-        "pair",
-    ),
+    "result-without-call": BLOCK_RULES["result-without-call"],
     "too-many-cache-points": Rule(
         "reach",
         "The list has at most four cache points. Those of the system prompt and the tools, outside the list, count too.",
@@ -346,11 +300,11 @@ BOOK: Final = RuleBook(
     rules=RULES,
     pairing=_PAIRING,
     message=message_problems,
-    join=_join_problem,
+    join=join_problem,
     joins={
         "starts-with-answer": ("", "no message is before it"),
         "same-role-twice": ("", "the message before it has the same role"),
         "misplaced-system": ("", "it is not between a user message and the answer"),
     },
-    whole=_list_problems,
+    whole=lambda contents: too_many(contents, _cache_points, "too-many-cache-points"),
 )

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
+from ..pairing import HostedStep
 from ..wire import fields_of, items_of, string
 
 DATA: Final = (
@@ -23,6 +24,13 @@ DATA: Final = (
     "toolResponse",
 )
 """The fields of data, of which a part has exactly one."""
+_HOSTED: Final[Mapping[str, tuple[Literal["call", "result"], str]]] = {
+    "executableCode": ("call", "code"),
+    "codeExecutionResult": ("result", "code"),
+    "toolCall": ("call", "tool"),
+    "toolResponse": ("result", "tool"),
+}
+"""The fields of calls and results of the provider's own tools, and whether they belong to code or to a tool."""
 _HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -68,37 +76,14 @@ def result_body(part: Any) -> Mapping[str, Any] | None:
     return fields_of(field(fields_of(part) or {}, "functionResponse"))
 
 
-def hosted_call(part: Any) -> str | None:
-    """Return the key of a call that the provider runs, shared with its result; ``None`` if the part is another."""
-    return _hosted(part, "executableCode", "toolCall")
-
-
-def hosted_result(part: Any) -> str | None:
-    """Return the key of a result of the provider's own tool, shared with its call; ``None`` if the part is another."""
-    return _hosted(part, "codeExecutionResult", "toolResponse")
-
-
-def hosted_links(parts: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the provider's calls that a content leaves open, and the earlier ones that it answers; O(parts)."""
-    made: dict[str, bool] = {}
-    earlier: list[str] = []
-    for part in parts:
-        if (call := hosted_call(part)) is not None:
-            made[call] = True
-        elif (result := hosted_result(part)) is not None:
-            if result not in made:
-                earlier.append(result)
-            made[result] = False
-    return tuple([call for call, waits in made.items() if waits]), tuple(earlier)
-
-
-def _hosted(part: Any, code: str, tool: str) -> str | None:
+def hosted_step(part: Any) -> HostedStep | None:
+    """Return the call or the result of a tool that the provider runs, with the key they share; ``None`` for another part."""
     fields = fields_of(part)
     if fields is None or "text" in fields:
         return None
-    for name in (code, tool):
+    for name, (kind, tool) in _HOSTED.items():
         if (body := fields_of(field(fields, name))) is not None:
-            return f"{name is code}:{string(body.get('id'))}"
+            return kind, f"{tool}:{string(body.get('id'))}"
     return None
 
 

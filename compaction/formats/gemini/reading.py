@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from ...errors import ConfigurationError
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from ..base import Side
+from ..pairing import hosted_links
 from ..rulebook import WireFormat
 from ..wire import (
     arguments_object,
@@ -26,13 +25,15 @@ from ..wire import (
     says_something,
     string,
     thoughts_changed,
+    unwritable,
+    without_new_blanks,
     without_role,
 )
 from .fields import (
     call_body,
     content_role,
     field,
-    hosted_links,
+    hosted_step,
     is_signed,
     name_of,
     pairing_key,
@@ -40,7 +41,7 @@ from .fields import (
     result_body,
     spelled,
 )
-from .rules import BOOK, join_problem
+from .rules import BOOK
 
 _SAID: Final = ("result", "output", "content", "error")
 """Fields of a response with the text of a tool, as documented by the ``google-genai`` package and used by others."""
@@ -72,13 +73,11 @@ class Gemini(WireFormat):
         parts = tuple(map(_part, elements_of(fields.get("parts"))))
         if role == "user" and parts and all(isinstance(part, ToolResultPart) for part in parts):
             role = "tool"
-        begins, resumes = hosted_links(parts_of(fields)) if role == "model" else ((), ())
+        begins, resumes = hosted_links(filter(None, map(hosted_step, parts_of(fields)))) if role == "model" else ((), ())
         return Message(_ROLES.get(role, role), parts, raw, self, continues=bool(resumes), begins=begins, resumes=resumes)
 
     def _write(self, fields: dict[str, Any], message: Message, parts: Sequence[Part]) -> None:
-        known = {id(part) for part in message.parts}
-        kept = [part for part in parts if id(part) in known or not isinstance(part, TextPart) or part.text]
-        fields["parts"] = list(map(_written, kept))
+        fields["parts"] = list(map(_written, without_new_blanks(message.parts, parts)))
 
     def new(self, role: str, text: str) -> Message:
         return self.read({"role": _WIRE_ROLES.get(role, role), "parts": [{"text": text}]})
@@ -92,12 +91,6 @@ class Gemini(WireFormat):
     def to_wire(self, raw: Any) -> Any:
         dump = getattr(raw, "to_json_dict", None)
         return dump() if callable(dump) else super().to_wire(raw)
-
-    def join_problem(self, before: Message | None, after: Message | None) -> tuple[str, Side] | None:
-        """Check that a call of the model follows the user or a function response."""
-        if after is None or after.role != "assistant" or (before is not None and before.role == "user"):
-            return None
-        return join_problem(None if before is None else fields_of(before.raw) or {}, fields_of(after.raw) or {})
 
     def prefers(self, before: Message | None, after: Message | None) -> bool:
         """Prefer words of the model after the user or a function, never first."""
@@ -173,9 +166,7 @@ def _written(part: Part) -> Any:
         body = result_body(part.raw) or {"name": part.call_id.removeprefix("function:"), "response": {"result": ""}}
         if pairing_key(body) == part.call_id:
             return {**fields, spelled(fields, "functionResponse"): _body(body, part)}
-    raise ConfigurationError(
-        f"parts: only text, calls and results can be created (got {part!r}); pass the part that was read, or drop it"
-    )
+    raise unwritable(part)
 
 
 def _body(body: Mapping[str, Any], result: ToolResultPart) -> dict[str, Any]:

@@ -18,8 +18,7 @@ from .fields import (
     call_body,
     content_role,
     field,
-    hosted_call,
-    hosted_result,
+    hosted_step,
     is_signed,
     name_of,
     pairing_key,
@@ -126,9 +125,10 @@ def _list_problems(contents: Sequence[Fields]) -> Iterator[tuple[int, Finding]]:
     for index, fields in enumerate(contents):
         parts = parts_of(fields) if content_role(fields) == "model" else ()
         for position, part in enumerate(parts):
-            if (call := hosted_call(part)) is not None:
-                hosted.add(call)
-            elif (result := hosted_result(part)) is not None and result not in hosted:
+            kind, key = hosted_step(part) or ("", "")
+            if kind == "call":
+                hosted.add(key)
+            elif kind == "result" and key not in hosted:
                 text = "its call is not before it"
                 yield index, (f".parts[{position}]", "server-result-without-call", text)
         calls = _calls(fields)

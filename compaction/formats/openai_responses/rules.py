@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ..pairing import NOT_RECORDED, Fields, Finding, Pairing, Slot
 from ..rulebook import Rule, RuleBook, common_rules
-from ..wire import fields_of, items_of, kind_of, string, type_name
+from ..wire import fields_of, items_of, kind_of, lacking, string, type_name
 from .fields import CALLS, RESULTS, ROLES, call_id_field, call_of, caller_of, is_answer, item_type, result_of
 
 _STUBS: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -44,10 +44,8 @@ def message_problems(fields: Fields, last: bool) -> Iterator[Finding]:
         yield ".type", "missing-type", f"a type is a non-empty string (got {type_name(fields.get('type'))})"
     elif kind == "message":
         yield from _said_problems(fields)
-    for name, wanted in _REQUIRED.get(kind, {}).items():
-        value = fields.get(name)
-        if not isinstance(value, wanted) and not (wanted is list and items_of(value) is not None):
-            yield f".{name}", "malformed-item", f"a {kind} item needs {name!r} (got {type_name(value)})"
+    for name, value in lacking(fields, _REQUIRED.get(kind, {})):
+        yield f".{name}", "malformed-item", f"a {kind} item needs {name!r} (got {type_name(value)})"
     if kind in ("function_call_output", "custom_tool_call_output"):
         yield from _content_problems(".output", "user", fields.get("output"))
 

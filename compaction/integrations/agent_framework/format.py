@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ...errors import ConfigurationError, InvalidMessage
-from ...formats import items_of
+from ...formats import arguments_text, items_of, json_text
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from ..message_adapter import MessageAdapter, as_json_text, media_kind
+from ..message_adapter import MessageAdapter, media_kind
 from ..requirements import import_framework
 
 _TOOLS: Final = ("mcp_server_tool", "shell_tool", "code_interpreter_tool", "computer_tool")
@@ -138,12 +138,8 @@ def _call(content: Any) -> Part:
     elif content.type == "code_interpreter_tool_call":
         arguments = {"inputs": [_words(each) for each in content.inputs or ()]}
     return ToolCallPart(
-        content.call_id, content.name or content.tool_name or content.type, _arguments_text(arguments), raw=content
+        content.call_id, content.name or content.tool_name or content.type, arguments_text(arguments), raw=content
     )
-
-
-def _arguments_text(arguments: Any) -> str:
-    return arguments if isinstance(arguments, str) else "" if arguments is None else json.dumps(arguments, default=str)
 
 
 def _approval(content: Any) -> ToolCallPart | ToolResultPart:
@@ -151,7 +147,7 @@ def _approval(content: Any) -> ToolCallPart | ToolResultPart:
     if content.type == "function_approval_response":
         return ToolResultPart(content.id, "", raw=content)
     asked = content.function_call
-    return ToolCallPart(content.id, asked.name or content.type, _arguments_text(asked.arguments), raw=content)
+    return ToolCallPart(content.id, asked.name or content.type, arguments_text(asked.arguments), raw=content)
 
 
 def _result(content: Any) -> ToolResultPart:
@@ -165,7 +161,7 @@ def _value_text(value: Any) -> str:
         return value or ""
     if (values := items_of(value)) is not None:
         return "\n".join([_words(each) for each in values])
-    return as_json_text(value)
+    return json_text(value)
 
 
 def _words(content: Any) -> str:
@@ -177,7 +173,7 @@ def _words(content: Any) -> str:
 def _shown(content: Any) -> str:
     """Return a content as JSON text, for counting; of a picture or a file in it, only the type."""
     data = content.to_dict(exclude_none=True) if hasattr(content, "to_dict") else content
-    return _DATA.sub(r"\1", as_json_text(data))
+    return _DATA.sub(r"\1", json_text(data))
 
 
 def _content(part: Part, known: Sequence[Part]) -> Any:

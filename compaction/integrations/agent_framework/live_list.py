@@ -1,16 +1,14 @@
 """Writes our edits into the framework's own list of messages, as exclusion flags and summaries.
 
 The framework sends a model the messages that are not flagged ``_excluded``. The messages of a group that left the view are
-therefore flagged. Its summary is inserted after the last of them, with the links in both directions that the framework's own
-strategies set.
+therefore flagged. Its summary is inserted after the last of them.
 """
 
 from __future__ import annotations
 
 import copy
-import hashlib
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import attrgetter, is_not, itemgetter
 from typing import Any, Final
 
@@ -57,16 +55,9 @@ class LiveLists:
             return False
         inserted = {id(each.contents): each for each in messages if id(each) in self._ours}
         places = {id(live): place for place, live in enumerate(source)}
-        is_whole = len(index.source) == len(source)  # otherwise the list is a view with newer messages behind it
         visible, after = _layout(places, as_given(index.messages(), index.source, source, source, _is_same))
         lives = {place: [self._live(raw, inserted) for raw in raws] for place, raws in after.items()}
-        flagged = self._flagged(source, visible, _reasons(index) if is_whole else {})
-        if is_whole:
-            live_of = {id(raw): live for place, raws in after.items() for raw, live in zip(raws, lives[place], strict=True)}
-            for group in index.included_groups:
-                if group.id < 0 and id(group.messages[0].raw.contents) not in inserted:
-                    summary = [live_of[id(message.raw)] for message in group.messages]
-                    _link(summary, [flagged[ordinal] for ordinal in index.ordinals(group)])
+        flagged = self._flagged(source, visible, _reasons(index) if len(index.source) == len(source) else {})
         written = lives.get(-1, [])
         for live in messages:
             at = places.get(id(live))
@@ -142,21 +133,3 @@ def _reasons(index: MessageIndex) -> Mapping[int, str]:
         for group in named(edit):
             reasons.update(dict.fromkeys(index.ordinals(group), edit.reason))
     return reasons
-
-
-def _link(made: Sequence[Any], originals: Iterable[Any]) -> None:
-    """Link a summary and the messages it stands for, as the framework's own strategies do."""
-    lives = list(originals)
-    digest = hashlib.blake2s(made[0].text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
-    for place, message in enumerate(made):
-        message.message_id = f"compaction_{digest}" if place == 0 else f"compaction_{digest}_{place}"
-    groups = [each.additional_properties.get(_GROUP, {}).get("id") for each in lives]
-    made[0].additional_properties[_GROUP] = {
-        "_summary_of_message_ids": [each.message_id for each in lives if each.message_id],
-        "_summary_of_group_ids": list(dict.fromkeys(group for group in groups if group)),
-    }
-    for each in lives:
-        each.additional_properties[_GROUP] = {
-            **each.additional_properties.get(_GROUP, {}),
-            "_summarized_by_summary_id": made[0].message_id,
-        }

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import copy
-import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from ...index import MessageIndex
 from ..conversation import FrameworkTurn
 from ..requirements import import_framework
-from .format import agent_framework
 
 
 def source_of(message: Any) -> str | None:
     """Return the ``source_id`` of the provider that added a message; ``None`` if the run itself added it."""
     attribution = message.additional_properties.get("_attribution")
     return attribution.get("source_id") if attribution.__class__ is dict else None
-
-
-def tokens_of_others(messages: Sequence[Any], measure: MessageIndex) -> int:
-    """Return the tokens of messages outside the conversation, counted by this index."""
-    return sum(measure.measure(agent_framework.read(message))[0] for message in messages)
 
 
 def with_author(message: Any, author: str) -> Any:
@@ -39,27 +31,24 @@ class RunView:
     Args:
         history: The history provider's ``source_id``.
         author: The author that the framework adds to an agent's messages after the run.
-        measure: An index that counts tokens.
 
     Attributes:
         messages: The conversation.
+        others: The other messages, each with the number of the conversation's messages before it.
     """
 
-    def __init__(self, history: str, author: str, measure: MessageIndex) -> None:
+    def __init__(self, history: str, author: str) -> None:
         self.messages: list[Any] = []
+        self.others: list[tuple[int, Any]] = []
         self._history = history
         self._author = author
-        self._measure = measure
         self._seen: list[Any] = []
-        self._others: list[tuple[int, Any]] = []
-        self._others_tokens = 0
-        self._tools: tuple[Any, int] = (None, 0)
 
     def follow(self, messages: list[Any]) -> None:
         """Read the messages of a model call; O(new) besides a fast comparison."""
         known = len(self._seen)
         if messages[:known] != self._seen:
-            self.messages, self._others, self._others_tokens, known = [], [], 0, 0
+            self.messages, self.others, known = [], [], 0
         self._seen = messages
         for message in messages[known:]:
             source = source_of(message)
@@ -68,8 +57,7 @@ class RunView:
             elif source is None and (message.role != "system" or self.messages):
                 self.messages.append(with_author(message, self._author))
             else:
-                self._others.append((len(self.messages), message))
-                self._others_tokens += tokens_of_others([message], self._measure)
+                self.others.append((len(self.messages), message))
 
     def use(self, followed: Sequence[Any]) -> None:
         """Use the equal messages of an index from now on, so that it recognizes them by identity at the next call.
@@ -80,23 +68,14 @@ class RunView:
         if len(followed) == len(self.messages):
             self.messages = list(followed)
 
-    def overhead_tokens(self, options: Mapping[str, Any]) -> int:
-        """Return the tokens sent besides the conversation; tools are counted again only when they change."""
-        tools, instructions = options.get("tools") or (), options.get("instructions") or ""
-        key = ([id(tool) for tool in tools], instructions)
-        if self._tools[0] != key:
-            text = json.dumps([_schema(tool) for tool in tools], default=str) if tools else ""
-            self._tools = (key, self._measure.counter.count_text(f"{text}{instructions}"))
-        return self._others_tokens + self._tools[1]
-
     def request(self, view: list[Any]) -> list[Any]:
         """Return the view with each other message before the message it preceded, or at the front if that one left."""
-        if not self._others:
+        if not self.others:
             return view
         places, end = {id(message): place for place, message in enumerate(view)}, len(self.messages)
         front = next((place for place, each in enumerate(view) if each.role != "system"), 0)
         at: dict[int, list[Any]] = {}
-        for follower, message in self._others:
+        for follower, message in self.others:
             place = 0 if follower == 0 else len(view) if follower >= end else places.get(id(self.messages[follower]), front)
             at.setdefault(place, []).append(message)
         merged: list[Any] = []
@@ -106,12 +85,16 @@ class RunView:
         return [*merged, *at.get(len(view), ())]
 
 
-def _schema(tool: Any) -> Any:
-    return tool.to_json_schema_spec() if hasattr(tool, "to_json_schema_spec") else tool
+async def send(
+    context: Any,
+    call_next: Callable[[], Awaitable[None]],
+    turn: FrameworkTurn,
+    request: Callable[[list[Any]], list[Any]],
+    save: Callable[[FrameworkTurn], object],
+) -> None:
+    """Send a request to the model, within chat middleware; once more if it was too long.
 
-
-class ChatCall:
-    """A request to the model, within chat middleware. Holds state: the stream.
+    A stream raises its error when it is read, and is repeated if nothing was yielded before.
 
     Args:
         context: The framework's context of the middleware.
@@ -119,74 +102,41 @@ class ChatCall:
         turn: What to send.
         request: Returns the whole request, given the view.
         save: Called when the turn has changed.
+
+    Raises:
+        Exception: The client's error, unless it is the first length error.
     """
 
-    def __init__(
-        self,
-        context: Any,
-        call_next: Callable[[], Awaitable[None]],
-        turn: FrameworkTurn,
-        request: Callable[[list[Any]], list[Any]],
-        save: Callable[[FrameworkTurn], object],
-    ) -> None:
-        self._context = context
-        self._call_next = call_next
-        self._turn = turn
-        self._request = request
-        self._save = save
+    async def call(view: list[Any]) -> Any:
+        context.messages = request(view)
+        if turn.was_refused:
+            save(turn)
+        await call_next()
+        return context.result
 
-    async def send(self) -> None:
-        """Send the request. A stream raises its error when it is read, and is repeated if nothing was yielded before.
+    def record(response: Any) -> None:
+        if (usage := _usage(getattr(response, "usage_details", None) or {})) is not None:
+            turn.record_usage(usage)
+            save(turn)
 
-        Raises:
-            Exception: The client's error, unless it is the first length error.
-        """
-        try:
-            await self._send()
-        except Exception as error:
-            await self._send_again(error)
-        response_stream: Any = import_framework("agent_framework").ResponseStream
-        if isinstance(self._context.result, response_stream):
-            self._context.result = response_stream(self._updates(self._context.result), finalizer=self._finished)
-        else:
-            self._record(self._context.result)
+    result = await turn.send(call)
+    response_stream: Any = import_framework("agent_framework").ResponseStream
+    if not isinstance(result, response_stream):
+        record(result)
+        return
+    opened, stream = [result], result
 
-    async def _send(self) -> None:
-        self._context.messages = self._request(self._turn.view)
-        await self._call_next()
+    async def streamed(view: list[Any]) -> Any:
+        nonlocal stream
+        stream = opened.pop() if opened else await call(view)
+        return stream
 
-    async def _send_again(self, error: Exception) -> None:
-        if await self._turn.overflowed(error) is None:
-            raise error
-        self._save(self._turn)
-        await self._send()
-
-    async def _updates(self, stream: Any) -> AsyncGenerator[Any]:
-        while True:
-            self._stream, is_told = stream, False
-            try:
-                async for update in stream:
-                    is_told = True
-                    yield update
-                return
-            except Exception as error:
-                if is_told:
-                    raise
-                await self._send_again(error)
-                stream = self._context.result
-            finally:
-                await self._stream.close()
-
-    async def _finished(self, updates: object) -> Any:
-        response = await self._stream.get_final_response()
-        self._record(response)
+    async def finished(updates: object) -> Any:
+        response = await stream.get_final_response()
+        record(response)
         return response
 
-    def _record(self, response: Any) -> None:
-        usage = _usage(getattr(response, "usage_details", None) or {})
-        if usage is not None:
-            self._turn.record_usage(usage)
-            self._save(self._turn)
+    context.result = response_stream(turn.stream(streamed), finalizer=finished)
 
 
 def _usage(details: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -11,14 +11,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Unpack, cast
 
 from ...errors import ConfigurationError
-from ...index import MessageIndex
 from ...strategies import StrategyLike
 from ..conversation import FrameworkConversations, FrameworkTurn
 from ..options import CommonOptions, IntegrationOptions
 from ..requirements import AGENT_FRAMEWORK, framework_class, import_framework
 from .format import agent_framework
 from .live_list import is_excluded
-from .model_calls import ChatCall, RunView, tokens_of_others
+from .model_calls import RunView, send
 from .strategies import as_framework_strategy
 
 if TYPE_CHECKING:
@@ -85,7 +84,6 @@ class CompactionProvider(_ContextProvider):
         self._after = None if after_strategy is None else as_framework_strategy(after_strategy, **options)
         given = IntegrationOptions(strategy=before_strategy or after_strategy or (lambda index: ()), **options)
         self._conversations = FrameworkConversations(given, agent_framework)
-        self._measure = MessageIndex(counter=given.counter, format=agent_framework)
 
     async def before_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
         """Add the middleware for this run's model calls, or without middleware compact the loaded history."""
@@ -101,11 +99,11 @@ class CompactionProvider(_ContextProvider):
             context.extend_tools(self.source_id, [_tool(state)])
         if self._in_loop and _takes_middleware(agent):
             author = getattr(agent, "name", None) or "UnnamedAgent"  # the framework's name for it
-            run_view = RunView(self.history_source_id, author, self._measure)
+            run_view = RunView(self.history_source_id, author)
             context.extend_middleware(self.source_id, self._middleware(run_view, session, state))
         elif loaded:
             others = context.get_messages(exclude_sources={self.history_source_id}, include_input=True)
-            overhead = tokens_of_others(others, self._measure)
+            overhead = self._conversations.count_messages(others)
             turn = await self._turn(loaded, session, state, _model(context.options, agent), overhead)
             for message in turn.view:  # our summaries are history from now on, like the messages they stand for
                 message.additional_properties.setdefault("_attribution", {"source_id": self.history_source_id})
@@ -141,11 +139,15 @@ class CompactionProvider(_ContextProvider):
                 await call_next()
                 return
             run_view.follow(list(context.messages))
-            overhead = run_view.overhead_tokens(options)
+            overhead = (
+                self._conversations.count_messages([message for _, message in run_view.others])
+                + self._conversations.count_tools(options.get("tools") or (), _schema)
+                + self._conversations.count(options.get("instructions"))
+            )
             turn = await self._turn(run_view.messages, session, state, _model(options, context), overhead)
             if turn.index is not None:
                 run_view.use(turn.index.source)
-            await ChatCall(context, call_next, turn, run_view.request, lambda changed: _save(changed, state)).send()
+            await send(context, call_next, turn, run_view.request, lambda changed: _save(changed, state))
 
         return import_framework("agent_framework").chat_middleware(compacting)
 
@@ -216,6 +218,10 @@ def _takes_middleware(agent: Any) -> bool:
 
 def _model(options: Mapping[str, Any], has_client: Any) -> str | None:
     return options.get("model") or getattr(getattr(has_client, "client", None), "model", None)
+
+
+def _schema(tool: Any) -> Any:
+    return tool.to_json_schema_spec() if hasattr(tool, "to_json_schema_spec") else tool
 
 
 def _tool(state: dict[str, Any]) -> Any:

@@ -18,7 +18,7 @@ from ..options import CommonOptions, IntegrationOptions
 from ..requirements import import_framework
 from .format import agent_framework, without_annotations
 from .live_list import LiveLists, is_excluded
-from .model_calls import tokens_of_others, with_author
+from .model_calls import with_author
 
 _Theirs: TypeAlias = Callable[[list[Any]], Awaitable[bool]]
 
@@ -46,7 +46,6 @@ class FrameworkStrategy:
         self._agent_name = agent_name
         self.turn: FrameworkTurn | None = None
         self._conversations = FrameworkConversations(options, agent_framework)
-        self._measure = MessageIndex(counter=options.counter, format=agent_framework)
         self._lists = LiveLists()
 
     def __reduce__(self) -> tuple[type[FrameworkStrategy], tuple[IntegrationOptions, str | None]]:
@@ -69,7 +68,7 @@ class FrameworkStrategy:
             source = [each for each in source if id(each) not in ids]
         if not source:
             return False
-        turn = self.turn = await self._conversations.turn(source, overhead_tokens=tokens_of_others(others, self._measure))
+        turn = self.turn = await self._conversations.turn(source, overhead_tokens=self._conversations.count_messages(others))
         return turn.index is not None and self._lists.write(messages, source, turn.index)
 
 

@@ -11,7 +11,6 @@ uses a thread by default, then sends the whole conversation with each request an
 from __future__ import annotations
 
 import contextlib
-import json
 import operator
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping
 from contextvars import ContextVar
@@ -32,6 +31,8 @@ else:
     _Middleware = framework_class("anthropic", "Middleware")
 
 _PATH: Final = "/v1/messages"
+_asked: Final[ContextVar[Mapping[int, str]]] = ContextVar("compaction_asked", default={})  # noqa: B039 (never changed)
+"""The requests of `RequestCompaction.compact_next` in this task or thread, by the middleware."""
 _NO_THREADS: Final = (
     "RequestCompaction shortens the whole conversation, which a message thread leaves at the server: pass thread=False, or"
     ' unsupported_request_behavior="continue_unthreaded"'
@@ -59,14 +60,6 @@ class RequestCompaction(_Middleware):
     def __init__(self, strategy: StrategyLike, *, store: SessionStore | None = None, **options: Unpack[CommonOptions]) -> None:
         ANTHROPIC.check()
         self._conversations = FrameworkConversations(IntegrationOptions(strategy=strategy, **options), anthropic, store=store)
-        self._focus: ContextVar[str | None] = ContextVar("focus", default=None)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_focus"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._focus = ContextVar("focus", default=None)
 
     def compact_next(self, focus: str = "") -> None:
         """Compact before the next request of this task or thread, whatever the trigger says; a tool may call it.
@@ -74,7 +67,7 @@ class RequestCompaction(_Middleware):
         Args:
             focus: A topic that a summary should give most room to.
         """
-        self._focus.set(focus)
+        _asked.set({**_asked.get(), id(self): focus})
 
     def handle(self, request: Any, call_next: Any) -> Any:
         """Send one request of a client without ``await``."""
@@ -105,11 +98,12 @@ class RequestCompaction(_Middleware):
         return response
 
     def _about(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        outside = [part for part in (body.get("system"), body.get("tools")) if part]
-        text = json.dumps(outside, default=str) if outside else ""
-        focus = self._focus.get()
-        self._focus.set(None)
-        return {"model": body.get("model"), "overhead_tokens": self._conversations.count(text), "focus": focus}
+        overhead = self._conversations.count(body.get("system"), body.get("tools"))
+        asked = dict(_asked.get())
+        focus = asked.pop(id(self), None)
+        if focus is not None:
+            _asked.set(asked)
+        return {"model": body.get("model"), "overhead_tokens": overhead, "focus": focus}
 
 
 def _body(request: Any) -> Mapping[str, Any] | None:

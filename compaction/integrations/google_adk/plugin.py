@@ -104,7 +104,6 @@ class CompactionPlugin(_BasePlugin):
         self.options = IntegrationOptions(strategy=strategy, **options)
         self._conversations = FrameworkConversations(self.options, adk_contents)
         self._under_way: OrderedDict[_Call, FrameworkTurn] = OrderedDict()
-        self._asked: dict[_Call, str] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_under_way": OrderedDict()}  # a copy has no call under way
@@ -125,7 +124,7 @@ class CompactionPlugin(_BasePlugin):
             tool_context: The context that ADK passes to a tool.
             focus: A topic that a summary should give most room to, if any.
         """
-        self._asked[_call_of(tool_context)] = focus
+        self._conversations.compact_next(focus, _call_of(tool_context))
 
     async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> None:
         """Compact the contents of a request."""
@@ -138,7 +137,7 @@ class CompactionPlugin(_BasePlugin):
             saved=callback_context.state.get(call.state_key),
             overhead_tokens=self._overhead(llm_request),
             model=llm_request.model,
-            focus=self._asked.pop(call, None),
+            key=call,
             usages=_usages(callback_context.get_invocation_context(), llm_request.contents),
         )
         self._under_way[call] = turn
@@ -181,10 +180,9 @@ class CompactionPlugin(_BasePlugin):
 
     def _overhead(self, request: Any) -> int:
         """Return the tokens of the instruction and the tools."""
-        instruction = request.config.system_instruction or ""
         tools = [tool for tool in request.config.tools or () if hasattr(tool, "model_dump_json")]
-        shown = [str(instruction), *(tool.model_dump_json(exclude_none=True) for tool in tools)]
-        return sum(map(self._conversations.count, shown))
+        shown = [tool.model_dump_json(exclude_none=True) for tool in tools]
+        return self._conversations.count(str(request.config.system_instruction or ""), *shown)
 
 
 @attrs.frozen

@@ -26,6 +26,18 @@ from .progress import Progress
 from .settings import EngineSettings, MainModel
 
 
+@attrs.frozen
+class _Given:
+    """The arguments of an engine that its copies get too."""
+
+    strategy: Strategy | None
+    summarizer: SummarizerLike | None
+    counter: TokenCounter | str
+    format: MessageFormat | str | None
+    clock: Callable[[], float]
+    pressure: ContextPressure | None
+
+
 class CompactionEngine:
     """A context engine that runs a pipeline, by default `compaction.presets.hermes`. Holds state: one session.
 
@@ -81,14 +93,8 @@ class CompactionEngine:
         self.threshold_percent = self.settings.threshold
         self.threshold_tokens = int(context_length * self.threshold_percent)
         self.protect_first_n, self.protect_last_n = self.settings.protect_first_n, self.settings.protect_last_n
-        self._given: dict[str, Any] = {
-            "strategy": self.settings.given_strategy() if strategy is None else as_strategy(strategy),
-            "summarizer": summarizer,
-            "counter": counter,
-            "format": format,
-            "clock": clock,
-            "pressure": pressure,
-        }
+        own = self.settings.given_strategy() if strategy is None else as_strategy(strategy)
+        self._given = _Given(own, summarizer, counter, format, clock, pressure)
         self._store: Store | None = None if self.settings.store is None else SQLiteStore(self.settings.store)
         self._main: MainModel = MainModel()
         self._lock = CallLock()
@@ -99,7 +105,7 @@ class CompactionEngine:
         """Start another conversation: the counts start from zero."""
         self.last_prompt_tokens = self.last_completion_tokens = self.last_total_tokens = self.compression_count = 0
         self._progress, self._due = Progress(), False
-        self._pressure: ContextPressure | None = self._given["pressure"]
+        self._pressure: ContextPressure | None = self._given.pressure
         self.last_error: str | None = None
         self.last_notice: str | None = None
         self.last_result: CompactionResult | None = None
@@ -109,7 +115,8 @@ class CompactionEngine:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CompactionEngine:
         """Return an engine with the same settings and its own conversation; the host makes a copy for each agent."""
-        copy = type(self)(self.settings, context_length=self.context_length, session_id=self._conversation, **self._given)
+        given = attrs.asdict(self._given, recurse=False)
+        copy = type(self)(self.settings, context_length=self.context_length, session_id=self._conversation, **given)
         copy.threshold_tokens, copy.threshold_percent = self.threshold_tokens, self.threshold_percent
         return copy
 
@@ -122,7 +129,7 @@ class CompactionEngine:
 
     def _strategy(self) -> Strategy:
         """Return the strategy for the current model and conversation."""
-        given: Strategy | None = self._given["strategy"]
+        given = self._given.strategy
         strategy: Strategy = self._preset() if given is None else given
         if self._store is not None and not stores_in(strategy):
             strategy = lossless_compressor(self._preset(), self._store) if given is None else Lossless(strategy, self._store)
@@ -131,21 +138,21 @@ class CompactionEngine:
     def _running_strategy(self) -> Strategy:
         """Return the strategy without its trigger, because the host decides when; one that was given is forced."""
         strategy = self._strategy()
-        is_preset = self._given["strategy"] is None and isinstance(strategy, Pipeline)
+        is_preset = self._given.strategy is None and isinstance(strategy, Pipeline)
         return Pipeline(*strategy.children) if is_preset else strategy.forced()
 
     def _preset(self) -> Pipeline:
-        summarizer = self._given["summarizer"] or self.settings.summarizer(self._main)
+        summarizer = self._given.summarizer or self.settings.summarizer(self._main)
         return self.settings.preset(self.context_length, summarizer, self.threshold_percent)
 
     def _new_session(self) -> CompactionSession:
         self._reported, self._sent, self._anchored = 0, 0, False
         return CompactionSession(
             self._running_strategy(),
-            counter=self._given["counter"],
-            format=self._given["format"],
+            counter=self._given.counter,
+            format=self._given.format,
             window=self.context_length,
-            clock=self._given["clock"],
+            clock=self._given.clock,
             id=self._conversation,
         )
 
@@ -182,7 +189,7 @@ class CompactionEngine:
         For a list that cannot be read, it returns false, with the reason in ``last_error``.
         """
         try:
-            tokens = MessageIndex(messages, counter="chars/4", format=self._given["format"]).tokens
+            tokens = MessageIndex(messages, counter="chars/4", format=self._given.format).tokens
         except InputError as error:
             self.last_error = f"{type(error).__name__}: {error}"
             return False
@@ -194,7 +201,7 @@ class CompactionEngine:
 
     def has_content_to_compress(self, messages: list[Any]) -> bool:
         """Return whether there are more messages than the protected ones, if the default pipeline runs."""
-        return self._given["strategy"] is not None or len(messages) > self.protect_first_n + self.protect_last_n
+        return self._given.strategy is not None or len(messages) > self.protect_first_n + self.protect_last_n
 
     # ---------------------------------------------------------------- compacting
 
@@ -269,7 +276,7 @@ class CompactionEngine:
 
         A quarter of the messages' tokens always stays.
         """
-        if self._given["strategy"] is not None and not refused:
+        if self._given.strategy is not None and not refused:
             return None
         included = self.session.index.included.tokens
         outside = self.session.index.tokens - included

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, entry_points, version
 from pathlib import Path
-from typing import Any, Final, cast
-
-import attrs
+from typing import Any, Final
 
 from ...errors import ConfigurationError, UnwritableFile
 from ...files import write_text
@@ -35,19 +34,16 @@ def hermes_home() -> Path:
     return Path(os.environ.get("HERMES_HOME") or "~/.hermes").expanduser()
 
 
-def _plugin_folder(path: Path | None) -> Path:
+def _plugin_folder(path: Path | None = None) -> Path:
     """Return the plugin's folder: below ``path``, or below the plugins of `hermes_home`."""
     return (hermes_home() / "plugins" if path is None else path) / PLUGIN
 
 
 def install_plugin(path: Path | None = None) -> Path:
-    """Write the plugin's folder, replacing that of an earlier release.
+    """Write the plugin's folder, replacing that of an earlier release, and return its path.
 
     Args:
         path: The folder of plugins: by default that of `hermes_home`. Hermes' own ``plugins/context_engine`` works too.
-
-    Returns:
-        The plugin's folder.
 
     Raises:
         UnwritableFile: If it cannot be written.
@@ -92,72 +88,36 @@ def _check_ours(folder: Path) -> None:
         raise ConfigurationError(f"{folder}: it holds another plugin, or a changed one; move it away")
 
 
-@attrs.frozen(kw_only=True)
-class HermesStatus:
-    """The status of the plugin.
+def hermes_status(path: Path | None = None) -> tuple[bool, list[str]]:
+    """Return whether Hermes will use the engine at its next start, and the status as lines; Hermes is not imported.
 
-    Args:
-        hermes: The version of Hermes Agent in this environment; ``None`` if it is not installed.
-        folder: The path of the plugin's folder.
-        installed: Whether the folder exists.
-        entry_point: Whether the entry point exists.
-        enabled: Whether ``config.yaml`` lists the plugin under ``plugins.enabled``, which is not needed in Hermes' own
-            ``context_engine`` folder; ``None`` if that file cannot be read.
-        engine: The value of ``context.engine`` in ``config.yaml``; ``None`` if it is not set.
-    """
-
-    hermes: str | None
-    folder: Path
-    installed: bool
-    entry_point: bool
-    enabled: bool | None
-    engine: str | None
-
-    @property
-    def active(self) -> bool:
-        """Whether Hermes will use the engine at its next start."""
-        return self.hermes is not None and (self.installed or self.entry_point) and bool(self.enabled) and self.engine == PLUGIN
-
-    def lines(self) -> list[str]:
-        """Return the status as lines of text, with the steps that are left to do."""
-        here = (
-            "not in this environment; install compaction-toolkit where hermes-agent is" if self.hermes is None else self.hermes
-        )
-        if self.hermes is not None and not f"{self.hermes}.".startswith(f"{KNOWN_VERSIONS}."):
-            here += f" (tested with {KNOWN_VERSIONS})"
-        enabled = {
-            True: "yes",
-            False: f"no; add {PLUGIN} to plugins.enabled in config.yaml",
-            None: "config.yaml cannot be read",
-        }
-        engine = PLUGIN if self.engine == PLUGIN else f"{self.engine}; set context.engine: {PLUGIN} in config.yaml"
-        return [
-            f"Hermes Agent: {here}",
-            f"plugin folder: {self.folder}{'' if self.installed else ' is not there; compaction hermes install'}",
-            f"entry point: {'yes' if self.entry_point else 'no'}",
-            f"enabled: {enabled[self.enabled]}",
-            f"engine: {engine}",
-            "active" if self.active else "not active",
-        ]
-
-
-def hermes_status(path: Path | None = None) -> HermesStatus:
-    """Return the status of the plugin, without importing Hermes.
+    Each line that is not as it must be says what is left to do.
 
     Args:
         path: The folder of plugins, as for `install_plugin`.
     """
-    folder, config = _plugin_folder(path), _config()
-    listed, engine = _setting(config, "plugins", "enabled"), _setting(config, "context", "engine")
-    enabled = isinstance(listed, list) and PLUGIN in listed
-    return HermesStatus(
-        hermes=_version("hermes-agent"),
-        folder=folder,
-        installed=(folder / "__init__.py").is_file(),
-        entry_point=bool(entry_points(group="hermes_agent.plugins", name=PLUGIN)),
-        enabled=True if folder.parent.name == "context_engine" else None if config is None else enabled,
-        engine=engine if isinstance(engine, str) else None,
-    )
+    folder, hermes, config = _plugin_folder(path), _version("hermes-agent"), _config()
+    settings = config or {}
+    installed = (folder / "__init__.py").is_file()
+    entry_point = bool(entry_points(group="hermes_agent.plugins", name=PLUGIN))
+    listed = (fields_of(settings.get("plugins")) or {}).get("enabled")
+    engine = (fields_of(settings.get("context")) or {}).get("engine")
+    needs_none = folder.parent.name == "context_engine"  # Hermes' own folder
+    enabled = needs_none or (isinstance(listed, list) and PLUGIN in listed)
+    active = hermes is not None and (installed or entry_point) and enabled and engine == PLUGIN
+    here = hermes or "not in this environment; install compaction-toolkit where hermes-agent is"
+    if hermes is not None and not f"{hermes}.".startswith(f"{KNOWN_VERSIONS}."):
+        here += f" (tested with {KNOWN_VERSIONS})"
+    unread = "config.yaml cannot be read"
+    to_enable = unread if config is None else f"no; add {PLUGIN} to plugins.enabled in config.yaml"
+    return active, [
+        f"Hermes Agent: {here}",
+        f"plugin folder: {folder}{'' if installed else ' is not there; compaction hermes install'}",
+        f"entry point: {'yes' if entry_point else 'no'}",
+        f"enabled: {'yes' if enabled else to_enable}",
+        f"engine: {PLUGIN if engine == PLUGIN else f'{engine}; set context.engine: {PLUGIN} in config.yaml'}",
+        "active" if active else "not active",
+    ]
 
 
 def _version(name: str) -> str | None:
@@ -167,7 +127,7 @@ def _version(name: str) -> str | None:
         return None
 
 
-def _config() -> dict[str, Any] | None:
+def _config() -> Mapping[str, Any] | None:
     """Return Hermes' ``config.yaml``; empty if there is none, ``None`` if it cannot be read."""
     file = hermes_home() / "config.yaml"
     if not file.exists():
@@ -177,11 +137,6 @@ def _config() -> dict[str, Any] | None:
     except ImportError:
         return None
     try:
-        data: object = yaml.safe_load(file.read_text("utf-8-sig"))
+        return fields_of(yaml.safe_load(file.read_text("utf-8-sig")))
     except (OSError, ValueError, yaml.YAMLError):
         return None
-    return cast("dict[str, Any]", data) if isinstance(data, dict) else None
-
-
-def _setting(config: dict[str, Any] | None, block: str, name: str) -> object:
-    return (fields_of((config or {}).get(block)) or {}).get(name)

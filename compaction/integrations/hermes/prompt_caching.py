@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 from ...errors import ConfigurationError, InvalidMessage
 from ...formats import (
+    MOST_BREAKPOINTS,
     MessageFormat,
     can_end_in_breakpoint,
     has_breakpoints,
@@ -22,9 +23,6 @@ from ...formats import (
     with_breakpoint,
     without_breakpoints,
 )
-
-MAX_BREAKPOINTS: Final = 4
-"""The number of breakpoints that Anthropic accepts in one request."""
 
 CacheTTL: TypeAlias = Literal["5m", "1h"]
 """The time that a provider keeps the prompt up to a breakpoint."""
@@ -76,7 +74,7 @@ def apply_cache_control(
     copies: list[Mapping[str, Any]] = [_unmarked(message, place) for place, message in enumerate(messages)]
     chosen = [0] if copies and copies[0].get("role") == "system" else []
     others = [place for place, each in enumerate(copies) if each.get("role") != "system" and _carries(each, native)]
-    chosen += others[len(chosen) - MAX_BREAKPOINTS :]
+    chosen += others[len(chosen) - MOST_BREAKPOINTS :]
     for place in chosen:
         copies[place] = with_breakpoint(copies[place], mark, whole=_is_marked_whole(copies[place], native))
     return copies

@@ -13,9 +13,10 @@ from typing import Any, Final
 import attrs
 
 from ...errors import ConfigurationError, InvalidMessage
-from ...formats import fields_of, items_of
+from ...formats import fields_of, items_of, json_text, result_part, string
+from ...formats.anthropic import holds_history
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from ..message_adapter import MessageAdapter, as_json_text
+from ..message_adapter import MessageAdapter
 from ..requirements import import_framework
 
 _ROLES: Final[Mapping[str, str]] = {
@@ -70,7 +71,7 @@ class LangChain(MessageAdapter):
         blocks = _parts(content)
         if kind in ("tool", "function"):
             return Message(role, (_result(raw, blocks),), raw, self, None)
-        held = any(map(_holds_history, items_of(content) or ()))
+        held = any(map(holds_history, items_of(content) or ()))
         parts = (*_extra_parts(raw), *blocks, *_calls(raw))
         return Message(role, parts, raw, self, getattr(raw, "name", None), holds_history=held)
 
@@ -106,20 +107,10 @@ class LangChain(MessageAdapter):
 langchain = LangChain()
 
 
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
-
-
 def _parts(content: Any) -> list[Part]:
     if isinstance(content, str):
         return [TextPart(content)] if content else []
     return [_block(block) for block in content]
-
-
-def _holds_history(block: Any) -> bool:
-    """Whether a block is a provider's compaction of what precedes it; without content, the provider failed to write it."""
-    fields = {} if isinstance(block, str) else fields_of(block) or {}
-    return fields.get("type") == "compaction" and bool(fields.get("content") or fields.get("encrypted_content"))
 
 
 def _block(block: Any) -> Part:
@@ -128,18 +119,18 @@ def _block(block: Any) -> Part:
         return TextPart(block, raw=block)
     fields = fields_of(block)
     if fields is None:
-        return OtherPart(as_json_text(block), raw=block)
-    kind = _text(fields.get("type"))
+        return OtherPart(json_text(block), raw=block)
+    kind = string(fields.get("type"))
     if kind == "text" and isinstance(fields.get("text"), str):
         return TextPart(fields["text"], raw=block)
     if kind in _THOUGHTS:
-        return ReasoningPart(_text(fields.get("reasoning") or fields.get("thinking") or fields.get("text")), raw=block)
+        return ReasoningPart(string(fields.get("reasoning") or fields.get("thinking") or fields.get("text")), raw=block)
     if kind in _MEDIA:
-        detail = _text((fields_of(fields.get("image_url")) or {}).get("detail"))
+        detail = string((fields_of(fields.get("image_url")) or {}).get("detail"))
         return MediaPart(_MEDIA[kind], detail, len(_data(fields)), raw=block)
     if kind in _CALL_BLOCKS:
         return OtherPart("", raw=block)
-    return OtherPart(as_json_text(fields), raw=block)
+    return OtherPart(json_text(fields), raw=block)
 
 
 def _data(fields: Mapping[str, Any]) -> str:
@@ -148,7 +139,7 @@ def _data(fields: Mapping[str, Any]) -> str:
     url = (fields_of(image) or {"url": image}).get("url")
     if isinstance(url, str) and url.startswith("data:"):
         return url
-    return _text(fields.get("base64") or fields.get("data") or source.get("data"))
+    return string(fields.get("base64") or fields.get("data") or source.get("data"))
 
 
 def _extra_parts(raw: Any) -> list[Part]:
@@ -158,16 +149,14 @@ def _extra_parts(raw: Any) -> list[Part]:
 
 def _calls(raw: Any) -> list[Part]:
     return [
-        ToolCallPart(_text(call.get("id")), _text(call.get("name")), as_json_text(call.get("args") or {}), raw=call)
+        ToolCallPart(string(call.get("id")), string(call.get("name")), json_text(call.get("args") or {}), raw=call)
         for call in getattr(raw, "tool_calls", None) or ()
     ]
 
 
 def _result(raw: Any, blocks: Sequence[Part]) -> ToolResultPart:
-    words = "\n".join([part.text for part in blocks if isinstance(part, TextPart | ReasoningPart | OtherPart)])
-    media = tuple([part for part in blocks if isinstance(part, MediaPart)])
     id = getattr(raw, "tool_call_id", None)
-    return ToolResultPart(id if isinstance(id, str) else f"function:{getattr(raw, 'name', '')}", words, media)
+    return result_part(id if isinstance(id, str) else f"function:{getattr(raw, 'name', '')}", blocks)
 
 
 def _result_content(message: Message, parts: Sequence[Part]) -> Any:
@@ -209,7 +198,7 @@ def _changed_block(part: Part, known: Sequence[Part]) -> Any:
 
 
 def _changed_call(part: ToolCallPart) -> Any:
-    if part.raw is not None and as_json_text(part.raw.get("args") or {}) == part.arguments:
+    if part.raw is not None and json_text(part.raw.get("args") or {}) == part.arguments:
         return part.raw
     try:
         arguments = json.loads(part.arguments or "{}")

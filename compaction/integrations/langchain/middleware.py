@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
+import abc
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from ...run import unawaited
 from ...strategies import StrategyLike
-from ...tokens import LengthError, MessageMeter
+from ...tokens import LengthError
 from ..conversation import FrameworkConversations, as_async
 from ..options import CommonOptions, IntegrationOptions
 from ..requirements import LANGCHAIN, import_framework
@@ -48,9 +48,6 @@ class _Middleware(_AgentMiddleware):
         super().__init__()
         self.options = IntegrationOptions(strategy=strategy, **options)
         self._conversations = FrameworkConversations(self.options, langchain)
-        self._meter = MessageMeter(self.options.counter)
-        self._schemas: tuple[list[int], int] = ([], 0)
-        self._focuses: dict[str, str] = {}  # by thread: requests of the host that wait for the next call
         self.tools = [conversation_tool()] if compact_tool else []
 
     def __getstate__(self) -> dict[str, Any]:
@@ -67,23 +64,27 @@ class _Middleware(_AgentMiddleware):
             thread_id: The thread in the agent's configuration; it needs no checkpointer.
             focus: A topic that a summary should give most room to.
         """
-        self._focuses[thread_id] = focus
+        self._conversations.compact_next(focus, thread_id)
+
+    def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
+        """Call the model, once more with a shorter request if the provider finds it too long."""
+        return unawaited(self._call(request, as_async(handler), sync=True))
+
+    async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
+        """`wrap_model_call`, awaited."""
+        return await self._call(request, handler, sync=False)
+
+    @abc.abstractmethod
+    async def _call(self, request: Any, handler: Callable[[Any], Awaitable[Any]], *, sync: bool) -> Any:
+        """Call the model for one request."""
 
     def _turn_options(self, messages: Sequence[Any]) -> dict[str, Any]:
         id = conversation_id()
-        focus = None if id is None else self._focuses.pop(id, None)
-        if focus is None and self.tools:
-            focus = focus_of_call(messages)
-        return {"id": id, "focus": focus}
+        return {"id": id, "key": id, "focus": focus_of_call(messages) if self.tools else None}
 
     def _request_options(self, request: Any) -> dict[str, Any]:
-        """Return the model and the overhead of a request; the tools are counted again only when they change."""
-        key = [id(tool) for tool in request.tools]
-        if key != self._schemas[0]:
-            text = json.dumps([_schema(tool) for tool in request.tools], default=str) if key else ""
-            self._schemas = (key, self._meter.counter.count_text(text))
-        system = request.system_message
-        overhead = self._schemas[1] + (0 if system is None else self._meter.measure(langchain.read(system))[0])
+        system = [] if request.system_message is None else [request.system_message]
+        overhead = self._conversations.count_tools(request.tools, _schema) + self._conversations.count_messages(system)
         return {"model": model_name(request.model) if self.options.window == "auto" else None, "overhead_tokens": overhead}
 
 
@@ -105,14 +106,6 @@ class CompactionMiddleware(_Middleware):
         ConfigurationError: If LangChain is missing or too old, or an option is out of range.
     """
 
-    def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-        """Send the view, and save the changes with the model's answer."""
-        return unawaited(self._call(request, as_async(handler), sync=True))
-
-    async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
-        """`wrap_model_call`, awaited."""
-        return await self._call(request, handler, sync=False)
-
     async def _call(self, request: Any, handler: Callable[[Any], Awaitable[Any]], *, sync: bool) -> Any:
         saved = request.state.get(_KEY)
         options = {**self._turn_options(request.messages), **self._request_options(request)}
@@ -125,9 +118,10 @@ class CompactionMiddleware(_Middleware):
 class RewritingMiddleware(_Middleware):
     """A middleware that rewrites the agent's messages before a model call; later checkpoints contain only the remaining ones.
 
-    Summaries are recognized by a mark in their text, so nothing else is saved. The system prompt and the tools count from the
-    second model call on; pass ``overhead_tokens=`` to count them in the first. A request that the provider refuses as too long
-    is compacted further and sent once more; the messages are rewritten before the next call.
+    Summaries are recognized by a mark in their text. The state holds, under ``"compaction"``, only the tokens of the system
+    prompt and the tools. They count from the second model call on; pass ``overhead_tokens=`` to count them in the first. A
+    request that the provider refuses as too long is compacted further and sent once more; the messages are rewritten before the
+    next call.
 
     Args:
         strategy: The strategy; its trigger decides when it runs.
@@ -138,41 +132,31 @@ class RewritingMiddleware(_Middleware):
         ConfigurationError: If LangChain is missing or too old, or an option is out of range.
     """
 
-    def __init__(self, strategy: StrategyLike, *, compact_tool: bool = False, **options: Unpack[CommonOptions]) -> None:
-        super().__init__(strategy, compact_tool=compact_tool, **options)
-        self._seen: dict[str, Any] = {}
-
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """Return the new messages, or ``None`` if nothing changes."""
-        return unawaited(self._update(state["messages"], sync=True))
+        return unawaited(self._update(state, sync=True))
 
     async def abefore_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """`before_model`, awaited."""
-        return await self._update(state["messages"], sync=False)
+        return await self._update(state, sync=False)
 
-    async def _update(self, messages: Sequence[Any], *, sync: bool) -> dict[str, Any] | None:
-        turn = await self._conversations.turn(messages, sync=sync, **self._turn_options(messages), **self._seen)
+    async def _update(self, state: Any, *, sync: bool) -> dict[str, Any] | None:
+        messages, seen = state["messages"], state.get(_KEY) or {}
+        turn = await self._conversations.turn(messages, sync=sync, **self._turn_options(messages), **seen)
         return None if turn.view == list(messages) else {"messages": rewritten(turn.view)}
 
-    def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-        """Send the messages, and count the system prompt and the tools for the next `before_model`."""
-        return unawaited(self._call(request, as_async(handler), sync=True))
-
-    async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
-        """`wrap_model_call`, awaited."""
-        return await self._call(request, handler, sync=False)
-
     async def _call(self, request: Any, handler: Callable[[Any], Awaitable[Any]], *, sync: bool) -> Any:
-        self._seen = self._request_options(request)
+        seen = self._request_options(request)
         try:
-            return await handler(request)
+            answer = await handler(request)
         except Exception as error:
             if LengthError.read(error) is None:
                 raise
-            turn = await self._conversations.turn(request.messages, id=conversation_id(), sync=sync, **self._seen)
+            turn = await self._conversations.turn(request.messages, id=conversation_id(), sync=sync, **seen)
             if await turn.overflowed(error, sync=sync) is None:
                 raise
-        return await handler(request.override(messages=turn.view))
+            answer = await handler(request.override(messages=turn.view))
+        return _with_state(answer, None if request.state.get(_KEY) == seen else seen)
 
 
 def _usage(answer: Any) -> Any:

@@ -118,7 +118,6 @@ class ProxyCompaction(_CustomLogger):
         messages = items_of(data.get(endpoint.key))
         if not messages:
             return data
-        outside = [data[name] for name in endpoint.counted if data.get(name)]
         conversations = self._conversations[endpoint.format.name]
         turn = await conversations.turn(
             messages,
@@ -126,7 +125,7 @@ class ProxyCompaction(_CustomLogger):
             scope=_scope(user_api_key_dict, data),
             model=_model_name(data.get("model")),
             focus=_focus(data),
-            overhead_tokens=conversations.count(json.dumps(outside, default=str)) if outside else 0,
+            overhead_tokens=conversations.count(*map(data.get, endpoint.counted)),
         )
         self._sent[data["litellm_logging_obj"]] = _Sent(turn, endpoint.key)
         return {**data, endpoint.key: turn.view, "context_window_fallbacks": _with_retry(data)}

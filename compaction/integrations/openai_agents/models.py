@@ -52,13 +52,12 @@ class CompactingModel(_Model):
 
     async def get_response(self, system_instructions: str | None, input: Any, *arguments: Any, **options: Any) -> Any:
         """Return the model's response."""
+
+        async def call(items: Any) -> Any:
+            return await self._model.get_response(system_instructions, items, *arguments, **options)
+
         turn = _turn_of(input)
-        try:
-            response = await self._model.get_response(system_instructions, input, *arguments, **options)
-        except Exception as error:
-            if turn is None or (again := await turn.overflowed(error)) is None:
-                raise
-            response = await self._model.get_response(system_instructions, again, *arguments, **options)
+        response = await (call(input) if turn is None else turn.send(call))
         _record(turn, response.usage)
         return response
 
@@ -66,23 +65,15 @@ class CompactingModel(_Model):
         self, system_instructions: str | None, input: Any, *arguments: Any, **options: Any
     ) -> AsyncGenerator[Any]:
         """Yield the events of the model's response; a request is repeated only if nothing was yielded."""
-        turn, is_told = _turn_of(input), False
-        while True:
-            stream = self._model.stream_response(system_instructions, input, *arguments, **options)
-            try:
-                async for event in stream:
-                    is_told = True
-                    if getattr(event, "type", "") == "response.completed":
-                        _record(turn, event.response.usage)
-                    yield event
-                return
-            except Exception as error:
-                if is_told or turn is None or (again := await turn.overflowed(error)) is None:
-                    raise
-                input = again
-            finally:
-                if (close := getattr(stream, "aclose", None)) is not None:
-                    await close()
+
+        async def call(items: Any) -> Any:
+            return self._model.stream_response(system_instructions, items, *arguments, **options)
+
+        turn = _turn_of(input)
+        async for event in await call(input) if turn is None else turn.stream(call):
+            if getattr(event, "type", "") == "response.completed":
+                _record(turn, event.response.usage)
+            yield event
 
 
 class CompactingModels(_ModelProvider):

@@ -14,8 +14,8 @@ items. It recognizes such a conversation by results whose calls are missing.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Awaitable, Callable, Sequence
+import copy
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Unpack
 from urllib.parse import quote
 
@@ -45,10 +45,6 @@ class CompactingSession(_SessionABC):
     A run whose ``call_model_input_filter`` is the session's `filter` reads the stored items whole, and each call is compacted
     with everything that it sends. Otherwise the history is compacted when a run reads it.
 
-    Attributes:
-        turn: The last turn, with the result and the index of the conversation; ``None`` before the first.
-        skipped: The reason why the last call of the filter changed nothing on purpose; ``None`` if there was none.
-
     Args:
         underlying: Any session of the framework that keeps its items itself, not in a service.
         strategy: The strategy; its trigger decides when it runs.
@@ -69,13 +65,19 @@ class CompactingSession(_SessionABC):
         self.session_settings: Any = getattr(underlying, "session_settings", None)
         self.underlying = underlying
         self._store = store
-        self._conversations = FrameworkConversations(
-            IntegrationOptions(strategy=strategy, **options), openai_responses, store=store
-        )
-        self._focus: str | None = None
+        self._filter = CompactionFilter(strategy, store=store, **options)
+        self._filter._id = self.session_id
         self._is_filtering = False
-        self.turn: FrameworkTurn | None = None
-        self.skipped: str | None = None
+
+    @property
+    def turn(self) -> FrameworkTurn | None:
+        """The last turn, with the result and the index of the conversation; ``None`` before the first."""
+        return self._filter.turn
+
+    @property
+    def skipped(self) -> str | None:
+        """The reason why the last call of the filter changed nothing on purpose; ``None`` if there was none."""
+        return self._filter.skipped
 
     def compact_next(self, focus: str = "") -> None:
         """Compact before the next request, whatever the strategy's trigger says.
@@ -83,32 +85,20 @@ class CompactingSession(_SessionABC):
         Args:
             focus: A topic that a summary should give most room to, if any.
         """
-        self._focus = focus
+        self._filter._conversations.compact_next(focus)
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
         """Return the compacted history for the start of a run; with a limit or the filter, the items as they are stored."""
         items = await self.underlying.get_items(limit)
         if limit is not None or self._is_filtering or not items:
             return list(items)
-        return (await self._turn(items)).view
+        return (await self._filter._compacted(items)).view
 
     @property
-    def filter(self) -> Callable[[Any], Awaitable[Any]]:
+    def filter(self) -> CompactionFilter:
         """The function for ``RunConfig(call_model_input_filter=session.filter)``: it compacts the input of each model call."""
         self._is_filtering = True
         return self._filter
-
-    async def _filter(self, data: Any) -> Any:
-        """Return the compacted input of a model call."""
-        self.skipped = _skips(data.model_data.input)
-        if self.skipped is not None:
-            return data.model_data
-        return _sent(data, await self._turn(data.model_data.input, **_request(data, self._conversations)))
-
-    async def _turn(self, items: list[Any], **request: Any) -> FrameworkTurn:
-        focus, self._focus = self._focus, None
-        self.turn = await self._conversations.turn(items, id=self.session_id, focus=focus, **request)
-        return self.turn
 
     async def add_items(self, items: list[Any]) -> None:
         """Store new items."""
@@ -121,12 +111,12 @@ class CompactingSession(_SessionABC):
     async def clear_session(self) -> None:
         """Delete the items and the edits."""
         await self.underlying.clear_session()
-        self._conversations = FrameworkConversations(self._conversations.options, openai_responses, store=self._store)
+        turn = self.turn
+        self._filter._conversations = copy.copy(self._filter._conversations)
         if self._store is not None:
             self._store.delete(quote(self.session_id, safe=""))
-            if self.turn is not None and self.turn.session is not None:
-                self._store.delete(self.turn.session.id)
-        self.turn = None
+            if turn is not None and turn.session is not None:
+                self._store.delete(turn.session.id)
 
 
 class CompactionFilter:
@@ -155,14 +145,27 @@ class CompactionFilter:
         self._conversations = FrameworkConversations(
             IntegrationOptions(strategy=strategy, **options), openai_responses, store=store
         )
+        self._id: str | None = None  # of a session's only conversation
         self.skipped: str | None = None
 
+    @property
+    def turn(self) -> FrameworkTurn | None:
+        """The last turn of any conversation; ``None`` before the first."""
+        return self._conversations.last
+
     async def __call__(self, data: Any) -> Any:
-        """Return the model's input for a call."""
-        self.skipped = _skips(data.model_data.input)
+        """Return the model's input for a call, and leave the turn for a `CompactingModel`."""
+        given, agent = data.model_data, data.agent
+        self.skipped = _skips(given.input)
         if self.skipped is not None:
-            return data.model_data
-        return _sent(data, await self._conversations.turn(data.model_data.input, **_request(data, self._conversations)))
+            return given
+        overhead = self._conversations.count(given.instructions, _tools(agent))
+        turn = await self._compacted(given.input, overhead_tokens=overhead, model=_model_name(agent))
+        current_turn.set(turn)
+        return import_framework("agents.run_config").ModelInputData(input=turn.view, instructions=given.instructions)
+
+    async def _compacted(self, items: list[Any], **request: Any) -> FrameworkTurn:
+        return await self._conversations.turn(items, id=self._id, **request)
 
 
 def _refuse_services(session: Any) -> None:
@@ -199,18 +202,6 @@ def _skips(items: Sequence[Any]) -> str | None:
     return None
 
 
-def _request(data: Any, conversations: FrameworkConversations) -> dict[str, Any]:
-    """Return the tokens of a call's instructions and tools, and the model's name, for a turn."""
-    text = f"{data.model_data.instructions or ''}{_tools_text(data.agent)}"
-    return {"overhead_tokens": conversations.count(text), "model": _model_name(data.agent)}
-
-
-def _sent(data: Any, turn: FrameworkTurn) -> Any:
-    """Return the model's input with the view of a turn, and leave the turn for a `CompactingModel`."""
-    current_turn.set(turn)
-    return import_framework("agents.run_config").ModelInputData(input=turn.view, instructions=data.model_data.instructions)
-
-
 def _model_name(agent: Any) -> str | None:
     model = getattr(agent, "model", None)
     if model is None:
@@ -219,14 +210,6 @@ def _model_name(agent: Any) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def _tools_text(agent: Any) -> str:
-    tools: Sequence[Any] = getattr(agent, "tools", None) or ()
-    schemas = [
-        {
-            "name": getattr(tool, "name", ""),
-            "description": getattr(tool, "description", ""),
-            "parameters": getattr(tool, "params_json_schema", {}),
-        }
-        for tool in tools
-    ]
-    return json.dumps(schemas, default=str) if schemas else ""
+def _tools(agent: Any) -> list[dict[str, Any]]:
+    names = {"name": "name", "description": "description", "parameters": "params_json_schema"}
+    return [{each: getattr(tool, name, "") for each, name in names.items()} for tool in getattr(agent, "tools", None) or ()]

@@ -15,10 +15,10 @@ from typing import Any, Final, cast
 import attrs
 
 from ...errors import ConfigurationError, InvalidMessage
-from ...formats import items_of
+from ...formats import arguments_text, items_of
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ...tokens import Usage
-from ..message_adapter import MessageAdapter, as_json_text, media_kind
+from ..message_adapter import MessageAdapter, media_kind
 from ..requirements import import_framework
 
 _MEDIA: Final = {"image-url": "image", "audio-url": "audio", "video-url": "video", "document-url": "file"}
@@ -169,7 +169,7 @@ def _return_value(value: Any, place: int) -> tuple[str, tuple[MediaPart, ...]]:
     elements = items_of(value)
     elements = [value] if elements is None else elements
     read = [_element(each, _Place(place, at)) for at, each in enumerate(elements) if _is_media(each)]
-    words = [each if isinstance(each, str) else _json(each) for each in elements if not _is_media(each)]
+    words = [each if isinstance(each, str) else arguments_text(each) for each in elements if not _is_media(each)]
     return "\n".join(words), tuple([part for part in read if isinstance(part, MediaPart)])
 
 
@@ -177,12 +177,12 @@ def _is_media(value: Any) -> bool:
     return getattr(value, "kind", None) in {*_MEDIA, "binary"}
 
 
-def _json(value: Any) -> str:
-    return "" if value is None else as_json_text(value)
-
-
 def _shown(value: Any) -> str:
-    return _json(dataclasses.asdict(value)) if dataclasses.is_dataclass(value) and not isinstance(value, type) else repr(value)
+    return (
+        arguments_text(dataclasses.asdict(value))
+        if dataclasses.is_dataclass(value) and not isinstance(value, type)
+        else repr(value)
+    )
 
 
 def _changed_part(wire: Any, parts: Sequence[Part]) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from ...result import CompactionResult
@@ -46,7 +45,6 @@ class CompactionProcessor(_Capability):
         PYDANTIC_AI.check()
         self.options = IntegrationOptions(strategy=strategy, **options)
         self._conversations = FrameworkConversations(self.options, pydantic_ai, store=store)
-        self._focus: dict[str, str] = {}
         self._turn: FrameworkTurn | None = None
 
     @property
@@ -61,7 +59,7 @@ class CompactionProcessor(_Capability):
             conversation_id: The framework's name for it: ``ctx.conversation_id`` in a tool.
             focus: A topic that a summary should give most room to, if any.
         """
-        self._focus[conversation_id] = focus
+        self._conversations.compact_next(focus, conversation_id)
 
     async def __call__(self, messages: list[Any]) -> list[Any]:
         """Return the compacted history, for ``ProcessHistory``."""
@@ -82,7 +80,7 @@ class CompactionProcessor(_Capability):
             joined(request_context.messages, repair_last_response=False),
             model=request_context.model.model_name,
             overhead_tokens=self._overhead(request_context.model_request_parameters),
-            focus=self._focus.pop(ctx.conversation_id, None),
+            key=ctx.conversation_id,
         )
         request_context.messages = list(self._turn.view)
         return request_context
@@ -106,8 +104,6 @@ class CompactionProcessor(_Capability):
 
     def _overhead(self, parameters: Any) -> int:
         """Return the tokens of the instructions and the tools."""
-        parts, tools = parameters.instruction_parts or (), [*parameters.function_tools, *parameters.output_tools]
-        shown = [part.content for part in parts]
-        for tool in tools:
-            shown += [tool.name, tool.description or "", json.dumps(tool.parameters_json_schema, default=str)]
-        return self._conversations.count("\n".join(shown))
+        tools = [*parameters.function_tools, *parameters.output_tools]
+        shown = [[tool.name, tool.description or "", tool.parameters_json_schema] for tool in tools]
+        return self._conversations.count(*[part.content for part in parameters.instruction_parts or ()], *shown)

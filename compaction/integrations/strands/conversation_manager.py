@@ -57,7 +57,6 @@ class CompactionConversationManager(_ConversationManager):
         self.options = attrs.evolve(given, pin=_Pinned(given.pin))
         self._conversations = FrameworkConversations(self.options, bedrock)
         self._saved: dict[str, Any] | None = None
-        self._asked: str | None = None
 
     def compact_next(self, focus: str = "") -> None:
         """Compact before the next model call, whatever the strategy's trigger says.
@@ -65,7 +64,7 @@ class CompactionConversationManager(_ConversationManager):
         Args:
             focus: A topic that a summary should give most room to, if any.
         """
-        self._asked = focus
+        self._conversations.compact_next(focus)
 
     def register_hooks(self, registry: Any, **kwargs: Any) -> None:
         """Register a hook that adds the middleware to the agent."""
@@ -90,16 +89,14 @@ class CompactionConversationManager(_ConversationManager):
             self._save(turn)
 
     async def _turn(self, context: Any) -> FrameworkTurn:
-        id, focus = context.agent.agent_id, self._asked
-        self._asked = None
+        id = context.agent.agent_id
         messages = _taking_turns(context.messages)
         turn = await self._conversations.turn(
             messages,
             id=None if id == "default" else id,  # the id of each agent that was given none
             saved=self._saved,
             model=_model(context.model),
-            overhead_tokens=self._conversations.count(f"{context.system_prompt or ''}{context.tool_specs or ''}"),
-            focus=focus,
+            overhead_tokens=self._conversations.count(context.system_prompt, context.tool_specs),
             usages=[_kept_usage(message) for message in messages],
         )
         self._save(turn)

@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -205,12 +205,62 @@ def test_a_request_that_was_too_long_is_repeated_once(sync: bool) -> None:
         run(ZeroDivisionError())
 
 
+async def test_a_stream_is_repeated_once_if_nothing_was_yielded() -> None:
+    """A stream that was refused before its first event is repeated with a shorter view; one that breaks later is not."""
+    refusal = TooLong("prompt is too long: 2000 tokens > 1000 maximum")
+    options = IntegrationOptions(strategy=presets.token_budget(100_000), counter="chars/4")
+
+    async def streamed(*ends: int) -> tuple[list[int], list[int]]:
+        """Return the sizes that were sent, and the events; each stream fails after so many events, unless that is 2."""
+        turn = await FrameworkConversations(options, openai_chat).turn(notes(30))
+        left, sizes = iter(ends), list[int]()
+
+        async def call(view: list[Any]) -> AsyncIterator[int]:
+            sizes.append(len(view))
+            return events(next(left))
+
+        async def events(end: int) -> AsyncIterator[int]:
+            for event in range(end):
+                yield event
+            if end < 2:
+                raise refusal
+
+        return sizes, [event async for event in turn.stream(call)]
+
+    sizes, events = await streamed(0, 2)
+    assert (sizes[0], sizes[1] < 30, events) == (30, True, [0, 1])
+    for ends in ((1, 2), (0, 0)):
+        with pytest.raises(TooLong):
+            await streamed(*ends)
+
+
 async def test_a_person_asks_for_compaction() -> None:
-    """A turn with a focus compacts at once, even if the trigger is not met."""
+    """A turn with a focus compacts at once, even if the trigger is not met; so does the next turn after `compact_next`."""
     strategy = Summarization(trigger=tokens_exceed(100_000), keep=last(groups=1))
     conversations = FrameworkConversations(IntegrationOptions(strategy=strategy, counter="chars/4"), openai_chat)
     assert (await conversations.turn(notes(30))).result.outcome == "unchanged"
     assert (await conversations.turn(notes(30), focus="the shop")).result.outcome == "compacted"
+    conversations.compact_next("the shop", "a")
+    outcomes = [(await conversations.turn(notes(30, start), key=key)).result.outcome for start, key in ((40, "b"), (80, "a"))]
+    assert outcomes == ["unchanged", "compacted"]
+    assert (await conversations.turn(notes(30, 120), key="a")).result.outcome == "unchanged"
+
+
+def test_tools_are_counted_again_only_if_they_change() -> None:
+    """The schemas of the same tools are made once; other tools, also with equal schemas, are described again."""
+    conversations = FrameworkConversations(
+        IntegrationOptions(strategy=presets.token_budget(400), counter="chars/4"), openai_chat
+    )
+    tools, asked = [object(), object()], list[object]()
+
+    def schema(tool: object) -> dict[str, str]:
+        asked.append(tool)
+        return {"name": "look_up_price"}
+
+    counted = [conversations.count_tools(each, schema) for each in (tools, list(tools), [object()], [])]
+    assert counted[0] == counted[1] > counted[2] > counted[3] == 0
+    assert len(asked) == 3
+    assert conversations.count("two words", [{"name": "x"}], None, "") == conversations.count('two words\n[{"name": "x"}]')
 
 
 async def test_a_summarizer_that_failed_is_left_alone_for_a_while() -> None:

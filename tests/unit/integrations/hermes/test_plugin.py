@@ -10,7 +10,8 @@ from typer.testing import CliRunner, Result
 
 from compaction.cli.app import app
 from compaction.errors import ConfigurationError, UnwritableFile
-from compaction.integrations.hermes.installer import HermesStatus, hermes_status, install_plugin, uninstall_plugin
+from compaction.integrations.hermes import installer
+from compaction.integrations.hermes.installer import hermes_status, install_plugin, uninstall_plugin
 from compaction.integrations.hermes.plugin import engine_class, register
 
 ACTIVE = "plugins: {enabled: [other, compaction]}\ncontext: {engine: compaction}\n"
@@ -42,8 +43,8 @@ def test_install_and_uninstall(home: Path) -> None:
 def test_another_place(tmp_path: Path) -> None:
     """A path names another folder of plugins."""
     assert install_plugin(tmp_path / "engines") == tmp_path / "engines" / "compaction"
-    assert hermes_status(tmp_path / "engines").installed
-    assert not hermes_status().installed
+    missing = "is not there; compaction hermes install"
+    assert [missing in "\n".join(hermes_status(path)[1]) for path in (tmp_path / "engines", None)] == [False, True]
     assert uninstall_plugin(tmp_path / "engines") == tmp_path / "engines" / "compaction"
 
 
@@ -115,44 +116,47 @@ def test_another_version_of_hermes(source: str, told: str, tmp_path: Path, monke
 @pytest.mark.parametrize(
     ("config", "enabled", "engine"),
     [
-        (None, False, None),
-        (ACTIVE, True, "compaction"),
-        ("plugins:\ncontext: 3\n", False, None),
-        ("context: {engine: lcm}", False, "lcm"),
-        ("plugins: [", None, None),
-        ("- 1", None, None),
+        (None, "no", "None"),
+        (ACTIVE, "yes", "compaction"),
+        ("plugins:\ncontext: 3\n", "no", "None"),
+        ("context: {engine: lcm}", "no", "lcm"),
+        ("plugins: [", "config.yaml cannot be read", "None"),
+        ("- 1", "config.yaml cannot be read", "None"),
     ],
     ids=["none", "active", "empty", "another", "no yaml", "a list"],
 )
-def test_configuration(config: str | None, enabled: bool | None, engine: str | None, home: Path) -> None:
+def test_configuration(config: str | None, enabled: str, engine: str, home: Path) -> None:
     """The status reports whether the plugin is enabled and which engine is set, for any ``config.yaml``."""
     home.mkdir()
     if config is not None:
         (home / "config.yaml").write_text(config)
-    status = hermes_status()
-    assert (status.enabled, status.engine, status.active) == (enabled, engine, False)
+    active, lines = hermes_status()
+    said = [line.split(": ", 1)[1].split(";")[0] for line in lines[3:5]]
+    assert (said, active) == ([enabled, engine], False)
 
 
-def test_hermes_own_folder_needs_no_enabling(home: Path, tmp_path: Path) -> None:
+def test_hermes_own_folder_needs_no_enabling(tmp_path: Path) -> None:
     """A plugin in Hermes' own folder of context engines does not need to be enabled."""
-    assert hermes_status(tmp_path / "plugins" / "context_engine").enabled is True
-    assert hermes_status(tmp_path / "plugins").enabled is False
+    assert "enabled: yes" in hermes_status(tmp_path / "plugins" / "context_engine")[1]
+    assert "enabled: yes" not in hermes_status(tmp_path / "plugins")[1]
 
 
-def test_what_is_left_to_do(tmp_path: Path) -> None:
+@pytest.mark.parametrize("release", ["0.19.0", "0.21.3"])
+def test_what_is_left_to_do(release: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The status lists the missing steps, reports an untested Hermes version, and ends with whether the plugin is active."""
-    ready = HermesStatus(hermes="0.19.0", folder=tmp_path, installed=True, entry_point=False, enabled=True, engine="compaction")
-    assert ready.active
-    assert ready.lines() == [
-        "Hermes Agent: 0.19.0",
-        f"plugin folder: {tmp_path}",
-        "entry point: no",
+    monkeypatch.setattr(installer, "_version", lambda name: release)
+    tested = "" if release == "0.19.0" else " (tested with 0.19)"
+    home.mkdir()
+    active, lines = hermes_status()
+    assert (active, lines[0], lines[-1]) == (False, f"Hermes Agent: {release}{tested}", "not active")
+    assert lines[3] == "enabled: no; add compaction to plugins.enabled in config.yaml"
+    install_plugin()
+    (home / "config.yaml").write_text(ACTIVE)
+    active, lines = hermes_status()
+    assert active
+    assert lines[1:2] + lines[3:] == [
+        f"plugin folder: {home / 'plugins' / 'compaction'}",
         "enabled: yes",
         "engine: compaction",
         "active",
     ]
-    other = HermesStatus(hermes="0.21.3", folder=tmp_path, installed=False, entry_point=False, enabled=False, engine="lcm")
-    assert [
-        line for line in other.lines() if "tested with 0.19" in line or "compaction hermes install" in line or "add" in line
-    ]
-    assert other.lines()[-1] == "not active"

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from compaction.errors import ConfigurationError, InvalidMessage
-from compaction.formats import anthropic
-from compaction.integrations.hermes.prompt_caching import MAX_BREAKPOINTS, apply_cache_control, cached_prefix, should_cache
+from compaction.formats import MOST_BREAKPOINTS, anthropic
+from compaction.integrations.hermes.prompt_caching import apply_cache_control, cached_prefix, should_cache
 
 FIVE = {"type": "ephemeral"}
 CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
@@ -99,8 +99,8 @@ def test_marking_again_moves_them(native: bool) -> None:
     messages: list[Any] = [SYSTEM, *said(3)]
     for more in range(6):
         messages = apply_cache_control([*messages, *said(more)], native=native)
-        assert len(carriers(messages)) == MAX_BREAKPOINTS
-        assert repr(messages).count("cache_control") == MAX_BREAKPOINTS
+        assert len(carriers(messages)) == MOST_BREAKPOINTS
+        assert repr(messages).count("cache_control") == MOST_BREAKPOINTS
 
 
 def test_the_callers_list_is_untouched() -> None:

@@ -1,0 +1,120 @@
+"""The rules that Anthropic's and Bedrock's messages share: lists of blocks, with results in the user message after the call."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from .pairing import Fields, Finding, Pairing, Path, Slot, shown_path
+from .rulebook import Rule
+
+MOST_BREAKPOINTS: Final = 4
+"""The maximum number of places in a request up to which the provider caches it."""
+
+
+@attrs.frozen(kw_only=True)
+class Blocks:
+    """The blocks of a format: how they are told apart, and how calls and results are paired.
+
+    Args:
+        of: Returns the blocks of a message.
+        kind: Returns the kind of a block.
+        call: Returns the id of a call, empty if it has none; ``None`` if the block is another.
+        result: Returns the id that a result answers, empty if it has none; ``None`` if the block is another.
+        call_id: The place of the id in a call.
+        result_id: The place of the id in a result.
+        id: The pattern of an id.
+        after_calls: The rule and its text for each kind of block that may not follow a call.
+        silent: Kinds of blocks without content.
+    """
+
+    of: Callable[[Fields], Sequence[Any]]
+    kind: Callable[[Any], str]
+    call: Callable[[Any], str | None]
+    result: Callable[[Any], str | None]
+    call_id: Path
+    result_id: Path
+    id: re.Pattern[str]
+    after_calls: Mapping[str, tuple[str, str]]
+    silent: frozenset[str] = frozenset()
+
+    def answer_problems(self, blocks: Sequence[Any]) -> Iterator[Finding]:
+        """Yield the ids that the API refuses, and the blocks that may not follow a call."""
+        called = False
+        for position, block in enumerate(blocks):
+            if (identifier := self.call(block)) is not None:
+                called = True
+                if identifier and self.id.fullmatch(identifier) is None:
+                    place = shown_path(("content", position, *self.call_id))
+                    yield place, "malformed-id", f"the API does not accept the id {identifier[:80]!r}"
+            elif called and (found := self.after_calls.get(self.kind(block))) is not None:
+                yield shown_path(("content", position)), *found
+
+    def result_problems(self, blocks: Sequence[Any]) -> Iterator[Finding]:
+        """Yield the results of a user message that come after anything else."""
+        said = False
+        for position, block in enumerate(blocks):
+            if self.result(block) is None:
+                said = said or self.kind(block) not in self.silent
+            elif said:
+                yield (
+                    shown_path(("content", position)),
+                    "result-after-text",
+                    "results come before anything else in their message",
+                )
+
+    def pairing(self, stub: Callable[[Any, str], Any], **options: Any) -> Pairing:
+        """Return the pairing of calls in answers and results in the user message after them."""
+        return Pairing(
+            calls=lambda fields: self._slots(fields, "assistant", self.call, self.call_id),
+            results=lambda fields: self._slots(fields, "user", self.result, self.result_id),
+            continues=lambda before, after: before.get("role") == "assistant" and after.get("role") == "user",
+            only_results=lambda fields: all(
+                self.result(block) is not None or self.kind(block) in self.silent for block in self.of(fields)
+            ),
+            stub=stub,
+            content="content",
+            **options,
+        )
+
+    def _slots(self, fields: Fields, role: str, id_of: Callable[[Any], str | None], id: Path) -> Iterator[Slot]:
+        content = fields.get("content") if fields.get("role") == role else None
+        for position, block in enumerate(self.of(fields) if content and not isinstance(content, str) else ()):
+            if (key := id_of(block)) is not None:
+                yield Slot(("content", position), key, ("content", position, *id))
+
+
+def too_many(
+    contents: Sequence[Fields], marked: Callable[[Fields], Iterator[Path]], rule: str
+) -> Iterator[tuple[int, Finding]]:
+    """Yield the places above the maximum up to which a request is cached.
+
+    Args:
+        contents: The fields of the messages.
+        marked: Yields the marked places of a message.
+        rule: The name of the format's rule.
+    """
+    places = [(index, path) for index, fields in enumerate(contents) for path in marked(fields)]
+    for index, path in places[MOST_BREAKPOINTS:]:
+        yield index, (shown_path(path), rule, "four are before it")
+
+
+BLOCK_RULES: Final[Mapping[str, Rule]] = {
+    "call-without-result": Rule(
+        "reach",
+        "The user message directly after a call has its result.",
+        "put its result into the user message directly after it, or leave the call out",
+        "pair",
+    ),
+    "result-without-call": Rule(
+        "reach",
+        "A result answers a call of the message directly before it.",
+        "put it into the user message directly after the call, or leave it out",
+        "pair",
+    ),
+    "result-after-text": Rule("message", "Results come before anything else in their message.", "put the results first"),
+}
+"""The rules that both formats have, by name."""
