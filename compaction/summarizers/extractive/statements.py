@@ -37,6 +37,8 @@ class Statement:
         lead: What it stands under: a heading, the words before a list, a tag, the header of a table; ``""`` without one.
         by: Who said it, if it may not have been the user; ``""`` for the user.
         worth: The probability that it is worth keeping, in per mille.
+        line: The line of its message that it ends in.
+        if_own: Its kind if the words turn out to be the user's own; ``None`` if that changes nothing.
     """
 
     text: str
@@ -47,6 +49,8 @@ class Statement:
     lead: str = ""
     by: str = ""
     worth: int = PER_MILLE
+    line: int = attrs.field(default=0, eq=False)
+    if_own: Kind | None = attrs.field(default=None, eq=False)
 
 
 def user_statements(text: str) -> Iterator[Statement]:
@@ -67,6 +71,11 @@ def disowned(statement: Statement) -> Statement:
     return attrs.evolve(statement, kind=min(statement.kind, Kind.FACT), by=statement.by or QUOTED)
 
 
+def owned(statement: Statement) -> Statement:
+    """Return the statement as the user's own words."""
+    return statement if statement.if_own is None else attrs.evolve(statement, kind=statement.if_own, by="", if_own=None)
+
+
 def _statements_of(passage: Passage) -> Iterator[Statement]:
     """Yield the statements of a passage; a sentence that refers to the one before it is joined to that."""
     if passage.voice is Voice.PROGRAM:
@@ -75,6 +84,7 @@ def _statements_of(passage: Passage) -> Iterator[Statement]:
     for sentence, voice in _sentences(passage):
         said = unnumbered(sentence) if passage.is_whole else sentence
         judged = score(said, is_own=voice is Voice.OWN)
+        if_own = score(said).kind if voice in (Voice.UNKNOWN, Voice.INTRODUCED) else None
         found = Statement(
             clipped(sentence, _LONGEST),
             judged.kind,
@@ -83,8 +93,10 @@ def _statements_of(passage: Passage) -> Iterator[Statement]:
             judged.changes,
             passage.lead,
             worth=judged.worth,
+            line=passage.line,
+            if_own=if_own,
         )
-        if voice is Voice.QUOTED:
+        if voice in (Voice.QUOTED, Voice.INTRODUCED):
             found = disowned(found)
         if before is not None:
             if _belong_together(before, found, judged):
@@ -121,6 +133,7 @@ def _joined(before: Statement, found: Statement) -> Statement:
         stems=before.stems | found.stems,
         values=before.values + found.values,
         worth=max(before.worth, found.worth),
+        if_own=max(filter(None, (before.if_own, found.if_own)), default=None),
     )
 
 

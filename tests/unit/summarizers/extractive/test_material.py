@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compaction.summarizers.extractive.material import lines_of_others
+from compaction.summarizers.extractive.speech import lines_of_others
 
 
 def others(text: str) -> list[str]:
