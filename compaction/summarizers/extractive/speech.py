@@ -43,7 +43,7 @@ _ROW: Final = re.compile(r"\s*\|.*\|\s*|[^|\n]{1,80}(?:\|[^|\n]{1,120}){2,}")
 _RULED: Final = re.compile(r"[\s|:+=_.–—*~#-]+")
 _QUOTED_LINE: Final = re.compile(r"\s{0,3}>\s?")
 _CHAT: Final = re.compile(r"\s*(?:\[?\d{1,2}[:.]\d\d(?:[:.]\d\d)?\]?\s*-?\s*[^\s:][^:]{0,30}:|<[^\s<>]{1,20}>)\s+\S")
-_HEADER: Final = re.compile(r"\s*[^\W\d_][\w .-]{0,20}\s?[:：]\s*\S")
+_HEADER: Final = re.compile(r"\s*([^\W\d_][\w .-]{0,20})\s?[:：]\s*\S")
 _ADDRESS: Final = re.compile(r"[\w.+-]@\w|\b(?:Re|Fwd|Fw|AW|WG|RE|FW)\s?:")
 _ADDRESS_OR_DATE: Final = re.compile(_ADDRESS.pattern + r"|\d\D{1,3}\d\d?\D{1,3}\d|\d:\d\d")
 _SIGNS: Final = re.compile(r"[=|{}\[\]<>;\\`$^~@]|\w\(|\)\.|[^\s:/]/[^\s/]|_\w|\w_|::|->|--?\w|\w\.\w|\d")
@@ -123,7 +123,8 @@ _LONG_OPENING: Final = 60
 _TAIL_LINES: Final = 3
 _CLOSING_CHARS: Final = 24
 _FRAME: Final = re.compile(
-    r"(?P<sign>[\[<{(=][=<\[{(]{0,24}[\w /.-]{0,24}|[$>★@~*](?!\s*\*))[^\n]*|(?P<label>[^\n:：]{1,120}[:：])(?P<rest>[^\n]*)"
+    r"(?P<sign>[\[<{(=][=<\[{(]{0,24}[\w /.-]{0,24}|\*{3,}|【\d|[$>★@~*%](?!\s*\*))[^\n]*"
+    r"|(?P<label>[^\n:：]{1,120}[:：](?!//))(?P<rest>[^\n]*)"
     r"|(?=[^\n]*[\d,;|_][^\n])(?P<data>[^\n]*[^\s.!?。！？])"
 )
 _SIGNED: Final = re.compile(r"(?=[^\w\s]*[^\s})\];,])(?:[^\w\s].*|.*[$>\])}]|[^:：]{1,60}[:：](?:\s*\S+){0,3})")
@@ -201,7 +202,7 @@ def layout_of(text: str, concerns_user: Asks = lambda _: False) -> Layout:
             if ending := _ALIKE if at in others else _ending_of(lines[at].strip()):
                 endings[ending], last, last_at = end, ending, at
     filled = next((at for at in reversed(range(len(lines))) if lines[at].strip()), 0)
-    is_last = endings.get(last) == filled + 1 and filled < last_at + _TAIL_LINES
+    is_last = filled < last_at + _TAIL_LINES
     frames = (Frame(opening, start, _end_of(lines, start, others)) for opening, start in found.items())
     return Layout(tuple(frames), endings, last if is_last else "")
 
@@ -210,7 +211,8 @@ def _ending_of(line: str) -> str:
     """Return a line that may close a frame, without what varies; ``""`` for prose, items of lists, and mere brackets."""
     if not _SIGNED.fullmatch(line) or _BULLET.match(line):
         return ""
-    return ">" if _QUOTED_LINE.match(line) else _VARYING.sub("0", line)[:_CLOSING_CHARS]
+    framed = _FRAME.fullmatch(line)
+    return _VARYING.sub("0", (framed and framed["sign"]) or line)[:_CLOSING_CHARS]
 
 
 def _opening_of(first: str, below: str, following: str, number: int, concerns_user: Asks) -> str:
@@ -218,7 +220,7 @@ def _opening_of(first: str, below: str, following: str, number: int, concerns_us
     if not following or _BULLET.match(first) or _OF_USER.match(re.sub(r"^#+\s*([\w-]+).*", r"<\1>", first)):
         return ""
     if first.startswith("#"):
-        return first if below and not _BULLET.match(below) else ""
+        return "" if _BULLET.match(following) else first
     if not below:
         is_opening = number < 2 and len(first) >= 2 * _LEAST_OPENING and not concerns_user(first)
         return _VARYING.sub("0", first) if is_opening else ""
@@ -533,8 +535,9 @@ def _is_table(lines: list[str]) -> bool:
 def _is_mail(lines: list[str]) -> bool:
     """Return whether a block begins with the fields of a mail: two with an address, or four with a date."""
     head = lines[:6]
-    fields = sum(_HEADER.match(line) is not None for line in head)
-    return fields >= 2 and any((_ADDRESS if fields < 4 else _ADDRESS_OR_DATE).search(line) for line in head)
+    fields = [found[1] for line in head if (found := _HEADER.match(line))]
+    is_dated = len({field for field in fields if not any(map(str.isdigit, field))}) >= 4
+    return len(fields) >= 2 and any((_ADDRESS_OR_DATE if is_dated else _ADDRESS).search(line) for line in head)
 
 
 def _continues(before: str, line: str) -> bool:
