@@ -17,7 +17,7 @@ from ...messages import Message, ToolResultPart
 from .actions import Action, RowSearch, error_in, outcome_of
 from .facts import FactSource, FactTable
 from .reading import Reading, Readings, Redact
-from .scoring import Kind
+from .scoring import Kind, concerns_user
 from .speech import Layout
 from .statements import SYSTEM, Statement, disowned, owned
 
@@ -190,6 +190,8 @@ class ConversationMemory:
         before, behind, inside = 0, math.inf, list[tuple[int, float]]()
         for frame in reading.layout.frames:
             seen = self._frames.get(frame.opening)
+            if seen is not None and frame.sentence and concerns_user(frame.sentence):
+                continue  # people say a thing twice, too
             if seen is None:
                 texts = tuple([each.text for each in reading.statements if each.line >= frame.start])
                 closing = reading.layout.last

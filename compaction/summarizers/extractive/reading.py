@@ -11,9 +11,9 @@ import attrs
 from ...messages import Message, TextPart, ToolCallPart, ToolResultPart
 from .actions import argument_values, brief_of
 from .facts import FactSource, facts_in, is_telling
-from .scoring import concerns_user, reports_failure
+from .scoring import reports_failure
 from .sentences import READ_CHARS, both_ends
-from .speech import Layout, Voice, is_output, is_printed, layout_of, passages
+from .speech import Layout, Voice, is_output, is_printed, layout_of, lines_of_others, passages
 from .statements import SYSTEM, Statement, assistant_statements, user_statements
 
 _VALUE_CHARS: Final = 80
@@ -124,9 +124,10 @@ def read_message(message: Message, redact: Redact = str) -> Reading:
     layout = Layout()
     shows_work = False
     if source is FactSource.USER:
-        statements = tuple(user_statements(text))
-        layout = layout_of(text, concerns_user) if statements else layout
-        shows_work = _shows_work(text)
+        others = lines_of_others(text.splitlines())
+        statements = tuple(user_statements(text, others))
+        layout = layout_of(text, others) if statements else layout
+        shows_work = _shows_work(text, others)
         text = _first_prose(text) or text
     elif message.is_system:
         statements = tuple([attrs.evolve(each, by=each.by or SYSTEM) for each in user_statements(text)])
@@ -169,11 +170,11 @@ def _first_prose(text: str) -> str:
     return "\n".join(lines)
 
 
-def _shows_work(text: str) -> bool:
+def _shows_work(text: str, others: set[int]) -> bool:
     """Return whether a user's message is long and in good part what programs printed."""
     if len(text) < _DEMONSTRATION_CHARS:
         return False
-    printed = sum(len(each.text) for each in passages(text) if each.voice is Voice.PROGRAM)
+    printed = sum(len(each.text) for each in passages(text, others=others) if each.voice is Voice.PROGRAM)
     return printed > _PRINTED_SHARE * len(text)
 
 

@@ -147,11 +147,13 @@ class Frame:
         opening: How it begins, without what varies from one to the next, as numbers, names of files and quoted words.
         start: Its first line.
         end: The line behind what it begins, as its layout shows; ``None`` if that shows nothing.
+        sentence: The sentence that it begins with, which may be the user's; ``""`` if it begins otherwise.
     """
 
     opening: str
     start: int
     end: int | None = None
+    sentence: str = ""
 
 
 @attrs.frozen
@@ -172,29 +174,35 @@ class Layout:
     last: str = ""
 
 
-def layout_of(text: str, concerns_user: Asks = lambda _: False) -> Layout:
+def layout_of(text: str, others: set[int] | None = None) -> Layout:
     r"""Return how a message is laid out; O(characters).
 
+    Args:
+        text: The message.
+        others: Its `lines_of_others`, if they are known.
+
     >>> layout_of("OBSERVATION:\nno such file").frames
-    (Frame(opening='OBSERVATION:', start=0, end=None),)
+    (Frame(opening='OBSERVATION:', start=0, end=None, sentence=''),)
     >>> layout_of("Look here.\n\n[exec 12] done").frames
-    (Frame(opening='[exec 0', start=2, end=None),)
+    (Frame(opening='[exec 0', start=2, end=None, sentence=''),)
     >>> layout_of("Never push to main.\n\n- never push\n\nAlso: use tabs\n\n<task>\nRun it.").frames
     ()
     """
     lines = text.splitlines()[:_MOST_LINES]
-    found: dict[str, int] = {}
+    found: dict[str, tuple[int, str]] = {}
     for number, (start, end) in enumerate(_blocks(lines)):
         below = lines[start + 1] if start + 1 < end else ""
         following = below or next(filter(str.strip, lines[end:]), "")
         head = lines[start]
-        if opening := _frame_of(head, below, following) or _opening_of(head, below, following, number, concerns_user):
-            found.setdefault(opening, start)
+        if opening := _frame_of(head, below, following):
+            found.setdefault(opening, (start, ""))
+        elif opening := _opening_of(head, below, following, number):
+            found.setdefault(opening, (start, "" if below else head))
         if len(found) == _MOST_FRAMES:
             break
     if not found:
         return Layout()
-    others = lines_of_others(lines)
+    others = lines_of_others(lines) if others is None else others
     endings: dict[str, int] = {}
     last, last_at = "", 0
     for start, end in _blocks(lines):
@@ -203,7 +211,7 @@ def layout_of(text: str, concerns_user: Asks = lambda _: False) -> Layout:
                 endings[ending], last, last_at = end, ending, at
     filled = next((at for at in reversed(range(len(lines))) if lines[at].strip()), 0)
     is_last = filled < last_at + _TAIL_LINES
-    frames = (Frame(opening, start, _end_of(lines, start, others)) for opening, start in found.items())
+    frames = (Frame(opening, at, _end_of(lines, at, others), sentence) for opening, (at, sentence) in found.items())
     return Layout(tuple(frames), endings, last if is_last else "")
 
 
@@ -215,15 +223,14 @@ def _ending_of(line: str) -> str:
     return _VARYING.sub("0", (framed and framed["sign"]) or line)[:_CLOSING_CHARS]
 
 
-def _opening_of(first: str, below: str, following: str, number: int, concerns_user: Asks) -> str:
+def _opening_of(first: str, below: str, following: str, number: int) -> str:
     """Return how a template opens a paragraph: a heading, or one long line or two that come again word for word."""
     if not following or _BULLET.match(first) or _OF_USER.match(re.sub(r"^#+\s*([\w-]+).*", r"<\1>", first)):
         return ""
     if first.startswith("#"):
         return "" if _BULLET.match(following) else first
     if not below:
-        is_opening = number < 2 and len(first) >= 2 * _LEAST_OPENING and not concerns_user(first)
-        return _VARYING.sub("0", first) if is_opening else ""
+        return _VARYING.sub("0", first) if number < 2 and len(first) >= 2 * _LEAST_OPENING else ""
     if number or len(first) + len(below) < _LEAST_OPENING or _BULLET.match(below):
         return ""
     return _VARYING.sub("0", first if len(first) >= _LONG_OPENING else f"{first}\n{below}")
@@ -309,7 +316,12 @@ def _weight(line: str) -> int:
     return int(signs >= 4 and plain * 3 <= len(pieces) and signs >= 2 * plain)
 
 
-def passages(text: str, demands: Asks = lambda _: True, concerns_user: Asks = lambda _: True) -> Iterator[Passage]:
+def passages(
+    text: str,
+    demands: Asks = lambda _: True,
+    concerns_user: Asks = lambda _: True,
+    others: set[int] | None = None,
+) -> Iterator[Passage]:
     r"""Yield the passages of a user's message, in order; O(characters).
 
     What stands below a short introduction that ends in a colon or asks, and demands nothing itself, is `Voice.INTRODUCED`. The
@@ -321,6 +333,7 @@ def passages(text: str, demands: Asks = lambda _: True, concerns_user: Asks = la
         text: The message.
         demands: Whether a line asks for something; then what it introduces is the user's own.
         concerns_user: Whether a line speaks of what the user wants or does.
+        others: The `lines_of_others` of the message, if they are known.
 
     >>> rules = "Please keep to this:\n- tabs\n- never touch prod.db\n\n2026-01-03 10:11:12 ERROR no disk"
     >>> for each in passages(rules):
@@ -329,13 +342,13 @@ def passages(text: str, demands: Asks = lambda _: True, concerns_user: Asks = la
     OWN 'Please keep to this:' 'never touch prod.db'
     PROGRAM '' '2026-01-03 10:11:12 ERROR no disk'
     """
-    return _Reader(text, demands, concerns_user).passages()
+    return _Reader(text, demands, concerns_user, others).passages()
 
 
 class _Reader:
     """Reads one message line by line. Holds state: what the lines so far introduce."""
 
-    def __init__(self, text: str, demands: Asks, concerns_user: Asks) -> None:
+    def __init__(self, text: str, demands: Asks, concerns_user: Asks, others: set[int] | None) -> None:
         self.lines = text.splitlines()[:_MOST_LINES]
         self.demands = demands
         self.concerns_user = concerns_user
@@ -345,7 +358,7 @@ class _Reader:
         self.mail = range(0)
         self.pending: list[str] = []  # lines of prose that may continue
         self.end, self.is_table = 0, False
-        self.others = lines_of_others(self.lines)
+        self.others = lines_of_others(self.lines) if others is None else others
         self.pasted, self.voice = self._introduced(text)
         end = _end_of(self.lines, self.pasted, set()) if self.pasted < len(self.lines) else None
         self.pasted_end = len(self.lines) if end is None else end
@@ -598,6 +611,7 @@ def lines_of_others(lines: list[str]) -> set[int]:
     >>> sorted(lines_of_others(chat)), sorted(lines_of_others(["Tests: run them", "Style: tabs", "Docs: never skip them"]))
     ([1, 2, 3, 4], [])
     """
+    lines = lines[:_MOST_LINES]
     found = {*_alike(lines), *_spoken(lines), *_marked(lines)}
     for start, end in _blocks(lines):
         found.update(_console(lines, start, end))
@@ -668,11 +682,11 @@ def _alike(lines: list[str]) -> Iterator[int]:
     """Yield the lines with a beginning that comes again: of speakers, files, services, times, columns, or what was added."""
     beginnings: dict[int, str] = {}
     columns: dict[int, str] = {}
-    for at, line in enumerate(lines):
+    for at, line in enumerate(lines if len(lines) >= _LEAST_ALIKE else ()):
         if found := _BEGINNING.match(line):
             beginnings[at] = _NUMBERS.sub("0", found[0].strip(" "))
-        elif not (_BULLET.match(line) or _ROW.fullmatch(line)):
-            columns[at] = re.sub(r"[^\W\d_]+", "w", _NUMBERS.sub("0", _columns_of(line)))
+        elif (begin := _columns_of(line)) and not (_BULLET.match(line) or _ROW.fullmatch(line)):
+            columns[at] = re.sub(r"[^\W\d_]+", "w", _NUMBERS.sub("0", begin))
     times = Counter(beginnings.values())
     speakers = {each for each, count in times.items() if count > 1}
     signed = {each for each in times if _SIGN.search(each)} if any(map(_SIGN.search, speakers)) else set[str]()

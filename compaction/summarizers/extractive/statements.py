@@ -53,8 +53,12 @@ class Statement:
     if_own: Kind | None = attrs.field(default=None, eq=False)
 
 
-def user_statements(text: str) -> Iterator[Statement]:
+def user_statements(text: str, others: set[int] | None = None) -> Iterator[Statement]:
     """Yield the statements of a user's message, in order; O(characters).
+
+    Args:
+        text: The message.
+        others: The lines in it that others wrote (`lines_of_others`), if they are known.
 
     >>> said = "The cap is $956. Never go above it without asking me. My sister is a glazier. Where does she live?"
     >>> for each in user_statements(said):
@@ -63,7 +67,8 @@ def user_statements(text: str) -> Iterator[Statement]:
     FACT My sister is a glazier.
     QUESTION Where does she live?
     """
-    return itertools.islice(itertools.chain.from_iterable(map(_statements_of, passages(text, demands, concerns_user))), _MOST)
+    found = map(_statements_of, passages(text, demands, concerns_user, others))
+    return itertools.islice(itertools.chain.from_iterable(found), _MOST)
 
 
 def disowned(statement: Statement) -> Statement:
@@ -83,18 +88,17 @@ def _statements_of(passage: Passage) -> Iterator[Statement]:
     before: Statement | None = None
     for sentence, voice in _sentences(passage):
         said = unnumbered(sentence) if passage.is_whole else sentence
-        judged = score(said, is_own=voice is Voice.OWN)
-        if_own = score(said).kind if voice in (Voice.UNKNOWN, Voice.INTRODUCED) else None
+        judged = score(said)
         found = Statement(
             clipped(sentence, _LONGEST),
-            judged.kind,
+            Kind.DUTY if judged.kind is Kind.RULE and voice is not Voice.OWN else judged.kind,
             judged.stems,
             values_of(said[:_LONGEST]),
             judged.changes,
             passage.lead,
             worth=judged.worth,
             line=passage.line,
-            if_own=if_own,
+            if_own=judged.kind if voice in (Voice.UNKNOWN, Voice.INTRODUCED) else None,
         )
         if voice in (Voice.QUOTED, Voice.INTRODUCED):
             found = disowned(found)
