@@ -94,7 +94,7 @@ def score(sentence: str) -> Judgement:
     Args:
         sentence: The sentence.
 
-    >>> score("Never touch prod.db.").kind.name, score("The sign at the door: never touch it.").kind.name
+    >>> score("Never touch prod.db.").kind.name, score("The sign at the door: never touch prod.db.").kind.name
     ('RULE', 'DUTY')
     """
     read = sentence[:_LONGEST]

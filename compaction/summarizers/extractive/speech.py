@@ -738,6 +738,7 @@ def _marked(lines: list[str]) -> Iterator[int]:
             yield from range(filled, len(lines))
             return
     opened: dict[str, int] = {}
+    closed: dict[str, int] = {}
     for at, line in enumerate(lines):
         found = _PAIRED.fullmatch(line)
         if found is None:
@@ -745,9 +746,10 @@ def _marked(lines: list[str]) -> Iterator[int]:
         key = found["same"][:1] if found["same"] else found["sign"] + found["rest"]
         key = "─" if "\u2500" <= key <= "\u257f" else key
         if key in opened and not found["opens"]:
-            yield from range(opened[key], at + 1)
+            closed[key] = at + 1
         elif not found["closes"]:
             opened.setdefault(key, at)
+    yield from itertools.chain.from_iterable(range(opened[key], end) for key, end in closed.items())
 
 
 def _console(lines: list[str], start: int, end: int) -> Iterator[int]:
