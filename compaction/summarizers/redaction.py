@@ -17,7 +17,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-_TABLE: Final[dict[str, dict[str, Any]]] = tomllib.loads(Path(__file__).with_name("secrets.toml").read_text("utf-8"))
+_TABLE: Final[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("secrets.toml").read_text("utf-8"))
 
 _Span: TypeAlias = tuple[int, int, str]
 """Where a secret starts and ends, and its kind."""

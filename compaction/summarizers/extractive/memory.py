@@ -18,7 +18,6 @@ from .actions import Action, RowSearch, error_in, outcome_of
 from .facts import FactSource, FactTable
 from .reading import Reading, Readings, Redact
 from .scoring import Kind, concerns_user
-from .speech import Layout
 from .statements import SYSTEM, Statement, disowned, owned
 
 _MOST: Final = 1_500
@@ -64,24 +63,13 @@ class _SeenFrame:
         place: The number of the message that had it first.
         texts: The statements of that message from the frame on.
         closing: The line that all messages with it have, and with which the first one ended; ``""`` without one.
-        times: How many of them ended with that line.
         opens: Whether the first one began with it.
     """
 
     place: int
     texts: tuple[str, ...]
     closing: str
-    times: int
     opens: bool
-
-    def end_in(self, layout: Layout) -> int | None:
-        """Return the line behind the frame in another message; ``None`` if no closing line is known to end it there."""
-        return layout.endings.get(self.closing) if self.times > 1 else None
-
-    def with_another(self, layout: Layout) -> _SeenFrame:
-        """Return what is known once another message has the frame."""
-        closing = self.closing if self.closing in layout.endings else ""
-        return attrs.evolve(self, texts=(), closing=closing, times=self.times + (layout.last == closing))
 
 
 class ConversationMemory:
@@ -125,6 +113,7 @@ class ConversationMemory:
         self._with_stem: dict[str, dict[str, int]] = {}  # statements with values by their stems, numbered as they were said
         self._instructed: dict[frozenset[str], str] = {}  # the latest statement of a reminder, by its words without numbers
         self._frames: dict[str, _SeenFrame] = {}
+        self._ended: Counter[str] = Counter()  # the messages that ended with each line that may close a frame
         self._number = 0
         self._recent: list[str] = []
         self._open: dict[str, Action] = {}
@@ -188,26 +177,28 @@ class ConversationMemory:
         message, and words behind such a line, are the user's.
         """
         before, behind, inside = 0, math.inf, list[tuple[int, float]]()
-        for frame in reading.layout.frames:
+        layout = reading.layout
+        for frame in layout.frames:
             seen = self._frames.get(frame.opening)
             if seen is not None and frame.sentence and concerns_user(frame.sentence):
                 continue  # people say a thing twice, too
             if seen is None:
                 texts = tuple([each.text for each in reading.statements if each.line >= frame.start])
-                closing = reading.layout.last
-                self._frames[frame.opening] = _SeenFrame(self.facts.messages, texts, closing, 1, opens=frame.start == 0)
+                self._frames[frame.opening] = _SeenFrame(self.facts.messages, texts, layout.last, opens=frame.start == 0)
                 continue
             for text in seen.texts:
                 said = self.said.get(text)
                 if said is not None and said.place == seen.place:
                     self.said[text] = attrs.evolve(said, statement=disowned(said.statement))
             outer = next((end for start, end in inside if start < frame.start < end < math.inf), None)
-            end = outer or frame.end or seen.end_in(reading.layout)
+            closing = seen.closing if seen.closing in layout.endings else ""
+            end = outer or frame.end or (layout.endings.get(closing) if self._ended[closing] > 1 else None)
             inside.append((frame.start, math.inf if end is None else end))
             if seen.opens:
                 before = frame.start if not before else min(before, frame.start)
             behind = behind if end is None else min(behind, end)
-            self._frames[frame.opening] = seen.with_another(reading.layout)
+            self._frames[frame.opening] = attrs.evolve(seen, texts=(), closing=closing)
+        self._ended.update([layout.last])
         return [
             disowned(each)
             if any(start <= each.line < end for start, end in inside)
@@ -246,7 +237,7 @@ class ConversationMemory:
             ranked = sorted(self.said, key=lambda text: (-self.said[text].statement.kind, -self.said[text].place))
             for text in ranked[_MOST // 2 :]:
                 self._drop(text)
-        for grown in (self.actions, self.files, self.rows, self.gone, self._frames):
+        for grown in (self.actions, self.files, self.rows, self.gone, self._frames, self._ended):
             if len(grown) > _MOST:
                 for key in list(grown)[: _MOST // 2]:
                     del grown[key]

@@ -126,7 +126,7 @@ def read_message(message: Message, redact: Redact = str) -> Reading:
     if source is FactSource.USER:
         others = lines_of_others(text.splitlines())
         statements = tuple(user_statements(text, others))
-        layout = layout_of(text, others) if statements else layout
+        layout = layout_of(text, others)
         shows_work = _shows_work(text, others)
         text = _first_prose(text) or text
     elif message.is_system:

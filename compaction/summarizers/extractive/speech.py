@@ -197,7 +197,7 @@ def layout_of(text: str, others: set[int] | None = None) -> Layout:
         if opening := _frame_of(head, below, following):
             found.setdefault(opening, (start, ""))
         elif opening := _opening_of(head, below, following, number):
-            found.setdefault(opening, (start, "" if below else head))
+            found.setdefault(opening, (start, "" if below or head.startswith("#") else head))
         if len(found) == _MOST_FRAMES:
             break
     if not found:
@@ -579,7 +579,8 @@ _COLUMN: Final = re.compile(r"[^\w\s'\"`*$€£#@]+|[\[(<{][^\s]{1,40}[\])>},]|[
 _IN_COLUMN: Final = re.compile(r"[^\W\d_]+(?= {2,}\S| [·–—|-] )")
 _COLUMN_WORDS: Final = 8
 _SIGN: Final = re.compile(r"[\d|<>\[\]+\t/(=]")
-_BEYOND_NUMBERS: Final = re.compile(r"[^\w\s.:,)]|\w {2,}\w")
+_BEYOND_NUMBERS: Final = re.compile(r"[^\w\s.:,)]|\d {2,}|\w {2,}\w")
+_APART: Final = re.compile(rf"{_BEYOND_NUMBERS.pattern}|\w {{2,}}\Z")
 _NUMBERS: Final = re.compile(r"\A[\w./-]{1,60}(?=:\d{1,6}:)|\d+")
 _SPEAKER_LINE: Final = re.compile(rf"[^\n]*(?<!\d){_TIME}(?!\d)[^\n]*(?<![.!?。！？])")
 _TIME_ALONE: Final = re.compile(rf"[\[(]?{_TIME}(?: ?[AP]M)?[\])]?")
@@ -686,14 +687,14 @@ def _alike(lines: list[str]) -> Iterator[int]:
         if found := _BEGINNING.match(line):
             beginnings[at] = _NUMBERS.sub("0", found[0].strip(" "))
         elif (begin := _columns_of(line)) and not (_BULLET.match(line) or _ROW.fullmatch(line)):
-            columns[at] = re.sub(r"[^\W\d_]+", "w", _NUMBERS.sub("0", begin))
+            columns[at] = re.sub(r"[^\W\d_]+", "w", _NUMBERS.sub("0", begin)) if _BEYOND_NUMBERS.search(begin) else begin
     times = Counter(beginnings.values())
     speakers = {each for each, count in times.items() if count > 1}
     signed = {each for each in times if _SIGN.search(each)} if any(map(_SIGN.search, speakers)) else set[str]()
     alike = signed | (speakers if len(speakers) > 1 else set[str]())
     if sum(times[each] for each in alike) >= _LEAST_ALIKE:
         yield from (at for at, each in beginnings.items() if each in alike)
-    same = {each for each, n in Counter(columns.values()).items() if n >= _LEAST_ALIKE and _BEYOND_NUMBERS.search(each)}
+    same = {each for each, n in Counter(columns.values()).items() if n >= _LEAST_ALIKE and _APART.search(each)}
     yield from (at for at, each in columns.items() if each in same)
 
 
@@ -704,7 +705,7 @@ def _columns_of(line: str) -> str:
         if not (_COLUMN.fullmatch(word[0]) or _IN_COLUMN.match(line, word.start())):
             break
         end = word.end()
-    return line[:end]
+    return line[: end + 2] if line[end : end + 2] == "  " else line[:end]
 
 
 def _spoken(lines: list[str]) -> Iterator[int]:
