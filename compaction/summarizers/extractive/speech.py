@@ -420,14 +420,6 @@ class _Reader:
             return Voice.QUOTED
         return self.voice if self.pasted <= at < self.pasted_end else Voice.OWN
 
-    def _end_of_mail(self, at: int) -> int:
-        """Return the line behind a mail with this line below its head: where an indent ends, or the end of the message."""
-        filled = next((n for n in range(at, len(self.lines)) if self.lines[n].strip()), at)
-        if filled >= len(self.lines) or not self.lines[filled][:1].isspace():
-            return len(self.lines)
-        ends = (n for n in range(filled, len(self.lines)) if self.lines[n].strip() and not self.lines[n][:1].isspace())
-        return next(ends, len(self.lines))
-
     def _block(self, start: int, end: int) -> Iterator[Passage]:
         """Yield the passages of lines without a blank line between them."""
         lines = self.lines[start:end]
@@ -443,7 +435,7 @@ class _Reader:
                 return
         if _is_mail(lines):
             yield from self._flush()
-            self.mail = range(start, self._end_of_mail(end))
+            self.mail = range(start, _end_of_mail(self.lines, end) or len(self.lines))
         self.end, self.is_table, at = end, _is_table(lines), start
         while at < end:
             behind = self._wrapped(at) if _BULLET.match(self.lines[at]) else at + 1
@@ -551,6 +543,15 @@ def _is_mail(lines: list[str]) -> bool:
     fields = [found[1] for line in head if (found := _HEADER.match(line))]
     is_dated = len({field for field in fields if not any(map(str.isdigit, field))}) >= 4
     return len(fields) >= 2 and any((_ADDRESS_OR_DATE if is_dated else _ADDRESS).search(line) for line in head)
+
+
+def _end_of_mail(lines: list[str], at: int) -> int | None:
+    """Return the line behind the indented text below a head, as a commit's; ``None`` without an indent."""
+    filled = next((n for n in range(at, len(lines)) if lines[n].strip()), len(lines))
+    if filled == len(lines) or not lines[filled][:1].isspace():
+        return None
+    inside = itertools.takewhile(lambda n: not lines[n].strip() or lines[n][:1].isspace(), range(filled, len(lines)))
+    return max(n for n in inside if lines[n].strip()) + 1
 
 
 def _continues(before: str, line: str) -> bool:
@@ -663,8 +664,12 @@ def _end_of_one(lines: list[str], at: int, others: set[int]) -> int | None:
         text = "\n".join(lines[at:])
         behind = _end_of_json(text)
         end = None if behind is None else at + text.count("\n", 0, behind) + 1
-    elif _weight(first) == _CERTAIN and not _PROMPT.match(first):
-        end = next((n for n in range(at, len(lines)) if not lines[n].strip()), len(lines))
+    else:
+        blank = next((n for n in range(at, len(lines)) if not lines[n].strip()), len(lines))
+        if _weight(first) == _CERTAIN and not _PROMPT.match(first):
+            end = blank
+        elif _is_mail(lines[at:blank]):
+            end = _end_of_mail(lines, blank)
     return end
 
 
