@@ -101,7 +101,10 @@ def redacted_json(text: str, redact: Callable[[str], str]) -> str:
     waiting: list[Any] = [holder]
     while waiting:
         inner = waiting.pop()
-        for key, value in inner.items() if isinstance(inner, dict) else enumerate(inner):
+        pairs: Iterable[tuple[Any, Any]] = (
+            cast("dict[Any, Any]", inner).items() if isinstance(inner, dict) else enumerate(inner)
+        )
+        for key, value in pairs:
             if isinstance(value, str):
                 inner[key] = redact(value)
             elif isinstance(value, dict | list):
