@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import gc
 import json
+import math
 import shutil
 import signal
 import subprocess
@@ -20,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
+from random import Random
 from types import FunctionType
 
 import attrs
@@ -50,21 +52,26 @@ class Verdict:
 
 
 def run(
-    mutants: Mapping[Path, Sequence[Mutant]], tests: Sequence[str], seconds: float, told: Callable[[Path, list[Verdict]], None]
+    mutants: Mapping[Path, Sequence[Mutant]],
+    tests: Sequence[str],
+    seconds: float,
+    told: Callable[[Path, list[Verdict]], None],
+    minutes: float = math.inf,
 ) -> None:
-    """Run these mutants, and report the outcomes module by module.
+    """Run these mutants in an arbitrary order, and then report the outcomes module by module.
 
     Args:
         mutants: The mutants of each module; its path is relative to the working directory, which is the root of the tree.
         tests: The arguments of pytest.
         seconds: CPU time of the tests of one mutant; of the tests that execute its statement, the fastest are run.
-        told: Called with each module and its outcomes when its mutants have run.
+        told: Called with each module and its outcomes when the mutants have run.
+        minutes: The time after which no further mutant is tried, from the collection of the tests on.
 
     Raises:
         SystemExit: The tests cannot be collected, or fail on the unchanged code.
     """
     with tempfile.TemporaryDirectory() as folder:
-        plugin = _Forks(mutants, seconds, told, Path(folder))
+        plugin = _Forks(mutants, seconds, told, Path(folder), minutes)
         if (code := pytest.main([*PLAIN, f"--basetemp={folder}/tests", *tests], plugins=[plugin])) or not plugin.items:
             raise SystemExit(f"pytest ended with {code!r}")
 
@@ -77,6 +84,7 @@ class _Forks:
     seconds: float
     told: Callable[[Path, list[Verdict]], None]
     folder: Path
+    minutes: float = math.inf
     items: list[pytest.Item] = attrs.field(factory=list)
     functions: list[FunctionType] = attrs.field(factory=list)
     took: list[float] = attrs.field(factory=list)
@@ -105,10 +113,18 @@ class _Forks:
         session.config.pluginmanager.unregister(name="terminalreporter")
         self._learn()
         gc.freeze()
-        for module, mutants in self.mutants.items():
+        until = time.monotonic() + 60 * self.minutes
+        every = [(module, mutant) for module, mutants in self.mutants.items() for mutant in mutants]
+        verdicts: dict[Path, list[Verdict]] = {}
+        for module, mutant in Random(0).sample(every, len(every)):
+            if time.monotonic() > until:
+                break
             source = module.read_text(encoding="utf-8")
-            self._check(module, source)
-            self.told(module, [self._verdict(module, source, mutant) for mutant in mutants])
+            if module not in verdicts:
+                self._check(module, source)
+            verdicts.setdefault(module, []).append(self._verdict(module, source, mutant))
+        for module in sorted(verdicts):
+            self.told(module, sorted(verdicts[module], key=lambda verdict: verdict.mutant.line))
         return True
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -205,7 +221,7 @@ class _Forks:
         for place, item in enumerate(items):
             tell(tests[place])
             signal.setitimer(signal.ITIMER_PROF, 2 + 10 * self.took[tests[place]])  # CPU time, however busy the machine is
-            signal.setitimer(signal.ITIMER_REAL, 60 + 100 * self.took[tests[place]])
+            signal.setitimer(signal.ITIMER_REAL, 15 + 40 * self.took[tests[place]])  # for one that waits for ever
             if not self._passes(item, items[place + 1 :]):
                 return 1
         return 0

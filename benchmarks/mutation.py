@@ -2,10 +2,10 @@
 
     python -m benchmarks.mutation compaction/index/*.py --write docs/validity.md
     python -m benchmarks.mutation compaction/formats/detect.py --tests tests/formats/test_detect.py --seconds 5
-    python -m benchmarks.mutation compaction/session --sample 300 --write docs/validity.md
+    python -m benchmarks.mutation compaction/session --sample 300 --minutes 10 --tests tests/unit/session
 
 A folder stands for all its modules, and its own tests (``tests/unit/session``) run too. ``--sample`` tries so many mutants,
-drawn evenly from all of them: 300 take about ten minutes.
+drawn evenly from all of them, and ``--minutes`` stops after this time, wherever it is: they run in an arbitrary order.
 
 Mutants that no test notices are printed with their line. ``survivors.toml`` explains why a mutant makes no difference; entries
 name the text of the line and the change, so they stay correct when lines move. All other survivors are unexplained.
@@ -20,6 +20,7 @@ import tomllib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from math import inf
 from pathlib import Path
 from random import Random
 
@@ -111,6 +112,7 @@ def main() -> None:
         "--tests", nargs="+", help="the tests to run; by default the fast tests of the lower floors, and those of the folders"
     )
     parser.add_argument("--sample", type=int, metavar="N", help="try N mutants, drawn evenly from all; by default every one")
+    parser.add_argument("--minutes", type=float, default=inf, help="try no further mutant after this time; by default all")
     parser.add_argument("--seed", type=int, default=0, help="the seed of the sample")
     parser.add_argument("--seconds", type=float, default=5, help="CPU time for the tests of one mutant")
     parser.add_argument(
@@ -136,7 +138,10 @@ def main() -> None:
             line = folders[folder].told(folder, arguments.date)
             arguments.write.write_text(merged(arguments.write.read_text(encoding="utf-8"), folder, line), encoding="utf-8")
 
-    run(tried, arguments.tests or tests_of(given), arguments.seconds, told)
+    run(tried, arguments.tests or tests_of(given), arguments.seconds, told, arguments.minutes)
+    total = sum(folders.values(), Figures())
+    if total.mutants:
+        print(total.told("all of them", arguments.date))
 
 
 def sampled(made: Mapping[Path, Sequence[Mutant]], count: int | None, seed: int) -> dict[Path, list[Mutant]]:

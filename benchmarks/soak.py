@@ -2,7 +2,7 @@
 
     python -m benchmarks.soak --seed 1 --date 2026-11-22 --write docs/reliability.md
 
-Five parts, all but the sessions in two processes:
+Six parts, all but the sessions in two processes:
 
 - edits: up to twelve random edits of a valid or damaged conversation, checked against laws 1 to 4, a fresh count, a rollback,
   and the validators of the tests, which share no code with the package;
@@ -10,7 +10,8 @@ Five parts, all but the sessions in two processes:
   converted; each must give a result or a typed error in less than a minute;
 - hosts: the laws of ``tests/laws/test_hosts.py`` with other seeds;
 - sessions: processes that run the turns of a session, killed at random moments and started again;
-- words: random sessions of agents, in which nothing a person said may be lost without a summary (law 11).
+- words: random sessions of agents, in which nothing a person said may be lost without a summary (law 11);
+- files: pipeline files with mistakes, in TOML, YAML and JSON; each is a strategy that can be written again, or a typed error.
 
 A problem is printed with the seed that reproduces it, and makes the exit code 1.
 """
@@ -39,6 +40,7 @@ from benchmarks.tables import Section, table, written
 from compaction.formats import FORMATS
 from tests.laws import test_hosts
 from tests.support.fuzzed import EVERY_STRATEGY, SOURCES, check_input, spoiled
+from tests.support.fuzzed_files import check_file
 from tests.support.random_edits import RUNS_PER_CONVERSATION, RandomEdits, check_run, random_edits
 from tests.support.session_runs import STRATEGIES, killed_run, undisturbed
 from tests.support.validators import is_valid
@@ -224,6 +226,30 @@ def soak_words(sessions: int, number: int, workers: int) -> tuple[str, int]:
     )
 
 
+def soak_files(files: int, number: int, workers: int) -> tuple[str, int]:
+    """Read pipeline files with mistakes; return the sentence for the page, and the number of files that broke something."""
+    seeds = range(number, number + files)
+    with ProcessPoolExecutor(workers, initializer=signal.signal, initargs=(signal.SIGALRM, _hangs)) as pool:
+        done = list(pool.map(_file, seeds, chunksize=_CHUNK))
+    broken = [found for found in done if isinstance(found, str)]
+    for found in broken:
+        print("PROBLEM in files:", found, sep="\n", flush=True)
+    strategies = sum(found is True for found in done)
+    sentence = f"Files: of {files:,} pipeline files with mistakes {strategies:,} still were a strategy, which was written and"
+    return f"{sentence} read again; all others but {len(broken):,} raised a typed error.", len(broken)
+
+
+def _file(number: int) -> bool | str:
+    """Check the file of a seed; return the problem, or whether it is a strategy."""
+    signal.alarm(_SECONDS)
+    try:
+        return check_file(number)
+    except Exception:
+        return f"seed {number}\n{traceback.format_exc(limit=-3)}"
+    finally:
+        signal.alarm(0)
+
+
 def rows(part: str, tallies: dict[str, Tally]) -> list[str]:
     """Return the table of a part in Markdown."""
     heads = ["format", *_UNITS[part], "problems", "seconds"]
@@ -239,7 +265,7 @@ def rows(part: str, tallies: dict[str, Tally]) -> list[str]:
     return ["", *table(heads, cells)]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--edits", type=int, default=100_000, help="minimum of random edits for each format (%(default)s)")
     parser.add_argument("--inputs", type=int, default=20_000, help="fuzzed inputs for each format (%(default)s)")
@@ -248,11 +274,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--words", type=int, default=10_000, help="sessions in which a person's words may be lost (%(default)s)"
     )
+    parser.add_argument("--files", type=int, default=200_000, help="pipeline files with mistakes (%(default)s)")
     parser.add_argument("--seed", type=int, default=None, help="the seed; use another one each time")
     parser.add_argument("--workers", type=int, default=2, help="processes (%(default)s)")
     parser.add_argument("--date", default=datetime.now(UTC).date().isoformat(), help="the date that the page shows")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="the page to write the figures to")
-    options = parser.parse_args(arguments)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
     number = secrets.randbelow(2**32) if options.seed is None else options.seed
     print(f"seed {number}", flush=True)
     per_seed = len(FORMATS) * len(test_hosts.STRATEGIES) * (len(test_hosts.HOSTS) + 1)
@@ -269,10 +300,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         lines += rows(part, tallies)
     if options.kills:
         lines += ["", soak_sessions(options.kills, number)]
-    if options.words:
-        sentence, broken = soak_words(options.words, number, options.workers)
+    for run, examples in ((soak_words, options.words), (soak_files, options.files)):
+        sentence, broken = run(examples, number, options.workers) if examples else ("", 0)
         found += broken
-        lines += ["", sentence]
+        lines += ["", sentence] if examples else []
     print("\n".join(lines))
     if options.write:
         page = options.write.read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar, cast
 
 from .errors import InvalidMessage, StateError
@@ -27,6 +27,7 @@ __all__ = [
     "json_of",
     "member_of",
     "natural_number",
+    "redacted_json",
     "shown",
     "too_deep",
 ]
@@ -84,6 +85,39 @@ def data_of(text: object, where: str, kind: type[_Kind]) -> _Kind:
     except (TypeError, ValueError, RecursionError) as error:
         raise StateError(f"{where}: not the JSON that was stored ({error})") from error
     return data
+
+
+def redacted_json(text: str, redact: Callable[[str], str]) -> str:
+    """Return a JSON text without the secrets in it; O(characters).
+
+    Each string is redacted alone, and then the whole, since a name such as ``"password"`` tells what its value is.
+
+    Args:
+        text: The text.
+        redact: Replaces the secrets in a text.
+
+    >>> redacted_json('{"name": "hunter2", "n": [1, "a hunter2"]}', lambda text: text.replace("hunter2", "[REDACTED:password]"))
+    '{"name": "[REDACTED:password]", "n": [1, "a [REDACTED:password]"]}'
+    """
+    holder = [json.loads(text)]
+    waiting: list[Any] = [holder]
+    while waiting:
+        inner = waiting.pop()
+        pairs: Iterable[tuple[Any, Any]] = (
+            cast("dict[Any, Any]", inner).items() if isinstance(inner, dict) else enumerate(inner)
+        )
+        for key, value in pairs:
+            if isinstance(value, str):
+                inner[key] = redact(value)
+            elif isinstance(value, dict | list):
+                waiting.append(value)
+    by_strings = json.dumps(holder[0], ensure_ascii=text.isascii())
+    whole = redact(by_strings)
+    try:
+        json.loads(whole)
+    except ValueError:
+        return by_strings
+    return whole
 
 
 def natural_number(value: object) -> int:

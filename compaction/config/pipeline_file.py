@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
@@ -276,9 +277,9 @@ def _yaml_data(text: str) -> object:
     yaml = _yaml()
 
     def construct_mapping(loader: Any, node: Any, deep: bool = False) -> Any:
-        keys = [str(key.value) for key, _ in node.value]
-        if repeated := [key for key in keys if keys.count(key) > 1]:
-            raise yaml.YAMLError(f"the key {repeated[0]!r} is repeated, line {node.start_mark.line + 1}")
+        keys = Counter(str(key.value) for key, _ in node.value)
+        if repeated := next((key for key, times in keys.items() if times > 1), None):
+            raise yaml.YAMLError(f"the key {repeated!r} is repeated, line {node.start_mark.line + 1}")
         return yaml.SafeLoader.construct_mapping(loader, node, deep)
 
     def compose_node(loader: Any, parent: Any, index: Any) -> Any:

@@ -1,6 +1,7 @@
 """Recordings of conversations, in a log that ``compaction replay`` reads.
 
-Each line contains the messages that a request added to its conversation. Breakpoints and headers are not recorded.
+Each line contains the messages that a request added to its conversation, without secrets. Breakpoints and headers are not
+recorded.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..formats import MessageFormat
+from ..json_data import redacted_json
+from ..summarizers.redaction import redact as redact_secrets
 from .breakpoints import for_comparison
 
 _MOST: Final = 1_000
@@ -27,13 +30,17 @@ class SessionRecorder:
     Args:
         folder: The folder of the file; created if it does not exist.
         clock: Returns seconds since 1970.
+        redact: Removes secrets from what is recorded; ``None`` keeps them.
     """
 
-    def __init__(self, folder: Path, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, folder: Path, clock: Callable[[], float], *, redact: Callable[[str], str] | None = redact_secrets
+    ) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         started = datetime.fromtimestamp(clock(), UTC).strftime("%Y%m%dT%H%M%S")
         self.path = folder / f"gateway-{started}-{os.getpid()}.jsonl"
         self._clock = clock
+        self._redact = redact
         self._lock = threading.Lock()
         self._known: OrderedDict[str, list[bytes]] = OrderedDict()
 
@@ -69,4 +76,5 @@ class SessionRecorder:
             }
             descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(json.dumps(line) + "\n")
+                text = json.dumps(line)
+                file.write((redacted_json(text, self._redact) if self._redact else text) + "\n")

@@ -11,14 +11,14 @@ are the records it stands for.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
 
 import attrs
 
 from ..errors import StateError
 from ..index import Request
-from ..json_data import json_of
+from ..json_data import json_of, redacted_json
 
 RANKED: Final = 20_000
 """The number of the newest matches that a search ranks; if there are older ones, the result says so."""
@@ -108,6 +108,15 @@ class StoredRecord:
         """
         record = cls.of_message(wire, role=role, text="", salt=salt, **about)
         return attrs.evolve(record, kind="placeholder", children=tuple(children))
+
+    def redacted(self, redact: Callable[[str], str]) -> StoredRecord:
+        """Return the record without the secrets in its text and its message, under the same id; O(characters).
+
+        Args:
+            redact: Removes secrets from a text.
+        """
+        data = redacted_json(self.data, redact) if self.data else ""
+        return attrs.evolve(self, text=redact(self.text), data=data)
 
 
 def _digest(text: str, salt: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -56,6 +56,8 @@ class SQLiteStore:
     Args:
         path: The file; created if it does not exist.
         timeout_seconds: The most seconds to wait for another process that writes, above 0.
+        redact: Removes secrets from what is stored, as `compaction.summarizers.redact` does. What is read back is then not the
+            original. By default originals are stored, so that an agent can have them back.
 
     Raises:
         StateError: If the file cannot be written, is not a store, or is from an older or newer release.
@@ -63,6 +65,7 @@ class SQLiteStore:
 
     path: Path = attrs.field(converter=Path)
     timeout_seconds: float = attrs.field(default=5.0, validator=above(0), kw_only=True)
+    redact: Callable[[str], str] | None = attrs.field(default=None, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         self._file.make()
@@ -81,6 +84,7 @@ class SQLiteStore:
         Raises:
             StateError: If the file cannot be written; no record is stored then.
         """
+        records = self._redacted(records)
         with self._file.open() as database:
             database.execute("BEGIN IMMEDIATE")
             database.execute("INSERT OR IGNORE INTO sessions (name) VALUES (?)", (_storable(session),))
@@ -106,6 +110,7 @@ class SQLiteStore:
         Raises:
             StateError: If the file cannot be written, or another process reads it meanwhile; call the method again then.
         """
+        records = self._redacted(records)
         with self._file.open() as database:
             database.execute("PRAGMA secure_delete=ON")
             number = _number(database, session)
@@ -117,6 +122,9 @@ class SQLiteStore:
             (unused,) = database.execute("PRAGMA freelist_count").fetchone()
         if holding or unused:
             self._file.scrub()
+
+    def _redacted(self, records: Sequence[StoredRecord]) -> Sequence[StoredRecord]:
+        return records if self.redact is None else [record.redacted(self.redact) for record in records]
 
     # ---------------------------------------------------------------- reading
 

@@ -74,8 +74,10 @@ class Failed:
         return f"{self.strategy}: {self.error!r}; {self.policy}"
 
     def logged(self) -> Failed:
-        """Write the report to the package's log, and return it."""
-        _logger.warning("%s failed (%r): %s", self.strategy, self.error, self.policy)
+        """Write the report to the package's log, without secrets that an error may quote, and return it."""
+        from ..summarizers.redaction import redact  # its patterns take long to compile
+
+        _logger.warning("%s failed (%s): %s", self.strategy, redact(repr(self.error)), self.policy)
         return self
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-_TABLE: Final[dict[str, dict[str, Any]]] = tomllib.loads(Path(__file__).with_name("secrets.toml").read_text("utf-8"))
+_TABLE: Final[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("secrets.toml").read_text("utf-8"))
 
 _Span: TypeAlias = tuple[int, int, str]
 """Where a secret starts and ends, and its kind."""
@@ -806,53 +806,16 @@ APP_PASSWORD: Final = re.compile(
 _WORD: Final = r"""\\?["']?(?P<value>[^\s"'`\\|;&<>$()]{4,256})"""
 _ARGUMENTS: Final = r"[^\n|;&]{0,160}?[ \t]"
 _PIPED: Final = r"""\\?["']?[ ]?\|[ ]?"""
-COMMANDS: Final[dict[str, re.Pattern[str]]] = {
-    word: re.compile(shape)
-    for word, shape in {
-        "-u": r"""(?<!\S)(?:-u|--(?:proxy-)?user)[ =]{0,2}\\?["']?[\w.@%+-]{1,64}:"""
-        r"""(?=[^\s"'\\]{0,255}[A-Za-z])(?=[a-z-]{0,255}[^\sa-z"'\\-])(?P<value>[^\s"'\\$]{4,256})""",
-        "sshpass": rf"\bsshpass{_ARGUMENTS}-p[ ]?{_WORD}",
-        " login": rf"\b(?:docker|podman|az|oras) login{_ARGUMENTS}(?:-p|--password)[ =]?{_WORD}",
-        " | az ": rf"\b(?:echo|printf)(?: -n)? {_WORD}{_PIPED}az [\w -]{{0,32}}login",
-        "mongo": rf"\bmongo(?:sh|dump|restore|export|import)?{_ARGUMENTS}-p[ ]?{_WORD}",
-        "redis-cli": rf"\bredis-cli{_ARGUMENTS}-a[ ]{_WORD}",
-        "sqlcmd": rf"\bsqlcmd{_ARGUMENTS}-P[ ]?{_WORD}",
-        "mysql": rf"\bmysql[a-z-]{{0,12}}{_ARGUMENTS}-p{_WORD}",
-        "mariadb": rf"\bmariadb[a-z-]{{0,12}}{_ARGUMENTS}-p{_WORD}",
-        "chpasswd": rf"""[ "'][\w.-]{{1,64}}:(?P<value>[^\s"'\\|]{{4,256}}){_PIPED}(?:sudo )?chpasswd""",
-        "sudo -s": rf"\b(?:echo|printf)(?: -n)? {_WORD}{_PIPED}sudo -S",
-        "--password-stdin": rf"\b(?:echo|printf)(?: -n)? {_WORD}{_PIPED}[^\n|]{{0,80}}--password-stdin",
-        "--with-token": rf"\b(?:echo|printf)(?: -n)? {_WORD}{_PIPED}[^\n|]{{0,80}}--with-token",
-        "-passphrase-fd": rf"-passphrase-fd 0[^\n|]{{0,80}}<<< ?{_WORD}",
-        "htpasswd": rf"\bhtpasswd -\w{{0,4}}b\w{{0,4}} \S{{1,128}} \S{{1,64}} {_WORD}",
-        "net user": rf"(?i)\bnet1? user \S{{1,64}} (?!/){_WORD} /",
-        "-asplaintext": r"""-SecureString[^\n"'|]{0,40}["'](?P<value>[^"'\n]{4,256})["'][^\n|]{0,40}-AsPlainText""",
-        "openssl": rf"\bopenssl{_ARGUMENTS}-k {_WORD}",
-        "smbclient": r"""\bsmbclient[^\n|;&]{0,120}?-U ?["']?[\w.\\-]{1,64}%(?P<value>[^\s"']{4,256})""",
-        "requirepass": rf"\brequirepass[ \t]{{1,8}}{_WORD}",
-        "importprivkey": rf"\bimportprivkey[ \t]{{1,8}}{_WORD}",
-        "authtoken": rf"\badd-authtoken[ \t]{{1,8}}{_WORD}",
-        " --token ": rf"\b(?:kubeadm|k3s|tailscale|gitlab-runner)\b{_ARGUMENTS}--token {_WORD}",
-        "community": rf"\bsnmp-server community[ \t]{{1,8}}{_WORD}",
-        "login ": rf"\blogin[ \t]{{1,8}}(?!with |using |by )\S{{1,128}}\s{{1,16}}password[ \t]{{1,8}}{_WORD}",
-        "identified": r"""(?i)\bidentified (?:with \S{1,64} )?by(?: password)? ["'](?P<value>[^"'\n]{4,256})["']""",
-        "auth": r"""(?:\bauth\s?=\s?|HTTPBasicAuth|[bB]asic_?[aA]uth)\(\s?["'][^"'\n]{1,64}["']\s?,\s?"""
-        r"""["'](?P<value>[^"'\n]{4,256})["']""",
-        "networkcredential": r"""\bNetworkCredential\(\s?"[^"\n]{1,64}"\s?,\s?"(?P<value>[^"\n]{4,256})\"""",
-        ".login(": r"""\.login\(\s?["'][^"'\n]{1,64}["']\s?,\s?["'](?P<value>[^"'\n]{4,256})["']""",
-    }.items()
+COMMANDS: Final = {
+    word: re.compile(shape.replace("<word>", _WORD).replace("<arguments>", _ARGUMENTS).replace("<piped>", _PIPED))
+    for word, shape in _TABLE["commands"].items()
 }
 """Passwords in arguments of a command, a statement or a call, each under a word, in small letters, that occurs with it."""
 
 _UNSPACED: Final = r"""[`"']?(?P<value>[^\s"'`|;&<>()\[\]{}]{6,256})"""
-SENTENCES: Final[dict[tuple[str, ...], re.Pattern[str]]] = {
-    (" as ",): re.compile(
-        rf"[UWETuwet](?<!\w[UWETuwet])(?i:(?:(?<=u)se|(?<=w)ith|(?<=e)nter|(?<=t)ry) {_UNSPACED}[`\"']?"
-        rf" as (?:the|your|my|its|a) (?:\w{{1,20}} )?{_NAME})"
-    ),
-    ("secret 0 ", "password 0 "): re.compile(rf"(?i)\b(?:secret|password) 0 {_UNSPACED}"),
-    ("pat ", "pat:", "access token"): re.compile(rf"\b(?:PAT|personal access token)(?: is|:)? (?=\S{{20}}){_UNSPACED}"),
-    ("password 7 ",): re.compile(r"(?i)\bpassword 7 (?P<value>[0-9A-F]{8,64})\b"),
+SENTENCES: Final = {
+    tuple(row["words"]): re.compile(row["shape"].replace("<unspaced>", _UNSPACED).replace("<name>", _NAME))
+    for row in _TABLE["said"]
 }
 """Passwords in a sentence that puts them before their name, beside a user's name, or in the configuration of a device."""
 

@@ -368,18 +368,18 @@ def _filled(template: str, source: random.Random) -> str:
     return _BLANK.sub(some, template)
 
 
-def blind_secrets() -> list[tuple[str, str]]:
+def blind_secrets(templates: tuple[str, ...] = _SECRETS) -> list[tuple[str, str]]:
     """Return each text with the secret in it."""
     source = random.Random(20261126)
     found: list[tuple[str, str]] = []
-    for template in _SECRETS:
+    for template in templates:
         text = _filled(template, source)
         secret = text[text.index("«") + 1 : text.index("»")]
         found.append((text.replace("«", "").replace("»", ""), secret))
     return found
 
 
-def blind_harmless() -> list[str]:
+def blind_harmless(templates: tuple[str, ...] = tuple(_HARMLESS.strip().splitlines())) -> list[str]:
     """Return texts that hold no secret, though some look so."""
     source = random.Random(6261120)
-    return [_filled(line, source) for line in _HARMLESS.strip().splitlines()]
+    return [_filled(each, source) for each in templates]

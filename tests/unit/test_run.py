@@ -314,6 +314,13 @@ class TestSteps:
             ("compaction", "INFO", "Reporting: 0 edits, tokens 20 to 20, messages 4 to 4 (told so)"),
         ]
 
+    def test_an_error_is_logged_without_the_secret_that_it_quotes(self, caplog: pytest.LogCaptureFixture) -> None:
+        """A provider's error may quote the key that it refused."""
+        error = OSError(f"Incorrect API key provided: sk-proj-{'a1B2' * 6}")
+        compact_sync(turns(1), Reporting((Failed("Summarization", error, "kept as it is"),)), counter="chars/4")
+        assert "Incorrect API key provided: [REDACTED:openai-key]" in caplog.text
+        assert "a1B2a1B2" not in caplog.text
+
     def test_no_log_without_steps(self, caplog: pytest.LogCaptureFixture) -> None:
         """A run in which no trigger fires logs nothing."""
         with caplog.at_level(logging.DEBUG):

@@ -19,6 +19,7 @@ from ...errors import ConfigurationError
 from ...index import GroupKind
 from ...run import unawaited
 from ...strategies import StrategyLike, summary_words
+from ...summarizers import redact
 from ...tokens import LengthError
 from ..conversation import FrameworkConversations, FrameworkTurn, as_async
 from ..langchain import conversation_id, langchain, model_name, rewritten
@@ -242,7 +243,9 @@ def _log(turn: FrameworkTurn) -> None:
     """Log the run under the event names that the graph's users know."""
     result = turn.result
     for failed in result.failures:
-        _logger.warning("summarization_failed", extra={"error": str(failed.error), "error_type": type(failed.error).__name__})
+        _logger.warning(
+            "summarization_failed", extra={"error": redact(str(failed.error)), "error_type": type(failed.error).__name__}
+        )
     if not result.edits:
         return
     summary = _summary_text(turn)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
@@ -14,20 +13,15 @@ from .actions import argument_values, brief_of
 from .facts import FactSource, facts_in, is_telling
 from .scoring import reports_failure
 from .sentences import READ_CHARS, both_ends
-from .speech import Voice, frames_in, is_printed, passages
+from .speech import Layout, Voice, is_output, is_printed, layout_of, lines_of_others, passages
 from .statements import SYSTEM, Statement, assistant_statements, user_statements
 
 _VALUE_CHARS: Final = 80
 _REQUEST_CHARS: Final = 2_000
 _FIRST_WORDS: Final = 120
 _DEMONSTRATION_CHARS: Final = 2_000
-_BEGINNING: Final = 12  # fewer characters than of a line that another one continues
 _PRINTED_SHARE: Final = 0.25
 _MACHINE: Final = re.compile(r"terminal|executor|observation|environment|tool|function|computer", re.IGNORECASE)
-_OUTPUT: Final = re.compile(
-    r"\s*(?:exit ?code:|[\[{]\s*\"(?:observation|tool\w*|function\w*|results?|output|stdout|stderr|exit_?code|status)\")",
-    re.IGNORECASE,
-)
 _PATH: Final = re.compile(
     r"(?:~|\.{1,2})?/?(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.[A-Za-z]\w{0,7}|(?:~|\.{1,2})?/(?:[\w.@+-]+/)*[\w.@+-]+/?"
 )
@@ -58,8 +52,7 @@ class Reading:
         fails: Whether the assistant says that something failed.
         unread: How many of its texts were so long that only both ends were read.
         shows_work: Whether it is a long user message that is in good part what programs printed, as a demonstration is.
-        frames: How the paragraphs of a user's message begin that a program may have framed, each with the number of the first
-            statement that may stand in it.
+        layout: How a user's message is laid out, in which a program may have framed what it holds.
     """
 
     source: FactSource
@@ -71,7 +64,7 @@ class Reading:
     fails: bool = False
     unread: int = 0
     shows_work: bool = False
-    frames: tuple[tuple[str, int], ...] = ()
+    layout: Layout = attrs.Factory(Layout)
 
 
 Redact: TypeAlias = Callable[[str], str]
@@ -128,12 +121,13 @@ def read_message(message: Message, redact: Redact = str) -> Reading:
     calls, results = _exchanges(message, facts, redact)
     unread += sum(len(part.text) > READ_CHARS for part in message.parts if isinstance(part, ToolResultPart))
     statements: tuple[Statement, ...] = ()
-    frames: tuple[tuple[str, int], ...] = ()
+    layout = Layout()
     shows_work = False
     if source is FactSource.USER:
-        statements = tuple(user_statements(text))
-        frames = _frames(text, statements)
-        shows_work = _shows_work(text)
+        others = lines_of_others(text.splitlines())
+        statements = tuple(user_statements(text, others))
+        layout = layout_of(text, others)
+        shows_work = _shows_work(text, others)
         text = _first_prose(text) or text
     elif message.is_system:
         statements = tuple([attrs.evolve(each, by=each.by or SYSTEM) for each in user_statements(text)])
@@ -141,7 +135,7 @@ def read_message(message: Message, redact: Redact = str) -> Reading:
         statements = tuple(assistant_statements(text))
     fails = source is FactSource.ASSISTANT and reports_failure(text[:_FIRST_WORDS])
     request = text[:_REQUEST_CHARS]
-    return Reading(source, request, statements, facts, tuple(calls), tuple(results), fails, unread, shows_work, frames)
+    return Reading(source, request, statements, facts, tuple(calls), tuple(results), fails, unread, shows_work, layout)
 
 
 def _exchanges(message: Message, facts: dict[str, int], redact: Redact) -> tuple[list[CallReading], list[ToolResultPart]]:
@@ -161,16 +155,6 @@ def _exchanges(message: Message, facts: dict[str, int], redact: Redact) -> tuple
     return calls, results
 
 
-def _frames(text: str, statements: tuple[Statement, ...]) -> tuple[tuple[str, int], ...]:
-    """Return the frames in a message, each with the number of statements before it; O(characters)."""
-    found = tuple(frames_in(text)) if statements else ()
-    places: list[int] = []
-    for statement in statements if found else ():
-        before = places[-1] if places else 0
-        places.append(max(before, text.find(statement.text[:_BEGINNING], before)))
-    return tuple([(frame, bisect_left(places, start)) for frame, start in found])
-
-
 def _first_prose(text: str) -> str:
     """Return the first lines that no program wrote, with three dots for those that one wrote."""
     lines: list[str] = []
@@ -186,18 +170,18 @@ def _first_prose(text: str) -> str:
     return "\n".join(lines)
 
 
-def _shows_work(text: str) -> bool:
+def _shows_work(text: str, others: set[int]) -> bool:
     """Return whether a user's message is long and in good part what programs printed."""
     if len(text) < _DEMONSTRATION_CHARS:
         return False
-    printed = sum(len(each.text) for each in passages(text) if each.voice is Voice.PROGRAM)
+    printed = sum(len(each.text) for each in passages(text, others=others) if each.voice is Voice.PROGRAM)
     return printed > _PRINTED_SHARE * len(text)
 
 
 def _source(message: Message, text: str) -> FactSource:
     if message.role == "assistant":
         return FactSource.ASSISTANT
-    machine = _MACHINE.search(message.name or "") or _OUTPUT.match(text)
+    machine = _MACHINE.search(message.name or "") or is_output(text)
     return FactSource.RESULT if machine or message.role != "user" else FactSource.USER
 
 

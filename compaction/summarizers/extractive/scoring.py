@@ -88,14 +88,13 @@ def _words(listed: str) -> frozenset[str]:
     return frozenset(listed.split())
 
 
-def score(sentence: str, *, is_own: bool = True) -> Judgement:
+def score(sentence: str) -> Judgement:
     """Return the judgement of a sentence that a user said; O(characters).
 
     Args:
         sentence: The sentence.
-        is_own: Whether the words are surely the user's own. What may be somebody else's is no rule of the user.
 
-    >>> score("Never touch prod.db.").kind.name, score("Never touch prod.db.", is_own=False).kind.name
+    >>> score("Never touch prod.db.").kind.name, score("The sign at the door: never touch prod.db.").kind.name
     ('RULE', 'DUTY')
     """
     read = sentence[:_LONGEST]
@@ -103,7 +102,7 @@ def score(sentence: str, *, is_own: bool = True) -> Judgement:
     shares = classifier().probabilities(said)
     worth = PER_MILLE * sum(shares[place] for place in _KEPT) // _people(shares)
     kind = _kind(shares, worth, has_value=bool(values_of(read)))
-    if kind is Kind.RULE and (not is_own or is_announced(said)):
+    if kind is Kind.RULE and is_announced(said):
         kind = Kind.DUTY
     stems = _stems(read)
     points = is_eastern(read) or _PRONOUN.search(read) is not None  # Korean may leave out the pronoun

@@ -1,21 +1,24 @@
 """Who speaks in a message, and its passages: the user's own words, what the user quotes, and what a program printed.
 
 Only shapes decide that are the same in every language: size, fences, quotation marks, headers, the lines of logs, stack
-traces, listings and code, and the labels of frameworks. A list is no such shape: people write lists. What is ambiguous is
-kept: as the user's own words or, behind a framework's label, as words of unknown origin, which are never rules.
+traces, listings and code, lines that are laid out alike, a line that answers an opening one, and the labels of frameworks.
+A list is no such shape: people write lists. What is ambiguous is kept: as the user's own words or, behind a framework's
+label, as words of unknown origin, which are never rules. `layout_of` says what only a second message can tell: how a program
+frames what it hands over.
 """
 
 from __future__ import annotations
 
 import enum
 import itertools
+import json
 import re
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, TypeAlias
 
 import attrs
 
-from .material import lines_of_others
 from .sentences import sentences_in
 
 _LEAD_CHARS: Final = 200
@@ -40,8 +43,9 @@ _ROW: Final = re.compile(r"\s*\|.*\|\s*|[^|\n]{1,80}(?:\|[^|\n]{1,120}){2,}")
 _RULED: Final = re.compile(r"[\s|:+=_.–—*~#-]+")
 _QUOTED_LINE: Final = re.compile(r"\s{0,3}>\s?")
 _CHAT: Final = re.compile(r"\s*(?:\[?\d{1,2}[:.]\d\d(?:[:.]\d\d)?\]?\s*-?\s*[^\s:][^:]{0,30}:|<[^\s<>]{1,20}>)\s+\S")
-_HEADER: Final = re.compile(r"\s*[^\W\d_][\w .-]{0,20}\s?[:：]\s*\S")
+_HEADER: Final = re.compile(r"\s*([^\W\d_][\w .-]{0,20})\s?[:：]\s*\S")
 _ADDRESS: Final = re.compile(r"[\w.+-]@\w|\b(?:Re|Fwd|Fw|AW|WG|RE|FW)\s?:")
+_ADDRESS_OR_DATE: Final = re.compile(_ADDRESS.pattern + r"|\d\D{1,3}\d\d?\D{1,3}\d|\d:\d\d")
 _SIGNS: Final = re.compile(r"[=|{}\[\]<>;\\`$^~@]|\w\(|\)\.|[^\s:/]/[^\s/]|_\w|\w_|::|->|--?\w|\w\.\w|\d")
 _PLAIN: Final = re.compile(r"[\"'“”‘’„«»(¿¡*_]*[^\W\d_]+(?:['’-][^\W\d_]+)*[\"'“”‘’«»).,:;!?…*_]*")
 _SCRIPT: Final = re.compile(r"[\u0e00-\u0eff\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
@@ -102,14 +106,29 @@ def is_handed_over(text: str) -> bool:
     return _HANDED_OVER.match(text) is not None or _PROMPT_AFTER.search(text[-400:]) is not None
 
 
+_OUTPUT: Final = re.compile(
+    r"\s*(?:exit ?code:|[\[{]\s*\"(?:observation|tool\w*|function\w*|results?|output|stdout|stderr|exit_?code|status)\")",
+    re.IGNORECASE,
+)
+
+
+def is_output(text: str) -> bool:
+    """Return whether a user's message is a result alone, in a form that only programs write."""
+    return _OUTPUT.match(text) is not None and (text.lstrip()[0] not in "{[" or _end_of_json(text) in (None, len(text)))
+
+
 _MOST_FRAMES: Final = 8
-_OPENING_CHARS: Final = 600
 _LEAST_OPENING: Final = 16
 _LONG_OPENING: Final = 60
+_TAIL_LINES: Final = 3
+_CLOSING_CHARS: Final = 24
 _FRAME: Final = re.compile(
-    r"(?P<sign>[\[<{(=][=<\[{(]{0,24}[\w /.-]{0,24}|[$>★@~*](?!\s*\*))[^\n]*|(?P<label>[^\n:：]{1,120}[:：])(?P<rest>[^\n]*)"
+    r"(?P<sign>[\[<{(=][=<\[{(]{0,24}[\w /.-]{0,24}|\*{3,}|【\d|[$>★@~*%](?!\s*\*))[^\n]*"
+    r"|(?P<label>[^\n:：]{1,120}[:：](?!//))(?P<rest>[^\n]*)"
     r"|(?=[^\n]*[\d,;|_][^\n])(?P<data>[^\n]*[^\s.!?。！？])"
 )
+_SIGNED: Final = re.compile(r"(?=[^\w\s]*[^\s})\];,])(?:[^\w\s].*|.*[$>\])}]|[^:：]{1,60}[:：](?:\s*\S+){0,3})")
+_ALIKE: Final = "alike"
 _VARYING: Final = re.compile(
     r"\d[\w.:/-]*|[\w.-]{0,64}[/@\\][\w./@\\-]*|[a-z_]{1,64}\.[a-z]\w*|(?<==)\S+|'[^'\n]*'|\"[^\"\n]*\"|`[^`\n]*`"
 )
@@ -117,48 +136,114 @@ _WHEN: Final = re.compile(r"\d\d?[:.]\d\d|\d[-/.]\d\d?[-/.]\d")
 _OF_USER: Final = re.compile(
     r"</?(?:user[_-]?)?(?:task|query|question|feedback|instructions?|requests?|message|prompt|input|rules?)?>", re.IGNORECASE
 )
+Asks: TypeAlias = Callable[[str], bool]
 
 
-def frames_in(text: str) -> Iterator[tuple[str, int]]:
-    r"""Yield how the paragraphs of a message begin that a program may have framed, each with its place; O(characters).
+@attrs.frozen
+class Frame:
+    """A paragraph that a program may have framed.
 
-    What varies from one to the next, as numbers, names of files and quoted words, is left out. People seldom begin two
-    paragraphs with one bracket, label or line of data, and programs always do: one such paragraph says nothing, but two in
-    messages of one conversation come from a program.
-
-    >>> list(frames_in("OBSERVATION:\nno such file")), list(frames_in("Look here.\n\n[exec 12] done"))
-    ([('OBSERVATION:', 0)], [('[exec 0', 12)])
-    >>> list(frames_in("Never push to main.\n\n- never push\n\nAlso: use tabs\n\n<task>\nRun it."))
-    []
+    Args:
+        opening: How it begins, without what varies from one to the next, as numbers, names of files and quoted words.
+        start: Its first line.
+        end: The line behind what it begins, as its layout shows; ``None`` if that shows nothing.
+        sentence: The sentence that it begins with, which may be the user's; ``""`` if it begins otherwise.
     """
-    starts = itertools.chain([0], (found.end() for found in _BLANK.finditer(text)))
-    frames = (
-        (_frame_of(*text[start : start + 400].partition("\n")[::2]) or _opening_of(text, start), start) for start in starts
-    )
-    return itertools.islice(((frame, start) for frame, start in frames if frame), _MOST_FRAMES)
+
+    opening: str
+    start: int
+    end: int | None = None
+    sentence: str = ""
 
 
-def _opening_of(text: str, start: int) -> str:
+@attrs.frozen
+class Layout:
+    """How a message is laid out, to be compared with others of its conversation.
+
+    People seldom begin two paragraphs with one bracket, label or line of data, and programs always do: one such paragraph says
+    nothing, but two in messages of one conversation come from a program. So does the line with which both end.
+
+    Args:
+        frames: The paragraphs that a program may have framed, each opening once.
+        endings: Lines that may close a frame, each with the line behind the last of its paragraphs.
+        last: The one of them with which the message ends; ``""`` if it ends otherwise.
+    """
+
+    frames: tuple[Frame, ...] = ()
+    endings: Mapping[str, int] = {}
+    last: str = ""
+
+
+def layout_of(text: str, others: set[int] | None = None) -> Layout:
+    r"""Return how a message is laid out; O(characters).
+
+    Args:
+        text: The message.
+        others: Its `lines_of_others`, if they are known.
+
+    >>> layout_of("OBSERVATION:\nno such file").frames
+    (Frame(opening='OBSERVATION:', start=0, end=None, sentence=''),)
+    >>> layout_of("Look here.\n\n[exec 12] done").frames
+    (Frame(opening='[exec 0', start=2, end=None, sentence=''),)
+    >>> layout_of("Never push to main.\n\n- never push\n\nAlso: use tabs\n\n<task>\nRun it.").frames
+    ()
+    """
+    lines = text.splitlines()[:_MOST_LINES]
+    found: dict[str, tuple[int, str]] = {}
+    for number, (start, end) in enumerate(_blocks(lines)):
+        below = lines[start + 1] if start + 1 < end else ""
+        following = below or next(filter(str.strip, lines[end:]), "")
+        head = lines[start]
+        if opening := _frame_of(head, below, following):
+            found.setdefault(opening, (start, ""))
+        elif opening := _opening_of(head, below, following, number):
+            found.setdefault(opening, (start, "" if below or head.startswith("#") else head))
+        if len(found) == _MOST_FRAMES:
+            break
+    if not found:
+        return Layout()
+    others = lines_of_others(lines) if others is None else others
+    endings: dict[str, int] = {}
+    last, last_at = "", 0
+    for start, end in _blocks(lines):
+        for at in range(start, end):
+            if ending := _ALIKE if at in others else _ending_of(lines[at].strip()):
+                endings[ending], last, last_at = end, ending, at
+    filled = next((at for at in reversed(range(len(lines))) if lines[at].strip()), 0)
+    is_last = filled < last_at + _TAIL_LINES
+    frames = (Frame(opening, at, _end_of(lines, at, others), sentence) for opening, (at, sentence) in found.items())
+    return Layout(tuple(frames), endings, last if is_last else "")
+
+
+def _ending_of(line: str) -> str:
+    """Return a line that may close a frame, without what varies; ``""`` for prose, items of lists, and mere brackets."""
+    if not _SIGNED.fullmatch(line) or _BULLET.match(line):
+        return ""
+    framed = _FRAME.fullmatch(line)
+    return _VARYING.sub("0", (framed and framed["sign"]) or line)[:_CLOSING_CHARS]
+
+
+def _opening_of(first: str, below: str, following: str, number: int) -> str:
     """Return how a template opens a paragraph: a heading, or one long line or two that come again word for word."""
-    first, _, below = text[start : start + _OPENING_CHARS].partition("\n")
-    second = below.partition("\n")[0]
-    if not below.strip() or _BULLET.match(first) or _OF_USER.match(re.sub(r"^#+\s*([\w-]+).*", r"<\1>", first)):
+    if not following or _BULLET.match(first) or _OF_USER.match(re.sub(r"^#+\s*([\w-]+).*", r"<\1>", first)):
         return ""
     if first.startswith("#"):
-        return first if second.strip() and not _BULLET.match(second) else ""
-    if start or len(first) + len(second) < _LEAST_OPENING or not second.strip() or _BULLET.match(second):
+        return "" if _BULLET.match(following) else first
+    if not below:
+        return _VARYING.sub("0", first) if number < 2 and len(first) >= 2 * _LEAST_OPENING else ""
+    if number or len(first) + len(below) < _LEAST_OPENING or _BULLET.match(below):
         return ""
-    return _VARYING.sub("0", first if len(first) >= _LONG_OPENING else f"{first}\n{second}")
+    return _VARYING.sub("0", first if len(first) >= _LONG_OPENING else f"{first}\n{below}")
 
 
-def _frame_of(first: str, below: str) -> str:
+def _frame_of(first: str, below: str, following: str) -> str:
     """Return how a paragraph with this first line begins, without what varies; ``""`` if people begin paragraphs so."""
     first = first.strip()
     found = None if _OF_USER.match(first) or _BULLET.match(first) else _FRAME.fullmatch(first)
     if found is None:
         return ""
     if found["label"] is not None:
-        under = below.partition("\n")[0] if found["rest"].strip() else below.lstrip()
+        under = below if found["rest"].strip() else following
         if not under.strip() or _BULLET.match(under):
             return ""
     if found["sign"] is not None:
@@ -172,7 +257,8 @@ class Voice(enum.Enum):
 
     OWN = enum.auto()
     UNKNOWN = enum.auto()  # perhaps pasted, or what a program returned
-    QUOTED = enum.auto()  # in quotation marks, of a mail or a chat, or below words that introduce it
+    INTRODUCED = enum.auto()  # below words that introduce it as somebody else's, up to where nobody can tell
+    QUOTED = enum.auto()  # in quotation marks, of a mail or a chat
     PROGRAM = enum.auto()  # printed by a program, or code
 
 
@@ -185,12 +271,14 @@ class Passage:
         voice: Who speaks.
         lead: The heading, the words before a list, the tag, or the header of a table that it stands under; ``""`` without one.
         is_whole: Whether it is an item of a list or a row of a table, which is not split into sentences.
+        line: The last of its lines.
     """
 
     text: str
     voice: Voice = Voice.OWN
     lead: str = ""
     is_whole: bool = False
+    line: int = 0
 
 
 def unnumbered(item: str) -> str:
@@ -228,21 +316,24 @@ def _weight(line: str) -> int:
     return int(signs >= 4 and plain * 3 <= len(pieces) and signs >= 2 * plain)
 
 
-Asks: TypeAlias = Callable[[str], bool]
-
-
-def passages(text: str, demands: Asks = lambda _: True, concerns_user: Asks = lambda _: True) -> Iterator[Passage]:
+def passages(
+    text: str,
+    demands: Asks = lambda _: True,
+    concerns_user: Asks = lambda _: True,
+    others: set[int] | None = None,
+) -> Iterator[Passage]:
     r"""Yield the passages of a user's message, in order; O(characters).
 
-    What stands below a short introduction that ends in a colon or asks, and demands nothing itself, is `Voice.QUOTED`, and so
-    are the lines of mails and chats, and those behind ``>``. What stands below a first paragraph that does not speak of the
-    user is `Voice.UNKNOWN`, and so is a message that `is_handed_over`. A list, a table or a tag is the user's, unless a
-    question about it introduces it.
+    What stands below a short introduction that ends in a colon or asks, and demands nothing itself, is `Voice.INTRODUCED`. The
+    lines of mails and chats, and those behind ``>``, are `Voice.QUOTED`. What stands below a first paragraph that does not
+    speak of the user is `Voice.UNKNOWN`, and so is a message that `is_handed_over`. A list, a table or a tag is the user's,
+    unless a question about it introduces it.
 
     Args:
         text: The message.
         demands: Whether a line asks for something; then what it introduces is the user's own.
         concerns_user: Whether a line speaks of what the user wants or does.
+        others: The `lines_of_others` of the message, if they are known.
 
     >>> rules = "Please keep to this:\n- tabs\n- never touch prod.db\n\n2026-01-03 10:11:12 ERROR no disk"
     >>> for each in passages(rules):
@@ -251,25 +342,26 @@ def passages(text: str, demands: Asks = lambda _: True, concerns_user: Asks = la
     OWN 'Please keep to this:' 'never touch prod.db'
     PROGRAM '' '2026-01-03 10:11:12 ERROR no disk'
     """
-    return _Reader(text, demands, concerns_user).passages()
+    return _Reader(text, demands, concerns_user, others).passages()
 
 
 class _Reader:
     """Reads one message line by line. Holds state: what the lines so far introduce."""
 
-    def __init__(self, text: str, demands: Asks, concerns_user: Asks) -> None:
+    def __init__(self, text: str, demands: Asks, concerns_user: Asks, others: set[int] | None) -> None:
         self.lines = text.splitlines()[:_MOST_LINES]
         self.demands = demands
         self.concerns_user = concerns_user
         self.lead, self.lead_at = "", 0
         self.lead_used = True
         self.parents: list[tuple[int, str]] = []  # indents and texts of the list items above
-        self.quoting = False  # up to the end of the message
+        self.mail = range(0)
         self.pending: list[str] = []  # lines of prose that may continue
         self.end, self.is_table = 0, False
+        self.others = lines_of_others(self.lines) if others is None else others
         self.pasted, self.voice = self._introduced(text)
-        self.pasted_end = self._closed(self.pasted)
-        self.others = lines_of_others(self.lines)
+        end = _end_of(self.lines, self.pasted, set()) if self.pasted < len(self.lines) else None
+        self.pasted_end = len(self.lines) if end is None else end
 
     def _introduced(self, text: str) -> tuple[int, Voice]:
         """Return the line from which on the message may be pasted, and whose words these are then."""
@@ -289,7 +381,7 @@ class _Reader:
         if not head.endswith(("?", "？")) and any(shape(below) for shape in (_BULLET.match, _TAG.fullmatch, _ROW.fullmatch)):
             return none
         if head.endswith(("?", "？", ":", "：")):
-            return none if self.demands(head) else (second, Voice.QUOTED)
+            return none if self.demands(head) else (second, Voice.INTRODUCED)
         last = self.lines[filled[-1]].rstrip()
         if last.endswith(("?", "？")) and not self.concerns_user(last):
             return first, Voice.UNKNOWN
@@ -311,7 +403,7 @@ class _Reader:
             elif _FENCE.match(self.lines[at]):
                 close = next((n for n in range(at + 1, len(self.lines)) if _FENCE.match(self.lines[n])), len(self.lines))
                 yield from self._flush()
-                yield Passage("\n".join(self.lines[at + 1 : close]), Voice.PROGRAM)
+                yield Passage("\n".join(self.lines[at + 1 : close]), Voice.PROGRAM, line=close)
                 at = close + 1
             else:
                 at += 1
@@ -320,29 +412,13 @@ class _Reader:
     def _flush(self) -> Iterator[Passage]:
         """Yield the lead as a passage of its own if nothing stood under it."""
         if not self.lead_used:
-            yield Passage(self.lead, self._voice(self.lead_at))
+            yield Passage(self.lead, self._voice(self.lead_at), line=self.lead_at)
         self.lead, self.lead_used, self.parents = "", True, []
 
     def _voice(self, at: int) -> Voice:
-        if self.quoting or at in self.others:
+        if at in self.mail or at in self.others:
             return Voice.QUOTED
         return self.voice if self.pasted <= at < self.pasted_end else Voice.OWN
-
-    def _closed(self, start: int) -> int:
-        """Return the line behind what is pasted from a line on: its own last ``>`` or closing tag, or the end of the message.
-
-        What is inside can hold a closing tag, too, but none behind the last.
-        """
-        first = self.lines[start] if start < len(self.lines) else ""
-        tag = _TAG.fullmatch(first)
-        if tag is not None:
-            closing = f"</{tag[2]}>"
-            return next(
-                (at for at in range(len(self.lines), start, -1) if self.lines[at - 1].strip() == closing), len(self.lines)
-            )
-        if _QUOTED_LINE.match(first):
-            return next(at for at in range(len(self.lines), start, -1) if _QUOTED_LINE.match(self.lines[at - 1]))
-        return len(self.lines)
 
     def _block(self, start: int, end: int) -> Iterator[Passage]:
         """Yield the passages of lines without a blank line between them."""
@@ -354,12 +430,12 @@ class _Reader:
             if 5 * len(printed) >= 3 * (behind - first):
                 yield from self._block(start, start + first) if first else ()
                 yield from self._flush()
-                yield Passage("\n".join(lines[first:behind]), Voice.PROGRAM)
+                yield Passage("\n".join(lines[first:behind]), Voice.PROGRAM, line=start + behind - 1)
                 yield from self._block(start + behind, end) if behind < len(lines) else ()
                 return
         if _is_mail(lines):
             yield from self._flush()
-            self.quoting = True
+            self.mail = range(start, _end_of_mail(self.lines, end) or len(self.lines))
         self.end, self.is_table, at = end, _is_table(lines), start
         while at < end:
             behind = self._wrapped(at) if _BULLET.match(self.lines[at]) else at + 1
@@ -373,7 +449,7 @@ class _Reader:
         bullet = _BULLET.match(line)
         if bullet is None and weight == _CERTAIN:
             yield from self._prose(at - 1)
-            yield Passage(line, Voice.PROGRAM)
+            yield Passage(line, Voice.PROGRAM, line=at)
         elif bullet is None and self._is_lead(line, at):
             yield from self._prose(at - 1)
             yield from self._take_lead(line, at)
@@ -385,7 +461,7 @@ class _Reader:
             yield from self._row(line, at)
         elif _QUOTED_LINE.match(line) or _CHAT.match(line):
             yield from self._prose(at - 1)
-            yield Passage(_QUOTED_LINE.sub("", line, count=1).strip(), Voice.QUOTED)
+            yield Passage(_QUOTED_LINE.sub("", line, count=1).strip(), Voice.QUOTED, line=at)
         elif any(map(str.isalnum, line)):
             if self.pending and not (_continues(self.pending[-1], line) and (at in self.others) is (at - 1 in self.others)):
                 yield from self._prose(at - 1)
@@ -404,7 +480,7 @@ class _Reader:
             text = " ".join(self.pending)
             self.pending.clear()
             self.lead_used = True
-            yield Passage(text, self._voice(at), self.lead)
+            yield Passage(text, self._voice(at), self.lead, line=at)
 
     def _is_lead(self, line: str, at: int) -> bool:
         """Return whether a line introduces what stands below it."""
@@ -424,10 +500,10 @@ class _Reader:
             yield from self._flush()
             return
         if not self.lead_used and not _HEADING.fullmatch(self.lead) and not _TAG.fullmatch(self.lead):
-            yield Passage(self.lead, self._voice(self.lead_at))
+            yield Passage(self.lead, self._voice(self.lead_at), line=self.lead_at)
         *before, lead = [line.strip()] if _HEADING.fullmatch(line) else sentences_in(line.strip())
         for sentence in before:
-            yield Passage(sentence, self._voice(at))
+            yield Passage(sentence, self._voice(at), line=at)
         self.lead, self.lead_at, self.lead_used, self.parents = lead, at, False, []
 
     def _item(self, line: str, bullet: re.Match[str], end: int) -> Iterator[Passage]:
@@ -443,7 +519,7 @@ class _Reader:
         self.lead_used = True
         if inner and len(inner[1].expandtabs(4)) > indent and len(text) <= _LEAD_CHARS:
             return  # it stands with what is below it
-        yield Passage(text, self._voice(end - 1), lead, is_whole=True)
+        yield Passage(text, self._voice(end - 1), lead, is_whole=True, line=end - 1)
 
     def _row(self, line: str, at: int) -> Iterator[Passage]:
         following = self.lines[at + 1] if at + 1 < len(self.lines) else ""
@@ -454,7 +530,7 @@ class _Reader:
             self.lead, self.lead_at, self.lead_used = line.strip(), at, False
             return
         self.lead_used = True
-        yield Passage(line.strip(), self._voice(at), self.lead, is_whole=True)
+        yield Passage(line.strip(), self._voice(at), self.lead, is_whole=True, line=at)
 
 
 def _is_table(lines: list[str]) -> bool:
@@ -462,10 +538,238 @@ def _is_table(lines: list[str]) -> bool:
 
 
 def _is_mail(lines: list[str]) -> bool:
+    """Return whether a block begins with the fields of a mail: two with an address, or four with a date."""
     head = lines[:6]
-    return sum(_HEADER.match(line) is not None for line in head) >= 2 and any(_ADDRESS.search(line) for line in head)
+    fields = [found[1] for line in head if (found := _HEADER.match(line))]
+    is_dated = len({field for field in fields if not any(map(str.isdigit, field))}) >= 4
+    return len(fields) >= 2 and any((_ADDRESS_OR_DATE if is_dated else _ADDRESS).search(line) for line in head)
+
+
+def _end_of_mail(lines: list[str], at: int) -> int | None:
+    """Return the line behind the indented text below a head, as a commit's; ``None`` without an indent."""
+    filled = next((n for n in range(at, len(lines)) if lines[n].strip()), len(lines))
+    if filled == len(lines) or not lines[filled][:1].isspace():
+        return None
+    inside = itertools.takewhile(lambda n: not lines[n].strip() or lines[n][:1].isspace(), range(filled, len(lines)))
+    return max(n for n in inside if lines[n].strip()) + 1
 
 
 def _continues(before: str, line: str) -> bool:
     """Return whether a line continues the sentence of the line before it."""
     return len(before) >= _WRAPPED and line[:1].islower() and before[-1:] not in ".!?:;。！？：；"
+
+
+# Lines of others, as their layout shows. One such line says little; people write a label, a time or a prompt, too.
+
+_LEAST_ALIKE: Final = 3  # lines with a repeated beginning
+_LEAST_FIELDS: Final = 3  # lines of a record
+_FIELD_WORDS: Final = 3
+_SPEAKER_CHARS: Final = 60
+_HEAD_LINES: Final = 30
+_TOP_LINES: Final = 20
+_MOST_BLOCKS: Final = 64
+
+_TIME: Final = r"\d{1,2}[:.]\d\d(?:[:.]\d\d)?(?:[.,]\d{1,3})?"
+_BEGINNING: Final = re.compile(
+    rf"\s{{0,8}}(?:\[[^\]\n]{{1,40}}\](?:[ \t]*\[[^\]\n]{{1,40}}\])?[ \t]*(?:[^\W\d_][^:\n]{{0,30}}:|<[^<>\n]{{1,30}}>)?"
+    rf"|[^:\n]{{0,20}}{_TIME}[^:\n]{{0,30}}[:\t](?:[^\t\n]{{1,30}}\t)?"
+    r"|<[^<>\n]{1,30}>(?=[ \t])|[\w./-]{1,60}:\d{1,6}:|[\w.-]{1,30}[ \t]*\|(?=[ \t])|\+(?=[^\s+])"
+    r"|@?[^\W\d_][\w.'-]{0,40}(?::[\w.-]{1,40})?(?: [(\w][\w.'()-]{0,20}){0,2}:(?=[ \t])|[^'\"\n]{4,60}[(=<,][ ]?['\"])"
+)
+_COLUMN: Final = re.compile(r"[^\w\s'\"`*$€£#@]+|[\[(<{][^\s]{1,40}[\])>},]|[\w.:,/-]*\d[\w.:,)]*|[\w.-]{1,24}=\S+")
+_IN_COLUMN: Final = re.compile(r"[^\W\d_]+(?= {2,}\S| [·–—|-] )")
+_COLUMN_WORDS: Final = 8
+_SIGN: Final = re.compile(r"[\d|<>\[\]+\t/(=]")
+_BEYOND_NUMBERS: Final = re.compile(r"[^\w\s.:,)]|\d {2,}|\w {2,}\w")
+_APART: Final = re.compile(rf"{_BEYOND_NUMBERS.pattern}|\w {{2,}}\Z")
+_NUMBERS: Final = re.compile(r"\A[\w./-]{1,60}(?=:\d{1,6}:)|\d+")
+_SPEAKER_LINE: Final = re.compile(rf"[^\n]*(?<!\d){_TIME}(?!\d)[^\n]*(?<![.!?。！？])")
+_TIME_ALONE: Final = re.compile(rf"[\[(]?{_TIME}(?: ?[AP]M)?[\])]?")
+_MAIL_HEAD: Final = re.compile(rf"[^\n]{{0,80}}<[\w.+-]{{1,64}}@[\w.-]{{1,64}}>[^\n]{{0,40}}{_TIME}[^\n]{{0,20}}")
+_BYLINE: Final = re.compile(r"(?=[^\n]{3,100}\Z)\w[^\n|]* [·•] [^\n]*[^\s.!?。！？]")
+_PAGE: Final = re.compile(r"[^\w\n]{0,8}[^\W\d_]{1,12} \d{1,4}(?: [^\W\d_]{1,8} \d{1,4}|/\d{1,4}| ?[-=*_]{2,8})[^\w\n]{0,8}")
+_PROMPT: Final = re.compile(
+    r"\s{0,4}(?:\$ [a-z./~]|>>> |(?:In|Out) ?\[\d{0,4}\]: ?|PS [A-Z]:\\|[A-Z]:\\[^\s>]*>"
+    r"|[\w.-]{1,32}@[\w.-]{1,64}:[^\s@:]{0,80}[$#] |[❯➜] )"
+)
+_RULER: Final = re.compile(r"[ \t]*-{2,}(?:\+-{2,})+[ \t]*")
+_PAIRED: Final = re.compile(
+    r"\s*(?:(?P<same>\"\"\"|\'\'\'|[\u2500-\u257f]{3,}[^\w\n]*)|(?P<sign>[-=*#\\~<\[{(_]{1,80}) ?"
+    r"(?:(?P<opens>begin|start)|(?P<closes>end))(?: of)?\b(?P<rest>[^\n]{1,80}))\s*",
+    re.IGNORECASE,
+)
+_FIELD: Final = re.compile(r"\s{0,4}[^\W\d_][\w ./-]{0,30}[:：][ \t]*(?P<value>[^\n]*)")
+_OPEN_TAG: Final = re.compile(r"\s*<([A-Za-z][\w:.-]{0,40})(?:\s[^<>]*)?>")
+_DECODER: Final = json.JSONDecoder()
+
+
+def lines_of_others(lines: list[str]) -> set[int]:
+    """Return the numbers of the lines that others than the user wrote; O(characters).
+
+    Args:
+        lines: The lines of the message.
+
+    >>> chat = ["read this:", "ANN: always pay", "BOB: never", "ANN: ok", "BOB: good", "Tests: always run them"]
+    >>> sorted(lines_of_others(chat)), sorted(lines_of_others(["Tests: run them", "Style: tabs", "Docs: never skip them"]))
+    ([1, 2, 3, 4], [])
+    """
+    lines = lines[:_MOST_LINES]
+    found = {*_alike(lines), *_spoken(lines), *_marked(lines)}
+    for start, end in _blocks(lines):
+        found.update(_console(lines, start, end))
+        found.update(_record(lines, start, end))
+    return found
+
+
+def _blocks(lines: list[str]) -> Iterator[tuple[int, int]]:
+    """Yield where each run of lines without a blank one starts and ends."""
+    start = 0
+    for at, line in enumerate([*lines, ""]):
+        if not line.strip():
+            if at > start:
+                yield start, at
+            start = at + 1
+
+
+def _end_of(lines: list[str], at: int, others: set[int]) -> int | None:
+    """Return the line behind what a line begins, as its own layout shows; ``None`` if that shows no end.
+
+    What follows without a blank line belongs to it, and must show its own end.
+    """
+    for _ in range(_MOST_BLOCKS):
+        end = _end_of_one(lines, at, others)
+        if end is None or end >= len(lines) or not lines[end].strip():
+            return end
+        at = end
+    return None
+
+
+def _end_of_one(lines: list[str], at: int, others: set[int]) -> int | None:
+    """Return the line behind what a line begins alone.
+
+    Only the line itself tells, and what answers it: what is inside may hold a closing line, too, but none behind the last.
+    """
+    first, end = lines[at], None
+    tag = _OPEN_TAG.match(first)
+    if at in others:
+        end = next((n for n in range(at, len(lines)) if n not in others), len(lines))
+    elif _FENCE.match(first):
+        end = next((n + 1 for n in range(at + 1, len(lines)) if _FENCE.match(lines[n])), None)
+    elif _QUOTED_LINE.match(first):
+        end = next(n for n in range(len(lines), at, -1) if _QUOTED_LINE.match(lines[n - 1]))
+    elif tag is not None:
+        closing = f"</{tag[1]}>"
+        end = next((n for n in range(len(lines), at, -1) if lines[n - 1].rstrip().endswith(closing)), None)
+    elif first.lstrip().startswith(("{", "[")):
+        text = "\n".join(lines[at:])
+        behind = _end_of_json(text)
+        end = None if behind is None else at + text.count("\n", 0, behind) + 1
+    else:
+        blank = next((n for n in range(at, len(lines)) if not lines[n].strip()), len(lines))
+        if _weight(first) == _CERTAIN and not _PROMPT.match(first):
+            end = blank
+        elif _is_mail(lines[at:blank]):
+            end = _end_of_mail(lines, blank)
+    return end
+
+
+def _end_of_json(text: str) -> int | None:
+    """Return where the value ends that a text begins with, up to the end of its line; ``None`` if that shows no end."""
+    start = len(text) - len(text.lstrip())
+    try:
+        end = _DECODER.raw_decode(text, start)[1]
+    except (ValueError, RecursionError):
+        return None
+    rest = text[end:]
+    return None if rest.partition("\n")[0].strip() else end + (0 if rest.strip() else len(rest))
+
+
+def _alike(lines: list[str]) -> Iterator[int]:
+    """Yield the lines with a beginning that comes again: of speakers, files, services, times, columns, or what was added."""
+    beginnings: dict[int, str] = {}
+    columns: dict[int, str] = {}
+    for at, line in enumerate(lines if len(lines) >= _LEAST_ALIKE else ()):
+        if found := _BEGINNING.match(line):
+            beginnings[at] = _NUMBERS.sub("0", found[0].strip(" "))
+        elif (begin := _columns_of(line)) and not (_BULLET.match(line) or _ROW.fullmatch(line)):
+            columns[at] = re.sub(r"[^\W\d_]+", "w", _NUMBERS.sub("0", begin)) if _BEYOND_NUMBERS.search(begin) else begin
+    times = Counter(beginnings.values())
+    speakers = {each for each, count in times.items() if count > 1}
+    signed = {each for each in times if _SIGN.search(each)} if any(map(_SIGN.search, speakers)) else set[str]()
+    alike = signed | (speakers if len(speakers) > 1 else set[str]())
+    if sum(times[each] for each in alike) >= _LEAST_ALIKE:
+        yield from (at for at, each in beginnings.items() if each in alike)
+    same = {each for each, n in Counter(columns.values()).items() if n >= _LEAST_ALIKE and _APART.search(each)}
+    yield from (at for at, each in columns.items() if each in same)
+
+
+def _columns_of(line: str) -> str:
+    """Return the signs, numbers, settings and words in columns that a line begins with."""
+    end = 0
+    for word in itertools.islice(re.finditer(r"\S+", line[: 2 * _LEAD_CHARS]), _COLUMN_WORDS):
+        if not (_COLUMN.fullmatch(word[0]) or _IN_COLUMN.match(line, word.start())):
+            break
+        end = word.end()
+    return line[: end + 2] if line[end : end + 2] == "  " else line[:end]
+
+
+def _spoken(lines: list[str]) -> Iterator[int]:
+    """Yield the lines from a mail's head, the first page, byline, speaker or time on; they end with the message."""
+    pages = [at for at, line in enumerate(lines) if _PAGE.fullmatch(line.strip())]
+    heads = [at for at, line in enumerate(lines) if _MAIL_HEAD.fullmatch(line.strip())]
+    filled = [at for at, line in enumerate(lines) if line.strip()]
+    speakers = [
+        at
+        for at, after in itertools.pairwise(filled)
+        if _is_speaker(lines[at]) and lines[after].strip() and not _is_speaker(lines[after]) and after == at + 1
+    ]
+    bylines = [at for at in filled[:_LEAST_ALIKE] if _BYLINE.fullmatch(lines[at].strip())]
+    times = [start for start, end in _blocks(lines) if any(_TIME_ALONE.fullmatch(line.strip()) for line in lines[start:end])]
+    least = ((pages, 2), (heads, 1), (bylines, 1), (speakers, 2), (times, 3))
+    starts = [found[0] for found, times_at_least in least if len(found) >= times_at_least]
+    if starts and min(starts) < _TOP_LINES:  # further down, it may be part of a demonstration, with the task below it
+        yield from range(min(starts), len(lines))
+
+
+def _is_speaker(line: str) -> bool:
+    return len(line) <= _SPEAKER_CHARS and _SPEAKER_LINE.fullmatch(line.strip()) is not None
+
+
+def _marked(lines: list[str]) -> Iterator[int]:
+    """Yield the lines between an opening line and the last that answers it, and all lines behind the head of a document."""
+    filled = next((at for at, line in enumerate(lines) if line.strip()), 0)
+    if lines and lines[filled].rstrip() == "---":
+        close = next((at for at in range(filled + 1, min(len(lines), filled + _HEAD_LINES)) if lines[at].rstrip() == "---"), 0)
+        if close > filled + 1 and all(_FIELD.fullmatch(line) for line in lines[filled + 1 : close]):
+            yield from range(filled, len(lines))
+            return
+    opened: dict[str, int] = {}
+    closed: dict[str, int] = {}
+    for at, line in enumerate(lines):
+        found = _PAIRED.fullmatch(line)
+        if found is None:
+            continue
+        key = found["same"][:1] if found["same"] else found["sign"] + found["rest"]
+        key = "─" if "\u2500" <= key <= "\u257f" else key
+        if key in opened and not found["opens"]:
+            closed[key] = at + 1
+        elif not found["closes"]:
+            opened.setdefault(key, at)
+    yield from itertools.chain.from_iterable(range(opened[key], end) for key, end in closed.items())
+
+
+def _console(lines: list[str], start: int, end: int) -> Iterator[int]:
+    """Yield the lines below a prompt, and the rows below a ruler that only programs draw."""
+    first = next((at for at in range(start, end) if _PROMPT.match(lines[at]) or _RULER.fullmatch(lines[at])), end)
+    yield from range(first, end if end > first + 1 else first)
+
+
+def _record(lines: list[str], start: int, end: int) -> Iterator[int]:
+    """Yield the text below the fields of a record, each a label with a short value: of a ticket, an issue, or a page."""
+    fields = 0
+    for at in range(start, end):
+        found = _FIELD.fullmatch(lines[at])
+        if found is not None and found["value"].strip() and len(found["value"].split()) <= _FIELD_WORDS:
+            fields += 1
+        elif fields >= _LEAST_FIELDS:
+            yield at

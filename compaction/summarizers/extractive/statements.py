@@ -37,6 +37,8 @@ class Statement:
         lead: What it stands under: a heading, the words before a list, a tag, the header of a table; ``""`` without one.
         by: Who said it, if it may not have been the user; ``""`` for the user.
         worth: The probability that it is worth keeping, in per mille.
+        line: The line of its message that it ends in.
+        if_own: Its kind if the words turn out to be the user's own; ``None`` if that changes nothing.
     """
 
     text: str
@@ -47,10 +49,16 @@ class Statement:
     lead: str = ""
     by: str = ""
     worth: int = PER_MILLE
+    line: int = attrs.field(default=0, eq=False)
+    if_own: Kind | None = attrs.field(default=None, eq=False)
 
 
-def user_statements(text: str) -> Iterator[Statement]:
+def user_statements(text: str, others: set[int] | None = None) -> Iterator[Statement]:
     """Yield the statements of a user's message, in order; O(characters).
+
+    Args:
+        text: The message.
+        others: The lines in it that others wrote (`lines_of_others`), if they are known.
 
     >>> said = "The cap is $956. Never go above it without asking me. My sister is a glazier. Where does she live?"
     >>> for each in user_statements(said):
@@ -59,12 +67,18 @@ def user_statements(text: str) -> Iterator[Statement]:
     FACT My sister is a glazier.
     QUESTION Where does she live?
     """
-    return itertools.islice(itertools.chain.from_iterable(map(_statements_of, passages(text, demands, concerns_user))), _MOST)
+    found = map(_statements_of, passages(text, demands, concerns_user, others))
+    return itertools.islice(itertools.chain.from_iterable(found), _MOST)
 
 
 def disowned(statement: Statement) -> Statement:
     """Return the statement as one that a program showed: it lays nothing down."""
     return attrs.evolve(statement, kind=min(statement.kind, Kind.FACT), by=statement.by or QUOTED)
+
+
+def owned(statement: Statement) -> Statement:
+    """Return the statement as the user's own words."""
+    return statement if statement.if_own is None else attrs.evolve(statement, kind=statement.if_own, by="", if_own=None)
 
 
 def _statements_of(passage: Passage) -> Iterator[Statement]:
@@ -74,17 +88,19 @@ def _statements_of(passage: Passage) -> Iterator[Statement]:
     before: Statement | None = None
     for sentence, voice in _sentences(passage):
         said = unnumbered(sentence) if passage.is_whole else sentence
-        judged = score(said, is_own=voice is Voice.OWN)
+        judged = score(said)
         found = Statement(
             clipped(sentence, _LONGEST),
-            judged.kind,
+            Kind.DUTY if judged.kind is Kind.RULE and voice is not Voice.OWN else judged.kind,
             judged.stems,
             values_of(said[:_LONGEST]),
             judged.changes,
             passage.lead,
             worth=judged.worth,
+            line=passage.line,
+            if_own=judged.kind if voice in (Voice.UNKNOWN, Voice.INTRODUCED) else None,
         )
-        if voice is Voice.QUOTED:
+        if voice in (Voice.QUOTED, Voice.INTRODUCED):
             found = disowned(found)
         if before is not None:
             if _belong_together(before, found, judged):
@@ -121,6 +137,7 @@ def _joined(before: Statement, found: Statement) -> Statement:
         stems=before.stems | found.stems,
         values=before.values + found.values,
         worth=max(before.worth, found.worth),
+        if_own=max(filter(None, (before.if_own, found.if_own)), default=None),
     )
 
 

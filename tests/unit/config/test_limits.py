@@ -10,6 +10,7 @@ import pytest
 
 from compaction.config import from_data, load, loads
 from compaction.errors import ConfigurationError
+from tests.support.fuzzed_files import check_file
 
 
 @pytest.mark.parametrize(
@@ -109,3 +110,16 @@ def test_random_texts_raise_typed_errors_only() -> None:
                 loads(text, format=format)  # type: ignore[arg-type]
             except ConfigurationError:
                 continue
+
+
+def test_a_file_of_very_many_keys_is_refused_in_time_in_proportion_to_them() -> None:
+    """The search for repeated keys took 7 s for 20,000 keys; the limit of the tests stops it otherwise."""
+    with pytest.raises(ConfigurationError):
+        loads("\n".join(f"k{number}: 1" for number in range(25_000)), format="yaml")
+
+
+@pytest.mark.parametrize("first", range(0, 200, 50))
+def test_files_with_mistakes_are_strategies_or_typed_errors(first: int) -> None:
+    """Whatever stands in a file, it is read and written again, or an error of this package says what is wrong."""
+    for seed in range(first, first + 50):
+        check_file(seed)

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from compaction.errors import ConfigurationError, StateError
 from compaction.stores import ForgettingStore, NotStored, SQLiteStore, Store, StoredRecord
 from compaction.stores.base import RANKED
+from compaction.summarizers import redact
 
 
 def note(text: str, **about: Any) -> StoredRecord:
@@ -438,3 +439,25 @@ def test_another_process_reads_while_a_message_is_forgotten(tmp_path: Path) -> N
     store.forget("s", [note("swordfish " * 900)])
     for path in tmp_path.iterdir():
         assert b"swordfish" not in path.read_bytes()
+
+
+def test_a_store_that_redacts_holds_no_secret_and_forgets_all_the_same(tmp_path: Path) -> None:
+    """A secret is in no byte of the file, the ids stay, the message can be found, read and forgotten; by default it is kept."""
+    wire = {
+        "role": "user",
+        "content": "log in",
+        "input": {"password": "hunter22x", "deep": [{"api_key": "sk-proj-Ab3dEf6hIj9kLm2nOp5q"}]},
+    }
+    record = StoredRecord.of_message(wire, role="user", text="log in with password=hunter22x", salt="s")
+    store = SQLiteStore(tmp_path / "redacted.db", redact=redact)
+    store.put("s", [record])
+    store.put("s", [record])
+    assert b"hunter22x" not in (tmp_path / "redacted.db").read_bytes()
+    [read] = store.get("s", [record.id])
+    assert json.loads(read.data)["input"] == {"password": "[REDACTED:password]", "deep": [{"api_key": "[REDACTED:openai-key]"}]}
+    assert found(store, "log") == ["log in with password=[REDACTED:password]"]
+    store.forget("s", [record])
+    assert found(store, "log") == []
+    plain = SQLiteStore(tmp_path / "plain.db")
+    plain.put("s", [record])
+    assert plain.get("s", [record.id]) == [attrs.evolve(record, position=1)]
