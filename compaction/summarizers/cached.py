@@ -141,6 +141,7 @@ def request_digest(request: SummaryRequest, summarizer: str) -> str:
         "originals": _messages(request.originals),
         "sources": _messages(request.sources),
         "previous": request.previous,
+        "said": request.said,
         "budget": request.budget,
         "counter": request.counter.name,
         "focus": request.focus,

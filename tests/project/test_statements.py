@@ -20,6 +20,7 @@ KINDS = (
     *("rule", "prohibition", "preference", "fact", "value", "change", "decision", "task", "request", "question"),
     *("others_rule", "hypothetical", "small_talk", "acknowledgement", "program"),
 )
+RELATIVES = ("da", "ms", "no")  # of Swedish and Indonesian, which have no examples
 LANGUAGES = sorted(path.name for path in (STATEMENTS / "examples").iterdir())
 JUDGING = sorted((STATEMENTS / "judging").glob("*.tsv"))
 
@@ -30,12 +31,17 @@ def lines(path: Path) -> list[str]:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_each_kind_has_its_examples(language: str) -> None:
-    """Each language has at least 150 ideas of each kind, English 400; no line is empty or stands twice in its file."""
-    least = 400 if language == "en" else 150
+    """English has 400 ideas of each kind, other languages 150, relatives of the unseen ones 20; no line is empty or twice."""
+    least = {"en": 400, **dict.fromkeys(RELATIVES, 20)}.get(language, 150)
     for kind in KINDS:
         found = lines(STATEMENTS / "examples" / language / f"{kind}.txt")
         assert sum(not line.startswith("  ") for line in found) >= least
         assert [line for line, count in Counter(map(str.strip, found)).items() if count > 1 or not line] == []
+
+
+def test_two_languages_that_judge_are_in_no_example() -> None:
+    """Swedish and Indonesian show how well a language is understood that nobody wrote examples in."""
+    assert {path.stem for path in JUDGING} - set(LANGUAGES) == {"id", "sv"}
 
 
 @pytest.mark.parametrize("path", JUDGING, ids=lambda path: path.stem)
@@ -59,10 +65,10 @@ def measured(kinds: tuple[str, ...], languages: str, measure: Callable[[Sequence
 
 
 def test_the_model_recognizes_what_judges() -> None:
-    """Rules and prohibitions, and what is worth keeping, in English and as the mean of the eight languages with examples."""
+    """Rules and prohibitions, and what is worth keeping: in English, in all languages, in those with examples."""
     learned = "de en es ja ko ru tr zh"
-    assert measured(RULES, "en", average_precision) >= 0.83
-    assert measured(RULES, learned, average_precision) >= 0.80
+    assert measured(RULES, "en", average_precision) >= 0.85
+    assert measured(RULES, f"{learned} id sv", average_precision) >= 0.75
     assert measured(KEPT, learned, area_under_curve) >= 0.94
 
 
@@ -79,7 +85,7 @@ def test_a_score_is_the_sum_of_the_weights() -> None:
         for feature in features:
             slot, mark = slot_of(feature, model.slots)
             if model.marks[slot] == mark:
-                row = model.rows[slot * len(ORDER) : (slot + 1) * len(ORDER)]
+                row = model.rows[slot * 32 : (slot + 1) * 32 : 2]  # a lane of two bytes for each kind
                 sums = [total + row[place] - ZERO for total, place in zip(sums, PLACES, strict=True)]
         root = isqrt(len(features) << 16)
         expected = [bias + total * model.scale // root for bias, total in zip(model.bias, sums, strict=True)]

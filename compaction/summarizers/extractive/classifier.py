@@ -35,7 +35,7 @@ _ASCII_WORD: Final = re.compile(r"[a-z]+(?:'[a-z]+)*|\d+|[^\s\w]")  # the same w
 _NO_BLANKS: Final = re.compile(r"([\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]+)")
 _SYLLABLES: Final = "\u10ff"  # scripts above have syllables or ideas for characters, so one says much
 _PIECE: Final = 3
-_LONGEST_AFFIX: Final = 5
+_LONGEST_AFFIX: Final = 4
 _MOST_WORDS: Final = 200
 _MOST_KNOWN: Final = 8_192
 _START, _END = 1, 2
@@ -68,7 +68,10 @@ def features_of_word(word: str) -> list[int]:
         word = "0"
     if word.isascii():
         data = f"<{word}>".encode()
-        lengths = _LENGTHS[min(_LONGEST_AFFIX + 1, len(word))]
+        if len(word) > _LONGEST_AFFIX:  # most words: the same features as below, without loops
+            beginnings = crc32(data[:3]), crc32(data[:4]), crc32(data[:5])
+            return [crc32(data), *beginnings, crc32(data[-3:]), crc32(data[-4:]), crc32(data[-5:])]
+        lengths = _LENGTHS[len(word)]
         return [
             crc32(data),
             *[crc32(data[: length + 1]) for length in lengths],
@@ -88,7 +91,7 @@ def features_of_word(word: str) -> list[int]:
     ]
 
 
-_LENGTHS: Final = [range(2, end) for end in range(_LONGEST_AFFIX + 2)]
+_LENGTHS: Final = [range(2, end) for end in range(_LONGEST_AFFIX + 1)]
 
 
 def _hashed(text: str) -> int:
@@ -121,13 +124,11 @@ def features_of(sentence: str) -> Iterator[int]:
 # ---------------------------------------------------------------- weights as whole numbers
 
 HEAD: Final = struct.Struct(f"<II{len(KINDS)}i")
-_ROW: Final = len(KINDS)
+_ROW: Final = 32  # bytes: a lane of 16 bits for each kind, and one that counts
 _LANES: Final = struct.Struct("<17I")
-_EVEN: Final = int.from_bytes(b"\xff\x00" * 8, "little")
-_LOW: Final = int.from_bytes(b"\xff\xff\x00\x00" * 4, "little")
-_FOUND: Final = 1 << 8 * _ROW
+_EVEN: Final = int.from_bytes(b"\xff\xff\x00\x00" * 8, "little")
 _COUNT: Final = 512  # the bit from which a sum holds the number of features
-PLACES: Final = (0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11)
+PLACES: Final = (*range(0, len(KINDS), 2), *range(1, len(KINDS), 2))
 """The byte of a row that holds the weight of each kind; see `_spread`."""
 
 ZERO: Final = 128
@@ -159,14 +160,19 @@ class Classifier:
         scale: What sums are multiplied with.
         bias: The score of each kind without any feature.
         marks: The mark of each row.
-        rows: The rows.
+        rows: The rows, with a lane of 16 bits for each byte, and a last one that is 1, so that a sum counts its rows.
     """
 
     def __init__(self, data: bytes) -> None:
         data = decompress(data)
         self.slots, self.scale, *self.bias = HEAD.unpack_from(data)
-        rows = HEAD.size + self.slots
-        self.marks, self.rows = data[HEAD.size : rows], data[rows:]
+        start = HEAD.size + self.slots
+        self.marks = data[HEAD.size : start]
+        rows = bytearray(_ROW * self.slots)
+        for place in range(len(KINDS)):
+            rows[2 * place :: _ROW] = data[start + place :: len(KINDS)]
+        rows[2 * len(KINDS) :: _ROW] = b"\1" * self.slots
+        self.rows = bytes(rows)
         self._known: dict[str, tuple[int, int, int]] = {_NO_WORD: (0, _END * _AFTER + _APART, 0)}
         self._first: dict[str, int] = {}
 
@@ -193,7 +199,7 @@ class Classifier:
             self.slots,
             int.from_bytes,
         )
-        total = even = odd = 0
+        total = pairs = 0
         before = _START * _BEFORE
         for word in (*words, _NO_WORD):
             entry = known.get(word) or self._learn(word)
@@ -203,10 +209,8 @@ class Classifier:
             slot = pair % slots
             if marks[slot] == pair >> 24:
                 slot *= _ROW
-                row = read(rows[slot : slot + _ROW], "little") | _FOUND
-                even += row & _EVEN
-                odd += row >> 8 & _EVEN
-        total += _spread(even, odd, len(words) + 1)
+                pairs += read(rows[slot : slot + _ROW], "little")
+        total += _spread(pairs, len(words) + 1)
         if words:
             total += self._first.get(words[0]) or self._learn_first(words[0])
         *lanes, found, count = _LANES.unpack(total.to_bytes(_LANES.size, "little"))
@@ -230,23 +234,21 @@ class Classifier:
         return total
 
     def _sum(self, features: list[int]) -> int:
-        even = odd = 0
+        marks, rows, slots, read, total = self.marks, self.rows, self.slots, int.from_bytes, 0
         for feature in features:
-            slot = feature % self.slots
-            if self.marks[slot] == feature >> 24:
-                row = int.from_bytes(self.rows[slot * _ROW : slot * _ROW + _ROW], "little") | _FOUND
-                even += row & _EVEN
-                odd += row >> 8 & _EVEN
-        return _spread(even, odd, len(features))
+            slot = feature % slots
+            if marks[slot] == feature >> 24:
+                slot *= _ROW
+                total += read(rows[slot : slot + _ROW], "little")
+        return _spread(total, len(features))
 
 
-def _spread(even: int, odd: int, count: int) -> int:
-    """Return sums in lanes of 16 bits, those of even and odd bytes, as one in lanes of 32 bits.
+def _spread(total: int, count: int) -> int:
+    """Return a sum in lanes of 16 bits as one in lanes of 32 bits: the even ones, the odd ones, and the count of features.
 
-    The lanes come out in the order of `PLACES`, then the number of rows and the count.
+    Sums of fewer than 257 rows fit into 16 bits; those of a whole sentence need more.
     """
-    low = (even & _LOW) | (odd & _LOW) << 128
-    return low | (even >> 16 & _LOW) << 256 | (odd >> 16 & _LOW) << 384 | count << _COUNT
+    return total & _EVEN | (total >> 16 & _EVEN) << 256 | count << _COUNT
 
 
 @functools.cache

@@ -89,6 +89,7 @@ async def test_an_inner_summarizer_that_is_awaited(path: Path) -> None:
     [
         {"budget": 300},
         {"previous": "## Goal\nTea."},
+        {"said": "The user's messages, word for word:\n- Tea, please."},
         {"focus": "the database"},
         {"language": "Korean"},
         {"template": SummaryTemplate("{max_summary_tokens}{existing_summary_section}{messages_text}")},
