@@ -106,16 +106,19 @@ def _shown(value: Any) -> Any:
 
 def plain(value: Any) -> Any:
     """Return the value as nested dictionaries and lists; the same object if nothing has to change."""
+    if type(value) is dict:
+        fields = cast("dict[str, Any]", value)
+        changed = {
+            name: made for name, field in fields.items() if type(field) is not str and (made := plain(field)) is not field
+        }
+        return {**fields, **changed} if changed else fields
     if value is None or isinstance(value, str | int | float):
         return value
     if (elements := items_of(value)) is not None:
         items = [plain(item) for item in elements]
         return elements if type(value) is list and same(items, elements) else items
-    fields = fields_of(value)
-    if fields is None:
-        return value
-    made = {name: plain(field) for name, field in fields.items()}
-    return fields if type(value) is dict and same(list(made.values()), list(fields.values())) else made
+    found = fields_of(value)
+    return value if found is None else {name: plain(field) for name, field in found.items()}
 
 
 def thoughts_changed(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import operator
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote
 
@@ -124,8 +124,8 @@ class PooledSession:
     inheritance: Inheritance | None = None
     store: SessionStore | None = None
     is_gone: bool = False
-    keys: tuple[str, ...] = ()
-    ends: list[str] = attrs.field(factory=list[str])
+    keys: tuple[Hashable, ...] = ()
+    ends: list[Hashable] = attrs.field(factory=list[Hashable])
 
     @property
     def has_begun(self) -> bool:
@@ -163,10 +163,10 @@ class PooledSession:
 
     # ---------------------------------------------------------------- keys
 
-    def keys_now(self) -> tuple[str, ...]:
+    def keys_now(self) -> tuple[Hashable, ...]:
         """Return the keys that lead a continuing list to this session."""
         lines = self.known.lines
-        found = [end_key(self.space, self.id, -1, lines[0].last)]
+        found: list[Hashable] = [end_key(self.space, self.id, -1, lines[0].last)]
         if self.id is not None:
             found.append(id_key(self.space, self.id))
         for line in lines:
@@ -180,7 +180,7 @@ class PooledSession:
         keys = [whole_key(self.space, self.id, line.whole) for line in lines]
         return self.space, keys if self.id is None else [*keys, id_key(self.space, self.id)]
 
-    def add_ends(self) -> tuple[list[str], list[str]]:
+    def add_ends(self) -> tuple[list[Hashable], list[Hashable]]:
         """Record where the lines end now, because lists may fork there; return the new keys and the discarded ones.
 
         A list may also fork before the newest message of the source, which agents alter.
@@ -217,9 +217,12 @@ def _same(one: Sequence[object], other: Sequence[object]) -> bool:
     return one is other or (len(one) == len(other) and all(map(operator.is_, one, other)))
 
 
-def end_key(space: str, id: str | None, length: int, last: Sequence[str]) -> str:
-    """The key of the end of a list: its newest messages and its length, or -1 for any length."""
-    return lookup_key("end", space, id, length, *last)
+def end_key(space: str, id: str | None, length: int, last: Sequence[str]) -> Hashable:
+    """The key of the end of a list: its newest messages and its length, or -1 for any length.
+
+    It is not saved, so it needs no digest: a search makes one for each message of a new list.
+    """
+    return space, id, length, *last
 
 
 def whole_key(space: str, id: str | None, whole: str) -> str:
@@ -227,9 +230,9 @@ def whole_key(space: str, id: str | None, whole: str) -> str:
     return lookup_key("whole", space, id, whole)
 
 
-def fork_key(space: str, length: int, *digests: str) -> str:
-    """The key of a place where a list may fork: the digests of its newest messages, or the digest of all."""
-    return lookup_key("fork", space, length, *digests)
+def fork_key(space: str, length: int, *digests: str) -> Hashable:
+    """The key of a place where a list may fork, likewise: the digests of its newest messages, or the digest of all."""
+    return space, length, *digests
 
 
 def id_key(space: str, id: str) -> str:
@@ -321,8 +324,8 @@ class SessionDirectory:
         self.bytes = 0
         self._sessions: OrderedDict[PooledSession, int] = OrderedDict()  # the least recently used first; their bytes
         self._names: dict[str, PooledSession] = {}
-        self._ends: dict[str, dict[PooledSession, None]] = {}
-        self._forks: dict[str, dict[PooledSession, None]] = {}
+        self._ends: dict[Hashable, dict[PooledSession, None]] = {}
+        self._forks: dict[Hashable, dict[PooledSession, None]] = {}
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -357,19 +360,20 @@ class SessionDirectory:
             for each in itertools.islice(reversed(self._ends.get(end_key(space, id, -1, last), {})), _MOST_ALIGNED):
                 if each in request.perhaps or len(request.perhaps) < _MOST_ALIGNED:
                     request.perhaps[each] = True
-            if (parent := self._parent(count, request)) is not None:
+            if (parent := self._parent(count, last, request)) is not None:
                 request.parent = parent
                 if parent.id == id:
                     request.perhaps.setdefault(parent, False)
                 break
         return None
 
-    def _parent(self, count: int, request: ListRequest) -> PooledSession | None:
+    def _parent(self, count: int, last: Sequence[str], request: ListRequest) -> PooledSession | None:
         """Return a session that had exactly these first messages at the end of a call."""
-        space, keys = request.space, request.keys
-        parents = self._forks.get(fork_key(space, count, *keys.last(count)), {})
+        parents = self._forks.get(fork_key(request.space, count, *last))
+        if parents is None:
+            return None
         if len(parents) >= _MOST_PARENTS:
-            parents = self._forks.get(fork_key(space, count, keys.whole(count)), {})
+            parents = self._forks.get(fork_key(request.space, count, request.keys.whole(count)), {})
         found = [(each.accounted_for(request.given), each) for each in parents]
         most, parent = max(found, key=lambda pair: pair[0], default=(0, None))
         return parent if most >= count else None
@@ -447,7 +451,7 @@ class SessionDirectory:
             del self._names[session.session.id]
 
 
-def _remove(index: dict[str, dict[PooledSession, None]], key: str, session: PooledSession) -> None:
+def _remove(index: dict[Hashable, dict[PooledSession, None]], key: Hashable, session: PooledSession) -> None:
     sessions = index.get(key)
     if sessions is not None:
         sessions.pop(session, None)
