@@ -221,11 +221,11 @@ class GatewayConversations:
         async with begun as session:
             turn = ConversationTurn(request=request, session=session, window=window)
             if refused is not None:
-                view = session.compact_refused_sync(refused) if sync else await session.compact_refused(refused)
+                view = await session.compact_refused(refused, sync=sync)
                 turn.send(view, compared)
                 return turn
             try:
-                result = session.compact_due_sync() if sync else await session.compact_due()
+                result = await session.compact_due(sync=sync)
             except Exception as error:
                 return self._failed(turn, error, compared)
             return self._done(turn, result, compared)

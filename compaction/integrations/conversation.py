@@ -265,10 +265,8 @@ class FrameworkConversations:
             async with turn as session:
                 followed = session
                 prepare(session)
-                if sync:
-                    result = session.compact_due_sync() if focus is None else session.compact_now_sync(focus)
-                else:
-                    result = await (session.compact_due() if focus is None else session.compact_now(focus))
+                due = session.compact_due(sync=sync) if focus is None else session.compact_now(focus, sync=sync)
+                result = await due
         except Exception as error:
             if saved and isinstance(error, StateError) and self.options.on_failure != "raise":
                 policy = "the saved state was ignored; the conversation is compacted again"

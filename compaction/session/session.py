@@ -470,7 +470,7 @@ class CompactionSession:
     async def _view(self, messages: Iterable[Any], *, sync: bool) -> list[Any]:
         async with self.lock.held(sync=sync):
             self.follow(messages)
-            return (await self._compact_due(sync=sync)).messages
+            return (await self.compact_due(sync=sync)).messages
 
     async def compact(self, messages: Iterable[Any] | None = None, *, focus: str | None = None) -> CompactionResult:
         """Compact now. Strategies that lose little ignore their triggers; the others do not. See `Strategy.forced`.
@@ -488,7 +488,7 @@ class CompactionSession:
     async def _compact(self, messages: Iterable[Any] | None, focus: str | None, *, sync: bool) -> CompactionResult:
         async with self.lock.held(sync=sync):
             self.follow(messages)
-            return await self._compact_now(focus, sync=sync)
+            return await self.compact_now(focus, sync=sync)
 
     async def overflowed(self, error: BaseException) -> list[Any]:
         """Return a shorter list of messages after the provider refused the last view as too long.
@@ -518,7 +518,7 @@ class CompactionSession:
 
     async def _overflowed(self, error: BaseException, *, sync: bool) -> list[Any]:
         async with self.lock.held(sync=sync):
-            return await self._compact_refused(error, sync=sync)
+            return await self.compact_refused(error, sync=sync)
 
     async def forget(self, messages: Iterable[Any]) -> int:
         """Remove messages from everything that the session wrote.
@@ -662,45 +662,32 @@ class CompactionSession:
             self._marks = attrs.evolve(self._marks, until=self._index.total.messages)
             self._index.believe(self._marks)
 
-    async def compact_due(self) -> CompactionResult:
+    async def compact_due(self, *, sync: bool = False) -> CompactionResult:
         """Run the strategy if its trigger fires.
+
+        Args:
+            sync: Whether the strategy must not await, for a coroutine that is driven without an event loop.
 
         Raises:
             Exception: Any exception that the strategy raises. The session is then unchanged.
         """
-        return await self._compact_due(sync=False)
+        return await self._run(lambda: self._ahead.begin(self._index, self._due()), sync=sync)
 
     def compact_due_sync(self) -> CompactionResult:
         """`compact_due` for strategies that do not await."""
-        return unawaited(self._compact_due(sync=True))
+        return unawaited(self.compact_due(sync=True))
 
-    async def _compact_due(self, *, sync: bool) -> CompactionResult:
-        return await self._run(lambda: self._ahead.begin(self._index, self._due()), sync=sync)
+    async def compact_now(self, focus: str | None = None, *, sync: bool = False) -> CompactionResult:
+        """Run the strategy now, and end its pauses; see `compact`, and for ``sync`` `compact_due`."""
 
-    async def compact_now(self, focus: str | None = None) -> CompactionResult:
-        """Run the strategy now, and end its pauses; see `compact`."""
-        return await self._compact_now(focus, sync=False)
-
-    def compact_now_sync(self, focus: str | None = None) -> CompactionResult:
-        """`compact_now` for strategies that do not await."""
-        return unawaited(self._compact_now(focus, sync=True))
-
-    async def _compact_now(self, focus: str | None, *, sync: bool) -> CompactionResult:
         def forced() -> Strategy:
             self._base.pauses.clear()
             return self._strategy.forced(focus or None)
 
         return await self._run(forced, sync=sync)
 
-    async def compact_refused(self, error: BaseException) -> list[Any]:
-        """`overflowed` without taking the lock."""
-        return await self._compact_refused(error, sync=False)
-
-    def compact_refused_sync(self, error: BaseException) -> list[Any]:
-        """`compact_refused` for strategies that do not await."""
-        return unawaited(self._compact_refused(error, sync=True))
-
-    async def _compact_refused(self, error: BaseException, *, sync: bool) -> list[Any]:
+    async def compact_refused(self, error: BaseException, *, sync: bool = False) -> list[Any]:
+        """Return a shorter list after an error; see `overflowed`, and for ``sync`` `compact_due`."""
         found = LengthError.read(error)
         if found is None:
             raise error
@@ -712,7 +699,7 @@ class CompactionSession:
             self._base.pauses.useless = UselessRuns()
             self._saver.changed()
             self._reporter.tell(Overflowed(session=self._id, tokens=tokens, window=found.window, error=error))
-        result = await self._compact_due(sync=sync)
+        result = await self.compact_due(sync=sync)
         window = self._reports.learned.window or 0
         if self._index.tokens > window:
             raise BudgetUnsatisfiable(self._index.tokens, (f"a window of {window:,} tokens",), space_report(self._index))

@@ -10,6 +10,7 @@ import pytest
 from compaction import SessionPool, last
 from compaction.errors import StrategyError
 from compaction.index import Request
+from compaction.run import unawaited
 from compaction.stores import SessionStore, SQLiteStore
 from compaction.strategies import Offload, Summarization, Truncation
 from compaction.summarizers import DigestSummarizer
@@ -93,7 +94,7 @@ def test_a_refused_view_is_shortened_under_the_lock(chat: list[Any]) -> None:
     error = ValueError("prompt is too long: 500 tokens > 400 maximum")
     with pool.call_sync(chat[:13]) as session:
         session.compact_due_sync()
-        shorter = session.compact_refused_sync(error)
+        shorter = unawaited(session.compact_refused(error, sync=True))
         assert shorter[-1] == chat[12]
         with pytest.raises(KeyError):
-            session.compact_refused_sync(KeyError("another error"))
+            unawaited(session.compact_refused(KeyError("another error"), sync=True))
