@@ -116,8 +116,10 @@ class Strategy(abc.ABC):
     @property
     def children(self) -> tuple[Strategy, ...]:
         """The strategies that this one runs, in order; empty unless it is made of others."""
-        inner = getattr(self, self.runs) if self.runs else ()
-        return inner if isinstance(inner, tuple) else () if inner is None else (inner,)
+        inner: Strategy | tuple[Strategy, ...] | None = getattr(self, self.runs) if self.runs else None
+        if inner is None:
+            return ()
+        return inner if isinstance(inner, tuple) else (inner,)
 
     @property
     def mark_ceilings(self) -> Mapping[str, MarkCeiling]:
