@@ -164,12 +164,26 @@ def message_numbers(request: SummaryRequest) -> dict[int, int]:
     In later rounds the numbers would take room from the words: they cost `hermes` a fifth of the old facts in the four long
     service sessions (``make bench-replay``).
     """
+    memory = _memory_of_single_round(request)
+    contested = set[int]() if memory is None else memory.contested()
+    messages = [*request.originals, *_messages(request)] if contested else []
+    return {id(each.raw): number for number, each in enumerate(messages, 1) if number in contested}
+
+
+def quoted_tokens(request: SummaryRequest, tokens: int) -> int:
+    """Return how many of these tokens an excerpt of the user's words shall have beside a digest of a single round.
+
+    Where people talk, it is a quarter: the digest chooses among all that was said, and the excerpt only holds what is newest.
+    """
+    memory = _memory_of_single_round(request)
+    return tokens // 4 if memory is not None and memory.is_talk else tokens
+
+
+def _memory_of_single_round(request: SummaryRequest) -> ConversationMemory | None:
     summarizer = request.summarizer
     if not isinstance(summarizer, DigestSummarizer) or summarizer.growth < 1:
-        return {}
-    messages = _messages(request)
-    contested = request.notes.of(Memories).of(messages, summarizer.redact, after=request.originals).contested()
-    return {id(each.raw): number for number, each in enumerate([*request.originals, *messages], 1) if number in contested}
+        return None
+    return request.notes.of(Memories).of(_messages(request), summarizer.redact, after=request.originals)
 
 
 def _messages(request: SummaryRequest) -> Sequence[Message]:
