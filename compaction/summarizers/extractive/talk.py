@@ -87,7 +87,7 @@ class Sentence:
     def worth(self) -> float:
         """The probability that it is asked about, for its length; a long one is not worth less by all of that."""
         score = BIAS + sum(weight * value for weight, value in zip(WEIGHTS.values(), self.features, strict=True))
-        return round(1 / (1 + math.exp(-score)) / (_FRAME_CHARS + len(self.text)) ** _LENGTH_POWER, 9)
+        return round(1 / (1 + math.exp(-score)) / math.pow(_FRAME_CHARS + len(self.text), _LENGTH_POWER), 9)
 
 
 def talk_in(messages: Sequence[Message], read: Callable[[Message], Reading], redact: Callable[[str], str]) -> list[Sentence]:
