@@ -138,7 +138,7 @@ def with_excerpt(
     """
     replaced = replaced_by(index, request)
     room = room_beside(index, replaced, text, most)
-    numbers = summarizers.message_numbers(request)
+    numbers, tokens = summarizers.message_numbers(request), summarizers.quoted_tokens(request, tokens)
     said = excerpt_of(index, replaced, text, min(tokens, int(WORDS_OF_ROOM * room)), numbers)
     left = room - index.counter.count_text(said) if said else room
     return attrs.evolve(request, said=said, budget=max(1, min(request.budget, left)))

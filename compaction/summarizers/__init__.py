@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .extractive import facts_in as facts_in
     from .extractive import listed as listed
     from .extractive import message_numbers as message_numbers
+    from .extractive import quoted_tokens as quoted_tokens
     from .extractive import shortened as shortened
     from .extractive import split_excerpt as split_excerpt
     from .extractive import task_of as task_of
@@ -60,7 +61,8 @@ export_lazily(
     {
         "base": "Summarizer SummaryBudget SummaryRequest answer_in_time usable_text",
         "cached": "CachedSummarizer",
-        "extractive": "DigestSummarizer FactSummarizer excerpt facts_in listed message_numbers shortened split_excerpt task_of",
+        "extractive": "DigestSummarizer FactSummarizer excerpt facts_in listed message_numbers quoted_tokens shortened"
+        " split_excerpt task_of",
         "first_of": "FirstOf",
         "model": "OpenAISummarizer SummarizerLike TextGenerator as_summarizer is_sync_client openai_package read_error",
         "redaction": "redact",

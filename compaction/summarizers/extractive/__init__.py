@@ -9,6 +9,7 @@ from ...lazy import export_lazily
 if TYPE_CHECKING:
     from .digest import DigestSummarizer, FactSummarizer
     from .digest import message_numbers as message_numbers
+    from .digest import quoted_tokens as quoted_tokens
     from .facts import facts_in as facts_in
     from .page import listed as listed
     from .words import excerpt as excerpt
@@ -21,7 +22,7 @@ __all__ = ["DigestSummarizer", "FactSummarizer"]
 export_lazily(
     __name__,
     {
-        "digest": "DigestSummarizer FactSummarizer message_numbers",
+        "digest": "DigestSummarizer FactSummarizer message_numbers quoted_tokens",
         "facts": "facts_in",
         "page": "listed",
         "words": "excerpt shortened split_excerpt task_of",

@@ -90,13 +90,8 @@ class DigestSummarizer:
             message.text.strip() or any(message.tool_calls()) or any(message.tool_results()) for message in messages
         ):
             raise SummaryFailed("there are no new messages to make a digest of")
-        request = _redacted(request, self.redact)
-        memories = request.notes.of(Memories)
-        memory = memories.of(messages, self.redact, after=request.originals)
-        page = SummaryPage(request.budget, request.counter.count_text, visible_text(request))
-        read, focus = partial(memories.readings.of, redact=self.redact), _focus_of(request.focus)
-        talk = talk_in([*request.originals, *messages], read, self.redact or str) if memory.is_talk else []
-        writer = SummaryWriter(request, memory, page, TALK if talk else Shares(), read=read, focus=focus)
+        writer, request, memory, talk = _begun(request, messages, self.redact, Shares(), focus=_focus_of(request.focus))
+        page = writer.page
         before = 0 if request.previous is None else page.tokens(request.previous)
         filled = before + self.growth * (page.limit - before)
         turnover = self.turnover * page.limit
@@ -149,14 +144,10 @@ class FactSummarizer:
         Raises:
             SummaryFailed: If the budget is too small for a single line.
         """
-        request, messages = _redacted(_with_summaries(request), self.redact), _messages(request)
-        memories = request.notes.of(Memories)
-        memory = memories.of(messages, self.redact, after=request.originals)
-        page = SummaryPage(request.budget, request.counter.count_text, visible_text(request))
+        request, messages = _with_summaries(request), _messages(request)
         shares = Shares(request=0.05, rules=self.constraints, said=self.constraints, failed=0.01, calls=self.calls, facts=0.8)
-        read = partial(memories.readings.of, redact=self.redact)
-        talk = talk_in([*request.originals, *messages], read, self.redact or str) if memory.is_talk else []
-        writer = SummaryWriter(request, memory, page, TALK if talk else shares, read=read)
+        writer, request, memory, talk = _begun(request, messages, self.redact, shares)
+        page = writer.page
         writer.add_lines(page.limit, None if request.originals else _held(request.previous, memory, talk))
         writer.add_talk(talk, page.limit)
         if request.previous is not None and not request.originals:
@@ -173,12 +164,26 @@ def message_numbers(request: SummaryRequest) -> dict[int, int]:
     In later rounds the numbers would take room from the words: they cost `hermes` a fifth of the old facts in the four long
     service sessions (``make bench-replay``).
     """
+    memory = _memory_of_single_round(request)
+    contested = set[int]() if memory is None else memory.contested()
+    messages = [*request.originals, *_messages(request)] if contested else []
+    return {id(each.raw): number for number, each in enumerate(messages, 1) if number in contested}
+
+
+def quoted_tokens(request: SummaryRequest, tokens: int) -> int:
+    """Return how many of these tokens an excerpt of the user's words shall have beside a digest of a single round.
+
+    Where people talk, it is a quarter: the digest chooses among all that was said, and the excerpt only holds what is newest.
+    """
+    memory = _memory_of_single_round(request)
+    return tokens // 4 if memory is not None and memory.is_talk else tokens
+
+
+def _memory_of_single_round(request: SummaryRequest) -> ConversationMemory | None:
     summarizer = request.summarizer
     if not isinstance(summarizer, DigestSummarizer) or summarizer.growth < 1:
-        return {}
-    messages = _messages(request)
-    contested = request.notes.of(Memories).of(messages, summarizer.redact, after=request.originals).contested()
-    return {id(each.raw): number for number, each in enumerate([*request.originals, *messages], 1) if number in contested}
+        return None
+    return request.notes.of(Memories).of(_messages(request), summarizer.redact, after=request.originals)
 
 
 def _messages(request: SummaryRequest) -> Sequence[Message]:
@@ -206,11 +211,23 @@ def _with_summaries(request: SummaryRequest) -> SummaryRequest:
     return attrs.evolve(request, previous="\n\n".join([*texts, *filter(None, [request.previous])]))
 
 
-def _redacted(request: SummaryRequest, redact: Callable[[str], str] | None) -> SummaryRequest:
-    """Return the request with its earlier summary redacted."""
-    if redact is None or request.previous is None:
-        return request
-    return attrs.evolve(request, previous=redact(request.previous))
+def _begun(
+    request: SummaryRequest,
+    messages: Sequence[Message],
+    redact: Callable[[str], str] | None,
+    shares: Shares,
+    *,
+    focus: Callable[[str], bool] | None = None,
+) -> tuple[SummaryWriter, SummaryRequest, ConversationMemory, list[Sentence]]:
+    """Return the writer of an empty page, the redacted request, the memory of all messages, and their sentences in a talk."""
+    if redact is not None and request.previous is not None:
+        request = attrs.evolve(request, previous=redact(request.previous))
+    memories = request.notes.of(Memories)
+    memory = memories.of(messages, redact, after=request.originals)
+    page = SummaryPage(request.budget, request.counter.count_text, visible_text(request))
+    read = partial(memories.readings.of, redact=redact)
+    talk = talk_in([*request.originals, *messages], read, redact or str) if memory.is_talk else []
+    return SummaryWriter(request, memory, page, TALK if talk else shares, read=read, focus=focus), request, memory, talk
 
 
 def _held(previous: str | None, memory: ConversationMemory, talk: Sequence[Sentence] = ()) -> dict[Section, list[str]]:

@@ -13,7 +13,7 @@ import attrs
 from ...errors import SummaryFailed
 from ..sections import Section
 from .facts import FactKind, fact_kind
-from .sentences import SearchedText, clipped
+from .sentences import clipped
 
 _LEAST_LINE: Final = 12  # characters, with the two of its mark
 _NOTHING: Final = "Nothing in them is likely to be needed word for word."
@@ -32,6 +32,48 @@ def listed(values: Iterable[str]) -> str:
     'a.py "John Smith" 1,200'
     """
     return " ".join(f'"{value}"' if _BLANK.search(value) else value for value in values)
+
+
+class SearchedText:
+    """A text in which many others are looked for. Holds state: it may grow.
+
+    Most are ruled out by their pieces between blanks: all but the first and the last must be pieces of this text too. The text
+    is searched only for the others.
+
+    >>> "needs a" in SearchedText("The build needs a disk."), "needs two a" in SearchedText("The build needs a disk.")
+    (True, False)
+    """
+
+    def __init__(self, text: str = "") -> None:
+        self._text = text
+        self._new: list[str] = []  # what was added since `text` was last asked for
+        self._pieces = set(text.split())
+        self._words: set[str] = set()  # of the first `_read` characters
+        self._read = 0
+
+    def __contains__(self, part: str) -> bool:
+        return self._pieces.issuperset(part.split()[1:-1]) and part in self.text
+
+    def add(self, text: str) -> None:
+        """Add a line."""
+        self._new.append(text)
+        self._pieces.update(text.split())
+
+    @property
+    def text(self) -> str:
+        """The whole text."""
+        if self._new:
+            self._text = "\n".join([self._text, *self._new])
+            self._new.clear()
+        return self._text
+
+    @property
+    def words(self) -> set[str]:
+        """The words of the text, which grow only when they are asked for."""
+        new = self.text[self._read :] if self._read else " ".join(self._pieces)  # the same words, in less text
+        self._words.update(_WORD.findall(new))
+        self._read = len(self._text)
+        return self._words
 
 
 @attrs.frozen
@@ -79,18 +121,13 @@ class SummaryPage:
         self.left_out = 0
         self.tokens = count
         self._visible = SearchedText(visible)
-        self._visible_words = frozenset(_WORD.findall(" ".join(self._visible.pieces)))
+        self._own = SearchedText()
         self._items: list[_Item] = []
         self._begun: list[Section] = []  # the sections that have items
         self._labels: set[str] = set()  # of the lists that have items
         self._blocks: set[tuple[Section, str]] = set()  # lines that have items below them
         self._refused: _Item | None = None  # the first line that had no room
         self._lines: set[str] = set()
-        self._new: list[str] = []  # texts of items that the body does not have yet
-        self._body = ""
-        self._pieces: set[str] = set()  # of the items, between blanks
-        self._words: set[str] = set()  # of the first `_read` characters of the body
-        self._read = 0
 
     def add(
         self,
@@ -119,8 +156,7 @@ class SummaryPage:
         """
         if text in self._lines:
             return True
-        pieces = text.split()
-        if not label and self._stands_whole(text, pieces):
+        if not label and self._stands_whole(text):
             self._lines.add(text)
             return True
         item = _Item(len(self._items) if place is None else place, section, label, text, under, by)
@@ -144,32 +180,18 @@ class SummaryPage:
             self._blocks.add((section, under))
         self._items.append(item)
         self._lines.add(text)
-        self._pieces.update(pieces)
-        self._new.append(text)
+        self._own.add(text)
         return True
 
-    def _stands_whole(self, text: str, pieces: Sequence[str]) -> bool:
-        """Return whether a text is part of an item or visible.
-
-        Only a text whose words stand there, but for its first and last one, is searched for.
-        """
-        inner = pieces[1:-1]
-        if self._visible.pieces.issuperset(inner) and text in self._visible.text:
+    def _stands_whole(self, text: str) -> bool:
+        """Return whether a text is part of an item or visible."""
+        if text in self._visible:
             return True
-        if not self._pieces.issuperset(inner) or text not in self._whole_body():
-            return False
-        return "\n" not in text or any(text in each.text for each in self._items)
+        return text in self._own and ("\n" not in text or any(text in each.text for each in self._items))
 
     def stands(self, text: str) -> bool:
         """Return whether a text is on the page, or visible beside it."""
-        return text in self._lines or self._stands_whole(text, text.split())
-
-    def _whole_body(self) -> str:
-        """Return the texts of all items."""
-        if self._new:
-            self._body += "\n".join(["", *self._new])
-            self._new.clear()
-        return self._body
+        return text in self._lines or self._stands_whole(text)
 
     def has(self, text: str) -> bool:
         """Return whether a line is on the page, or visible beside it."""
@@ -183,10 +205,8 @@ class SummaryPage:
             upto: Tokens of the whole text.
             held: Whether they were on an earlier page, where they stay although they are visible just now.
         """
-        body = self._whole_body()  # of now: a fact added below does not hide later ones
-        self._words.update(_WORD.findall(body, self._read))
-        self._read = len(body)
-        visible, visible_words, visible_pieces = self._visible.text, self._visible_words, self._visible.pieces
+        body, own_words = self._own.text, self._own.words  # of now: a fact added below does not hide later ones
+        visible, visible_words = self._visible.text, self._visible.words
         most = min(upto, self.limit)
         misses = 0
         for fact in facts:
@@ -195,9 +215,9 @@ class SummaryPage:
             if fact in self._lines:
                 continue
             words, label = _looked_at(fact)
-            if self._words.issuperset(words) and _stands(fact, words, body):
+            if own_words.issuperset(words) and _stands(fact, words, body):
                 continue
-            if not held and visible_words.issuperset(words) and (fact in visible_pieces or _stands(fact, words, visible)):
+            if not held and visible_words.issuperset(words) and _stands(fact, words, visible):
                 continue
             misses = 0 if self.add(Section.CONTEXT, fact, upto=most, label=label) else misses + 1
 

@@ -45,7 +45,7 @@ class Reading:
         source: Who said it; what a program put into a user message counts as a result.
         text: The beginning of the words.
         statements: The statements of the user or of an instruction, or the decisions of the assistant.
-        facts: The facts of all its texts, each with the value of the sources that show it. The collector of garbage need not
+        facts: The facts of all its texts, each with the value of the sources that show it. The garbage collector does not
             visit a dictionary of plain numbers.
         calls: Its calls.
         results: Its results.

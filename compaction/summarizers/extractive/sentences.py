@@ -22,24 +22,6 @@ _LETTERS: Final = re.compile(r"[A-Za-z]+")
 _OPEN_END: Final = re.compile(r"[^\s.!?:;。！？：；]\s*$")
 
 
-class SearchedText:
-    """A text in which many others are looked for with ``in``. Immutable.
-
-    Most are ruled out by their pieces between blanks: all but the first and the last must be pieces of this text too. The text
-    is searched only for the others.
-
-    >>> "needs a" in SearchedText("The build needs a disk."), "needs two a" in SearchedText("The build needs a disk.")
-    (True, False)
-    """
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.pieces = frozenset(text.split())
-
-    def __contains__(self, part: str) -> bool:
-        return self.pieces.issuperset(part.split()[1:-1]) and part in self.text
-
-
 def both_ends(text: str) -> str:
     """Return the text, or `READ_CHARS` characters of it: two thirds from its beginning, one third from its end."""
     if len(text) <= READ_CHARS:

@@ -19,10 +19,10 @@ from ..sections import Section
 from .actions import argument_values
 from .facts import FactKind, fact_kind, facts_in
 from .memory import ConversationMemory, Said
-from .page import SummaryPage
+from .page import SearchedText, SummaryPage
 from .reading import Reading
 from .scoring import Kind
-from .sentences import SearchedText, clipped, one_line
+from .sentences import clipped, one_line
 from .statements import ASSISTANT, SYSTEM
 from .talk import Sentence
 
@@ -84,6 +84,9 @@ class SummaryWriter:
         shares: The shares of its room.
         read: Returns the reading of a message.
         focus: Whether a text mentions the focus of the request; ``None`` if it has none.
+
+    Attributes:
+        page: The page.
     """
 
     def __init__(
@@ -98,7 +101,7 @@ class SummaryWriter:
     ) -> None:
         self._previous = SearchedText(request.previous or "")
         self._memory = memory
-        self._page = page
+        self.page = page
         self._shares = shares
         self._focus = focus
         self._kept, self._read = request.kept, read
@@ -113,7 +116,7 @@ class SummaryWriter:
         newer = {value for each in self._newer.values() for _, value in each.statement.values}
         unused = filter(memory.facts.is_unused, _older_values(memory))
         self._with_sentence = {*memory.gone, *(older - newer), *unused}  # facts that would mislead without their sentence
-        self._said.sort(key=self._order)  # twice by numbers, since thousands of pairs would wake the collector of garbage
+        self._said.sort(key=self._order)  # twice by numbers, since thousands of pairs would start the garbage collector
         self._said.sort(key=self._weight, reverse=True)
         actions = memory.actions.values()
         self._found = [(action.place, Section.BLOCKED, action.line, "") for action in actions if action.failed]
@@ -129,8 +132,8 @@ class SummaryWriter:
 
     def add_held(self, upto: float) -> None:
         """Add the rules, then the lines and facts of the earlier summary that nothing replaced."""
-        self._add_first(max(self._shares.request * upto, min(_FIRST_TOKENS, self._page.limit / 4)))
-        self._add_said(Kind.DUTY, self._page.used + self._shares.rules * self._page.limit)
+        self._add_first(max(self._shares.request * upto, min(_FIRST_TOKENS, self.page.limit / 4)))
+        self._add_said(Kind.DUTY, self.page.used + self._shares.rules * self.page.limit)
         if self._previous.text:
             self._add_held_facts(upto)
             self._add_said(Kind.REMARK, upto, held=True)
@@ -144,7 +147,7 @@ class SummaryWriter:
             filled: Tokens that the page may have after this round; rules and failed calls may have more.
             held: Lines of an earlier summary that somebody else wrote.
         """
-        page, shares = self._page, self._shares
+        page, shares = self.page, self._shares
         self._add_first(max(shares.request * filled, min(_FIRST_TOKENS, page.limit / 4)))
         start = page.used
         self._add_said(Kind.DUTY, start + shares.rules * page.limit)
@@ -166,7 +169,7 @@ class SummaryWriter:
             if said is not None:
                 added = self._add(said, upto)
             else:
-                added = each.text in memory.gone or self._page.add(
+                added = each.text in memory.gone or self.page.add(
                     Section.CONTEXT, each.text, upto=upto, place=each.place, under=each.lead, by=each.by
                 )
             misses = 0 if added else misses + 1
@@ -181,7 +184,7 @@ class SummaryWriter:
 
     def add_rest(self, filled: float) -> None:
         """Fill what is left: every statement and call, then the files."""
-        page = self._page
+        page = self.page
         self._add_found(page.limit)
         self._add_said(Kind.TASK, page.limit)
         self._add_said(Kind.REMARK, filled)
@@ -195,7 +198,7 @@ class SummaryWriter:
     def count_left_out(self) -> None:
         """Say how many rules had no room."""
         rules = (each for each in self._said if each.is_rule and each.statement.text not in self._replaced)
-        page = self._page
+        page = self.page
         page.left_out = sum(not (page.has(self._line(each)) or page.stands(each.text)) for each in rules)
 
     # ---------------------------------------------------------------- lines
@@ -204,13 +207,13 @@ class SummaryWriter:
         """Add the user's first message, or its beginning, once."""
         if self._memory.requests and not self._has_first:
             self._has_first = True
-            first = self._page.shortened(" ".join(self._memory.requests[0].split()), room, clipped)
-            if not self._page.stands(first):
-                self._page.add(Section.GOAL, first, upto=self._page.limit, place=-1, by="First")
+            first = self.page.shortened(" ".join(self._memory.requests[0].split()), room, clipped)
+            if not self.page.stands(first):
+                self.page.add(Section.GOAL, first, upto=self.page.limit, place=-1, by="First")
 
     def _add_said(self, least: Kind, upto: float, *, held: bool = False) -> None:
         """Add the statements of a kind, and of those that weigh more; with ``held``, those of the earlier summary."""
-        has = self._page.has
+        has = self.page.has
         misses = 0
         for each in self._said:
             if each.statement.kind < least:
@@ -232,11 +235,11 @@ class SummaryWriter:
         statement = said.statement
         if statement.text in self._replaced:
             return True
-        if self._page.stands(said.text):
+        if self.page.stands(said.text):
             return True
         section = _SECTIONS.get(statement.kind, Section.CONTEXT)
         text = self._line(said)
-        return self._page.add(section, text, upto=upto, place=said.place, under=statement.lead, by=statement.by)
+        return self.page.add(section, text, upto=upto, place=said.place, under=statement.lead, by=statement.by)
 
     def _line(self, said: Said) -> str:
         """Return how a statement is written: with its message where another one may be about the same thing."""
@@ -270,13 +273,13 @@ class SummaryWriter:
         misses = 0
         for place, section, line, tool in self._found:
             if not held or line in self._previous:
-                misses += not self._page.add(section, line, upto=upto, place=place, by=tool)
+                misses += not self.page.add(section, line, upto=upto, place=place, by=tool)
                 if misses > _MOST_MISSES:
                     return
 
     def _add_calls(self, upto: float, *, held: bool = False) -> None:
         """Add calls, those that changed something first, and files."""
-        memory, page = self._memory, self._page
+        memory, page = self._memory, self.page
         misses = 0
         for action in self._calls:
             if not held or action.call in self._held_calls:
@@ -294,15 +297,15 @@ class SummaryWriter:
 
     def add_facts(self, upto: float) -> None:
         """Add facts, those most likely to be needed first; O(known facts) if there is room for one."""
-        room = int(max(0, min(upto, self._page.limit) - self._page.used))
+        room = int(max(0, min(upto, self.page.limit) - self.page.used))
         if room < 2:
             return
         if self._ranked is None:
             kept = (group for group in self._kept if group.kind not in (GroupKind.SYSTEM, GroupKind.SUMMARY))
             facts = self._memory.facts.followed_by(self._read(each).facts for group in kept for each in group.messages)
             bonus = None if self._focus is None else self._focus_bonus
-            self._ranked = facts.best(_CANDIDATES * self._page.limit + _SPARE, without=self._with_sentence, bonus=bonus)
-        self._page.add_facts(self._ranked[: _CANDIDATES * room + _SPARE], upto=upto)
+            self._ranked = facts.best(_CANDIDATES * self.page.limit + _SPARE, without=self._with_sentence, bonus=bonus)
+        self.page.add_facts(self._ranked[: _CANDIDATES * room + _SPARE], upto=upto)
 
     def _focus_bonus(self, text: str) -> float:
         return _FOCUS_BONUS * (self._focus is not None and self._focus(text))
@@ -317,7 +320,7 @@ class SummaryWriter:
             place = placed[kind] = placed.get(kind, 0) + 1
             ranked.append((place, fact))
         held = [fact for _, fact in sorted(ranked, key=lambda each: each[0]) if fact not in self._with_sentence]
-        self._page.add_facts(held, upto=upto, held=True)
+        self.page.add_facts(held, upto=upto, held=True)
 
 
 def _older_values(memory: ConversationMemory) -> set[str]:
