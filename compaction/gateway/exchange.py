@@ -172,10 +172,12 @@ class _ModelExchange:
         workers, client = self._workers, self._client
         if workers is None:
             return False
-        owner = await workers.owner(binding(self._route, body, client.headers, self._services.settings.max_body))
+        conversation = binding(self._route, body, client.headers, self._services.settings.max_body)
+        owner = workers.owner(conversation)
         self._is_elsewhere = owner != workers.number  # also if the client leaves now
-        if self._is_elsewhere:
-            self._is_elsewhere = await client.hand_over(workers, owner, body)
+        if self._is_elsewhere and not await client.hand_over(workers, owner, body):
+            self._is_elsewhere = False
+            workers.take_over(conversation)
         return self._is_elsewhere
 
     async def _answer(self, body: bytes) -> None:
