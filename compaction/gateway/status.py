@@ -22,7 +22,7 @@ from ..index import Edit, Replace, Together
 from ..result import CompactionResult
 from ..session import CacheBroken, Compacted, Event, Evicted, Overflowed, SaveFailed, StepFailed
 from ..tokens import Usage
-from .known_models import known_prices
+from .windows import known_prices
 
 _MOST_CUTS: Final = 50
 _MOST_REASONS: Final = 100
