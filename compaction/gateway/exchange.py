@@ -30,7 +30,7 @@ from .recall import offered
 from .recording import SessionRecorder
 from .routes import ModelRoute, looks_like_conversation, provider_of, route_of
 from .settings import GatewaySettings
-from .status import GatewayStatus, RequestReport
+from .status import REPORTED_USAGE, GatewayStatus, RequestReport
 from .upstream import NoAnswer, Upstreams, WholeAnswer, read_whole
 from .usage_reading import UsageReader
 from .windows import UnknownWindow
@@ -351,47 +351,40 @@ class _ModelExchange:
 
     def _report(self) -> None:
         """Count and log the request."""
-        status, plan, turn = self._client.status or 499, self._plan, None if self._plan is None else self._plan.turn
+        status, plan = self._client.status or 499, self._plan
         self._services.status.answered(self._route.name, status)
-        if turn is not None and not self._route.counts and status < 300:
-            self._services.status.reported(
-                RequestReport(
-                    session=turn.session.id,
-                    route=self._route.name,
-                    model=turn.request.model,
-                    upstream=self._upstream,
-                    window=turn.window,
-                    tokens=turn.tokens,
-                    left_out=turn.left_out if plan is not None and plan.is_changed else 0,
-                    seconds_added=self._added,
-                    usage=self._usage,
-                    failures=turn.failures,
-                )
+        logged: dict[str, Any] = {}
+        if plan is not None and plan.turn is not None:
+            turn = plan.turn
+            report = RequestReport(
+                session=turn.session.id,
+                route=self._route.name,
+                model=turn.request.model,
+                upstream=self._upstream,
+                window=turn.window,
+                tokens=turn.tokens,
+                left_out=turn.left_out if plan.is_changed else 0,
+                seconds_added=self._added,
+                usage=self._usage,
+                failures=turn.failures,
             )
-        log_request(**_fields(self._usage), **self._logged(plan), route=self._route.name, status=status)
-
-    def _logged(self, plan: RequestPlan | None) -> dict[str, Any]:
-        turn = None if plan is None else plan.turn
-        return {
-            "conversation": None if turn is None else turn.session.id[-12:],
-            "model": None if turn is None else turn.request.model,
-            "window": None if turn is None else turn.window,
-            "tokens": None if turn is None else turn.tokens,
-            "left_out": None if turn is None else turn.left_out,
-            "compacted": plan is not None and plan.is_changed,
-            "why": None if plan is None else plan.why,
-            "retried": self._retried,
-            "error": self._error,
-            "failures": () if turn is None else turn.failures,
-            "added_seconds": self._added,
-            "seconds": anyio.current_time() - self._began,
-        }
-
-
-def _fields(usage: Usage | None) -> dict[str, Any]:
-    if usage is None:
-        return {}
-    return {name: getattr(usage, name) for name in ("prompt_tokens", "cached_tokens", "completion_tokens")}
+            if not self._route.counts and status < 300:
+                self._services.status.reported(report)
+            logged = {name: getattr(report, name) for name in ("model", "window", "tokens", "failures")}
+            logged |= {"conversation": report.session[-12:], "left_out": turn.left_out}
+        if self._usage is not None:
+            logged |= {name: getattr(self._usage, name) for name in REPORTED_USAGE}
+        log_request(
+            **logged,
+            compacted=plan is not None and plan.is_changed,
+            why=None if plan is None else plan.why,
+            retried=self._retried,
+            error=self._error,
+            added_seconds=self._added,
+            seconds=anyio.current_time() - self._began,
+            route=self._route.name,
+            status=status,
+        )
 
 
 def _name(error: BaseException | None) -> str | None:
