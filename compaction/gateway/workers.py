@@ -121,11 +121,14 @@ class Workers:
     def owner(self, binding: bytes) -> int:
         """Return the number of the worker that serves a conversation, which is decided here if the conversation is new.
 
-        A worker that does not listen yet gets none.
+        A worker that does not listen yet gets none. If the file cannot be used, this worker serves the request.
         """
-        if not binding:
+        try:
+            return self._owner(_name_of(binding)) if binding else self.number
+        except sqlite3.Error:
             return self.number
-        name = _name_of(binding)
+
+    def _owner(self, name: bytes) -> int:
         if (found := self._decided(name)) is not None:
             return found
         with self._deciding() as database:
@@ -142,7 +145,7 @@ class Workers:
 
     def take_over(self, binding: bytes) -> None:
         """Serve a conversation from now on, because its worker does not run."""
-        with self._deciding() as database:
+        with suppress(sqlite3.Error), self._deciding() as database:
             database.execute("UPDATE owners SET number = ? WHERE name = ?", (self.number, _name_of(binding)))
 
     def _decided(self, name: bytes) -> int | None:

@@ -138,6 +138,9 @@ def test_conversations_are_shared_out(tmp_path: Path) -> None:
     lost = b"%d" % owners.index(1)
     alone.take_over(lost)
     assert Workers(tmp_path, 3, 2).owner(lost) == 0
+    missing = Workers(tmp_path / "missing", 3, 2)
+    missing.take_over(lost)
+    assert missing.owner(lost) == 2
 
 
 @pytest.mark.parametrize("seed", range(4))
