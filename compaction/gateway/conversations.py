@@ -316,19 +316,19 @@ class GatewayConversations:
                 times.pop(name, None)
         return sorted(names)
 
-    async def forgetting(self, forgotten: Callable[[str], object], failed: Callable[[str], object]) -> None:
+    async def forgetting(self, on_gone: Callable[[str], object], on_failure: Callable[[str], object]) -> None:
         """Delete unused conversations from time to time, until cancelled.
 
         Args:
-            forgotten: Is called with the name of each.
-            failed: Is called with a failure in words; the next time tries again.
+            on_gone: Is called with the name of each.
+            on_failure: Is called with a failure in words; the next time tries again.
         """
         while (after := self._settings.forget_after) is not None:
             try:
                 for name in await self.forget_unused(after):
-                    forgotten(name)
+                    on_gone(name)
             except Exception as error:
-                failed(f"forgetting: {type(error).__name__}")
+                on_failure(f"forgetting: {type(error).__name__}")
             await anyio.sleep(min(_LONGEST_SECONDS, after / _CHECKS))
 
     async def in_thread(self, work: Callable[[], _T]) -> _T:
