@@ -106,7 +106,7 @@ $(call run, test-hermes,      hermes,           $(PYTEST) tests/hermes -n $(WORK
 ## batches on a local Ray cluster, and the recipes for Daft and datasets
 $(call run, test-ray,         ray,              -m pytest -q -p no:cacheprovider -W default tests/ray)
 ## the gateway with the clients that the providers ship, and with real agents, which npm and pip install
-$(call run, test-gateway,     gateway,          $(PYTEST) tests/gateway)
+$(call run, test-gateway,     gateway,          $(PYTEST) tests/gateway -n $(WORKERS) --dist worksteal)
 ## what recorded sessions cost behind the gateway (docs/gateway.md), half an hour; ARGS="--headroom PROGRAM" for headroom-ai's
 $(call run, bench-gateway,    test,             -m benchmarks.gateway_bill --write docs/gateway.md)
 ## the documentation as a site in build/site; a dead link is an error

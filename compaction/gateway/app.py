@@ -12,11 +12,9 @@ import anyio.from_thread
 
 from ..session import Event, OnEvent
 from .conversations import GatewayConversations
-from .exchange import GatewayServices, ProxyEndpoint
-from .forgetting import UnusedConversations
+from .exchange import GatewayServices, Planner, ProxyEndpoint
 from .guard import Guard
 from .pages import page_routes
-from .plans import Planner
 from .recording import SessionRecorder
 from .settings import GatewaySettings
 from .status import GatewaySnapshot, GatewayStatus, merged
@@ -50,14 +48,13 @@ def create_app(settings: GatewaySettings, *, on_event: OnEvent | None = None, wo
     status = GatewayStatus(settings.clock, limit=settings.conversations, is_shadow=settings.shadow, shows_texts=alone)
     conversations = GatewayConversations(settings, _both(status.told, on_event))
     status.held, status.windows = conversations.held, conversations.windows.learned
-    upstreams, unused = Upstreams(settings), UnusedConversations(settings, conversations, status)
+    upstreams = Upstreams(settings)
     services = GatewayServices(
         settings=settings,
         upstreams=upstreams,
         conversations=conversations,
         planner=Planner(settings, conversations, status),
         status=status,
-        unused=unused,
         recorder=None if settings.record is None else SessionRecorder(settings.record, settings.clock),
         workers=workers,
     )
@@ -76,7 +73,7 @@ def create_app(settings: GatewaySettings, *, on_event: OnEvent | None = None, wo
                 conversations.windows.publish = partial(anyio.from_thread.run, partial(workers.tell, "windows"))
                 await stack.enter_async_context(workers.listening(endpoint, answers))
             group = await stack.enter_async_context(anyio.create_task_group())
-            group.start_soon(unused.run)
+            group.start_soon(conversations.forgetting, status.forget, status.failed)
             yield
             group.cancel_scope.cancel()
 

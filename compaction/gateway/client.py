@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import anyio
 
-from .answers import send_error, send_whole
-from .headers import answer_headers, as_mapping
+from .headers import RawHeaders, answer_headers, as_mapping
 from .routes import normalized
 from .upstream import WholeAnswer
 from .workers import Workers
@@ -179,3 +179,17 @@ class ClientConnection:
     async def end(self) -> None:
         """End an answer that was sent with `stream`."""
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def send_error(send: Send, status: int, why: str, *, headers: RawHeaders | None = None) -> None:
+    """Send an error in the shape that the providers' clients read."""
+    error: dict[str, Any] = {"type": "gateway_error", "code": status, "message": f"compaction gateway: {why}"}
+    body = json.dumps({"type": "error", "error": error}).encode()
+    await send_whole(send, status, [(b"content-type", b"application/json"), *(headers or ())], body)
+
+
+async def send_whole(send: Send, status: int, headers: RawHeaders, body: bytes) -> None:
+    """Send a response with a complete body."""
+    length = [] if any(name == b"content-length" for name, _ in headers) else [(b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": status, "headers": [*headers, *length]})
+    await send({"type": "http.response.body", "body": body})

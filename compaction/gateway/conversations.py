@@ -21,7 +21,6 @@ from ..errors import InputError
 from ..formats import fields_of, items_of
 from ..index import as_given
 from ..result import CompactionResult
-from ..run import unawaited
 from ..session import BackgroundTasks, Blocking, CompactionSession, OnEvent, SessionPool
 from ..stores import SessionStore, SQLiteStore
 from ..strategies import Failed, Lossless
@@ -29,17 +28,18 @@ from ..tokens import LengthError, Usage, counter
 from ..triggers import tokens_exceed
 from .breakpoints import for_comparison, keep_breakpoints
 from .economy import never_dearer
-from .known_models import known_prices
 from .recall import RecallAnswers
 from .routes import ModelRoute
 from .settings import GatewaySettings
-from .windows import ModelWindows, ServedModel
+from .windows import ModelWindows, ServedModel, known_prices
 
 _AHEAD: Final = 0.8  # of the window: past it a model starts to write its summary in the background
 _MOST_POOLS: Final = 64
 _MOST_THREADS: Final = 8
 _LOCK_SECONDS: Final = 0.5
 _PAGE: Final = 500
+_CHECKS: Final = 20  # in the time after which a conversation is deleted
+_LONGEST_SECONDS: Final = 3_600.0
 _T = TypeVar("_T")
 
 
@@ -158,6 +158,11 @@ class GatewayConversations:
         self._tasks = BackgroundTasks()
         self._threads: anyio.CapacityLimiter | None = None  # made in the event loop that uses it
         self._store = None if settings.store is None else SessionStore(settings.store, timeout_seconds=_LOCK_SECONDS)
+        self._uses = self._store
+        if self._store is None and settings.recall is not None and settings.forget_after is not None:
+            self._uses = SessionStore(f"{settings.recall}.uses", timeout_seconds=_LOCK_SECONDS)
+        self._used: dict[str, float] = {}
+        self._saved_uses: dict[str, float] = {}
         self.windows = ModelWindows(settings, self._store)
         self.recalled = None if settings.recall is None else SQLiteStore(settings.recall, timeout_seconds=_LOCK_SECONDS)
 
@@ -196,25 +201,21 @@ class GatewayConversations:
 
     # ---------------------------------------------------------------- turns
 
-    async def turn(self, request: ConversationRequest, *, refused: BaseException | None = None) -> ConversationTurn:
+    async def turn(
+        self, request: ConversationRequest, *, refused: BaseException | None = None, sync: bool = False
+    ) -> ConversationTurn:
         """Return what to send for a request: compacted if that is due.
 
         Args:
             request: The request.
             refused: The provider's length error, if the request was sent and was too long; it is then compacted harder.
+            sync: Whether nothing is awaited; drive it with `unawaited` in a thread, because it uses the processor.
 
         Raises:
             UnknownWindow: If the model's window is unknown.
             BudgetUnsatisfiable: If it was refused, and nothing more can be removed.
             Exception: If the messages cannot be read; the caller then sends the request unchanged.
         """
-        return await self._turn(request, refused, sync=False)
-
-    def turn_sync(self, request: ConversationRequest, *, refused: BaseException | None = None) -> ConversationTurn:
-        """`turn` for strategies that await nothing. It uses the processor, so call it in a thread."""
-        return unawaited(self._turn(request, refused, sync=True))
-
-    async def _turn(self, request: ConversationRequest, refused: BaseException | None, *, sync: bool) -> ConversationTurn:
         window, compared = self._compared(request)
         pool, options = self._pool(request, window), self._options(request)
         begun = Blocking(pool.call_sync(compared, **options)) if sync else pool.call(compared, **options)
@@ -286,31 +287,49 @@ class GatewayConversations:
 
         await self.in_thread(record)
 
-    async def note_use(self, turn: ConversationTurn, at: float) -> None:
-        """Save the time at which a conversation was used, so that it can be deleted when it is unused for too long."""
-        if self._store is not None:
-            await self.in_thread(partial(self._store.note_use, turn.session.id, at))
+    async def used(self, turn: ConversationTurn) -> None:
+        """Note the use of a conversation, if unused ones are deleted; the file gets the time now and then."""
+        after, now, name = self._settings.forget_after, self._settings.clock(), turn.session.id
+        if after is None:
+            return
+        self._used[name] = now
+        if self._uses is not None and now - self._saved_uses.get(name, float("-inf")) >= after / _CHECKS:
+            self._saved_uses[name] = now
+            await self.in_thread(partial(self._uses.note_use, name, now))
 
-    async def forget(self, unused: Iterable[str], before: float, now: float) -> list[str]:
-        """Delete conversations from memory and the store, and return their names.
-
-        Args:
-            unused: The names of those to delete from memory.
-            before: Those in the store that were last used before this time are deleted too.
-            now: The current time.
+    async def forget_unused(self, after: float) -> list[str]:
+        """Delete conversations that were unused for this many seconds, from memory and the files, and return their names.
 
         Raises:
-            StateError: If the store cannot be written.
+            StateError: If a file cannot be written.
         """
-        names = set(unused)
-        if self._store is not None:
-            names.update(await self.in_thread(partial(self._store.delete_unused, before, now)))
+        now = self._settings.clock()
+        names = {name for name, at in self._used.items() if at < now - after}
+        if self._uses is not None:
+            names.update(await self.in_thread(partial(self._uses.delete_unused, now - after, now)))
         for name in names:
             for pool in list(self._pools.values()):
                 pool.discard(name)
             if self.recalled is not None:
                 await self.in_thread(partial(_emptied, self.recalled, name))
+            for times in (self._used, self._saved_uses):
+                times.pop(name, None)
         return sorted(names)
+
+    async def forgetting(self, on_gone: Callable[[str], object], on_failure: Callable[[str], object]) -> None:
+        """Delete unused conversations from time to time, until cancelled.
+
+        Args:
+            on_gone: Is called with the name of each.
+            on_failure: Is called with a failure in words; the next time tries again.
+        """
+        while (after := self._settings.forget_after) is not None:
+            try:
+                for name in await self.forget_unused(after):
+                    on_gone(name)
+            except Exception as error:
+                on_failure(f"forgetting: {type(error).__name__}")
+            await anyio.sleep(min(_LONGEST_SECONDS, after / _CHECKS))
 
     async def in_thread(self, work: Callable[[], _T]) -> _T:
         """Run work that uses the processor or waits for a file in a thread, so that other requests keep streaming."""

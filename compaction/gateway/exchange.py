@@ -2,32 +2,38 @@
 
 A second request is sent only after the upstream refused the first completely (a length error, or 400 for a changed request)
 and before the client received a byte. Timeouts, broken connections, 429 and 5xx are never retried.
+
+A request goes through three files: this one reads it, plans what to send, sends it and reports it; `conversations` finds its
+session and compacts; `upstream` holds the connections to the providers.
 """
 
 from __future__ import annotations
 
+import json
+import logging
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import anyio
 import anyio.to_thread
 import attrs
 
-from ..tokens import Usage
-from .bodies import READABLE, decoded
+from ..run import unawaited
+from ..tokens import LengthError, Usage
+from .bodies import READABLE, ModelRequest, TooLarge, Unreadable, decoded, read_request
 from .client import AnswerStopped, ClientConnection, ClientGone, SlowBody
-from .conversations import GatewayConversations
+from .conversations import ConversationRequest, ConversationTurn, GatewayConversations
 from .failures import REFUSALS, UpstreamRefusal, length_error, write_case
-from .forgetting import UnusedConversations
-from .headers import as_mapping, request_headers
-from .plans import Planner, RequestPlan
+from .headers import as_mapping, asks_for_long_context, has_signature, request_headers, session_of, tenant_of
+from .recall import offered
 from .recording import SessionRecorder
-from .request_log import log_request
 from .routes import ModelRoute, looks_like_conversation, provider_of, route_of
 from .settings import GatewaySettings
-from .status import GatewayStatus, RequestReport
+from .status import REPORTED_USAGE, GatewayStatus, RequestReport
 from .upstream import NoAnswer, Upstreams, WholeAnswer, read_whole
 from .usage_reading import UsageReader
+from .windows import UnknownWindow
 from .workers import HANDED_OVER, Workers, binding
 
 if TYPE_CHECKING:
@@ -39,6 +45,12 @@ _UNKNOWN_PATH: Final = "unknown path"
 _MOST_RECALLS: Final = 4
 _LARGEST_ANSWER: Final = 16_777_216
 _UNCOUNTED: Final = 2_000  # tokens: the gateway also counts tools and instructions
+_TOO_MANY_BYTES: Final = 413
+_BYTES_OF_WINDOW: Final = 8
+"""The bytes of a refused request for each token of the window that is assumed if neither a table nor the refusal names it: half
+of what the request has at four bytes a token."""
+_T = TypeVar("_T")
+_logger: Final = logging.getLogger("compaction.gateway")
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -51,7 +63,6 @@ class GatewayServices:
         conversations: The conversations.
         planner: Decides what is sent.
         status: Counts what happens.
-        unused: Deletes unused conversations.
         recorder: Records sessions, if that is enabled.
         workers: The processes that serve the same address, if there are several.
     """
@@ -61,7 +72,6 @@ class GatewayServices:
     conversations: GatewayConversations
     planner: Planner
     status: GatewayStatus
-    unused: UnusedConversations
     recorder: SessionRecorder | None = None
     workers: Workers | None = None
 
@@ -172,10 +182,12 @@ class _ModelExchange:
         workers, client = self._workers, self._client
         if workers is None:
             return False
-        owner = await workers.owner(binding(self._route, body, client.headers, self._services.settings.max_body))
+        conversation = binding(self._route, body, client.headers, self._services.settings.max_body)
+        owner = workers.owner(conversation)
         self._is_elsewhere = owner != workers.number  # also if the client leaves now
-        if self._is_elsewhere:
-            self._is_elsewhere = await client.hand_over(workers, owner, body)
+        if self._is_elsewhere and not await client.hand_over(workers, owner, body):
+            self._is_elsewhere = False
+            workers.take_over(conversation)
         return self._is_elsewhere
 
     async def _answer(self, body: bytes) -> None:
@@ -329,7 +341,7 @@ class _ModelExchange:
                 services.status.passed("usage not believed")
             elif self._usage is not None and not plan.why:
                 await services.conversations.record_usage(plan.turn, self._usage)
-            await services.unused.used(plan.turn)
+            await services.conversations.used(plan.turn)
             if services.recorder is not None:
                 format, messages = self._route.format, plan.turn.request.messages
                 record = partial(services.recorder.record, plan.turn.session.id, format, messages)
@@ -339,48 +351,237 @@ class _ModelExchange:
 
     def _report(self) -> None:
         """Count and log the request."""
-        status, plan, turn = self._client.status or 499, self._plan, None if self._plan is None else self._plan.turn
+        status, plan = self._client.status or 499, self._plan
         self._services.status.answered(self._route.name, status)
-        if turn is not None and not self._route.counts and status < 300:
-            self._services.status.reported(
-                RequestReport(
-                    session=turn.session.id,
-                    route=self._route.name,
-                    model=turn.request.model,
-                    upstream=self._upstream,
-                    window=turn.window,
-                    tokens=turn.tokens,
-                    left_out=turn.left_out if plan is not None and plan.is_changed else 0,
-                    seconds_added=self._added,
-                    usage=self._usage,
-                    failures=turn.failures,
-                )
+        logged: dict[str, Any] = {}
+        if plan is not None and plan.turn is not None:
+            turn = plan.turn
+            report = RequestReport(
+                session=turn.session.id,
+                route=self._route.name,
+                model=turn.request.model,
+                upstream=self._upstream,
+                window=turn.window,
+                tokens=turn.tokens,
+                left_out=turn.left_out if plan.is_changed else 0,
+                seconds_added=self._added,
+                usage=self._usage,
+                failures=turn.failures,
             )
-        log_request(**_fields(self._usage), **self._logged(plan), route=self._route.name, status=status)
-
-    def _logged(self, plan: RequestPlan | None) -> dict[str, Any]:
-        turn = None if plan is None else plan.turn
-        return {
-            "conversation": None if turn is None else turn.session.id[-12:],
-            "model": None if turn is None else turn.request.model,
-            "window": None if turn is None else turn.window,
-            "tokens": None if turn is None else turn.tokens,
-            "left_out": None if turn is None else turn.left_out,
-            "compacted": plan is not None and plan.is_changed,
-            "why": None if plan is None else plan.why,
-            "retried": self._retried,
-            "error": self._error,
-            "failures": () if turn is None else turn.failures,
-            "added_seconds": self._added,
-            "seconds": anyio.current_time() - self._began,
-        }
-
-
-def _fields(usage: Usage | None) -> dict[str, Any]:
-    if usage is None:
-        return {}
-    return {name: getattr(usage, name) for name in ("prompt_tokens", "cached_tokens", "completion_tokens")}
+            if not self._route.counts and status < 300:
+                self._services.status.reported(report)
+            logged = {name: getattr(report, name) for name in ("model", "window", "tokens", "failures")}
+            logged |= {"conversation": report.session[-12:], "left_out": turn.left_out}
+        if self._usage is not None:
+            logged |= {name: getattr(self._usage, name) for name in REPORTED_USAGE}
+        log_request(
+            **logged,
+            compacted=plan is not None and plan.is_changed,
+            why=None if plan is None else plan.why,
+            retried=self._retried,
+            error=self._error,
+            added_seconds=self._added,
+            seconds=anyio.current_time() - self._began,
+            route=self._route.name,
+            status=status,
+        )
 
 
 def _name(error: BaseException | None) -> str | None:
     return None if error is None else type(error).__name__
+
+
+# ------------------------------------------------------------------------ what to send
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class RequestPlan:
+    """The plan for one request.
+
+    Args:
+        body: The bytes to send.
+        original: The client's bytes.
+        asked: The parsed request; ``None`` if it could not be read, or the provider keeps its history.
+        request: The same as a request of a conversation.
+        turn: Its turn of the conversation; ``None`` without a conversation.
+        why: The reason for sending the client's bytes, other than that they fit.
+        without_recall: The bytes to send without the tools of recall, if those are offered.
+    """
+
+    body: bytes = attrs.field(repr=False)
+    original: bytes = attrs.field(repr=False)
+    asked: ModelRequest | None = attrs.field(default=None, repr=False)
+    request: ConversationRequest | None = None
+    turn: ConversationTurn | None = None
+    why: str = ""
+    without_recall: bytes | None = attrs.field(default=None, repr=False)
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the bytes to send differ from the client's."""
+        return self.body is not self.original
+
+
+class Planner:
+    """Makes the plans. Holds state: the conversations that are not compacted for now.
+
+    If anything fails, the plan is to send the client's bytes.
+
+    Args:
+        settings: The gateway's settings.
+        conversations: The gateway's conversations.
+        status: Counts failures and reasons.
+    """
+
+    def __init__(self, settings: GatewaySettings, conversations: GatewayConversations, status: GatewayStatus) -> None:
+        self._settings = settings
+        self._conversations = conversations
+        self._status = status
+        self._alone: dict[str, None] = {}
+
+    async def plan(
+        self, route: ModelRoute, body: bytes, headers: Mapping[str, str], upstream: str, query: bytes = b""
+    ) -> RequestPlan:
+        """Return the plan of a request."""
+        asked = partial(self._asked, route, body, headers, upstream, query)
+        return await self._driven(lambda sync: self._decided(asked, sync=sync))
+
+    async def _driven(self, work: Callable[[bool], Coroutine[Any, Any, _T]]) -> _T:
+        """Run work in a thread, because it uses the processor; in the event loop if the strategy may await a model."""
+        if self._settings.awaits:
+            return await work(False)
+        return await self._in_thread(lambda: unawaited(work(True)))
+
+    async def _apart(self, work: Callable[[], _T], *, sync: bool) -> _T:
+        """Run a part that uses the processor in a thread; ``sync`` is within one already."""
+        return work() if sync else await self._in_thread(work)
+
+    def _asked(
+        self, route: ModelRoute, body: bytes, headers: Mapping[str, str], upstream: str, query: bytes = b""
+    ) -> RequestPlan:
+        """Return the plan to send the client's bytes, with the parsed request if it belongs to a conversation."""
+        try:
+            text = decoded(body, headers.get("content-encoding", ""), self._settings.max_body)
+            asked = read_request(text, route.key)
+            why = "signed" if has_signature(headers) else route.kept(asked.fields) or ("" if asked.messages else "no messages")
+        except (Unreadable, TooLarge) as error:
+            why = str(error) or "too large"
+        except Exception as error:
+            self._status.failed(f"reading: {type(error).__name__}")
+            return RequestPlan(body=body, original=body, why=type(error).__name__)
+        else:
+            if not why:
+                id, fields, messages = session_of(headers), asked.fields, asked.messages
+                request = ConversationRequest(
+                    route=route,
+                    fields=fields,
+                    messages=messages,
+                    id=id,
+                    upstream=upstream,
+                    is_long=asks_for_long_context(headers),
+                    tenant=tenant_of(headers, query),
+                )
+                return RequestPlan(body=body, original=body, asked=asked, request=request)
+        self._status.passed(why)
+        return RequestPlan(body=body, original=body, why=why)
+
+    async def _decided(self, asked: Callable[[], RequestPlan], *, sync: bool) -> RequestPlan:
+        plan = await self._apart(asked, sync=sync)
+        if plan.request is None:
+            return plan
+        try:
+            if plan.request.route.counts:
+                turn = await self._apart(partial(self._conversations.trial, plan.request), sync=sync)
+            else:
+                turn = await self._conversations.turn(plan.request, sync=sync)
+            return await self._apart(partial(self._with, plan, turn), sync=sync)
+        except Exception as error:
+            return self._failed(plan, error)
+
+    def _with(self, plan: RequestPlan, turn: ConversationTurn) -> RequestPlan:
+        """Return the plan to send the messages of a turn."""
+        for failure in turn.failures:
+            self._status.failed(failure.partition(";")[0])
+        if self._settings.shadow or turn.session.id in self._alone:
+            why = "shadow" if self._settings.shadow else "left alone"
+            self._status.passed(why)
+            return attrs.evolve(plan, turn=turn, why=why)
+        return self._offering(attrs.evolve(plan, turn=turn, body=_body(plan, turn)))
+
+    def _failed(self, plan: RequestPlan, error: Exception) -> RequestPlan:
+        """Return the plan to send the client's bytes, because the turn failed."""
+        if isinstance(error, UnknownWindow):
+            self._status.passed("unknown window")
+            return attrs.evolve(plan, why="unknown window")
+        name = "" if plan.request is None else f"{plan.request.route.name}: "
+        self._status.failed(f"{name}{type(error).__name__}")
+        return attrs.evolve(plan, why=type(error).__name__)
+
+    async def _in_thread(self, work: Callable[[], _T]) -> _T:
+        return await self._conversations.in_thread(work)
+
+    async def shorter(self, plan: RequestPlan, refused: UpstreamRefusal) -> RequestPlan | None:
+        """Return the plan after a length error; ``None`` if nothing shorter can be sent.
+
+        Args:
+            plan: The plan of the request that was too long.
+            refused: The provider's error.
+        """
+        if plan.request is None or plan.request.route.counts or self._settings.shadow:
+            return None
+        try:
+            request = plan.request
+            await self._in_thread(partial(self._learn, plan, request, refused))
+            turn = await self._driven(lambda sync: self._conversations.turn(request, refused=refused, sync=sync))
+            shorter = attrs.evolve(
+                plan, turn=turn, body=await self._in_thread(partial(_body, plan, turn)), why="", without_recall=None
+            )
+        except Exception as error:  # nothing may be removed, the window is still unknown, or the gateway has a fault
+            self._status.failed(f"compacting harder: {type(error).__name__}")
+            return None
+        if self._alone.pop(turn.session.id, self) is None:
+            self._status.left_alone(turn.session.id, False)
+        return None if shorter.body == (plan.without_recall or plan.body) else self._offering(shorter)
+
+    def _offering(self, plan: RequestPlan) -> RequestPlan:
+        return plan if self._conversations.recalled is None else _with_recall(plan)
+
+    def _learn(self, plan: RequestPlan, request: ConversationRequest, refused: UpstreamRefusal) -> None:
+        """Learn the window of a refused request."""
+        found = LengthError.read(refused) or LengthError()
+        if found.window is None and plan.turn is None:  # no table has the model's window
+            found = LengthError(window=max(1, len(plan.original) // _BYTES_OF_WINDOW))
+        if found.window is None and refused.status_code == _TOO_MANY_BYTES:
+            return  # a limit of a proxy on the way, perhaps; only this conversation is shortened
+        self._conversations.learn_window(plan.turn, request, found, 0 if plan.turn is None else plan.turn.tokens)
+
+    def leave_alone(self, session: str) -> None:
+        """Stop compacting a conversation until its next length error."""
+        while len(self._alone) >= self._settings.conversations:
+            del self._alone[next(iter(self._alone))]
+        self._alone[session] = None
+        self._status.left_alone(session, True)
+
+
+def _body(plan: RequestPlan, turn: ConversationTurn) -> bytes:
+    """Return the bytes to send for a turn; the client's if nothing changes."""
+    assert plan.asked is not None
+    return plan.asked.with_messages(turn.messages) if turn.is_changed else plan.original
+
+
+def _with_recall(plan: RequestPlan) -> RequestPlan:
+    """Return the plan with the tools of recall in its body, if they can be offered."""
+    if plan.asked is None or plan.request is None or plan.request.route.counts or not plan.is_changed:
+        return plan
+    body = offered(plan.body, plan.asked, plan.request.route.name)
+    return plan if body is plan.body else attrs.evolve(plan, body=body, without_recall=plan.body)
+
+
+# ------------------------------------------------------------------------ the log
+
+
+def log_request(**fields: Any) -> None:
+    """Log a request. Fields that are ``None`` or empty are omitted, and seconds are rounded to a tenth of a millisecond."""
+    if _logger.isEnabledFor(logging.INFO):
+        shown = {name: round(value, 4) if isinstance(value, float) else value for name, value in fields.items()}
+        _logger.info(json.dumps({name: value for name, value in shown.items() if value not in (None, "", (), 0.0)}))

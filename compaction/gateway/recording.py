@@ -44,14 +44,13 @@ class SessionRecorder:
         self._lock = threading.Lock()
         self._known: OrderedDict[str, list[bytes]] = OrderedDict()
 
-    def record(self, conversation: str, format: MessageFormat, messages: Sequence[Any], *, overhead_tokens: int = 0) -> None:
+    def record(self, conversation: str, format: MessageFormat, messages: Sequence[Any]) -> None:
         """Record the messages that a request added; O(contents).
 
         Args:
             conversation: The name of the conversation.
             format: The format of its messages.
             messages: All messages of the request.
-            overhead_tokens: Tokens of the request outside the messages.
 
         Raises:
             OSError: If the file cannot be written.
@@ -71,7 +70,6 @@ class SessionRecorder:
                 "format": format.name,
                 "at": self._clock(),
                 "keep": keep,
-                "overhead_tokens": overhead_tokens,
                 "messages": plain[keep:],
             }
             descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

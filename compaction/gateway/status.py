@@ -22,7 +22,7 @@ from ..index import Edit, Replace, Together
 from ..result import CompactionResult
 from ..session import CacheBroken, Compacted, Event, Evicted, Overflowed, SaveFailed, StepFailed
 from ..tokens import Usage
-from .known_models import known_prices
+from .windows import known_prices
 
 _MOST_CUTS: Final = 50
 _MOST_REASONS: Final = 100
@@ -31,8 +31,8 @@ _SUMMED: Final = (
     *("tokens_saved", "tokens_lost", "dollars_saved", "dollars_lost"),
     *("prompt_tokens", "cached_tokens", "completion_tokens", "seconds_total"),
 )
-
-_REPORTED: Final = ("prompt_tokens", "cached_tokens", "completion_tokens")
+REPORTED_USAGE: Final = ("prompt_tokens", "cached_tokens", "completion_tokens")
+"""The figures of a provider's usage that are summed up and logged."""
 
 
 @attrs.frozen(kw_only=True)
@@ -323,7 +323,7 @@ class GatewayStatus:
                 "seconds_total": report.seconds_added,
             }
             if usage is not None:
-                added |= {name: getattr(usage, name) for name in _REPORTED}
+                added |= {name: getattr(usage, name) for name in REPORTED_USAGE}
             for name, value in added.items():
                 self._totals[name] += value
             sums = {name: getattr(found, name) + value for name, value in added.items()}

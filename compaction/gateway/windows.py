@@ -1,26 +1,45 @@
-"""The context windows of models: the configured one or that of the table, corrected by what the providers say."""
+"""What is known of models: prices, and context windows, configured or of a table, corrected by what the providers say."""
 
 from __future__ import annotations
 
 import contextlib
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import attrs
 
 from ..errors import StateError
 from ..json_data import natural_number
+from ..models import ModelPrices, UnknownModel, input_limit, prices_of
 from ..session import LearnedWindow
 from ..stores import SessionStore
 from ..tokens import LengthError
-from .known_models import known_window
 from .settings import GatewaySettings
 
 _MOST: Final = 256
 _LONG: Final = 1_000_000
 _STEPS: Final = 4  # of a table's window: a larger one is assumed in such steps, since each has sessions of its own
 _SAVED_AS: Final = "gateway:windows"
+
+
+@lru_cache(_MOST)
+def known_prices(model: str) -> ModelPrices | None:
+    """Return the prices of a model; ``None`` if no table has it. A look-up takes milliseconds, so it is made once."""
+    try:
+        return prices_of(model)
+    except UnknownModel:
+        return None
+
+
+@lru_cache(_MOST)
+def known_window(model: str) -> int | None:
+    """Return the input limit of a model in tokens; ``None`` if no table has it."""
+    try:
+        return input_limit(model)
+    except UnknownModel:
+        return None
 
 
 @attrs.frozen

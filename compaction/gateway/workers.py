@@ -2,21 +2,23 @@
 
 All workers accept connections at the same address. A conversation is recognized by the session id that the agent sends, or by
 its first messages, which every later request repeats. The worker that gets its first request keeps it, unless that worker has
-more conversations than another, and tells the others. So an agent that keeps its connection mostly stays with one worker. A
-request that arrives elsewhere is handed over through a Unix socket in a folder that only its owner can read; the answer comes
-back the same way, chunk by chunk.
+more conversations than another. So an agent that keeps its connection mostly stays with one worker. The decision is one
+transaction in a SQLite file that all workers share, so it is made once, however many requests of a new conversation arrive at
+once, and holds for a worker that starts later. A request that arrives elsewhere is handed over through a Unix socket in a
+folder that only its owner can read; the answer comes back the same way, chunk by chunk.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import pickle
+import sqlite3
 import struct
-from collections import Counter, OrderedDict
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
-from functools import cache
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,11 +37,18 @@ if TYPE_CHECKING:
     from anyio.abc import ByteStream
     from starlette.types import ASGIApp, Scope, Send
 
+_logger: Final = logging.getLogger("uvicorn.error")  # of the errors of requests, which `is_worth_a_log` filters
 _INSTRUCTIONS: Final = frozenset(("system", "developer"))
 _ANSWERS: Final = frozenset(("assistant", "model", "reasoning", "function_call"))
 _MOST_FIRST: Final = 4
-_MOST_CONVERSATIONS: Final = 10_000
+_MOST_CONVERSATIONS: Final = 10_000  # the newest ones; the oldest is decided again
 _MOST_MORE: Final = 1  # conversations, than another worker
+_LOCK_SECONDS: Final = 5.0
+_TABLE: Final = """
+PRAGMA synchronous = OFF; BEGIN IMMEDIATE;
+CREATE TABLE IF NOT EXISTS owners (place INTEGER PRIMARY KEY, name BLOB NOT NULL UNIQUE, number INTEGER NOT NULL);
+COMMIT;
+"""
 _SIZES: Final = struct.Struct(">II")
 _PARTS: Final = ("method", "path", "raw_path", "query_string", "headers")
 
@@ -84,12 +93,16 @@ def _decoder(key: str) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(msgspec.defstruct("Request", [field]))
 
 
-@attrs.frozen(eq=False)
+def _name_of(binding: bytes) -> bytes:
+    return hashlib.blake2b(binding, digest_size=16).digest()
+
+
+@attrs.define(eq=False, slots=False)
 class Workers:
-    """The workers of a gateway, as one of them sees them. Holds state: the worker of each conversation.
+    """The workers of a gateway, as one of them sees them. Holds state: a connection to the file of their decisions.
 
     Args:
-        folder: The folder of their sockets; only its owner may read it.
+        folder: The folder of that file and of their sockets; only its owner may read it.
         count: The number of workers.
         number: The number of this one, from 0.
     """
@@ -97,30 +110,54 @@ class Workers:
     folder: Path
     count: int
     number: int
-    _owners: OrderedDict[str, int] = attrs.field(factory=OrderedDict[str, int], init=False, repr=False)
 
-    async def owner(self, binding: bytes) -> int:
-        """Return the number of the worker that serves a conversation, which is decided here if the conversation is new."""
-        if not binding:
+    @cached_property
+    def _decisions(self) -> sqlite3.Connection:
+        """The file, opened by the process that uses it; it need not survive a crash of the machine."""
+        database = sqlite3.connect(self.folder / "owners.db", timeout=_LOCK_SECONDS, isolation_level=None)
+        database.executescript(_TABLE)
+        return database
+
+    def owner(self, binding: bytes) -> int:
+        """Return the number of the worker that serves a conversation, which is decided here if the conversation is new.
+
+        A worker that does not listen yet gets none. If the file cannot be used, this worker serves the request.
+        """
+        try:
+            return self._owner(_name_of(binding)) if binding else self.number
+        except sqlite3.Error:
             return self.number
-        name = hashlib.blake2b(binding, digest_size=16).hexdigest()
-        if (found := self._owners.get(name)) is not None:
-            self._owners.move_to_end(name)
-            return found
-        counts = Counter(dict.fromkeys(range(self.count), 0))
-        counts.update(self._owners.values())
-        least = min(counts, key=lambda number: (counts[number], number != self.number))
-        chosen = least if counts[self.number] - counts[least] > _MOST_MORE else self.number
-        self._note({name: chosen})
-        await self.tell("owners", {name: chosen})
-        return self._owners[name]
 
-    def _note(self, owners: Mapping[str, int]) -> None:
-        """Note the workers of conversations. If two began the same one at once, the one with the lower number keeps it."""
-        for name, number in owners.items():
-            self._owners[name] = min(number, self._owners.get(name, number))
-            if len(self._owners) > _MOST_CONVERSATIONS:
-                self._owners.popitem(last=False)
+    def _owner(self, name: bytes) -> int:
+        if (found := self._decided(name)) is not None:
+            return found
+        with self._deciding() as database:
+            if (found := self._decided(name)) is not None:
+                return found
+            counts = {number: 0 for number in range(self.count) if number == self.number or self.socket(number).exists()}
+            rows: Iterable[tuple[int, int]] = database.execute("SELECT number, COUNT(*) FROM owners GROUP BY number")
+            counts |= {number: count for number, count in rows if number in counts}
+            least = min(counts, key=lambda number: (counts[number], number != self.number))
+            chosen = least if counts[self.number] - counts[least] > _MOST_MORE else self.number
+            place = database.execute("INSERT INTO owners (name, number) VALUES (?, ?)", (name, chosen)).lastrowid or 0
+            database.execute("DELETE FROM owners WHERE place <= ?", (place - _MOST_CONVERSATIONS,))
+        return chosen
+
+    def take_over(self, binding: bytes) -> None:
+        """Serve a conversation from now on, because its worker does not run."""
+        with suppress(sqlite3.Error), self._deciding() as database:
+            database.execute("UPDATE owners SET number = ? WHERE name = ?", (self.number, _name_of(binding)))
+
+    def _decided(self, name: bytes) -> int | None:
+        row = self._decisions.execute("SELECT number FROM owners WHERE name = ?", (name,)).fetchone()
+        return None if row is None else int(row[0])
+
+    @contextmanager
+    def _deciding(self) -> Generator[sqlite3.Connection]:
+        """Run the block as one transaction, while no other worker decides."""
+        self._decisions.execute("BEGIN IMMEDIATE")
+        with self._decisions as database:
+            yield database
 
     def socket(self, number: int) -> Path:
         """Return the address of a worker."""
@@ -204,12 +241,11 @@ class Workers:
                         await _write(stream, "answer", None, pickle.dumps(found))
                 except (anyio.IncompleteRead, anyio.BrokenResourceError, anyio.ClosedResourceError):
                     return
+                except Exception as error:  # of one request: the others go on, and the other worker sees an answer without end
+                    _logger.error("Exception in a request of another worker", exc_info=error)
 
-        answers = {"owners": self._note, "all owners": lambda _: dict(self._owners), **answers}
         path = self.socket(self.number)
         path.unlink(missing_ok=True)
-        for owners in await self.ask("all owners"):  # of the time before this worker was started again
-            self._note(owners)
         async with await anyio.create_unix_listener(path, mode=0o600) as listener, anyio.create_task_group() as group:
             group.start_soon(listener.serve, serve)
             yield
@@ -228,7 +264,8 @@ async def _serve(app: ASGIApp, scope: Mapping[str, Any], body: bytes, reader: An
         return {"type": "http.disconnect"}
 
     async def send(message: Any) -> None:
-        await _write(stream, None, {**message, "body": None}, message.get("body", b""))
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # the client has left, as `receive` says
+            await _write(stream, None, {**message, "body": None}, message.get("body", b""))
 
     headers = [tuple(each) for each in scope["headers"]]
     await app({**scope, "type": "http", "headers": headers, HANDED_OVER: True}, receive, send)

@@ -85,7 +85,6 @@ def test_one_reader_of_members() -> None:
 
 TWINS_WITH_LOGIC = {
     ("integrations/hermes/engine.py", "compress_async"),  # `compress` drives it, and has no logic of its own
-    ("gateway/plans.py", "_decided_sync"),  # decides in a thread, the other decides in the event loop and then uses a thread
     ("integrations/anthropic/request_compaction.py", "_observed_async"),  # a stream can be read by no driver
     ("summarizers/model/model_calls.py", "drive_sync"),
     ("summarizers/model/openai_summarizer.py", "_send_async"),

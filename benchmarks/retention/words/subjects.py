@@ -13,6 +13,7 @@ from compaction import CompactionResult, CompactionSession, MessageIndex, last, 
 from compaction.gateway.conversations import ConversationRequest, GatewayConversations
 from compaction.gateway.routes import route_of
 from compaction.gateway.settings import GatewaySettings
+from compaction.run import unawaited
 from compaction.strategies import Strategy, Truncation
 from compaction.tokens import TokenCounter
 from compaction.triggers import tokens_below, tokens_exceed
@@ -84,7 +85,7 @@ def _through_gateway(session: Session, counter: TokenCounter) -> Iterator[Sent]:
     for count in session.requests:
         messages = list(session.messages[:count])
         request = ConversationRequest(route=route, fields=fields, messages=messages, id="one", upstream="http://localhost")
-        turn = conversations.turn_sync(request)
+        turn = unawaited(conversations.turn(request, sync=True))
         yield Sent(count, turn.messages, turn.session.index, turn.result)
 
 

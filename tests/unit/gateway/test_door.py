@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
 import threading
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -12,7 +15,18 @@ import httpx
 import pytest
 
 from compaction.gateway.client import ClientConnection, SlowBody
-from tests.support.gateways import Got, Handler, ScriptedUpstream, answer, chat_reply, in_process, serving, tool_chat
+from tests.support.gateways import (
+    GatewayProcess,
+    Got,
+    Handler,
+    ScriptedUpstream,
+    answer,
+    chat_reply,
+    in_process,
+    serving,
+    tool_chat,
+)
+from tests.support.limits import WAIT_SECONDS
 
 
 def body_of(messages: list[Any]) -> bytes:
@@ -136,6 +150,41 @@ async def test_a_slow_body_is_given_up() -> None:
     slow = connection({"type": "http.request", "body": b"{", "more_body": True})
     with pytest.raises(SlowBody):
         await slow.body(100, 0.05)
+
+
+def opened(url: str, sent: bytes) -> socket.socket:
+    """A connection to a gateway, over which something was sent."""
+    found = socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=WAIT_SECONDS)
+    found.sendall(sent)
+    return found
+
+
+def test_a_body_that_does_not_arrive_is_answered_408() -> None:
+    """The client is told, and nothing is sent on."""
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n{"
+    with ScriptedUpstream(answer(200, {})) as upstream, serving(upstream, body_seconds=0.1) as url, opened(url, head) as client:
+        assert client.recv(100).startswith(b"HTTP/1.1 408")
+    assert upstream.got == []
+
+
+def test_connections_beyond_the_limit_are_answered_503(tmp_path: Path) -> None:
+    """A process serves 2,000 open connections at a time; when some are closed, it serves others."""
+    get = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"
+    with (
+        ScriptedUpstream(answer(200, {})) as upstream,
+        GatewayProcess(upstream.url, tmp_path, window=10_000) as gateway,
+        contextlib.ExitStack() as stack,
+    ):
+        try:
+            held = [stack.enter_context(opened(gateway.url, b"")) for _ in range(1_999)]
+        except OSError:
+            pytest.skip("this system allows too few open files")
+        with opened(gateway.url, get) as late:
+            assert late.recv(100).startswith(b"HTTP/1.1 503")
+        for each in held[:100]:
+            each.close()
+        with opened(gateway.url, get) as served:
+            assert served.recv(100).startswith(b"HTTP/1.1 200")
 
 
 @pytest.mark.parametrize("begins", [False, True], ids=["before the answer", "in mid-stream"])

@@ -32,3 +32,25 @@ async def test_a_conversation_is_forgotten_after_its_time(tmp_path: Path) -> Non
             database.close()
     ((name,),) = rows[0]
     assert rows == [[(name,)]] * 3
+
+
+async def test_what_left_is_forgotten_with_its_conversation(tmp_path: Path) -> None:
+    """What an earlier process stored for recall is deleted too, although no decisions are saved."""
+    now, path = [1_000.0], tmp_path / "recall.db"
+
+    def stored() -> int:
+        database = sqlite3.connect(path)
+        (count,) = database.execute("SELECT COUNT(*) FROM records").fetchone()
+        database.close()
+        return int(count)
+
+    with ScriptedUpstream(chat_reply()) as upstream:
+        async with in_process(upstream, recall=path, forget_after=1_000.0, clock=lambda: now[0]) as client:
+            assert (await client.post(CHAT, json={"model": "m", "messages": tool_chat(20)})).status_code == 200
+            assert stored() > 0
+        now[0] += 2_000.0
+        async with in_process(upstream, recall=path, forget_after=1_000.0, clock=lambda: now[0]):
+            left = stored()
+            while left:
+                await anyio.sleep(0.01)
+                left = stored()

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from compaction.gateway import GatewayStatus
-from compaction.gateway.known_models import known_prices, known_window
 from compaction.gateway.status import RequestReport
+from compaction.gateway.windows import known_prices, known_window
 from compaction.session import CacheBroken
 from compaction.tokens import Usage
 from tests.support.gateways import ScriptedUpstream, chat_reply, in_process, tool_chat

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from compaction.gateway.routes import route_of
@@ -121,11 +126,72 @@ def test_the_first_messages_name_a_conversation(first: Any, second: Any, is_same
     assert binding(route, b"{", {"x-session-id": "s"}, 10_000) == b"s"
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_conversations_are_shared_out(tmp_path: Path) -> None:
-    """A worker to which most connections go gives new conversations to the others."""
-    alone = Workers(tmp_path, 2, 0)
-    owners = [await alone.owner(b"%d" % number) for number in range(20)]
-    assert owners.count(0) - owners.count(1) in (0, 1, 2)
-    assert [await alone.owner(b"%d" % number) for number in range(20)] == owners
-    assert await alone.owner(b"") == 0
+def test_conversations_are_shared_out(tmp_path: Path) -> None:
+    """A busy worker gives new conversations to the others that listen, and takes over those of one that ended."""
+    alone = Workers(tmp_path, 3, 0)
+    assert {alone.owner(b"early %d" % number) for number in range(20)} == {0}
+    alone.socket(1).touch()
+    owners = [alone.owner(b"%d" % number) for number in range(100)]
+    assert owners.count(0) + 20 - owners.count(1) in (0, 1, 2)
+    assert [alone.owner(b"%d" % number) for number in range(100)] == owners
+    assert alone.owner(b"") == 0
+    lost = b"%d" % owners.index(1)
+    alone.take_over(lost)
+    assert Workers(tmp_path, 3, 2).owner(lost) == 0
+    missing = Workers(tmp_path / "missing", 3, 2)
+    missing.take_over(lost)
+    assert missing.owner(lost) == 2
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_requests_that_come_at_once_get_one_worker(seed: int, tmp_path: Path) -> None:
+    """However the first requests of conversations interleave, all workers name the same one for each."""
+    names = [b"%d" % number for number in range(40)]
+    begin = threading.Barrier(4)
+
+    def decide(number: int) -> list[int]:
+        chance, worker = random.Random(10 * seed + number), Workers(tmp_path, 4, number)
+        worker.socket(number).touch()
+        found: dict[bytes, int] = {}
+        begin.wait()
+        for name in chance.sample(names, len(names)):
+            found[name] = worker.owner(name)
+        return [found[name] for name in names]
+
+    with ThreadPoolExecutor(4) as threads:
+        owners, *others = threads.map(decide, range(4))
+    assert others == [owners] * 3
+
+
+@pytest.mark.slow
+def test_a_conversation_is_not_split_by_requests_that_come_at_once(tmp_path: Path) -> None:
+    """Each conversation begins with two requests at once, over two connections, right after the start."""
+    chance, names = random.Random(7), [f"c{number}" for number in range(24)]
+    with (
+        ScriptedUpstream(chat_reply()) as upstream,
+        GatewayProcess(upstream.url, tmp_path, "--workers", "2", window=100_000) as gateway,
+        ThreadPoolExecutor(8) as threads,
+    ):
+        for count in (1, 3):
+            bodies = [body_of(tool_chat(3, name=name)[:count]) for name in names for _ in range(2)]
+            chance.shuffle(bodies)
+            assert set(threads.map(partial(post, gateway), bodies)) == {200}
+        _until_counted(gateway, upstream)
+        conversations = status(gateway)["conversations"]
+    assert sorted(each["requests"] for each in conversations) == [4] * len(names)
+
+
+@pytest.mark.slow
+def test_an_answer_that_stops_ends_no_worker(tmp_path: Path) -> None:
+    """An upstream that stops in mid-answer costs that answer, also where another worker handed the request over."""
+    with (
+        ScriptedUpstream(*[events(b"data: {}\n\n", ends=False)] * 12, chat_reply()) as upstream,
+        GatewayProcess(upstream.url, tmp_path, "--workers", "2", window=100_000) as gateway,
+    ):
+        for number in range(12):
+            with pytest.raises(httpx.RemoteProtocolError):
+                post(gateway, body_of(tool_chat(1, name=f"c{number}")))
+        assert [post(gateway, body_of(tool_chat(2, name=f"c{number}"))) for number in range(12)] == [200] * 12
+        _until_counted(gateway, upstream)
+        assert {each["requests"] for each in status(gateway)["conversations"]} == {2}
+    assert "Traceback" not in (tmp_path / "log.txt").read_text()
