@@ -66,8 +66,15 @@ class Blocks:
                     "results come before anything else in their message",
                 )
 
-    def pairing(self, stub: Callable[[Any, str], Any], **options: Any) -> Pairing:
-        """Return the pairing of calls in answers and results in the user message after them."""
+    def pairing(
+        self,
+        stub: Callable[[Any, str], Any],
+        *,
+        new_id: str,
+        again: str = "duplicate-result",
+        movable: Callable[[Any], bool] = lambda block: True,
+    ) -> Pairing:
+        """Return the pairing of calls in answers and results in the user message after them; the arguments are those of it."""
         return Pairing(
             calls=lambda fields: self._slots(fields, "assistant", self.call, self.call_id),
             results=lambda fields: self._slots(fields, "user", self.result, self.result_id),
@@ -77,7 +84,9 @@ class Blocks:
             ),
             stub=stub,
             content="content",
-            **options,
+            new_id=new_id,
+            again=again,
+            movable=movable,
         )
 
     def _slots(self, fields: Fields, role: str, id_of: Callable[[Any], str | None], id: Path) -> Iterator[Slot]:

@@ -141,7 +141,8 @@ class RewritingMiddleware(_Middleware):
         return await self._update(state, sync=False)
 
     async def _update(self, state: Any, *, sync: bool) -> dict[str, Any] | None:
-        messages, seen = state["messages"], state.get(_KEY) or {}
+        messages: list[Any] = state["messages"]
+        seen: dict[str, Any] = state.get(_KEY) or {}
         turn = await self._conversations.turn(messages, sync=sync, **self._turn_options(messages), **seen)
         return None if turn.view == list(messages) else {"messages": rewritten(turn.view)}
 

@@ -65,8 +65,8 @@ class CompactingSession(_SessionABC):
         self.session_settings: Any = getattr(underlying, "session_settings", None)
         self.underlying = underlying
         self._store = store
-        self._filter = CompactionFilter(strategy, store=store, **options)
-        self._filter._id = self.session_id
+        self._filter = _SessionFilter(strategy, store=store, **options)
+        self._filter.belongs_to(self.session_id)
         self._is_filtering = False
 
     @property
@@ -85,14 +85,14 @@ class CompactingSession(_SessionABC):
         Args:
             focus: A topic that a summary should give most room to, if any.
         """
-        self._filter._conversations.compact_next(focus)
+        self._filter.compact_next(focus)
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
         """Return the compacted history for the start of a run; with a limit or the filter, the items as they are stored."""
         items = await self.underlying.get_items(limit)
         if limit is not None or self._is_filtering or not items:
             return list(items)
-        return (await self._filter._compacted(items)).view
+        return await self._filter.history(items)
 
     @property
     def filter(self) -> CompactionFilter:
@@ -112,7 +112,7 @@ class CompactingSession(_SessionABC):
         """Delete the items and the edits."""
         await self.underlying.clear_session()
         turn = self.turn
-        self._filter._conversations = copy.copy(self._filter._conversations)
+        self._filter.forget()
         if self._store is not None:
             self._store.delete(quote(self.session_id, safe=""))
             if turn is not None and turn.session is not None:
@@ -166,6 +166,26 @@ class CompactionFilter:
 
     async def _compacted(self, items: list[Any], **request: Any) -> FrameworkTurn:
         return await self._conversations.turn(items, id=self._id, **request)
+
+
+class _SessionFilter(CompactionFilter):
+    """The filter of a session, for its only conversation."""
+
+    def belongs_to(self, session_id: str) -> None:
+        """Name the conversation."""
+        self._id = session_id
+
+    def compact_next(self, focus: str) -> None:
+        """Compact at the next turn."""
+        self._conversations.compact_next(focus)
+
+    async def history(self, items: list[Any]) -> list[Any]:
+        """Return the view of the stored items."""
+        return (await self._compacted(items)).view
+
+    def forget(self) -> None:
+        """Start without a conversation."""
+        self._conversations = copy.copy(self._conversations)
 
 
 def _refuse_services(session: Any) -> None:
