@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import threading
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, Self, cast
 
 import anyio
@@ -26,7 +26,7 @@ from ..errors import ConfigurationError, StrategyError
 from ..index import PASS_ON, MessageIndex, PreparedSummaries, PreparedSummary, Request, RunHistory, dry_run, relay
 from ..result import CompactionResult
 from ..stores import StoreRequest
-from ..strategies import Failed, Pipeline, Steps, Strategy, may_stand, prepared_for, replaced_by, token_limits
+from ..strategies import Failed, Pipeline, Steps, Strategy, Wrapper, may_stand, prepared_for, replaced_by, token_limits
 from ..summarizers import SummaryRequest
 from ..triggers import Trigger, TriggerLike, as_trigger
 from .lock import loop_scheduler
@@ -368,7 +368,7 @@ def _answered(request: Request) -> Any:
 
 
 @attrs.frozen
-class Rehearsed(Strategy):
+class Rehearsed(Wrapper):
     """Runs a strategy without calling a model or writing to a store.
 
     Args:
@@ -376,20 +376,7 @@ class Rehearsed(Strategy):
         answer: Returns the answer to a request; by default a model's summary is assumed to use its whole budget.
     """
 
-    strategy: Strategy
     answer: Callable[[Request], Any] = _answered
-
-    @property
-    def name(self) -> str:
-        return self.strategy.name
-
-    @property
-    def children(self) -> tuple[Strategy, ...]:
-        return (self.strategy,)
-
-    def with_children(self, children: Iterable[Strategy]) -> Strategy:
-        [strategy] = children
-        return attrs.evolve(self, strategy=strategy)
 
     def __call__(self, index: MessageIndex) -> Steps:
         yield from relay(self.strategy(index), self._answered)

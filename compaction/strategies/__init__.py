@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         as_strategy,
     )
     from .base import Report as Report
+    from .base import Wrapper as Wrapper
     from .clip import Clip
     from .excerpt import Excerpt
     from .growing_summary import GrowingSummary
@@ -112,7 +113,7 @@ export_lazily(
     __name__,
     {
         "base": "CompactionStrategy Failed FunctionStrategy Pipeline Report StepBegan StepEnded Steps Strategy StrategyLike"
-        " as_strategy",
+        " Wrapper as_strategy",
         "clip": "Clip",
         "excerpt": "Excerpt",
         "growing_summary": "GrowingSummary",

@@ -326,6 +326,29 @@ def as_strategy(strategy: StrategyLike) -> Strategy:
     return FunctionStrategy(strategy)
 
 
+@attrs.frozen
+class Wrapper(Strategy):
+    """The base of strategies that run another one under its own name, and act on what it yields.
+
+    Args:
+        strategy: The strategy to run.
+    """
+
+    strategy: Strategy = attrs.field(converter=as_strategy)
+
+    @property
+    def name(self) -> str:
+        return self.strategy.name
+
+    @property
+    def children(self) -> tuple[Strategy, ...]:
+        return (self.strategy,)
+
+    def with_children(self, children: Iterable[Strategy]) -> Strategy:
+        [strategy] = children
+        return attrs.evolve(self, strategy=strategy)
+
+
 @attrs.frozen(init=False, repr=False)
 class Pipeline(Strategy):
     """Runs strategies in order, each by its own trigger; put the gentlest first.

@@ -16,7 +16,7 @@ messages back with the tools in `compaction.stores.recall`.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 import attrs
@@ -41,7 +41,7 @@ from ..messages import Message
 from ..selectors import Selector, as_selector, last
 from ..stores import Store, StoredRecord, StoreRequest
 from ..triggers import always, never
-from .base import CompactionStrategy, Failed, StepBegan, StepEnded, Steps, Strategy, as_strategy
+from .base import CompactionStrategy, Failed, StepBegan, StepEnded, Steps, Wrapper
 from .offload_styles import OFFLOADED_BY, OffloadStyle, StubResults, is_writable, placeholder_of, records_of
 
 OnStoreFailure: TypeAlias = Literal["keep", "raise"]
@@ -109,7 +109,7 @@ class Offload(CompactionStrategy):
 
 
 @attrs.frozen
-class Lossless(Strategy):
+class Lossless(Wrapper):
     """Runs any strategy, but stores the original messages before each edit that drops, replaces or rewrites them.
 
     ``compaction_expand`` returns the originals of a summary by the id in its first line. Messages that cannot be stored stay in
@@ -123,23 +123,10 @@ class Lossless(Strategy):
         on_failure: The reaction if the store fails.
     """
 
-    strategy: Strategy = attrs.field(converter=as_strategy)
     store: Store = attrs.field(validator=_STORE)
     session: str | None = attrs.field(default=None, kw_only=True)
     salt: str | None = attrs.field(default=None, kw_only=True)
     on_failure: OnStoreFailure = attrs.field(default="keep", validator=_ON_FAILURE, kw_only=True)
-
-    @property
-    def name(self) -> str:
-        return self.strategy.name
-
-    @property
-    def children(self) -> tuple[Strategy, ...]:
-        return (self.strategy,)
-
-    def with_children(self, children: Iterable[Strategy]) -> Strategy:
-        [strategy] = children
-        return attrs.evolve(self, strategy=strategy)
 
     def __call__(self, index: MessageIndex) -> Steps:
         running = [self.strategy.name]

@@ -59,7 +59,7 @@ from compaction.triggers import (
     worth_it,
 )
 from tests.support.limits import examples
-from tests.support.options import SETTLES_IN, compositions, settling, single_strategies
+from tests.support.options import SETTLES_IN, combined, compositions, settling, single_strategies
 
 Chat = list[dict[str, Any]]
 CALLS = kinds(GroupKind.TOOL_CALL)
@@ -337,17 +337,8 @@ CHOICES: list[Selector] = [
 ]
 
 
-def combined(atoms: list[Any]) -> st.SearchStrategy[Any]:
-    """The atoms, and expressions of them with ``&``, ``|`` and ``~``."""
-    return st.recursive(
-        st.sampled_from(atoms),
-        lambda inner: st.one_of(
-            st.tuples(inner, inner).map(lambda pair: pair[0] & pair[1]),
-            st.tuples(inner, inner).map(lambda pair: pair[0] | pair[1]),
-            inner.map(lambda one: ~one),
-        ),
-        max_leaves=4,
-    )
+TRIGGERS = combined(st.sampled_from(ATOMS))
+SELECTORS = combined(st.sampled_from(CHOICES))
 
 
 @st.composite
@@ -378,7 +369,7 @@ def assert_boolean(one: Any, two: Any, three: Any, *, top: Any, bottom: Any, ask
     assert ask(one | ~one) == ask(top)
 
 
-@given(edited_indexes(), combined(ATOMS), combined(ATOMS), combined(ATOMS))
+@given(edited_indexes(), TRIGGERS, TRIGGERS, TRIGGERS)
 def test_triggers_are_a_boolean_algebra(index: MessageIndex, one: Trigger, two: Trigger, three: Trigger) -> None:
     """Law 10 for triggers; ``&`` and ``|`` mean what ``and`` and ``or`` mean, and do not care for parentheses."""
     assert_boolean(one, two, three, top=always, bottom=never, ask=lambda trigger: trigger(index))
@@ -390,13 +381,13 @@ def test_triggers_are_a_boolean_algebra(index: MessageIndex, one: Trigger, two: 
     assert ~~one == one
 
 
-@given(conversations(), combined(ATOMS))
+@given(conversations(), TRIGGERS)
 def test_combined_triggers_keep_the_contract(messages: Chat, trigger: Trigger) -> None:
     """What triggers are combined to is a trigger: pure, picklable, and explains itself."""
     check_trigger(trigger, messages=messages)
 
 
-@given(edited_indexes(), combined(CHOICES), combined(CHOICES), combined(CHOICES))
+@given(edited_indexes(), SELECTORS, SELECTORS, SELECTORS)
 def test_selectors_are_a_boolean_algebra(index: MessageIndex, one: Selector, two: Selector, three: Selector) -> None:
     """Law 10 for selectors; they choose among the groups of the view, as sets do."""
     assert_boolean(one, two, three, top=everything, bottom=nothing, ask=lambda selector: selector(index))
@@ -409,7 +400,7 @@ def test_selectors_are_a_boolean_algebra(index: MessageIndex, one: Selector, two
     assert ~~one == one
 
 
-@given(edited_indexes(), combined(CHOICES))
+@given(edited_indexes(), SELECTORS)
 def test_selectors_change_nothing(index: MessageIndex, selector: Selector) -> None:
     """A selector looks and says the same again."""
     before = copy.deepcopy(portrait(index))

@@ -48,8 +48,20 @@ def settling(strategy: Strategy) -> int:
 CALLS: Final = kinds(GroupKind.TOOL_CALL)
 USERS: Final = kinds(GroupKind.USER)
 
+
+def combined(atoms: st.SearchStrategy[Any], *, inverted: bool = True, max_leaves: int = 4) -> st.SearchStrategy[Any]:
+    """Triggers or selectors, and expressions of them with ``&`` and ``|``, and with ``~`` unless ``inverted`` is false."""
+
+    def expressions(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+        pairs = st.tuples(inner, inner)
+        either = st.one_of(pairs.map(lambda pair: pair[0] & pair[1]), pairs.map(lambda pair: pair[0] | pair[1]))
+        return either | inner.map(lambda one: ~one) if inverted else either
+
+    return st.recursive(atoms, expressions, max_leaves=max_leaves)
+
+
 # Without selectors whose choice changes with each cut: after a run with keep=~last(groups=2), the last two groups are others.
-KEEPS = st.recursive(
+KEEPS = combined(
     st.sampled_from(
         [
             *(nothing, system, pinned, USERS, first(messages=2), first(groups=2), first(turns=1), tools("f", "browser_*")),
@@ -57,10 +69,7 @@ KEEPS = st.recursive(
             *(last(groups=1, of=CALLS), CALLS, kinds(GroupKind.ASSISTANT), tools("look")),
         ]
     ),
-    lambda inner: st.one_of(
-        st.tuples(inner, inner).map(lambda pair: pair[0] | pair[1]),
-        st.tuples(inner, inner).map(lambda pair: pair[0] & pair[1]),
-    ),
+    inverted=False,
     max_leaves=3,
 )
 TRIGGERS = st.sampled_from(

@@ -36,6 +36,7 @@ from compaction.triggers import (
 )
 from tests.support.chats import tool_turns, turns, user
 from tests.support.corpora import BAD, CHATS, errors_of, lines, run
+from tests.support.options import combined
 
 TEXTS = st.text(max_size=12)
 NAMES = st.one_of(st.just("bo"), TEXTS)
@@ -111,7 +112,7 @@ def test_a_content_may_be_a_list_of_texts(counter: Any, messages: list[dict[str,
     assert (counts.uncounted, counts.messages_before) == (1, len(messages))
 
 
-TRIGGERS = st.recursive(
+TRIGGERS = combined(
     st.one_of(
         st.builds(tokens_exceed, st.integers(0, 60)),
         st.builds(tokens_below, st.integers(0, 60)),
@@ -123,10 +124,6 @@ TRIGGERS = st.recursive(
         st.builds(every, st.integers(1, 4)),
         st.sampled_from([always, never, has_tool_calls, idle_for(1.0)]),
     ),
-    lambda inner: st.one_of(
-        st.builds(lambda a, b: a & b, inner, inner), st.builds(lambda a, b: a | b, inner, inner), st.builds(lambda a: ~a, inner)
-    ),
-    max_leaves=4,
 )
 
 
