@@ -232,26 +232,26 @@ class Editor:
                 undo(self._projection, earlier)
 
     def turns_since_edit(self) -> int:
-        """Return how many user turns began since the last edit of any strategy; all if there was no edit."""
+        """See `MessageIndex.turns_since_edit`."""
         turn = self._projection.grouping.turn
         return turn - next((each.turn for each in reversed(self.journal) if not isinstance(each.edit, Restore)), 0)
 
     # ---------------------------------------------------------------- undoing
 
     def checkpoint(self) -> int:
-        """Begin a run: discard refusals and held drops, and return the position in the journal, for `rollback`."""
+        """See `MessageIndex.checkpoint`."""
         self.refusals = Refusals()
         self._held.clear()
         return len(self.journal)
 
     def begin_step(self) -> None:
-        """Begin a strategy, which may try an edit again that was refused when an earlier strategy made it."""
+        """See `MessageIndex.begin_step`."""
         self.refusals.changed()
         self._held.clear()
 
     @contextlib.contextmanager
     def trial(self) -> Generator[None]:
-        """Run the block, then undo the edits applied in it, and discard the refusals made in it."""
+        """See `MessageIndex.trial`."""
         checkpoint, refusals, held = len(self.journal), self.refusals, self._held
         self.refusals, self._held = Refusals(), []
         try:
@@ -261,11 +261,7 @@ class Editor:
             self.refusals, self._held = refusals, held
 
     def rollback(self, checkpoint: int) -> None:
-        """Undo every edit made since a position in the journal.
-
-        Raises:
-            InputError: If the journal has fewer edits.
-        """
+        """See `MessageIndex.rollback`."""
         if not 0 <= checkpoint <= len(self.journal):
             raise InputError(
                 f"rollback({checkpoint}): the journal has {len(self.journal)} edits; pass a value from checkpoint()"

@@ -106,17 +106,8 @@ class Tally:
 
     def count_new(self, new: Mapping[int | None, int]) -> None:
         """Add the number of new groups of each turn."""
-        known = self._groups_by_turn
-        self.groups += sum(new.values())
-        if not known:
-            known.update(new)
-            self.turns += len(new) - (None in new) - (0 in new)
-            return
         for turn, count in new.items():
-            if turn:
-                before = known.get(turn, 0)
-                known[turn] = before + count
-                self.turns += not before
+            self.count_groups(turn, count)
 
     def metrics(self) -> Metrics:
         """Return the sums as a value."""

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from .lock import Blocking as Blocking
     from .lock import CallLock
     from .pool import SessionPool
+    from .provider_reports import LearnedWindow as LearnedWindow
     from .session import CompactionSession, SessionStatus
-    from .session import LearnedWindow as LearnedWindow
     from .session import within as within
 
 __all__ = [
@@ -68,6 +68,7 @@ export_lazily(
         " Overflowed SaveFailed StepFailed Veto",
         "lock": "Blocking CallLock",
         "pool": "SessionPool",
-        "session": "CompactionSession LearnedWindow SessionStatus within",
+        "provider_reports": "LearnedWindow",
+        "session": "CompactionSession SessionStatus within",
     },
 )

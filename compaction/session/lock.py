@@ -55,7 +55,7 @@ class CallLock:
     @property
     def task(self) -> contextlib.AbstractAsyncContextManager[None]:
         """Hold the lock in a task. Other tasks of its event loop run while it waits."""
-        return _AwaitedCall(self._enter, self._leave)
+        return _AwaitedCall(self._enter, self._left)
 
     @property
     @contextlib.contextmanager
@@ -63,16 +63,10 @@ class CallLock:
         """Hold the lock in a thread. The thread blocks while it waits."""
         admitted = threading.Event()
         call = _Call(admitted.set)
-        try:
+        with self._left(call):
             if not self._enter(call):
                 admitted.wait()
             yield
-        finally:
-            try:
-                self._leave(call)
-            except BaseException:  # interrupted: once more
-                self._leave(call)
-                raise
 
     def held(self, *, sync: bool) -> contextlib.AbstractAsyncContextManager[None]:
         """Hold the lock in a task, or in a thread if ``sync`` is true."""
@@ -81,19 +75,12 @@ class CallLock:
     @contextlib.contextmanager
     def if_free(self) -> Generator[bool]:
         """Hold the lock if it is free, and return whether it was. Never waits."""
-        call = _Call(_nothing)
-        with self._guard:
-            free = self._holder is None
-            if free:
-                self._holder = call
-        try:
+        call = _Call(bool)  # nobody wakes it: it never waits
+        with self._left(call):
+            with self._guard:
+                self._holder = self._holder or call
+                free = self._holder is call
             yield free
-        finally:
-            try:
-                self._leave(call)
-            except BaseException:  # interrupted: once more
-                self._leave(call)
-                raise
 
     def unawaited(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
         """Return the result of a call that holds the lock in this thread, without an event loop; see `run.unawaited`.
@@ -129,6 +116,18 @@ class CallLock:
             self._waiting.append(call)
             return False
 
+    @contextlib.contextmanager
+    def _left(self, call: _Call) -> Generator[None]:
+        """Run the block, then `_leave`; once more if that is interrupted."""
+        try:
+            yield
+        finally:
+            try:
+                self._leave(call)
+            except BaseException:
+                self._leave(call)
+                raise
+
     def _leave(self, call: _Call) -> None:
         """Give the lock to the next call, or leave the queue. Does nothing if the call has left."""
         with self._guard:
@@ -138,7 +137,7 @@ class CallLock:
                 return
             self._holder = None
             while self._waiting and self._holder is None:
-                following = min(self._waiting, key=_blocks_no_thread)
+                following = min(self._waiting, key=lambda each: each.task is not None)  # a blocked thread first
                 self._waiting.remove(following)
                 with contextlib.suppress(RuntimeError):  # its event loop is closed
                     following.wake()
@@ -151,27 +150,24 @@ class _AwaitedCall(contextlib.AbstractAsyncContextManager[None]):
     It is a class because ``asynccontextmanager`` could leave an unfinished async generator to an event loop that is closing.
     """
 
-    def __init__(self, enter: Callable[[_Call], bool], leave: Callable[[_Call], None]) -> None:
+    def __init__(
+        self, enter: Callable[[_Call], bool], left: Callable[[_Call], contextlib.AbstractContextManager[None]]
+    ) -> None:
         self._enter = enter
-        self._leave = leave
+        self._left = left
 
     async def __aenter__(self) -> None:
         await anyio.lowlevel.checkpoint()
         admitted = anyio.Event()
-        self._call = _Call(_waker(admitted), task=anyio.get_current_task().id)
-        try:
-            if not self._enter(self._call):
+        call = _Call(_waker(admitted), task=anyio.get_current_task().id)
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(self._left(call))
+            if not self._enter(call):
                 await admitted.wait()
-        except BaseException:
-            self._leave(self._call)
-            raise
+            self._stack = stack.pop_all()
 
     async def __aexit__(self, *exception: object) -> None:
-        try:
-            self._leave(self._call)
-        except BaseException:  # interrupted: once more
-            self._leave(self._call)
-            raise
+        self._stack.close()
 
 
 class Blocking(contextlib.AbstractAsyncContextManager[_T]):
@@ -202,14 +198,6 @@ class Unawaited(contextlib.AbstractContextManager[_T]):
 
 async def _awaiting(awaitable: Awaitable[_T]) -> _T:
     return await awaitable
-
-
-def _blocks_no_thread(call: _Call) -> bool:
-    return call.task is not None
-
-
-def _nothing() -> None:
-    pass
 
 
 def _waker(event: anyio.Event) -> Callable[[], object]:

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import operator
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self, cast
@@ -38,21 +37,20 @@ from ..result import CompactionResult, Observer, Outcome, space_report
 from ..run import refuse, run, run_sync, unawaited
 from ..selectors import last
 from ..stores import ForgettingStore, StoredRecord
-from ..strategies import Failed, HeadTail, Lossless, Offload, Pipeline, Strategy, StrategyLike, ToolResult, as_strategy
+from ..strategies import HeadTail, Lossless, Offload, Pipeline, Strategy, StrategyLike, ToolResult, as_strategy
 from ..tokens import LengthError, TokenCounter, Usage
 from ..triggers import TriggerLike, tokens_below, tokens_exceed
 from .ahead import BackgroundTasks, SummariesAhead
 from .events import EventReporter, LittleSaved, OnEvent, Overflowed, Reported
 from .lock import CallLock
+from .provider_reports import LearnedWindow, ProviderReports, SentView
+from .saving import SessionSaver
 
 if TYPE_CHECKING:
     from ..stores import SessionStore
 
 _TARGET: Final = 80  # hundredths of the window to cut to, so that not every call cuts again; chosen, not measured
 _CLIPS: Final = (0.25, 0.10, 0.05)  # of that, to which messages are shortened as a last resort
-_MOST_RATIO: Final = 3  # the largest ratio of the provider's token count of the messages to ours; chosen, not measured
-# If an error names no limit, the window is assumed to be this share of the refused request. Chosen, not measured.
-_WITHOUT_FIGURES: Final = 0.75
 _VERSION: Final = 1  # the version of the data that CompactionSession.to_dict returns
 
 
@@ -74,168 +72,6 @@ def within(strategy: Strategy, tokens: int) -> Strategy:
         trigger=over,
     )
     return Pipeline(strategy, Pipeline(strategy.forced(), trigger=over), last_means)
-
-
-@attrs.frozen
-class LearnedWindow:
-    """The window of one model at one endpoint, learned from its errors and usage reports.
-
-    Args:
-        window: Tokens of the window by the provider's count; ``None`` if no request was refused.
-        accepted: Tokens of the largest accepted request. The learned window is at least this.
-    """
-
-    window: int | None = None
-    accepted: int = 0
-
-    def taught(self, error: LengthError, tokens: int) -> LearnedWindow:
-        """Return the window after a request of ``tokens`` was refused."""
-        window = int(tokens * _WITHOUT_FIGURES) if error.window is None else error.window
-        return attrs.evolve(self, window=max(1, window, self.accepted))
-
-    def took(self, tokens: int) -> LearnedWindow:
-        """Return the window after a request of ``tokens`` was accepted."""
-        if tokens <= self.accepted:
-            return self
-        return LearnedWindow(None if self.window is None else max(self.window, tokens), tokens)
-
-
-@attrs.frozen(eq=False)
-class SentView:
-    """The last view of a session.
-
-    Args:
-        view: The messages; none if there is no view, or it must be forgotten.
-        tokens: Its tokens by our count, without overhead.
-        messages: The number of messages of the conversation.
-    """
-
-    view: Sequence[Any] = ()
-    tokens: int = 0
-    messages: int = 0
-
-
-class ProviderReports:
-    """The provider's figures for one session. Holds state: the last view, the usage anchor, the learned window.
-
-    Attributes:
-        anchor: Reported tokens minus our count of the same messages; ``None`` before the first report.
-        learned: The learned window.
-        sent: The last view.
-    """
-
-    def __init__(self) -> None:
-        self.anchor: int | None = None
-        self.learned = LearnedWindow()
-        self.sent = SentView()
-
-    def window(self, configured: int | None) -> int | None:
-        """Return the smaller of the configured and the learned window; ``None`` if both are unknown."""
-        return min((each for each in (configured, self.learned.window) if each is not None), default=None)
-
-    def record(self, usage: Usage, view: Sequence[Any] | None) -> bool:
-        """Record a usage report and return true; return false if it belongs to an older view or is implausible."""
-        if view is not None and not _is_same_list(view, self.sent.view):
-            return False
-        return self.record_for(usage, self.sent.tokens)
-
-    def record_for(self, usage: Usage, counted: int) -> bool:
-        """Record the usage of a request whose messages have ``counted`` tokens by our count; false if it is implausible."""
-        if not usage.is_plausible(counted):
-            return False
-        self.anchor = usage.prompt_tokens - counted
-        self.learned = self.learned.took(usage.prompt_tokens)
-        return True
-
-    def refused(self, error: LengthError, counted: int, overhead: int) -> int:
-        """Record a length error, and return the tokens of the refused request.
-
-        Assumption: the provider's count is an overhead plus a factor times our count of the messages, and the factor is at most
-        3. This gives the largest number of tokens, by our count, that fits. The anchor is set so that a request of that size
-        counts as exactly the window.
-
-        Args:
-            error: The error.
-            counted: Tokens of the request by our count.
-            overhead: Tokens of the request outside its messages, as known so far.
-        """
-        own = self.sent.tokens or max(1, counted - overhead)  # our count of the messages
-        tokens = error.tokens or max(counted, (error.window or 0) + 1)
-        self.learned = self.learned.taught(error, tokens)
-        window = self.learned.window or tokens
-        beside = min(max(0, overhead), tokens - 1)  # the overhead
-        beside = max(beside, tokens - _MOST_RATIO * own)
-        fits = (window - beside) * own // (tokens - beside)  # the most tokens, by our count, that fit beside it
-        self.anchor = window - max(0, fits)
-        return tokens
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the usage anchor and the learned window as JSON-ready data."""
-        return {"anchor": self.anchor, "learned": [self.learned.window, self.learned.accepted]}
-
-    def load(self, saved: Mapping[str, Any]) -> None:
-        """Continue with the figures that `to_dict` returned; a ``TypeError`` or ``ValueError`` means that they are others."""
-        anchor, (window, accepted) = saved.get("anchor"), saved.get("learned", (None, 0))
-        if type(anchor) not in (int, type(None)):
-            raise TypeError(f"anchor={shown(anchor)}")
-        self.anchor = anchor
-        self.learned = LearnedWindow(None if window is None else max(1, natural_number(window)), natural_number(accepted))
-
-
-def _is_same_list(view: Sequence[Any], sent: Sequence[Any]) -> bool:
-    return view is sent or (len(view) == len(sent) and all(map(operator.is_, view, sent)))
-
-
-class SessionSaver:
-    """Saves one session. If saving fails, this is reported, and the next call tries again. Holds state: unsaved changes.
-
-    Args:
-        store: The store; ``None`` to save nothing.
-        id: The session's name in the store.
-        state: Returns the session as JSON-ready data.
-        on_failure: Called with each failure.
-
-    Attributes:
-        store: The store.
-        failure: The failure of the last save; ``None`` if it succeeded.
-    """
-
-    def __init__(
-        self, store: SessionStore | None, id: str, state: Callable[[], dict[str, Any]], on_failure: Callable[[Failed], object]
-    ) -> None:
-        if store is not None and not hasattr(store, "load"):
-            raise ConfigurationError(f"store={store!r}: must be a store; write store=SessionStore({store!r})")
-        self.store = store
-        self._id = id
-        self._state = state
-        self._on_failure = on_failure
-        self._changes = self._saved = 0
-        self.failure: Failed | None = None
-
-    def changed(self) -> None:
-        """Note that the session changed, so that the next `save` saves it."""
-        self._changes += 1
-
-    def save(self, anchor: int | None = None) -> None:
-        """Save the unsaved changes: the whole session, or only a new usage anchor."""
-        changes = self._changes
-        whole = changes != self._saved
-        if self.store is None or not (whole or anchor is not None):
-            return
-        try:
-            if whole or anchor is None or not self.store.save_anchor(self._id, anchor):
-                self.store.save(self._id, self._state())
-        except Exception as error:
-            failed = Failed(type(self.store).__name__, error, "the session is not saved; the next call tries again")
-            self.failure = failed.logged()
-            self._saved = changes - 1
-            self._on_failure(failed)
-        else:
-            self._saved, self.failure = changes, None
-
-    def reported(self, result: CompactionResult) -> CompactionResult:
-        """Return the result, with the failure to save added if there is one."""
-        return result if self.failure is None else result.with_failures(self.failure)
 
 
 @attrs.frozen(kw_only=True)

@@ -40,7 +40,8 @@ class FirstOf:
     def __init__(self, *summarizers: SummarizerLike) -> None:
         if not summarizers:
             raise ConfigurationError("FirstOf: pass one or more summarizers, the best first")
-        object.__setattr__(self, "summarizers", tuple([as_summarizer(each) for each in summarizers]))
+        each = tuple(map(as_summarizer, summarizers))
+        self.__attrs_init__(each)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
 
     def __repr__(self) -> str:
         return f"FirstOf({', '.join(map(repr, self.summarizers))})"

@@ -319,6 +319,10 @@ CHOICES: list[Selector] = [
 ]
 
 
+TRIGGERS = combined(st.sampled_from(ATOMS))
+SELECTORS = combined(st.sampled_from(CHOICES))
+
+
 @st.composite
 def edited_indexes(draw: st.DrawFn) -> MessageIndex:
     """An index of any conversation, after a few edits and pins."""
@@ -347,7 +351,7 @@ def assert_boolean(one: Any, two: Any, three: Any, *, top: Any, bottom: Any, ask
     assert ask(one | ~one) == ask(top)
 
 
-@given(edited_indexes(), combined(ATOMS), combined(ATOMS), combined(ATOMS))
+@given(edited_indexes(), TRIGGERS, TRIGGERS, TRIGGERS)
 def test_triggers_are_a_boolean_algebra(index: MessageIndex, one: Trigger, two: Trigger, three: Trigger) -> None:
     """Law 10 for triggers; ``&`` and ``|`` mean what ``and`` and ``or`` mean, and do not care for parentheses."""
     assert_boolean(one, two, three, top=always, bottom=never, ask=lambda trigger: trigger(index))
@@ -359,13 +363,13 @@ def test_triggers_are_a_boolean_algebra(index: MessageIndex, one: Trigger, two: 
     assert ~~one == one
 
 
-@given(conversations(), combined(ATOMS))
+@given(conversations(), TRIGGERS)
 def test_combined_triggers_keep_the_contract(messages: Chat, trigger: Trigger) -> None:
     """What triggers are combined to is a trigger: pure, picklable, and explains itself."""
     check_trigger(trigger, messages=messages)
 
 
-@given(edited_indexes(), combined(CHOICES), combined(CHOICES), combined(CHOICES))
+@given(edited_indexes(), SELECTORS, SELECTORS, SELECTORS)
 def test_selectors_are_a_boolean_algebra(index: MessageIndex, one: Selector, two: Selector, three: Selector) -> None:
     """Law 10 for selectors; they choose among the groups of the view, as sets do."""
     assert_boolean(one, two, three, top=everything, bottom=nothing, ask=lambda selector: selector(index))
@@ -378,7 +382,7 @@ def test_selectors_are_a_boolean_algebra(index: MessageIndex, one: Selector, two
     assert ~~one == one
 
 
-@given(edited_indexes(), combined(CHOICES))
+@given(edited_indexes(), SELECTORS)
 def test_selectors_change_nothing(index: MessageIndex, selector: Selector) -> None:
     """A selector looks and says the same again."""
     before = copy.deepcopy(portrait(index))

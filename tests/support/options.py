@@ -47,19 +47,6 @@ TRIGGER_ATOMS: Final[list[Trigger]] = [
 """A trigger of each kind."""
 
 
-def combined(atoms: list[Any]) -> st.SearchStrategy[Any]:
-    """The atoms, and expressions of them with ``&``, ``|`` and ``~``."""
-    return st.recursive(
-        st.sampled_from(atoms),
-        lambda inner: st.one_of(
-            st.tuples(inner, inner).map(lambda pair: pair[0] & pair[1]),
-            st.tuples(inner, inner).map(lambda pair: pair[0] | pair[1]),
-            inner.map(lambda one: ~one),
-        ),
-        max_leaves=4,
-    )
-
-
 SETTLES_IN: Final = 4
 """The runs after which a composition must have settled; its parts may give each other more to do."""
 
@@ -72,8 +59,20 @@ def settling(strategy: Strategy) -> int:
 CALLS: Final = kinds(GroupKind.TOOL_CALL)
 USERS: Final = kinds(GroupKind.USER)
 
+
+def combined(atoms: st.SearchStrategy[Any], *, inverted: bool = True, max_leaves: int = 4) -> st.SearchStrategy[Any]:
+    """Triggers or selectors, and expressions of them with ``&`` and ``|``, and with ``~`` unless ``inverted`` is false."""
+
+    def expressions(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+        pairs = st.tuples(inner, inner)
+        either = st.one_of(pairs.map(lambda pair: pair[0] & pair[1]), pairs.map(lambda pair: pair[0] | pair[1]))
+        return either | inner.map(lambda one: ~one) if inverted else either
+
+    return st.recursive(atoms, expressions, max_leaves=max_leaves)
+
+
 # Without selectors whose choice changes with each cut: after a run with keep=~last(groups=2), the last two groups are others.
-KEEPS = st.recursive(
+KEEPS = combined(
     st.sampled_from(
         [
             *(nothing, system, pinned, USERS, first(messages=2), first(groups=2), first(turns=1), tools("f", "browser_*")),
@@ -81,10 +80,7 @@ KEEPS = st.recursive(
             *(last(groups=1, of=CALLS), CALLS, kinds(GroupKind.ASSISTANT), tools("look")),
         ]
     ),
-    lambda inner: st.one_of(
-        st.tuples(inner, inner).map(lambda pair: pair[0] | pair[1]),
-        st.tuples(inner, inner).map(lambda pair: pair[0] & pair[1]),
-    ),
+    inverted=False,
     max_leaves=3,
 )
 TRIGGERS = st.sampled_from(

@@ -1,21 +1,20 @@
 """Whole runs of a session: undisturbed, with a failing store, killed and restarted, and from many threads and event loops.
 
-Each view must equal the view of an undisturbed session at that turn. ``python -m tests.support.session_runs DATABASE STRATEGY
-FIRST`` runs an agent that takes its turns from a place on and prints a digest of each view, so that a test can kill it.
+Each view must equal the view of an undisturbed session at that turn.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-import os
+import multiprocessing
 import random
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,7 +31,6 @@ from compaction.triggers import tokens_below, tokens_exceed
 
 from .limits import WAIT_SECONDS
 
-ROOT: Final = Path(__file__).resolve().parents[2]
 Views = dict[int, str]
 """A digest of the view at each turn, by the number of messages in the list."""
 
@@ -154,40 +152,48 @@ _KILLED: Final = 0.4  # of the turns
 def killed_run(name: str, path: Path, expected: Views, chance: random.Random, seconds: float) -> int:
     """Kill a process at random moments, and restart it until all turns are done.
 
-    The process takes a turn only when it receives a line, so it cannot finish before it is killed, however fast it is.
+    The process takes a turn only when it is told to, so it cannot finish before it is killed, however fast it is. It is forked
+    from a server that has loaded everything, so that starting it takes no time.
 
     Returns:
         How often it was killed.
     """
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload([__name__])
     left, killed = sorted(expected), 0
     while left:
-        command = [sys.executable, "-m", "tests.support.session_runs", str(path), name, str(left[0])]
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-        )
-        assert process.stdin is not None
-        assert process.stdout is not None
-        lines = [process.stdout.readline()]  # the process is ready
+        ours, theirs = processes.Pipe()
+        process = processes.Process(target=_take_turns, args=(theirs, path, name, left[0]), daemon=True)
+        process.start()
+        theirs.close()
+        answers = [ours.recv()]  # the process is ready
         for _ in left:
-            process.stdin.write("go\n")
-            process.stdin.flush()
+            ours.send("go")
             if chance.random() < _KILLED:
                 break
-            lines.append(process.stdout.readline())
+            answers.append(ours.recv())
         time.sleep(chance.uniform(0, seconds))
-        os.kill(process.pid, signal.SIGKILL)
-        lines += process.communicate()[0].splitlines(keepends=True)
-        killed += process.returncode == -signal.SIGKILL
-        for line in [line.split() for line in lines if line.endswith("\n") and line != "ready\n"]:
-            place = int(line[0])
-            assert (place, line[1]) == (left[0], expected[place]), f"{name}, turn {place} after {killed} kills"
+        process.kill()
+        process.join()
+        with contextlib.suppress(EOFError, OSError):  # the end, perhaps within an answer
+            while True:
+                answers.append(ours.recv())
+        killed += process.exitcode == -signal.SIGKILL
+        for place, view in answers[1:]:
+            assert (place, view) == (left[0], expected[place]), f"{name}, turn {place} after {killed} kills"
             left.pop(0)
     return killed
+
+
+def _take_turns(parent: Connection, path: Path, name: str, first: int) -> None:
+    """Take the turns from a place on, each when the parent says so, and answer with a digest of each view."""
+    messages = source()
+    session = new_session(name, SessionStore(path))
+    parent.send("ready")
+    for place in turns_of(messages):
+        if place >= first:
+            parent.recv()
+            parent.send((place, take_turn(session, messages[:place])))
 
 
 def shared_run(name: str, kinds: list[str], expected: Views, turns: int = 24) -> None:
@@ -242,19 +248,3 @@ class _Shared:
         if self.together.wait() == 0:
             self.session.record_usage({"prompt_tokens": self.session.index.included.tokens + 100, "completion_tokens": 1})
         self.together.wait()
-
-
-def main(path: str, name: str, first: str) -> None:
-    messages = source()
-    session = new_session(name, SessionStore(path))
-    sys.stdout.write("ready\n")
-    sys.stdout.flush()
-    for place in turns_of(messages):
-        if place >= int(first):
-            sys.stdin.readline()
-            sys.stdout.write(f"{place} {take_turn(session, messages[:place])}\n")
-            sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

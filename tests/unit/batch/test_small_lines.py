@@ -103,7 +103,7 @@ def test_a_content_may_be_a_list_of_texts(counter: Any, messages: list[dict[str,
 
 
 @given(
-    trigger=combined(TRIGGER_ATOMS),
+    trigger=combined(st.sampled_from(TRIGGER_ATOMS)),
     chat=st.integers(0, 3).map(tool_turns) | st.integers(0, 4).map(turns),
     room=st.integers(0, 5),
 )

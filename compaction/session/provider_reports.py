@@ -1,0 +1,126 @@
+"""The provider's figures for one session: the usage it reported, and the window that its errors teach."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from ..json_data import natural_number, shown
+from ..tokens import LengthError, Usage
+
+_MOST_RATIO: Final = 3  # the largest ratio of the provider's token count of the messages to ours; chosen, not measured
+# If an error names no limit, the window is assumed to be this share of the refused request. Chosen, not measured.
+_WITHOUT_FIGURES: Final = 0.75
+
+
+@attrs.frozen
+class LearnedWindow:
+    """The window of one model at one endpoint, learned from its errors and usage reports.
+
+    Args:
+        window: Tokens of the window by the provider's count; ``None`` if no request was refused.
+        accepted: Tokens of the largest accepted request. The learned window is at least this.
+    """
+
+    window: int | None = None
+    accepted: int = 0
+
+    def taught(self, error: LengthError, tokens: int) -> LearnedWindow:
+        """Return the window after a request of ``tokens`` was refused."""
+        window = int(tokens * _WITHOUT_FIGURES) if error.window is None else error.window
+        return attrs.evolve(self, window=max(1, window, self.accepted))
+
+    def took(self, tokens: int) -> LearnedWindow:
+        """Return the window after a request of ``tokens`` was accepted."""
+        if tokens <= self.accepted:
+            return self
+        return LearnedWindow(None if self.window is None else max(self.window, tokens), tokens)
+
+
+@attrs.frozen(eq=False)
+class SentView:
+    """The last view of a session.
+
+    Args:
+        view: The messages; none if there is no view, or it must be forgotten.
+        tokens: Its tokens by our count, without overhead.
+        messages: The number of messages of the conversation.
+    """
+
+    view: Sequence[Any] = ()
+    tokens: int = 0
+    messages: int = 0
+
+
+class ProviderReports:
+    """The provider's figures for one session. Holds state: the last view, the usage anchor, the learned window.
+
+    Attributes:
+        anchor: Reported tokens minus our count of the same messages; ``None`` before the first report.
+        learned: The learned window.
+        sent: The last view.
+    """
+
+    def __init__(self) -> None:
+        self.anchor: int | None = None
+        self.learned = LearnedWindow()
+        self.sent = SentView()
+
+    def window(self, configured: int | None) -> int | None:
+        """Return the smaller of the configured and the learned window; ``None`` if both are unknown."""
+        return min((each for each in (configured, self.learned.window) if each is not None), default=None)
+
+    def record(self, usage: Usage, view: Sequence[Any] | None) -> bool:
+        """Record a usage report and return true; return false if it belongs to an older view or is implausible."""
+        if view is not None and not _is_same_list(view, self.sent.view):
+            return False
+        return self.record_for(usage, self.sent.tokens)
+
+    def record_for(self, usage: Usage, counted: int) -> bool:
+        """Record the usage of a request whose messages have ``counted`` tokens by our count; false if it is implausible."""
+        if not usage.is_plausible(counted):
+            return False
+        self.anchor = usage.prompt_tokens - counted
+        self.learned = self.learned.took(usage.prompt_tokens)
+        return True
+
+    def refused(self, error: LengthError, counted: int, overhead: int) -> int:
+        """Record a length error, and return the tokens of the refused request.
+
+        Assumption: the provider's count is an overhead plus a factor times our count of the messages, and the factor is at most
+        3. This gives the largest number of tokens, by our count, that fits. The anchor is set so that a request of that size
+        counts as exactly the window.
+
+        Args:
+            error: The error.
+            counted: Tokens of the request by our count.
+            overhead: Tokens of the request outside its messages, as known so far.
+        """
+        own = self.sent.tokens or max(1, counted - overhead)  # our count of the messages
+        tokens = error.tokens or max(counted, (error.window or 0) + 1)
+        self.learned = self.learned.taught(error, tokens)
+        window = self.learned.window or tokens
+        beside = min(max(0, overhead), tokens - 1)  # the overhead
+        beside = max(beside, tokens - _MOST_RATIO * own)
+        fits = (window - beside) * own // (tokens - beside)  # the most tokens, by our count, that fit beside it
+        self.anchor = window - max(0, fits)
+        return tokens
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the usage anchor and the learned window as JSON-ready data."""
+        return {"anchor": self.anchor, "learned": [self.learned.window, self.learned.accepted]}
+
+    def load(self, saved: Mapping[str, Any]) -> None:
+        """Continue with the figures that `to_dict` returned; a ``TypeError`` or ``ValueError`` means that they are others."""
+        anchor, (window, accepted) = saved.get("anchor"), saved.get("learned", (None, 0))
+        if type(anchor) not in (int, type(None)):
+            raise TypeError(f"anchor={shown(anchor)}")
+        self.anchor = anchor
+        self.learned = LearnedWindow(None if window is None else max(1, natural_number(window)), natural_number(accepted))
+
+
+def _is_same_list(view: Sequence[Any], sent: Sequence[Any]) -> bool:
+    return view is sent or (len(view) == len(sent) and all(map(operator.is_, view, sent)))
