@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from ..formats import MessageFormat
 from ..json_data import redacted_json
-from ..summarizers.redaction import redact as redact_secrets
+from ..summarizers import redact as redact_secrets
 from .breakpoints import for_comparison
 
 _MOST: Final = 1_000
