@@ -155,6 +155,11 @@ class Frame:
     end: int | None = None
     sentence: str = ""
 
+    @property
+    def is_label(self) -> bool:
+        """Whether it begins with a sign or a label, as people seldom begin what they say."""
+        return not self.opening[0].isalnum() or self.opening.endswith((":", "："))
+
 
 @attrs.frozen
 class Layout:
@@ -167,11 +172,13 @@ class Layout:
         frames: The paragraphs that a program may have framed, each opening once.
         endings: Lines that may close a frame, each with the line behind the last of its paragraphs.
         last: The one of them with which the message ends; ``""`` if it ends otherwise.
+        is_given: Whether the message begins with a label of a framework, which may stand around all frames.
     """
 
     frames: tuple[Frame, ...] = ()
     endings: Mapping[str, int] = {}
     last: str = ""
+    is_given: bool = False
 
 
 def layout_of(text: str, others: set[int] | None = None) -> Layout:
@@ -212,7 +219,7 @@ def layout_of(text: str, others: set[int] | None = None) -> Layout:
     filled = next((at for at in reversed(range(len(lines))) if lines[at].strip()), 0)
     is_last = filled < last_at + _TAIL_LINES
     frames = (Frame(opening, at, _end_of(lines, at, others), sentence) for opening, (at, sentence) in found.items())
-    return Layout(tuple(frames), endings, last if is_last else "")
+    return Layout(tuple(frames), endings, last if is_last else "", _HANDED_OVER.match(text) is not None)
 
 
 def _ending_of(line: str) -> str:
