@@ -103,10 +103,9 @@ def redacted_json(text: str, redact: Callable[[str], str]) -> str:
     waiting: list[Any] = [holder]
     while waiting:
         inner = waiting.pop()
-        pairs: Iterable[tuple[Any, Any]] = (
-            cast("dict[Any, Any]", inner).items() if isinstance(inner, dict) else enumerate(inner)
-        )
-        for key, value in pairs:
+        keys: Iterable[Any] = range(len(inner)) if hasattr(inner, "append") else tuple(inner)
+        for key in keys:
+            value: Any = inner[key]
             if isinstance(value, str):
                 inner[key] = redact(value)
             elif isinstance(value, dict | list):

@@ -18,10 +18,15 @@ from typing import Any, Final
 
 from ..formats import MessageFormat
 from ..json_data import redacted_json
-from ..summarizers.redaction import redact as redact_secrets
 from .breakpoints import for_comparison
 
 _MOST: Final = 1_000
+
+
+def _without_secrets(text: str) -> str:
+    from ..summarizers import redact  # its patterns take long to compile
+
+    return redact(text)
 
 
 class SessionRecorder:
@@ -34,7 +39,7 @@ class SessionRecorder:
     """
 
     def __init__(
-        self, folder: Path, clock: Callable[[], float], *, redact: Callable[[str], str] | None = redact_secrets
+        self, folder: Path, clock: Callable[[], float], *, redact: Callable[[str], str] | None = _without_secrets
     ) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         started = datetime.fromtimestamp(clock(), UTC).strftime("%Y%m%dT%H%M%S")

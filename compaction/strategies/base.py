@@ -75,7 +75,7 @@ class Failed:
 
     def logged(self) -> Failed:
         """Write the report to the package's log, without secrets that an error may quote, and return it."""
-        from ..summarizers.redaction import redact  # its patterns take long to compile
+        from ..summarizers import redact  # its patterns take long to compile
 
         _logger.warning("%s failed (%s): %s", self.strategy, redact(repr(self.error)), self.policy)
         return self

@@ -16,6 +16,7 @@ import pytest
 from compaction import CompactionSession, MessageIndex, compact_sync, presets, validate
 from compaction.errors import CompactionError, StateError
 from compaction.formats import FORMATS, MessageFormat
+from compaction.gateway.headers import tenant_of
 from compaction.stores import SessionStore, SQLiteStore, StoredRecord
 from compaction.stores.recall import handle_tool_call
 from compaction.summarizers import DigestSummarizer, SummaryRequest
@@ -91,6 +92,22 @@ async def test_another_site_reaches_nothing(path: str, headers: dict[str, str]) 
             got = await (send or client.get(path, headers=headers))
         assert got.status_code in (403, 421)
         assert upstream.got == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (b"key=A&alt=sse", b"key=B&alt=sse"),
+        (b"alt=sse&key=A", b"alt=sse&key=B"),
+        (b"key=A", b""),
+        (b"key=A&key=B", b"key=A"),
+        (b"key=%41", b"key=%42"),
+    ],
+)
+def test_keys_in_an_address_separate_tenants(one: bytes, other: bytes) -> None:
+    """Whoever sends another key, as Google's clients do in the address, gets other conversations; nothing else there counts."""
+    assert tenant_of({}, one) != tenant_of({}, other)
+    assert tenant_of({}, one + b"&alt=json") == tenant_of({}, one + b"&alt=media") == tenant_of({}, one)
 
 
 @pytest.mark.parametrize("status", [301, 307, 308])

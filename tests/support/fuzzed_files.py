@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from compaction import presets
 from compaction.config import dumps, loads, to_data
@@ -96,7 +96,7 @@ _TOKENS: Final = (
 )
 
 
-def fuzzed_file(draw: random.Random) -> tuple[str, str]:
+def fuzzed_file(draw: random.Random) -> tuple[str, Literal["toml", "yaml"]]:
     """Return the text of a pipeline file, perhaps damaged, and its syntax."""
     data = json.loads(json.dumps(draw.choice(SOURCES)))
     for _ in range(draw.choice((0, 1, 1, 2, 3))):
@@ -106,7 +106,7 @@ def fuzzed_file(draw: random.Random) -> tuple[str, str]:
     for _ in range(draw.choice((0, 0, 1, 2, 5))):
         at, length = draw.randrange(len(text) + 1), draw.choice((0, 1, 3, 30))
         text = text[:at] + draw.choice(_TOKENS) * draw.choice((1, 1, 2, 200)) + text[at + length :]
-    return text, "yaml" if syntax == "json" else syntax
+    return text, "toml" if syntax == "toml" else "yaml"
 
 
 def _text(data: Any, syntax: str) -> str:

@@ -19,7 +19,6 @@ from ...errors import ConfigurationError
 from ...index import GroupKind
 from ...run import unawaited
 from ...strategies import StrategyLike, summary_words
-from ...summarizers import redact
 from ...tokens import LengthError
 from ..conversation import FrameworkConversations, FrameworkTurn, as_async
 from ..langchain import conversation_id, langchain, model_name, rewritten
@@ -243,6 +242,8 @@ def _log(turn: FrameworkTurn) -> None:
     """Log the run under the event names that the graph's users know."""
     result = turn.result
     for failed in result.failures:
+        from ...summarizers import redact  # its patterns take long to compile
+
         _logger.warning(
             "summarization_failed", extra={"error": redact(str(failed.error)), "error_type": type(failed.error).__name__}
         )

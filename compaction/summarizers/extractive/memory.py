@@ -178,6 +178,8 @@ class ConversationMemory:
         """
         before, behind, inside = 0, math.inf, list[tuple[int, float]]()
         layout = reading.layout
+        sure = (each for each in layout.frames if each.is_label or each.opening in self._frames)
+        outermost = next((each.start for each in sure), 0)
         for frame in layout.frames:
             seen = self._frames.get(frame.opening)
             if seen is not None and frame.sentence and concerns_user(frame.sentence):
@@ -194,9 +196,9 @@ class ConversationMemory:
             closing = seen.closing if seen.closing in layout.endings else ""
             end = outer or frame.end or (layout.endings.get(closing) if self._ended[closing] > 1 else None)
             inside.append((frame.start, math.inf if end is None else end))
-            if seen.opens:
-                before = frame.start if not before else min(before, frame.start)
-            behind = behind if end is None else min(behind, end)
+            if frame.start == outermost and (not layout.is_given or not outermost):  # else it may be inside another one
+                before = frame.start if seen.opens else 0
+                behind = math.inf if end is None else end
             self._frames[frame.opening] = attrs.evolve(seen, texts=(), closing=closing)
         self._ended.update([layout.last])
         return [

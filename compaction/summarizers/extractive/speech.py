@@ -155,6 +155,11 @@ class Frame:
     end: int | None = None
     sentence: str = ""
 
+    @property
+    def is_label(self) -> bool:
+        """Whether it begins with a sign or a label, as people seldom begin what they say."""
+        return not self.opening[0].isalnum() or self.opening.endswith((":", "："))
+
 
 @attrs.frozen
 class Layout:
@@ -167,11 +172,13 @@ class Layout:
         frames: The paragraphs that a program may have framed, each opening once.
         endings: Lines that may close a frame, each with the line behind the last of its paragraphs.
         last: The one of them with which the message ends; ``""`` if it ends otherwise.
+        is_given: Whether the message begins with a label of a framework, which may stand around all frames.
     """
 
     frames: tuple[Frame, ...] = ()
     endings: Mapping[str, int] = {}
     last: str = ""
+    is_given: bool = False
 
 
 def layout_of(text: str, others: set[int] | None = None) -> Layout:
@@ -212,7 +219,7 @@ def layout_of(text: str, others: set[int] | None = None) -> Layout:
     filled = next((at for at in reversed(range(len(lines))) if lines[at].strip()), 0)
     is_last = filled < last_at + _TAIL_LINES
     frames = (Frame(opening, at, _end_of(lines, at, others), sentence) for opening, (at, sentence) in found.items())
-    return Layout(tuple(frames), endings, last if is_last else "")
+    return Layout(tuple(frames), endings, last if is_last else "", _HANDED_OVER.match(text) is not None)
 
 
 def _ending_of(line: str) -> str:
@@ -574,7 +581,8 @@ _BEGINNING: Final = re.compile(
     rf"\s{{0,8}}(?:\[[^\]\n]{{1,40}}\](?:[ \t]*\[[^\]\n]{{1,40}}\])?[ \t]*(?:[^\W\d_][^:\n]{{0,30}}:|<[^<>\n]{{1,30}}>)?"
     rf"|[^:\n]{{0,20}}{_TIME}[^:\n]{{0,30}}[:\t](?:[^\t\n]{{1,30}}\t)?"
     r"|<[^<>\n]{1,30}>(?=[ \t])|[\w./-]{1,60}:\d{1,6}:|[\w.-]{1,30}[ \t]*\|(?=[ \t])|\+(?=[^\s+])"
-    r"|@?[^\W\d_][\w.'-]{0,40}(?::[\w.-]{1,40})?(?: [(\w][\w.'()-]{0,20}){0,2}:(?=[ \t])|[^'\"\n]{4,60}[(=<,][ ]?['\"])"
+    r"|@?[^\W\d_][\w.'-]{0,40}(?:\[\d{1,7}\]|:[\w.-]{1,40})?(?: [(\w][\w.'()-]{0,20}){0,2}:(?=[ \t])"
+    r"|[^'\"\n]{4,60}[(=<,][ ]?['\"])"
 )
 _COLUMN: Final = re.compile(r"[^\w\s'\"`*$€£#@]+|[\[(<{][^\s]{1,40}[\])>},]|[\w.:,/-]*\d[\w.:,)]*|[\w.-]{1,24}=\S+")
 _IN_COLUMN: Final = re.compile(r"[^\W\d_]+(?= {2,}\S| [·–—|-] )")
@@ -586,7 +594,10 @@ _NUMBERS: Final = re.compile(r"\A[\w./-]{1,60}(?=:\d{1,6}:)|\d+")
 _SPEAKER_LINE: Final = re.compile(rf"[^\n]*(?<!\d){_TIME}(?!\d)[^\n]*(?<![.!?。！？])")
 _TIME_ALONE: Final = re.compile(rf"[\[(]?{_TIME}(?: ?[AP]M)?[\])]?")
 _MAIL_HEAD: Final = re.compile(rf"[^\n]{{0,80}}<[\w.+-]{{1,64}}@[\w.-]{{1,64}}>[^\n]{{0,40}}{_TIME}[^\n]{{0,20}}")
-_BYLINE: Final = re.compile(r"(?=[^\n]{3,100}\Z)\w[^\n|]* [·•] [^\n]*[^\s.!?。！？]")
+_BYLINE: Final = re.compile(  # a name, a time or a state with dots between; a key with fields; a date with a time
+    r"(?=[^\n]{3,100}\Z)(?:\w[^\n|]* [·•] [^\n]*[^\s.!?。！？]|[A-Z]{2,10}-\d{1,6} [^:\n]{1,40}: [^:\n]{1,40}: [^\n]+"
+    rf"|(?=[^\n]{{0,30}}\d{{4}})(?:[\w.,/-]+ ){{1,5}}{_TIME})"
+)
 _PAGE: Final = re.compile(r"[^\w\n]{0,8}[^\W\d_]{1,12} \d{1,4}(?: [^\W\d_]{1,8} \d{1,4}|/\d{1,4}| ?[-=*_]{2,8})[^\w\n]{0,8}")
 _PROMPT: Final = re.compile(
     r"\s{0,4}(?:\$ [a-z./~]|>>> |(?:In|Out) ?\[\d{0,4}\]: ?|PS [A-Z]:\\|[A-Z]:\\[^\s>]*>"
@@ -598,6 +609,9 @@ _PAIRED: Final = re.compile(
     r"(?:(?P<opens>begin|start)|(?P<closes>end))(?: of)?\b(?P<rest>[^\n]{1,80}))\s*",
     re.IGNORECASE,
 )
+_BRACKETS: Final = {"[[": "]]", "{{": "}}", "/*": "*/", "<!--": "-->"}
+_SECTION: Final = re.compile(r"\s*([-=*_#])\1{7,} [^\n]{1,80} \1{7,}\s*")
+_DIRECTIVE: Final = re.compile(r"\.\. [\w-]{1,40}::[^\n]*")
 _FIELD: Final = re.compile(r"\s{0,4}[^\W\d_][\w ./-]{0,30}[:：][ \t]*(?P<value>[^\n]*)")
 _OPEN_TAG: Final = re.compile(r"\s*<([A-Za-z][\w:.-]{0,40})(?:\s[^<>]*)?>")
 _DECODER: Final = json.JSONDecoder()
@@ -614,7 +628,7 @@ def lines_of_others(lines: list[str]) -> set[int]:
     ([1, 2, 3, 4], [])
     """
     lines = lines[:_MOST_LINES]
-    found = {*_alike(lines), *_spoken(lines), *_marked(lines)}
+    found = {*_alike(lines), *_spoken(lines), *_marked(lines), *_below_head(lines)}
     for start, end in _blocks(lines):
         found.update(_console(lines, start, end))
         found.update(_record(lines, start, end))
@@ -735,27 +749,48 @@ def _is_speaker(line: str) -> bool:
     return len(line) <= _SPEAKER_CHARS and _SPEAKER_LINE.fullmatch(line.strip()) is not None
 
 
-def _marked(lines: list[str]) -> Iterator[int]:
-    """Yield the lines between an opening line and the last that answers it, and all lines behind the head of a document."""
+def _below_head(lines: list[str]) -> Iterator[int]:
+    """Yield all lines of a document that begins with fields between two rulers, and what is indented below a directive."""
     filled = next((at for at, line in enumerate(lines) if line.strip()), 0)
     if lines and lines[filled].rstrip() == "---":
         close = next((at for at in range(filled + 1, min(len(lines), filled + _HEAD_LINES)) if lines[at].rstrip() == "---"), 0)
         if close > filled + 1 and all(_FIELD.fullmatch(line) for line in lines[filled + 1 : close]):
             yield from range(filled, len(lines))
-            return
+    for at, line in enumerate(lines):
+        if _DIRECTIVE.fullmatch(line) and (end := _end_of_mail(lines, at + 1)):
+            yield from range(at, end)
+
+
+def _marked(lines: list[str]) -> Iterator[int]:
+    """Yield the lines between an opening line and the last that answers it."""
     opened: dict[str, int] = {}
     closed: dict[str, int] = {}
     for at, line in enumerate(lines):
-        found = _PAIRED.fullmatch(line)
-        if found is None:
-            continue
-        key = found["same"][:1] if found["same"] else found["sign"] + found["rest"]
-        key = "─" if "\u2500" <= key <= "\u257f" else key
-        if key in opened and not found["opens"]:
-            closed[key] = at + 1
-        elif not found["closes"]:
-            opened.setdefault(key, at)
+        for key, opens, closes in _marks_in(line):
+            if closes and key in opened:
+                closed[key] = at + 1
+            elif opens:
+                opened.setdefault(key, at)
     yield from itertools.chain.from_iterable(range(opened[key], end) for key, end in closed.items())
+
+
+def _marks_in(line: str) -> Iterator[tuple[str, bool, bool]]:
+    """Yield the marks of a line that may open or close what others wrote, each with whether it opens, and whether it closes."""
+    if _SECTION.fullmatch(line):
+        yield "section", True, True
+    for opening, closing in _BRACKETS.items():
+        if (opening in line) is not (closing in line):
+            yield opening, opening in line, closing in line
+    tag = _OPEN_TAG.fullmatch(line)
+    if tag is not None and "=" in line and not _OF_USER.fullmatch(f"<{tag[1]}>"):
+        yield f"</{tag[1]}>", True, False
+    elif line.lstrip().startswith("</"):
+        yield line.strip(), False, True
+    found = _PAIRED.fullmatch(line)
+    if found is not None and found["same"]:
+        yield found["same"] if found["same"].isascii() else "\u2500", True, True
+    elif found is not None:
+        yield found["sign"] + found["rest"], found["opens"] is not None, found["closes"] is not None
 
 
 def _console(lines: list[str], start: int, end: int) -> Iterator[int]:

@@ -49,6 +49,22 @@ def test_a_trial_shows_what_a_turn_would_send(chat: list[Any], tmp_path: Path) -
     assert len(again) == 0
 
 
+def test_a_trial_of_a_fork_takes_over_the_edits_of_its_parent(chat: list[Any]) -> None:
+    """A trial of a list that leaves the saved list of another session begins with that session's cuts, as the call does."""
+    pool = pool_of()
+    pool.view_sync(chat)
+    other = [*chat, {"role": "user", "content": "Another way."}]
+    pool.view_sync([*chat, {"role": "user", "content": "This way."}])
+    tried = pool.trial(other)
+    assert tried.index.edit_count > 0
+    assert tried.compact_due_sync().messages == pool.view_sync(other)
+
+
+def test_a_trial_counts_no_overhead_that_nobody_named(chat: list[Any]) -> None:
+    """Without ``overhead_tokens``, only the messages count."""
+    assert pool_of().trial(chat).index.context.overhead_tokens == 0
+
+
 def test_a_trial_calls_no_model_and_stores_nothing(chat: list[Any], tmp_path: Path) -> None:
     """Summaries of a model have the largest size, digests are written, offloaded messages are not stored, others fail."""
     scripted = Scripted("Done.")

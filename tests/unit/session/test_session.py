@@ -10,13 +10,15 @@ from typing import Any
 
 import pytest
 
-from compaction import Edit, MessageIndex, last
+from compaction import BudgetUnsatisfiable, Edit, MessageIndex, last
 from compaction.errors import ConfigurationError, InputError, StateError, SummaryFailed
 from compaction.index.groups import GroupKind
 from compaction.session import CompactionSession
+from compaction.session.session import LearnedWindow
 from compaction.stores import SessionStore, SQLiteStore
 from compaction.strategies import Clear, Summarization, ToolResult, Truncation
 from compaction.summarizers import SummaryBudget
+from compaction.tokens import LengthError
 from compaction.triggers import context_exceeds, idle_for, tokens_below, tokens_exceed
 from tests.support.scripted import Scripted
 
@@ -316,6 +318,21 @@ def test_the_usage_in_the_history_ends_the_correction_of_an_overflow() -> None:
     sent = resumed.index.included.tokens - resumed.index.included_groups[-1].tokens
     resumed.recall_usage([*[None] * (len(messages) + 3), {"prompt_tokens": sent + 90, "completion_tokens": 1}])
     assert resumed.status().tokens == resumed.index.included.tokens + 90 != refused.status().tokens
+
+
+@pytest.mark.parametrize("overhead", [49, 50, 5_000])
+def test_a_provider_that_counts_less_than_the_overhead_is_believed(overhead: int) -> None:
+    """What stands beside the messages fills the window then, as far as we know, and nothing can be left out for it."""
+    refused = CompactionSession(cut(), counter="chars/4", overhead_tokens=overhead)
+    refused.view_sync([{"role": "user", "content": "word " * 400}])
+    with pytest.raises(BudgetUnsatisfiable, match="overhead: 40 tokens"):
+        refused.overflowed_sync(ValueError("maximum context length is 40 tokens. However, your messages resulted in 50 tokens"))
+
+
+@pytest.mark.parametrize(("tokens", "accepted", "window"), [(1, 0, 1), (1, 7, 7), (1_000, 0, 750)])
+def test_a_window_that_an_error_teaches_without_figures(tokens: int, accepted: int, window: int) -> None:
+    """It is three quarters of what was refused, at least one token, and no less than what was accepted."""
+    assert LearnedWindow(accepted=accepted).taught(LengthError(), tokens).window == window
 
 
 def test_usage_after_a_lost_compaction_is_not_taken_for_the_whole_list() -> None:

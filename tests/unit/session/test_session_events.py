@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from compaction import BudgetUnsatisfiable, last
+from compaction import BudgetUnsatisfiable, MessageIndex, last
 from compaction.index import Drop, UselessRuns
 from compaction.session import (
     CacheBroken,
@@ -137,6 +137,17 @@ def test_near_the_limit_is_told_once() -> None:
         session.view_sync(talk(turns))
     near = [event for event in told if isinstance(event, NearLimit)]
     assert [(event.tokens >= 900, event.window) for event in near] == [(True, 1_000), (True, 1_000)]
+
+
+@pytest.mark.parametrize(("more", "told_near"), [(0, True), (1, False)])
+def test_near_is_nine_tenths_of_the_window_and_no_less(more: int, told_near: bool) -> None:
+    """A list of exactly nine tenths is near the limit, and one in a window of one token more is not."""
+    sizes = {turns: MessageIndex(talk(turns), counter="chars/4").included.tokens for turns in range(1, 30)}
+    turns = next(turns for turns, tokens in sizes.items() if tokens % 9 == 0)
+    told: list[Event] = []
+    window = sizes[turns] // 9 * 10 + more
+    CompactionSession(Truncation(trigger=never), counter="chars/4", window=window, on_event=told.append).view_sync(talk(turns))
+    assert any(isinstance(event, NearLimit) for event in told) is told_near
 
 
 def test_a_host_that_changes_its_list_is_told() -> None:
