@@ -86,14 +86,14 @@ def join_problem(before: Mapping[str, Any] | None, after: Mapping[str, Any] | No
 # ------------------------------------------------------------------------ calls and results
 
 
-def _slots(fields: Fields, body_of: Any, *, model: bool) -> Iterator[Slot]:
-    for position, part in enumerate(parts_of(fields) if (content_role(fields) == "model") is model else ()):
+def _slots(fields: Fields, body_of: Any, *roles: str) -> Iterator[Slot]:
+    for position, part in enumerate(parts_of(fields) if content_role(fields) in roles else ()):
         if (body := body_of(part)) is not None:
             yield Slot(("parts", position), pairing_key(body))
 
 
 def _calls(fields: Fields) -> list[Slot]:
-    return list(_slots(fields, call_body, model=True))
+    return list(_slots(fields, call_body, "model"))
 
 
 def _stub(call: Any, key: str) -> dict[str, Any]:
@@ -104,8 +104,8 @@ def _stub(call: Any, key: str) -> dict[str, Any]:
 
 _PAIRING: Final = Pairing(
     calls=_calls,
-    results=lambda fields: _slots(fields, result_body, model=False),
-    continues=lambda before, after: bool(_calls(before)) and any(_slots(after, result_body, model=False)),
+    results=lambda fields: _slots(fields, result_body, "user", "function"),
+    continues=lambda before, after: bool(_calls(before)) and any(_slots(after, result_body, "user", "function")),
     only_results=lambda fields: all(result_body(part) is not None for part in parts_of(fields)),
     stub=_stub,
     content="parts",
