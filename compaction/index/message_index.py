@@ -579,10 +579,13 @@ class MessageIndex:
         self._restore_late(places.matched)
 
     def _restore_late(self, start: int) -> None:
-        """Bring back the hidden groups that have messages at or after a place."""
+        """Bring back the hidden groups that have messages at or after a place, and undo edits that their joins make invalid."""
+        editor, count = self._editor, len(self._editor.journal)
         for id in dict.fromkeys(self.columns.grouping.group_of[start:]):
             if self.columns.excluded(id):
-                self._editor.restore(id)
+                editor.restore(id)
+        if len(editor.journal) > count:
+            editor.settle([place for applied in editor.journal[count:] for place in touched(self.columns, applied)])
 
     def _take_list(self, given: Sequence[Any], journal: Iterable[Applied]) -> None:
         """Start from the host's list without edits; summaries in it that the journal knows are still summaries."""

@@ -279,3 +279,15 @@ def test_the_message_that_opens_a_view(roles: str, first: str) -> None:
     place = opening(index.columns)
     assert place is not None
     assert index.columns.at(place, end=False).text == first
+
+
+def test_a_group_that_a_rewound_list_brings_back_has_its_joins_judged() -> None:
+    """After a rewind a late result restores its call; an edit that leaves the call first in the view is undone."""
+    call = {"role": "assistant", "content": [{"toolUse": {"toolUseId": "t0", "name": "look", "input": {}}}]}
+    asked = [{"role": "user", "content": [{"text": text}]} for text in ("look", "and now?")]
+    answer = {"role": "assistant", "content": [{"text": "a moment"}]}
+    result = {"role": "user", "content": [{"toolResult": {"toolUseId": "t0", "content": [{"text": "ok"}]}}]}
+    index = MessageIndex([asked[0], call, asked[1], answer], counter="chars/4", format="bedrock")
+    assert index.apply(Drop([0, 1], "old"))
+    index.sync([asked[1], result])
+    assert not {each.rule for each in bedrock.validate(index.messages())} & {"starts-with-answer"}
