@@ -83,8 +83,8 @@ def occurrences(projection: Projection, journal: Sequence[Applied], given: Seque
     return {each.position[0] for each in known if each.group >= 0 and key_of(each.raw, format) in keys}
 
 
-def saved_without(saved: Saved, given: Sequence[Any]) -> tuple[Saved, int]:
-    """Return a state of fingerprints without these messages, and their number. O(state).
+def saved_without(saved: Saved, given: Sequence[Any]) -> tuple[Saved, int, list[Applied]]:
+    """Return a state of fingerprints without these messages, their number, and the edits that go with them. O(state).
 
     The state does not tell which messages form a group. So every edit is removed that was decided after a forgotten message was
     read and that names a group which may contain it.
@@ -102,19 +102,20 @@ def saved_without(saved: Saved, given: Sequence[Any]) -> tuple[Saved, int]:
 
     kept, undone = _judged(saved.journal, may_name, set(gone), given, start=min(gone, default=NEVER), format=format)
     if not gone and not undone:
-        return saved, 0
+        return saved, 0, []
     new = {id: _moved(id, gone) for id in range(len(saved.fingerprints))} | {
         id: id for applied in saved.journal for id in inserted(applied)
     }
     lost = {*gone, *(id for applied in undone for id in inserted(applied))}
-    return attrs.evolve(
+    left = attrs.evolve(
         saved,
         fingerprints=[each for each in saved.fingerprints if each not in prints],
         journal=read_before(min(gone, default=NEVER), [_renamed(applied, new) for applied in kept]),
         pinned=[_moved(id, gone) for id in saved.pinned if id not in lost],
         believed_until=None if saved.believed_until is None else _moved(saved.believed_until, gone),
         own=saved.own - _digests(undone),
-    ), len(gone)
+    )
+    return left, len(gone), undone
 
 
 def _judged(

@@ -27,7 +27,7 @@ from ..tokens import counter as resolve_counter
 from . import cuts
 from .context import Notes, RunContext
 from .editing import Editor
-from .edits import Drops, Edit, Refusal, Replace, group_id
+from .edits import Drops, Edit, Refusal, Replace, group_id, written
 from .forgetting import forgotten, saved_without
 from .groups import MessageGroup
 from .identity import Fingerprints, HostChanges, PassedList, Plan, SavedPlaces, accounts_for, follow, same_beginning
@@ -617,7 +617,7 @@ class MessageIndex:
             self._read(raw, place)
         self.notes.clear()
         if self._saved is not None:
-            self._saved, count = saved_without(self._saved, given)
+            self._saved, count, _ = saved_without(self._saved, given)
             return count
         gone = forgotten(self.columns, self._editor.journal, given, self.format)
         if gone:
@@ -626,6 +626,18 @@ class MessageIndex:
             self._fingerprints, self.changes = Fingerprints(), _UNCHANGED
             self._follow(plan, [raw for raw, _ in plan.entries], gone.kept)
         return gone.count
+
+    def written_from(self, messages: Iterable[Any]) -> list[Any]:
+        """Return the messages that were written by edits which `forget` would undo: they may quote a message that stays.
+
+        O(contents).
+        """
+        given = as_list(messages)
+        if self._saved is None:
+            undone = forgotten(self.columns, self._editor.journal, given, self.format).undone
+        else:
+            _, _, undone = saved_without(self._saved, given)
+        return [message.raw for applied in undone for message in written(applied.edit)]
 
     # ---------------------------------------------------------------- storing
 

@@ -600,6 +600,7 @@ class CompactionSession:
         for place, raw in enumerate(given):
             format.read(raw, place)
         same = [index.source[ordinal] for ordinal in occurrences(index.columns, index.journal, given, format)]
+        same += index.written_from(given) if format == index.format else ()
         for store, session, salt in stores:
             name = self._id if session is None else session
             records = [

@@ -282,6 +282,8 @@ def _identity(call: ToolCallPart) -> str:
 class Collapse:
     """Replaces a group with one message: the assistant's texts, then a line for each call with its outcome.
 
+    A group in which the user says something beside the results keeps its messages; only the results are shortened.
+
     Args:
         outcome_chars: Characters of each result that stay; the middle is cut out.
         argument_chars: Characters of each call's arguments that stay.
@@ -293,7 +295,9 @@ class Collapse:
     def __call__(self, index: MessageIndex) -> Shorten:
         apart = index.interleaved()
 
-        def collapsed(group: MessageGroup) -> Replace | None:
+        def collapsed(group: MessageGroup) -> Replace | Rewrite | None:
+            if any(message.said for message in group.messages):
+                return _rewritten(group, self._cut, "an old tool result")
             if group.id in apart or not index.is_removable(group):
                 return None
             messages = index.format.placeholder(marked(self.describe(group), by=COLLAPSED_BY))
@@ -302,6 +306,10 @@ class Collapse:
             return Replace(group, messages, "an old tool call", read=())
 
         return collapsed
+
+    def _cut(self, result: ToolResultPart) -> ToolResultPart:
+        outcome = self._outcome(result)
+        return result if len(outcome) >= len(result.text) and not result.media else attrs.evolve(result, text=outcome, media=())
 
     def describe(self, group: MessageGroup) -> str:
         """Return the assistant's texts in the group, and one line for each call: name, short arguments, outcome."""

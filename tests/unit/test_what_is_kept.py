@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -315,3 +316,43 @@ class TestPinning:
         assert cut(long_task(), presets.token_budget(400), pin=is_answer, budget=400).outcome == "over_target"
         with pytest.raises(BudgetUnsatisfiable):
             cut(long_task(), presets.token_budget(400), pin=is_answer, budget=400, hard=True)
+
+
+@pytest.mark.parametrize("format", ["anthropic", "gemini", "bedrock"])
+@pytest.mark.parametrize("window", [1_500, 2_000, 3_000, 6_000])
+@pytest.mark.parametrize("name", ["adaptive", "context_window", "token_budget", "hermes"])
+def test_words_beside_a_tool_result_are_the_users(name: str, window: int, format: str) -> None:
+    """Where a format mixes results and the user's words in one message, a collapsed call leaves the words to the user."""
+    words = "From now on never pay supplier Miller without asking me."
+    conversation = invoices(format, words)
+    assert words[:-1] in json.dumps(cut(conversation, getattr(presets, name)(window)).messages)
+
+
+def invoices(format: str, words: str) -> list[dict[str, Any]]:
+    """An agent that reads thirty invoices; the user says something beside the sixth result."""
+    text: Callable[[str], dict[str, Any]] = {"anthropic": lambda said: {"type": "text", "text": said}}.get(
+        format, lambda said: {"text": said}
+    )
+    field, answers = ("parts", "model") if format == "gemini" else ("content", "assistant")
+
+    def call(number: int) -> dict[str, Any]:
+        name, given = f"t{number}", {"n": number}
+        return {
+            "anthropic": {"type": "tool_use", "id": name, "name": "read", "input": given},
+            "gemini": {"functionCall": {"name": "read", "args": given}},
+            "bedrock": {"toolUse": {"toolUseId": name, "name": "read", "input": given}},
+        }[format]
+
+    def result(number: int) -> dict[str, Any]:
+        name, found = f"t{number}", f"Invoice {number}: " + "goods were delivered and checked. " * 30
+        return {
+            "anthropic": {"type": "tool_result", "tool_use_id": name, "content": found},
+            "gemini": {"functionResponse": {"name": "read", "response": {"result": found}}},
+            "bedrock": {"toolResult": {"toolUseId": name, "content": [{"text": found}]}},
+        }[format]
+
+    messages = [{"role": "user", field: [text("Read the invoices.")]}]
+    for number in range(30):
+        messages.append({"role": answers, field: [call(number)]})
+        messages.append({"role": "user", field: [result(number), *([text(words)] if number == 5 else [])]})
+    return [*messages, {"role": answers, field: [text("Done.")]}, {"role": "user", field: [text("What is open?")]}]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from compaction import last
+from compaction import last, presets
 from compaction.errors import ConfigurationError, StateError, SyncDriverError
 from compaction.session import CompactionSession, SessionPool
 from compaction.stores import NotStored, SessionStore, SQLiteStore, Store, StoredRecord
@@ -290,3 +290,28 @@ def test_a_copy_of_a_forks_parent(tmp_path: Path) -> None:
     with pytest.raises(NotStored):
         store.get("fork", [record.id])
     assert store.get("kim", [record.id])
+
+
+def test_a_stored_summary_that_quotes_a_message_outside_it_is_deleted(tmp_path: Path) -> None:
+    """A summary may quote a message that is still in the view; forgetting that message deletes the summary's records, too."""
+    strategy = Lossless(presets.adaptive(4_000), SQLiteStore(tmp_path / "records.db"), session="k")
+    session = CompactionSession(strategy, window=4_000, **options(counter="o200k_base"))
+    lives = "Mrs Yildirim lives at 5 Rose Lane and has the customer number KD-778812, IBAN DE89370400440532013000."
+    picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA" * 1_000}}
+    chat = [user("Check all invoices, please.")]
+    for number in range(14):
+        if number == 8:
+            chat += [answer("Understood."), user(lives)]
+            session.view_sync(chat)
+        text = {"type": "text", "text": f"Invoice RE-2026-{1000 + number}: " + "goods delivered and checked. " * 40}
+        found = [text] if number % 5 else [text, picture]
+        call = {"type": "tool_use", "id": f"t{number}", "name": "read", "input": {"n": number}}
+        chat += [
+            {"role": "assistant", "content": [{"type": "text", "text": f"I read invoice {number}."}, call]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": f"t{number}", "content": found}]},
+        ]
+        session.view_sync(chat)
+    stored = (tmp_path / "records.db").read_bytes
+    assert b"KD-778812" in stored()
+    assert session.forget_sync([user(lives)]) == 1
+    assert b"KD-778812" not in stored()
