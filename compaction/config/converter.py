@@ -87,7 +87,8 @@ def converter() -> Converter:
         return {name: override(omit=True) for name in (*private, *_NOT_IN_FILES.get(cls, ()))}
 
     def reads_class(cls: Any) -> Any:
-        return make_dict_structure_fn(cls, result, _cattrs_forbid_extra_keys=True, **omitted(cls))
+        read = make_dict_structure_fn(cls, result, _cattrs_forbid_extra_keys=True, **omitted(cls))
+        return lambda value, kind: read(_table(value), kind)
 
     def writes_class(cls: Any) -> Any:
         return make_dict_unstructure_fn(cls, result, _cattrs_omit_if_default=True, **omitted(cls))

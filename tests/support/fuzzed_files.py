@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 from typing import Any, Final, Literal
@@ -120,8 +121,11 @@ def _text(data: Any, syntax: str) -> str:
 
             return str(yaml.safe_dump(data))
     except Exception:  # what cannot be written in this syntax is written as JSON, which the parser has to refuse
+        pass
+    try:
         return json.dumps(data)
-    return json.dumps(data)
+    except RecursionError:
+        return "[" * 5_000
 
 
 def _spoil(data: Any, draw: random.Random) -> None:
@@ -138,12 +142,12 @@ def _spoil(data: Any, draw: random.Random) -> None:
         if change == 0:
             del data[key]
         elif change == 1 and isinstance(data, dict):
-            data[draw.choice(("use", "steps", "trigger", "keep", "target", "no such", "", "a" * 300))] = draw.choice(_VALUES)
+            data[draw.choice(("use", "steps", "trigger", "keep", "target", "no such", "", "a" * 300))] = copy.deepcopy(draw.choice(_VALUES))
         elif change == 2:
             for _ in range(draw.choice((1, 30, 300))):
                 data[key] = [data[key]] if draw.random() < 0.5 else {"use": "Pipeline", "steps": [data[key]]}
         else:
-            data[key] = draw.choice(_VALUES)
+            data[key] = copy.deepcopy(draw.choice(_VALUES))
         return
 
 

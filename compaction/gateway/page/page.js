@@ -113,7 +113,7 @@ function show(data) {
 
 async function refresh() {
   try {
-    const answer = await fetch("status.json", { cache: "no-store" });
+    const answer = await fetch(new URL("status.json", location.origin + location.pathname), { cache: "no-store" });
     if (!answer.ok) throw new Error(`status ${answer.status}`);
     show(await answer.json());
   } catch (error) {

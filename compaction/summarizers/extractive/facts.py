@@ -31,7 +31,11 @@ _QUOTED: Final = re.compile(
 )
 _NAMES: Final = re.compile(r"[A-Z](?<!\w[A-Z])[a-z]+(?: [A-Z][a-z]+){1,4}\b")
 _BLANK: Final = re.compile(r"\s")
-_GROUPED: Final = re.compile(r"(?<![\w,.])[$€£¥₩+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?%?(?![\w,])", re.ASCII)
+# 1,225.56 and, as in most of Europe, 1.225,56 or 425,25: numbers with a comma in them.
+_GROUPED: Final = re.compile(
+    r"(?<![\w,.])[$€£¥₩+-]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,3}(?:\.\d{3})+,\d\d?|\d+,\d\d)%?(?!\w|,\d|\.\d)",
+    re.ASCII,
+)
 _SCRIPTS: Final = "\u1100-\u11ff\u3000-\u30ff\u3130-\u318f\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef"
 _RUN: Final = re.compile(rf"[{_SCRIPTS}]+|[^{_SCRIPTS}]+")
 _JOINTS: Final = frozenset("_./\\@-")

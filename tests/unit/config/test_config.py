@@ -324,6 +324,7 @@ def test_unknown_names_and_keys(text: str, told: list[str]) -> None:
         ({"use": "Truncation", "trigger": "~" * 100_000 + "always"}, "more than 4,096 characters"),
         ({"use": "Truncation", "keep": "kinds('user')"}, "a kind is a member of GroupKind"),
         ({"use": "ToolResult", "style": 3}, "style: 3 is a whole number; a table belongs here"),
+        ({"use": "Summarization", "text": "short"}, "text: 'short' is a text; a table belongs here"),
         ({"use": "ToolResult", "style": {"min_chars": 3}}, "'use' must name one of the tool_styles (got None)"),
         ({"use": "Summarization", "least_share": None}, "least_share: None is nothing; a number belongs here"),
         ({"use": "Summarization", "on_failure": "digst"}, "did you mean 'digest'?"),

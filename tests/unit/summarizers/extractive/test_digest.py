@@ -16,7 +16,7 @@ import pytest
 from compaction import GroupKind, MessageIndex, Pipeline, first, last, presets, run_sync
 from compaction.errors import SummaryFailed
 from compaction.strategies import Summarization, SummaryText
-from compaction.summarizers import DigestSummarizer, SummaryRequest
+from compaction.summarizers import DigestSummarizer, SummaryRequest, facts_in
 
 Chat = list[dict[str, Any]]
 
@@ -299,3 +299,17 @@ def rounds(source: Chat, pipeline: Any) -> tuple[list[str], str, int] | None:
             said = [each.text for group in index.included_groups for each in group.messages if not each.is_system]
             return digests, "\n".join(said), place + 1
     return None
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("Rechnung: 1.225,56 €, dann 425,25 €", ["1.225,56", "425,25"]),
+        ("It is $1,225.56, and 1,234,567.8.", ["$1,225.56", "1,234,567.8"]),
+        ("pi is 3.14,2.71", ["3.14", "2.71"]),
+        ("rows 12,34,56", []),
+    ],
+)
+def test_a_number_with_a_comma_is_one_value(text: str, values: list[str]) -> None:
+    """An amount is exact as most of Europe writes it, too; a list of numbers is not an amount."""
+    assert list(facts_in(text)) == values
