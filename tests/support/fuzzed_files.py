@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import random
@@ -111,7 +112,7 @@ def fuzzed_file(draw: random.Random) -> tuple[str, Literal["toml", "yaml"]]:
 
 
 def _text(data: Any, syntax: str) -> str:
-    try:
+    with contextlib.suppress(Exception):  # what cannot be written in this syntax is written as JSON, which the parser refuses
         if syntax == "toml":
             import tomli_w
 
@@ -120,8 +121,6 @@ def _text(data: Any, syntax: str) -> str:
             import yaml
 
             return str(yaml.safe_dump(data))
-    except Exception:  # what cannot be written in this syntax is written as JSON, which the parser has to refuse
-        pass
     try:
         return json.dumps(data)
     except RecursionError:
@@ -142,7 +141,9 @@ def _spoil(data: Any, draw: random.Random) -> None:
         if change == 0:
             del data[key]
         elif change == 1 and isinstance(data, dict):
-            data[draw.choice(("use", "steps", "trigger", "keep", "target", "no such", "", "a" * 300))] = copy.deepcopy(draw.choice(_VALUES))
+            data[draw.choice(("use", "steps", "trigger", "keep", "target", "no such", "", "a" * 300))] = copy.deepcopy(
+                draw.choice(_VALUES)
+            )
         elif change == 2:
             for _ in range(draw.choice((1, 30, 300))):
                 data[key] = [data[key]] if draw.random() < 0.5 else {"use": "Pipeline", "steps": [data[key]]}
