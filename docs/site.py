@@ -139,15 +139,25 @@ def listed(nav: list[Any], section: str = "Start") -> Iterator[tuple[str, str]]:
 
 
 def write_for_programs(site: Path, project: dict[str, Any]) -> None:
-    """Copy the pages to the site as Markdown, and list them in its ``llms.txt``, each with its title and first sentence."""
+    """Copy the pages to the site as Markdown, and list them in its ``llms.txt``, each with its title and first sentence.
+
+    The pages of the reference are listed as they are shown: their text comes from docstrings, not from Markdown.
+    """
+    for page in PAGES.rglob("*.md"):
+        if not page.is_relative_to(PAGES / "reference"):
+            target = site / page.relative_to(PAGES)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(page, target)
     sections: dict[str, list[str]] = {}
     for section, path in listed(project["nav"]):
         text = (PAGES / path).read_text(encoding="utf-8")
-        (site / path).write_text(text, encoding="utf-8")
+        shown = path.replace(".md", ".html") if path.startswith("reference/") else path
         title, *paragraphs = text.split("\n\n")
         prose = (" ".join(each.split()) for each in paragraphs if re.match(r"(?!Generated|Made by)`*[A-Z](?!.*\n```)", each))
         about = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", next(prose, "")).partition(". ")[0].rstrip(".:")
-        sections.setdefault(section, []).append(f"- [{title.removeprefix('# ').strip()}]({path}): {about}")
+        sections.setdefault(section, []).append(
+            f"- [{title.removeprefix('# ').strip()}]({shown})" + (f": {about}" if about else "")
+        )
     parts = [f"# {project['site_name']}", f"> {project['site_description']}"]
     parts += [f"## {section}\n\n" + "\n".join(pages) for section, pages in sections.items()]
     (site / "llms.txt").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
