@@ -88,7 +88,11 @@ def converter() -> Converter:
 
     def reads_class(cls: Any) -> Any:
         read = make_dict_structure_fn(cls, result, _cattrs_forbid_extra_keys=True, **omitted(cls))
-        return lambda value, kind: read(_table(value), kind)
+
+        def read_table(value: object, kind: Any) -> Any:
+            return read(_table(value), kind)
+
+        return read_table
 
     def writes_class(cls: Any) -> Any:
         return make_dict_unstructure_fn(cls, result, _cattrs_omit_if_default=True, **omitted(cls))
