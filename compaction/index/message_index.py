@@ -334,8 +334,14 @@ class MessageIndex:
             self._changed()
 
     def rollback(self, checkpoint: int = 0) -> None:
-        """Undo every edit since a position in the journal, exactly. Raise an `InputError` if the journal has fewer edits."""
+        """Undo every edit since a position in the journal, exactly. Raise an `InputError` if the journal has fewer edits.
+
+        If messages came since, an earlier edit that they make invalid is undone, too.
+        """
+        undone = self._editor.journal[checkpoint:]
         self._editor.rollback(checkpoint)
+        if self._editor.journal and undone:
+            self._editor.settle([place for applied in undone for place in touched(self.columns, applied)])
         self._pinned_ids = {id for id in self._pinned_ids if self.columns.exists(id)}
         self._changed()
 

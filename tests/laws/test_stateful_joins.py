@@ -54,7 +54,7 @@ class Joins(RuleBasedStateMachine):
 
     # ---------------------------------------------------------------- growing
 
-    @initialize(data=st.data(), random=st.randoms(use_true_random=True))
+    @initialize(data=st.data(), random=st.randoms(use_true_random=False))
     def begin(self, data: st.DataObject, random: Random) -> None:
         self.random = random
         self.append(data)
