@@ -173,4 +173,4 @@ class OfBedrock(Joins):
 TestGemini = OfGemini.TestCase
 TestAnthropic = OfAnthropic.TestCase
 TestBedrock = OfBedrock.TestCase
-TestGemini.settings = TestAnthropic.settings = TestBedrock.settings = settings(max_examples=30, stateful_step_count=20)
+TestGemini.settings = TestAnthropic.settings = TestBedrock.settings = settings(max_examples=15, stateful_step_count=20)
