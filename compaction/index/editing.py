@@ -328,15 +328,23 @@ class Editor:
         if not self._format.judges_joins:
             return None
         known, before = list(places), None
-        while (bad := self._joins.wrong_join(known)) is not None and (place := self._newest_at(bad)) is not None:
+        while (place := self._newest_wrong(known)) is not None:
             before = before or self.journal.copy()
             self.undone.append(self.journal[place].edit)
             rest = self.journal[:place] + self.journal[place + 1 :]
-            known += touched(self._projection, self.journal[place])
+            changed = [*known, *self._touched()]
             self.rollback(0)
             self.replay(rest)
-            known = [each for each in known if each >= 0 or each in self._projection.inserted]
+            known = [each for each in changed if each >= 0] + self._touched()  # the summaries have new ids
         return before
+
+    def _touched(self) -> list[int]:
+        return [place for applied in self.journal for place in touched(self._projection, applied)]
+
+    def _newest_wrong(self, places: Iterable[int]) -> int | None:
+        """Return the position in the journal of the newest edit that makes neighbours at these places wrong."""
+        wrong = self._joins.wrong_joins(places)
+        return next((place for bad in wrong if (place := self._newest_at(bad)) is not None), None)
 
     def _newest_at(self, bad: BadJoin) -> int | None:
         """Return the position in the journal of the newest edit that affects these two neighbours."""

@@ -71,10 +71,11 @@ class JoinJudge:
         """Return those of these joins whose messages do not break the same rule in the present view."""
         return [each for each in bad if not (each.blamed and all(self._is_bad(node, each.rule) for node in each.blamed))]
 
-    def wrong_join(self, places: Iterable[int]) -> BadJoin | None:
-        """Return the first join at these places that breaks a rule in the view and not in the source."""
-        bad = self.bad_joins(places)
-        return next((each for each in bad if not all(self._is_bad_in_source(node, each.rule) for node in each.blamed)), None)
+    def wrong_joins(self, places: Iterable[int]) -> Iterator[BadJoin]:
+        """Yield the joins at these places that break a rule in the view and not in the source."""
+        for each in self.bad_joins(places):
+            if not all(self._is_bad_in_source(node, each.rule) for node in each.blamed):
+                yield each
 
     def groups_at(self, bad: Iterable[BadJoin]) -> Iterator[int]:
         """Yield the groups on either side of some joins."""

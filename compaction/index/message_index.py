@@ -341,7 +341,7 @@ class MessageIndex:
         undone = self._editor.journal[checkpoint:]
         self._editor.rollback(checkpoint)
         if self._editor.journal and undone:
-            self._editor.settle([place for applied in undone for place in touched(self.columns, applied)])
+            self._editor.settle([place for applied in undone for place in touched(self.columns, applied) if place >= 0])
         self._pinned_ids = {id for id in self._pinned_ids if self.columns.exists(id)}
         self._changed()
 
