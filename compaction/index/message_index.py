@@ -27,7 +27,7 @@ from ..tokens import counter as resolve_counter
 from . import cuts
 from .context import Notes, RunContext
 from .editing import Editor
-from .edits import Drops, Edit, Refusal, Replace, group_id, written
+from .edits import Drops, Edit, Refusal, Replace, Restore, group_id, written
 from .forgetting import forgotten, saved_without
 from .groups import MessageGroup
 from .identity import Fingerprints, HostChanges, PassedList, Plan, SavedPlaces, accounts_for, follow, same_beginning
@@ -95,6 +95,7 @@ class MessageIndex:
         self._groups: tuple[MessageGroup, ...] | None = None
         self._view: list[Any] | None = None
         self._journal: tuple[Applied, ...] = ()
+        self._undone: list[Edit] = []
         self._start()
         self._add(given)
 
@@ -280,8 +281,8 @@ class MessageIndex:
 
     @property
     def undone(self) -> tuple[Edit, ...]:
-        """The edits that were undone because new messages made the view invalid."""
-        return tuple(self._editor.undone)
+        """All edits so far that were undone because of new messages, or of messages that the host altered or removed."""
+        return tuple(self._undone)
 
     @property
     def turns_since_edit(self) -> int:
@@ -336,10 +337,11 @@ class MessageIndex:
     def rollback(self, checkpoint: int = 0) -> None:
         """Undo every edit since a position in the journal, exactly. Raise an `InputError` if the journal has fewer edits.
 
-        If messages came since, an earlier edit that they make invalid is undone, too.
+        If messages came since, an earlier edit that they make invalid is undone, too, and the user's last words stay.
         """
         undone = self._editor.journal[checkpoint:]
         self._editor.rollback(checkpoint)
+        self._editor.restore_words()
         if self._editor.journal and undone:
             self._editor.settle([place for applied in undone for place in touched(self.columns, applied) if place >= 0])
         self._pinned_ids = {id for id in self._pinned_ids if self.columns.exists(id)}
@@ -458,7 +460,7 @@ class MessageIndex:
     def _start(self, fresh: NewMessages | None = None) -> None:
         """Begin with these messages and no edits."""
         self.columns = Projection(self.format, self.marks)
-        self._editor = Editor(self.columns, self.format, self.measure)
+        self._editor = Editor(self.columns, self.format, self.measure, self._undone)
         self._changed()
         self._passed.clear()
         if fresh is not None:
@@ -552,6 +554,7 @@ class MessageIndex:
             unchanged=plan.unchanged,
             altered=plan.altered_groups(old),
             gone=lambda: plan.gone(old, self.format),
+            undone=self._undone,
             summaries=plan.summaries,
             format=self.format,
         )
@@ -581,7 +584,8 @@ class MessageIndex:
         places, journal = places or SavedPlaces(dict(enumerate(range(matched))), (), matched), saved.journal
         groups = places.groups(self.columns)
         altered = {id for id, group in groups.items() if places.changed_in(self.columns.ordinals(group))}
-        self._replay(carried_over(journal, unchanged=matched, altered=altered, gone=lambda: places.gone(prints)), groups)
+        gone = lambda: places.gone(prints)  # noqa: E731
+        self._replay(carried_over(journal, unchanged=matched, altered=altered, gone=gone, undone=self._undone), groups)
         self._restore_late(places.matched)
 
     def _restore_late(self, start: int) -> None:
@@ -596,6 +600,7 @@ class MessageIndex:
     def _take_list(self, given: Sequence[Any], journal: Iterable[Applied]) -> None:
         """Start from the host's list without edits; summaries in it that the journal knows are still summaries."""
         fresh = self._measured(given, 0)
+        self._undone += [each.edit for each in self._editor.journal if not isinstance(each.edit, Restore)]
         self._remember_summaries(journal)
         self._pinned_ids.clear()
         self._start(fresh)
