@@ -30,7 +30,7 @@ from .editing import Editor
 from .edits import Drops, Edit, Refusal, Replace, Restore, group_id, written
 from .forgetting import forgotten, saved_without
 from .groups import MessageGroup
-from .identity import Fingerprints, HostChanges, PassedList, Plan, SavedPlaces, accounts_for, follow, same_beginning
+from .identity import HostChanges, PassedList, Plan, SavedPlaces, accounts_for, follow, message_key, same_beginning
 from .journal import Applied, carried_over, flat, touched
 from .marks import MARK_START, Marks
 from .projection import Metrics, NewMessages, Projection
@@ -90,7 +90,7 @@ class MessageIndex:
         self._saved: Saved | None = None  # the stored state, until its messages arrive
         self._seen_at: float | None = None  # when messages last arrived
         self._gap_seconds = 0.0  # between the last two times that messages arrived
-        self._fingerprints = Fingerprints()
+        self._keys: list[str] = []  # of the first source messages, as far as they were needed
         self._passed = PassedList()
         self._groups: tuple[MessageGroup, ...] | None = None
         self._view: list[Any] | None = None
@@ -461,6 +461,7 @@ class MessageIndex:
         """Begin with these messages and no edits."""
         self.columns = Projection(self.format, self.marks)
         self._editor = Editor(self.columns, self.format, self.measure, self._undone)
+        self._keys = []
         self._changed()
         self._passed.clear()
         if fresh is not None:
@@ -634,7 +635,7 @@ class MessageIndex:
         if gone:
             plan = gone.plan(self.columns.source)
             self.marks = None if self.marks is None else gone.marks(self.marks)
-            self._fingerprints, self.changes = Fingerprints(), _UNCHANGED
+            self.changes = _UNCHANGED
             self._follow(plan, [raw for raw, _ in plan.entries], gone.kept)
         return gone.count
 
@@ -662,8 +663,9 @@ class MessageIndex:
             raise StateError("to_dict: this index was saved without its messages; call sync first, or pass messages=False")
         saved = self.snapshot
         if not messages and self._saved is None:
-            fingerprints = self._fingerprints.of(self.columns.source, self.format)
-            saved = attrs.evolve(saved, messages=None, fingerprints=fingerprints)
+            source, known, format = self.columns.source, len(self._keys), self.format
+            self._keys += [message_key(raw, format, place) for place, raw in enumerate(source[known:], known)]
+            saved = attrs.evolve(saved, messages=None, fingerprints=self._keys.copy())
         return saved.to_dict()
 
     @property

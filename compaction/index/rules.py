@@ -24,9 +24,7 @@ from .projection import Node, Projection
 _SYSTEM = GroupKind.SYSTEM  # a member is found more slowly
 
 
-def refusal(
-    projection: Projection, format: MessageFormat, edit: Edit, by: str, *, seen: int | None = None
-) -> str | None:
+def refusal(projection: Projection, format: MessageFormat, edit: Edit, by: str, *, seen: int | None = None) -> str | None:
     """Return the rule that an edit of this strategy would break; ``None`` if it is allowed. O(named groups).
 
     ``seen`` is the number of messages that had been read when a journaled edit was decided. It may remove a group that only

@@ -136,7 +136,7 @@ async def test_compacting_on_demand_takes_a_focus_and_needs_no_trigger() -> None
 
 
 def test_a_preset_compacts_a_small_conversation_on_demand_or_says_why_not() -> None:
-    """`adaptive` cuts to half, with the focus for its summarizer; `context_window` has nothing to collapse and names its steps."""
+    """`adaptive` cuts to half, with the focus for its summarizer; `context_window` has nothing to collapse, and says so."""
     scripted = Scripted("About boxes.")
     for preset in (presets.adaptive(32_000), presets.adaptive(32_000, scripted), presets.token_budget(32_000)):
         watched = CompactionSession(preset, counter="chars/4")
