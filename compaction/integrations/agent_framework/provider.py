@@ -16,9 +16,8 @@ from ..conversation import FrameworkConversations, FrameworkTurn
 from ..options import CommonOptions, IntegrationOptions
 from ..requirements import AGENT_FRAMEWORK, framework_class, import_framework
 from .format import agent_framework
-from .live_list import is_excluded
 from .model_calls import RunView, send
-from .strategies import as_framework_strategy
+from .strategies import as_framework_strategy, is_excluded
 
 if TYPE_CHECKING:
 
