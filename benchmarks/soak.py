@@ -4,7 +4,8 @@
 
 Six parts, all but the sessions in two processes:
 
-- edits: up to twelve random edits of a valid or damaged conversation, checked against laws 1 to 4, a fresh count and a rollback;
+- edits: up to twelve random edits of a valid or damaged conversation, checked against laws 1 to 4, a fresh count and a
+  rollback;
 - fuzz: conversations of arbitrary content, under every strategy and preset, in sessions, stored and read again, repaired and
   converted; each must give a result or a typed error in less than a minute;
 - hosts: the laws of ``tests/laws/test_hosts.py`` with other seeds;

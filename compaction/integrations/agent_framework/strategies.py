@@ -51,7 +51,7 @@ class FrameworkStrategy:
         self.options = options
         self._agent_name = agent_name
         self.turn: FrameworkTurn | None = None
-        self._conversations = FrameworkConversations(options, agent_framework)
+        self.conversations = FrameworkConversations(options, agent_framework)
 
     def __reduce__(self) -> tuple[type[FrameworkStrategy], tuple[IntegrationOptions, str | None]]:
         """Copy and pickle the configuration: a copy starts without conversations."""
@@ -72,7 +72,7 @@ class FrameworkStrategy:
         source = [each for each in messages if not (each.additional_properties.get(_EXCLUDED) or id(each) in ids)]
         if not source:
             return False
-        turn = self.turn = await self._conversations.turn(source, overhead_tokens=self._conversations.count_messages(others))
+        turn = self.turn = await self.conversations.turn(source, overhead_tokens=self.conversations.count_messages(others))
         if turn.session is None or (len(turn.view) == len(source) and not turn.session.index.edit_count):
             return False
         written = _written(messages, source, turn.view)
