@@ -606,7 +606,7 @@ class CompactionSession:
             Exception: As for `forget`, before any store is changed; later, any exception that a store raises.
         """
         index = self._index
-        stores = _forgetting(self._strategy)
+        stores = forgetting(self._strategy)
         format = index.format if self._named or fits(given, index.format) else resolve(None, given)
         for place, raw in enumerate(given):
             format.read(raw, place)
@@ -730,8 +730,8 @@ class CompactionSession:
             self._revisions = [revision]
         self.begin_with(Saved.read(cast("dict[str, Any]", data.get("index")), self._named))
 
-    def save_to(self, store: SessionStore) -> None:
-        """Use a store for later saves, without loading from it."""
+    def save_to(self, store: SessionStore | None) -> None:
+        """Use a store for later saves, without loading from it; ``None`` to save nothing from now on."""
         self._saver.store = store
 
     def begin_with(self, saved: Saved) -> None:
@@ -789,7 +789,7 @@ def storing(strategy: Strategy) -> list[Offload | Lossless]:
     return [part for part in strategy.parts() if isinstance(part, Offload | Lossless)]
 
 
-def _forgetting(strategy: Strategy) -> list[tuple[ForgettingStore, str | None, str | None]]:
+def forgetting(strategy: Strategy) -> list[tuple[ForgettingStore, str | None, str | None]]:
     """Return the stores of a strategy, each with its configured session and salt."""
     found: list[tuple[ForgettingStore, str | None, str | None]] = []
     for each in storing(strategy):
