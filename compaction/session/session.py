@@ -413,7 +413,7 @@ class CompactionSession:
             InputError: If ``usage`` contains no token counts.
         """
         reported = usage if isinstance(usage, Usage) else Usage.read(usage)
-        if not self._reports.record(reported, view):
+        if not self._reports.record(reported, view, self._index.context.overhead_tokens):
             return
         self._index.context = self._context()
         with self.lock.if_free() as free:
@@ -574,6 +574,10 @@ class CompactionSession:
             if (until := useless.until_tokens) is not None:
                 self._reporter.tell(LittleSaved(session=self._id, saved_tokens=sum(useless.saved), until_tokens=until))
         self._reports.sent = SentView(result.messages, self._index.included.tokens, known)
+        if result.edits:
+            self._reports.cut(self._index.included.tokens)
+            if (anchor := self._reports.anchor) is not None:
+                self._index.context = attrs.evolve(self._index.context, overhead_tokens=anchor)
         if result.edits or result.failures:
             self._revise(known, len(result.edits), len(result.failures), result.after)
             self._saver.changed()
