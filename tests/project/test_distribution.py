@@ -199,6 +199,8 @@ def test_every_install_line_is_one_that_works() -> None:
     assert len(lines) > 20
     assert {where for where, _ in lines} == {INSTALL_FROM}
     assert {extra for _, named in lines for extra in named.split(",")} <= set(extras)
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"`([\w-]+)`", " ".join(re.findall(r"^\| (`.+?) \|", page, re.MULTILINE)))) == set(extras)
     by_hand = [path.name for path, text in written.items() if path.suffix == ".py" and "compaction-toolkit[" in text]
     assert by_hand == [], "compaction.installation.install_line names the command"
 
