@@ -269,13 +269,13 @@ def _around(value: object, other: object) -> str:
     """Return a value in words; of a long one, the part where it begins to differ from another.
 
     >>> _around(f"f({'x' * 200}, 5, y)", f"f({'x' * 200}, 7, y)")
-    '...xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx, 5, y)...'
+    "...xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx, 5, y)'..."
     """
-    shown = repr(value)
+    shown, beside = repr(value), repr(other)
     if len(shown) <= 100:
         return shown
-    start = max(0, len(os.path.commonprefix([shown, repr(other)])) - 40)
-    return f"...{shown[start : start + 80].rstrip(chr(39))}..."
+    same = next((place for place, (one, two) in enumerate(zip(shown, beside, strict=False)) if one != two), len(beside))
+    return f"...{shown[max(0, same - 40) : same + 40]}..."
 
 
 def _leftovers(parts: Path) -> list[Path]:

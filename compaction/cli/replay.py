@@ -215,8 +215,8 @@ def _show(result: ReplayResult, wrong: Sequence[str], advice: Sequence[str], not
 
 def _advice(result: ReplayResult, advice: Recommendation, min_recall: float, calls_per_month: int) -> list[str]:
     """Return the recommendation in lines: the sentence, its rule, the money, the command, the reasons."""
-    rule = f"the cheapest that keeps at least {100 * min_recall:.0f} % of the needed facts (--min-recall), and each that keeps more"
-    lines = [advice.headline, f"rule: {rule}"]
+    enough = f"{100 * min_recall:.0f} % of the needed facts (--min-recall)"
+    lines = [advice.headline, f"rule: the cheapest that keeps at least {enough}, and each that clearly keeps more"]
     each, whole = (result.dollars_per_call(name) if name else None for name in (advice.lead, "none"))
     if each is not None and whole is not None:
         cost, saved = calls_per_month * each, calls_per_month * (whole - each)
