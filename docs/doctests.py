@@ -9,6 +9,8 @@ import griffe
 
 DOCTEST = re.compile(r"(?:^>>> .*\n?(?:^(?!\n).+\n?)*\n?(?=>>> )?)+", re.MULTILINE)
 PAGE = re.compile(r"``docs/(\S+\.md)``")
+FUNCTION = re.compile(r"<(?:built-in )?function (?:\w+\.)?_*([\w<>]+)(?: at 0x\w+)?>")
+UNREADABLE = re.compile(r"<dynamic>|<.* object at 0x\w+>")
 LITERAL = re.compile(r"``(.+?)``")
 
 
@@ -25,3 +27,11 @@ class Doctests(griffe.Extension):
         """Change the docstring of one object."""
         if obj.docstring:
             obj.docstring.value = to_markdown(obj.docstring.value)
+
+    def on_class(self, *, cls: griffe.Class, **_: Any) -> None:
+        """Name the functions that are defaults; leave out a default that another argument or a new object determines."""
+        for section in cls.docstring.parsed if cls.docstring else ():
+            if isinstance(section, griffe.DocstringSectionParameters):
+                for item in section.value:
+                    if item.default is not None:
+                        item.value = UNREADABLE.sub("...", FUNCTION.sub(r"\1", str(item.default)))

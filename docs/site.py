@@ -26,7 +26,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from doctests import to_markdown
+from doctests import FUNCTION, to_markdown
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build"
@@ -60,7 +60,7 @@ PICTURES = {".svg", ".png"}
 LANGUAGES = {".py": "python", ".toml": "toml", ".json": "json"}
 CONSOLE = re.compile(r"^```console\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 TYPE = re.compile(r"""(: |-> )(["'])((?:(?!\2).)*)\2""")
-FUNCTION = re.compile(r"<(?:built-in )?function (?:\w+\.)?([\w<>]+)(?: at 0x\w+)?>")
+UNTYPED = re.compile(r"""<tr class="doc-section-item">\s*<td>\s*<code>(\w+)</code>\s*</td>\s*<td>\s*</td>""")
 LINK_OR_CODE = re.compile(r"^```.*?^```|(?<=\]\()(?![a-z]+:|#)([^)\s#]+)(#[^)\s]+)?(?=\))", re.MULTILINE | re.DOTALL)
 
 
@@ -228,13 +228,16 @@ class BuiltPage(HTMLParser):
 
 
 def faults(site: Path) -> Iterator[str]:
-    """Yield each link of the built site that leads nowhere, and each picture without a text that describes it."""
+    """Yield each link of the built site that leads nowhere, and each picture without a text, each parameter without a type."""
     listed_pages = re.findall(r"\]\(([^)]+)\)", (site / "llms.txt").read_text(encoding="utf-8"))
     yield from (f"llms.txt: {page} is not in the site" for page in listed_pages if not (site / page).is_file())
     pages = {file: BuiltPage(file) for file in site.resolve().rglob("*.html") if file.name != "404.html"}
     for file, page in pages.items():
         name = file.relative_to(site.resolve())
         yield from (f"{name}: the picture {source} has no text" for source in page.silent)
+        yield from (
+            f"{name}: the parameter {parameter} has no type" for parameter in UNTYPED.findall(file.read_text(encoding="utf-8"))
+        )
         for link in sorted(set(page.links)):
             parts = urlsplit(link)
             target = (file.parent / unquote(parts.path)).resolve() if parts.path else file
