@@ -37,7 +37,7 @@ WITHOUT_USAGE: Final = {"openai-chat": "usage", "openai-responses": "usage", "ge
 
 @attrs.frozen(kw_only=True)
 class Conduct:
-    """What a provider does besides answering.
+    """The ways in which a provider differs, besides its answers.
 
     Args:
         reports: Which replies report their usage: each, the last of a turn, none, or each with a thousandth of it.

@@ -359,7 +359,7 @@ def test_the_usage_in_the_history_ends_the_correction_of_an_overflow() -> None:
 
 @pytest.mark.parametrize("overhead", [49, 50, 5_000])
 def test_a_provider_that_counts_less_than_the_overhead_is_believed(overhead: int) -> None:
-    """What stands beside the messages fills the window then, as far as we know, and nothing can be left out for it."""
+    """The tokens beside the messages fill the window then, as far as we know, and nothing can be left out for them."""
     refused = CompactionSession(cut(), counter="chars/4", overhead_tokens=overhead)
     refused.view_sync([{"role": "user", "content": "word " * 400}])
     with pytest.raises(BudgetUnsatisfiable, match="overhead: 40 tokens"):
