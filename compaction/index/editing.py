@@ -11,7 +11,7 @@ from ..errors import InputError
 from ..formats import MessageFormat
 from .cuts import plan_cuts
 from .edits import Drop, Drops, Edit, Restore, Together, named, renamed
-from .joins import BadJoin, JoinJudge
+from .joins import BadJoin, JoinJudge, message_before
 from .journal import Applied, Measure, inserted, perform, touched, undo
 from .marks import COLLAPSED_BY
 from .projection import Projection
@@ -358,7 +358,8 @@ class Editor:
     def _newest_at(self, bad: BadJoin) -> int | None:
         """Return the position in the journal of the newest edit that affects these two neighbours."""
         projection = self._projection
-        start = 0 if bad.before is None else projection.visibility.anchor_of(bad.before)
+        is_first = bad.before is None or message_before(projection, bad.before) is None  # also after leading instructions
+        start = 0 if is_first or bad.before is None else projection.visibility.anchor_of(bad.before)
         end = len(projection.source) if bad.after is None else projection.visibility.anchor_of(bad.after)
         for place in reversed(range(len(self.journal))):
             applied = self.journal[place]
