@@ -413,7 +413,7 @@ class CompactionSession:
             InputError: If ``usage`` contains no token counts.
         """
         reported = usage if isinstance(usage, Usage) else Usage.read(usage)
-        if not self._reports.record(reported, view):
+        if not self._reports.record(reported, view, self._index.context.overhead_tokens):
             return
         self._index.context = self._context()
         with self.lock.if_free() as free:
@@ -574,6 +574,10 @@ class CompactionSession:
             if (until := useless.until_tokens) is not None:
                 self._reporter.tell(LittleSaved(session=self._id, saved_tokens=sum(useless.saved), until_tokens=until))
         self._reports.sent = SentView(result.messages, self._index.included.tokens, known)
+        if result.edits:
+            self._reports.cut(self._index.included.tokens)
+            if (anchor := self._reports.anchor) is not None:
+                self._index.context = attrs.evolve(self._index.context, overhead_tokens=anchor)
         if result.edits or result.failures:
             self._revise(known, len(result.edits), len(result.failures), result.after)
             self._saver.changed()
@@ -606,7 +610,7 @@ class CompactionSession:
             Exception: As for `forget`, before any store is changed; later, any exception that a store raises.
         """
         index = self._index
-        stores = _forgetting(self._strategy)
+        stores = forgetting(self._strategy)
         format = index.format if self._named or fits(given, index.format) else resolve(None, given)
         for place, raw in enumerate(given):
             format.read(raw, place)
@@ -730,8 +734,8 @@ class CompactionSession:
             self._revisions = [revision]
         self.begin_with(Saved.read(cast("dict[str, Any]", data.get("index")), self._named))
 
-    def save_to(self, store: SessionStore) -> None:
-        """Use a store for later saves, without loading from it."""
+    def save_to(self, store: SessionStore | None) -> None:
+        """Use a store for later saves, without loading from it; ``None`` to save nothing from now on."""
         self._saver.store = store
 
     def begin_with(self, saved: Saved) -> None:
@@ -789,7 +793,7 @@ def storing(strategy: Strategy) -> list[Offload | Lossless]:
     return [part for part in strategy.parts() if isinstance(part, Offload | Lossless)]
 
 
-def _forgetting(strategy: Strategy) -> list[tuple[ForgettingStore, str | None, str | None]]:
+def forgetting(strategy: Strategy) -> list[tuple[ForgettingStore, str | None, str | None]]:
     """Return the stores of a strategy, each with its configured session and salt."""
     found: list[tuple[ForgettingStore, str | None, str | None]] = []
     for each in storing(strategy):

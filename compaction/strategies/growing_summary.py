@@ -91,7 +91,7 @@ def _next_sources(index: MessageIndex, kept: Sequence[MessageGroup], after: int)
 
 @attrs.frozen(kw_only=True)
 class _Sizes:
-    """What the next part may take, in tokens.
+    """Return how many tokens the next part may have.
 
     Args:
         rewrite: Whether it replaces the earlier parts.

@@ -42,7 +42,7 @@ def rebuilt(messages: Sequence[Any]) -> Chat:
 
 
 class Joins(RuleBasedStateMachine):
-    """What can be done to an index, and what must hold after each step."""
+    """The operations on an index, and the laws that hold after each."""
 
     format: MessageFormat
 
@@ -71,7 +71,7 @@ class Joins(RuleBasedStateMachine):
     @precondition(lambda self: self.index.source)
     @rule(data=st.data())
     def append_result(self, data: st.DataObject) -> None:
-        """What answered a call once comes again, late: its group comes back if the call still waits."""
+        """An answer to a call comes again, late: its group comes back if the call still waits."""
         results = [raw for raw in self.index.source if any(self.format.read(raw).tool_results())]
         if results:
             self.index.append([copy.deepcopy(data.draw(st.sampled_from(results)))])
@@ -114,7 +114,7 @@ class Joins(RuleBasedStateMachine):
 
     @rule(with_messages=st.booleans())
     def store(self, with_messages: bool) -> None:
-        """What was stored as JSON and read again shows the same view."""
+        """An index that was stored as JSON and read again shows the same view."""
         data = json.loads(json.dumps(self.index.to_dict(messages=with_messages)))
         view, source = self.index.messages(), list(self.index.source)
         self.index = MessageIndex.from_dict(data, counter="chars/4")

@@ -115,6 +115,20 @@ def test_reported_usage_anchors_the_count() -> None:
     assert watched.status().compactions == 1
 
 
+@pytest.mark.parametrize("ratio", [0.8, 1.3])
+@pytest.mark.parametrize(("overhead", "turns"), [(0, (2, 10)), (500, (10,))], ids=["reported", "named"])
+def test_the_count_is_right_at_once_after_a_large_cut(ratio: float, overhead: int, turns: tuple[int, ...]) -> None:
+    """If a provider counts differently, a request after a cut is not counted with the offset of a long one."""
+    strategy = Truncation(trigger=tokens_exceed(4_000), target=tokens_below(1_500))
+    session = CompactionSession(strategy, counter="chars/4", overhead_tokens=overhead)
+    for each in turns:
+        session.view_sync(chat(each))
+        session.record_usage({"prompt_tokens": 500 + int(ratio * session.index.included.tokens), "completion_tokens": 1})
+    session.view_sync(chat(22))
+    assert session.status().compactions == 1
+    assert session.status().tokens == pytest.approx(500 + ratio * session.index.included.tokens, rel=0.02)
+
+
 def test_usage_that_cannot_be_read_is_refused() -> None:
     """Usage without token counts raises a typed error, and the session still works."""
     watched = session()
@@ -345,7 +359,7 @@ def test_the_usage_in_the_history_ends_the_correction_of_an_overflow() -> None:
 
 @pytest.mark.parametrize("overhead", [49, 50, 5_000])
 def test_a_provider_that_counts_less_than_the_overhead_is_believed(overhead: int) -> None:
-    """What stands beside the messages fills the window then, as far as we know, and nothing can be left out for it."""
+    """The tokens beside the messages fill the window then, as far as we know, and nothing can be left out for them."""
     refused = CompactionSession(cut(), counter="chars/4", overhead_tokens=overhead)
     refused.view_sync([{"role": "user", "content": "word " * 400}])
     with pytest.raises(BudgetUnsatisfiable, match="overhead: 40 tokens"):
