@@ -292,9 +292,9 @@ class MessageIndex:
     def apply(self, edit: Edit, *, by: str = "") -> bool:
         """Apply an edit unless it would break a rule, and return whether it was applied; O(the groups it names).
 
-        The index refuses messages that break a rule of the format, and neighbours that may not follow one another. A drop that
-        is refused only for its neighbours is held, and applied together with later drops of the same strategy that make it
-        valid. Its refusal is then removed from ``refused``, which lists each refusal with its rule until the next run.
+        The index refuses messages that break a rule of the format, and neighbours that may not follow one another. Drops that
+        are refused only for their neighbours are tried together when the strategy ends (see `end_step`). ``refused`` lists each
+        refusal with its rule until the next run.
 
         Args:
             edit: The edit.
@@ -311,7 +311,7 @@ class MessageIndex:
         self._editor.apply_all(drops, by, self._changed)
 
     def checkpoint(self) -> int:
-        """Begin a run: clear ``refused`` and the held drops, and return the position in the journal, for `rollback`."""
+        """Begin a run: clear ``refused``, and return the position in the journal, for `rollback`."""
         return self._editor.checkpoint()
 
     def begin_step(self) -> None:
@@ -319,7 +319,7 @@ class MessageIndex:
         self._editor.begin_step()
 
     def end_step(self) -> bool:
-        """End a strategy: apply the held drops that are valid together, and return whether there were any."""
+        """End a strategy: apply its refused drops that are valid together, and return whether there were any."""
         applied = self._editor.end_step()
         if applied:
             self._changed()
