@@ -32,7 +32,7 @@ class _Refused:
 
 
 class Editor:
-    """Applies edits to a projection, and undoes them. Holds state: the journal, the refusals, and the drops that wait for others.
+    """Applies edits to a projection, and undoes them. Holds state: the journal, the refusals, the waiting drops.
 
     Args:
         projection: The view.
