@@ -69,14 +69,23 @@ def message_key(raw: Any, format: MessageFormat, place: int = 0) -> str:
     """
     key = format.key(raw)
     try:
-        data = format.to_wire(raw) if isinstance(key, dict) or key is raw else key
-        text = json.dumps(data, sort_keys=True, ensure_ascii=True, default=repr)
+        text = None if isinstance(key, dict) or key is raw else _json(key)
+        if text is None:  # also if the key has objects of a framework, whose text may differ in another process
+            text = json.dumps(format.to_wire(raw), sort_keys=True, default=repr)
     except RecursionError:
         raise too_deep([raw], place) from None
     except (TypeError, ValueError) as error:
         rule = f"the message is not JSON data ({error})"
         raise InvalidMessage(f"messages[{place}]", rule, "use strings as keys") from error
     return hashlib.blake2b(text.encode(), digest_size=_DIGEST_BYTES).hexdigest()
+
+
+def _json(key: object) -> str | None:
+    """Return a key as JSON; ``None`` if it is not JSON data."""
+    try:
+        return json.dumps(key, sort_keys=True)
+    except (TypeError, ValueError):
+        return None
 
 
 def known_key(raw: Any, format: MessageFormat) -> str:
