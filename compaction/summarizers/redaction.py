@@ -353,7 +353,7 @@ def _iban_end(found: re.Match[str]) -> int | None:
 _CODE_LABELS: Final[tuple[str, ...]] = tuple(_TABLE["labels"]["codes"])
 _WORD_LABELS: Final[tuple[str, ...]] = tuple(_TABLE["labels"]["words"])
 CODES_LABEL: Final = re.compile(_any_of(_CODE_LABELS) + r"(?:e?s|n)?")
-"""What introduces recovery codes, in small letters."""
+"""Words that introduce recovery codes, in small letters."""
 
 CODE_ITEM: Final = re.compile(
     r"""(?:[\s,;:=：*•>"'`\[(-]|\\n|is |are |ist |sind |lautet ){0,24}(?:[0-9]{1,2}[.)][ \t]{1,4})?["'`]?"""
@@ -362,7 +362,7 @@ CODE_ITEM: Final = re.compile(
 """A recovery code with what separates it from the one before."""
 
 WORDS_LABEL: Final = re.compile(_any_of(_WORD_LABELS))
-"""What introduces the word list of a wallet, in small letters."""
+"""Words that introduce the word list of a wallet, in small letters."""
 
 WALLET_WORDS: Final = re.compile(r"(?<!\w)(?:[a-z]{3,8}(?:,?[ ]|\s{1,2}(?:[0-9]{1,2}[.)][ ]?)?)){11,23}[a-z]{3,8}(?!\w)")
 """Twelve to twenty-four words such as a wallet's."""
@@ -890,9 +890,8 @@ _PLACES: Final[tuple[tuple[tuple[str, ...], re.Pattern[str], str | Callable[[re.
 )
 """The searches in order, each with words of which one must occur in the text."""
 
-_RULE_WORDS: Final = {
-    word for words, *_ in (*_PLACES, *_LABELLED, (_CARD_CODES,), (_NUMBERED_WORDS,)) for word in words
-} | _NAME_WORDS
+_SEARCHED: Final = [*[each[0] for each in (*_PLACES, *_LABELLED)], _CARD_CODES, _NUMBERED_WORDS]
+_RULE_WORDS: Final = {word for words in _SEARCHED for word in words} | _NAME_WORDS
 _STOPS: Final = "zjkpwcg|bmuf-:"
 _SCAN: Final = _WordScan(_RULE_WORDS, _STOPS)
 _ASCII_SCAN: Final = _WordScan(filter(str.isascii, _RULE_WORDS), _STOPS)

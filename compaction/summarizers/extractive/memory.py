@@ -56,7 +56,7 @@ class Said:
 
 
 class ConversationMemory:
-    """What a conversation said, did and found. Holds state: it grows with each message, up to bounds.
+    """The statements, actions and facts of a conversation. Holds state: it grows with each message, up to bounds.
 
     Attributes:
         facts: The facts, and where each was seen.

@@ -158,7 +158,7 @@ def test_private_key_cut_off() -> None:
 
 @given(st.text(max_size=200), st.sampled_from([place.format(secret) for place, secret, _ in PLACES]), st.text(max_size=200))
 def test_redacting_twice_changes_nothing(before: str, place: str, after: str) -> None:
-    """What was redacted once stays as it is."""
+    """A redacted text stays as it is."""
     once = redact(f"{before} {place} {after}")
     assert redact(once) == once
 

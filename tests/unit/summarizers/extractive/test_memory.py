@@ -140,7 +140,7 @@ def test_another_history_is_another_memory() -> None:
 
 
 def test_readings_are_forgotten_once_the_memory_is_long_past_them() -> None:
-    """What was read in a message is kept only while it is among the latest; a memory made again reads it again."""
+    """A message's reading is kept only while it is among the latest; a memory made again reads it again."""
     messages = said(*[f"Shelf {n} holds box BX-{n * 7}; the port is {n % 5}080." for n in range(300)])
     memories = Memories()
     memories.of(messages)
