@@ -10,12 +10,11 @@ from compaction.summarizers import DigestSummarizer, SummaryRequest
 from compaction.summarizers.extractive.scoring import Kind, score
 from compaction.summarizers.sections import Section, read_sections
 from tests.support.chats import Chat, assistant, user
-from tests.support.later_wrappings import LATER, OWN_LAYOUTS
-from tests.support.third_wrappings import FOURTH, THIRD
-from tests.support.unseen_wrappings import WRAPPINGS as UNSEEN
-from tests.support.unseen_wrappings import Planted, planted
 from tests.support.wrapped_orders import RULE_FORMS, WRAPPINGS, Wrapped, planted_orders, true_rules
+from tests.support.wrappings import OWN_LAYOUTS, SETS, Planted, planted
 
+EVERY = [wrapping for each in SETS.values() for wrapping in each]
+ATTACKS = [attack for each in SETS.values() for attack in planted(each)]
 ORDERS = 400
 RULES = 200
 
@@ -73,8 +72,8 @@ def promoted_share(messages: list[Planted]) -> float:
 
 
 def test_orders_in_unseen_wrappings_are_not_promoted() -> None:
-    """At most one in a hundred stands under the rules, where a loop or a person hands over such text more than once."""
-    assert promoted_share([*planted(), *planted(LATER), *planted(THIRD), *planted(FOURTH)][::19]) <= 0.01
+    """At most one in a hundred stands under the rules."""
+    assert promoted_share(ATTACKS[::19]) <= 0.01
 
 
 def kept_share(where: str, messages: list[Planted]) -> float:
@@ -88,16 +87,16 @@ def kept_share(where: str, messages: list[Planted]) -> float:
     return sum(kept) / len(kept)
 
 
-@pytest.mark.parametrize(("where", "least"), [("own", 1.0), ("before", 0.96), ("after", 0.92)])
+@pytest.mark.parametrize(("where", "least"), [("own", 1.0), ("before", 0.96), ("after", 0.84)])
 def test_rules_beside_unseen_wrappings_stay(where: str, least: float) -> None:
-    """In messages of their own, before a block, and behind one whose end shows, though its frame came twice."""
-    assert kept_share(where, [*planted(), *planted(LATER), *planted(THIRD), *planted(FOURTH)][::23]) >= least
+    """In messages of their own, before a block, and behind one; if its end does not show, the rule is kept elsewhere."""
+    assert kept_share(where, ATTACKS[::23]) >= least
 
 
 def test_orders_in_what_is_pasted_once_are_seldom_promoted() -> None:
     """A paste that looks like prose of a person, as a copied issue does, cannot be told from it: two in a hundred remain."""
-    pasted = {each.name for each in (*UNSEEN, *LATER, *THIRD, *FOURTH) if not each.repeats}
-    once = [each for each in (*planted(), *planted(LATER), *planted(THIRD)) if each.name in pasted][::5]
+    pasted = {each.name for each in EVERY if not each.repeats}
+    once = [each for each in ATTACKS if each.name in pasted][::5]
     assert promoted_share([attrs.evolve(each, messages=each.messages[:6] + each.messages[-2:]) for each in once]) <= 0.04
 
 

@@ -17,8 +17,8 @@ from ...messages import Message, ToolResultPart
 from .actions import Action, RowSearch, error_in, outcome_of
 from .facts import FactSource, FactTable
 from .reading import Reading, Readings, Redact
-from .scoring import Kind, concerns_user
-from .statements import SYSTEM, Statement, disowned, owned
+from .scoring import Kind
+from .statements import SYSTEM, Statement
 
 _MOST: Final = 1_500
 _LEAST_SHARED: Final = 0.2  # one word that five statements have, or several more frequent ones
@@ -53,23 +53,6 @@ class Said:
     def is_rule(self) -> bool:
         """Whether it lays something down."""
         return self.statement.kind >= Kind.DUTY
-
-
-@attrs.frozen
-class _SeenFrame:
-    """The facts about a frame that the messages so far show.
-
-    Args:
-        place: The number of the message that had it first.
-        texts: The statements of that message from the frame on.
-        closing: The line that all messages with it have, and with which the first one ended; ``""`` without one.
-        opens: Whether the first one began with it.
-    """
-
-    place: int
-    texts: tuple[str, ...]
-    closing: str
-    opens: bool
 
 
 class ConversationMemory:
@@ -112,8 +95,6 @@ class ConversationMemory:
         self._frequency: Counter[str] = Counter()
         self._with_stem: dict[str, dict[str, int]] = {}  # statements with values by their stems, numbered as they were said
         self._instructed: dict[frozenset[str], str] = {}  # the latest statement of a reminder, by its words without numbers
-        self._frames: dict[str, _SeenFrame] = {}
-        self._ended: Counter[str] = Counter()  # the messages that ended with each line that may close a frame
         self._number = 0
         self._recent: list[str] = []
         self._open: dict[str, Action] = {}
@@ -157,7 +138,7 @@ class ConversationMemory:
             if reading.fails and self._latest is not None:
                 self._fail(*self._latest)
             self._latest = None
-        for statement in self._by_speaker(reading):
+        for statement in reading.statements:
             self._say(statement)
         self._shown = self.facts.messages if reading.shows_work else None
         for call in reading.calls:
@@ -168,47 +149,6 @@ class ConversationMemory:
         for result in reading.results:
             self._finish(result)
         self._prune()
-
-    def _by_speaker(self, reading: Reading) -> list[Statement]:
-        """Return the statements as earlier messages show who makes them; O(frames and statements).
-
-        A program framed a paragraph that begins as one of an earlier message did, so what stands in either is disowned, up to
-        the line with which all such messages ended, or to the end of this one. Words before a frame that always opened the
-        message, and words behind such a line, are the user's.
-        """
-        before, behind, inside = 0, math.inf, list[tuple[int, float]]()
-        layout = reading.layout
-        sure = (each for each in layout.frames if each.is_label or each.opening in self._frames)
-        outermost = next((each.start for each in sure), 0)
-        for frame in layout.frames:
-            seen = self._frames.get(frame.opening)
-            if seen is not None and frame.sentence and concerns_user(frame.sentence):
-                continue  # people say a thing twice, too
-            if seen is None:
-                texts = tuple([each.text for each in reading.statements if each.line >= frame.start])
-                self._frames[frame.opening] = _SeenFrame(self.facts.messages, texts, layout.last, opens=frame.start == 0)
-                continue
-            for text in seen.texts:
-                said = self.said.get(text)
-                if said is not None and said.place == seen.place:
-                    self.said[text] = attrs.evolve(said, statement=disowned(said.statement))
-            outer = next((end for start, end in inside if start < frame.start < end < math.inf), None)
-            closing = seen.closing if seen.closing in layout.endings else ""
-            end = outer or frame.end or (layout.endings.get(closing) if self._ended[closing] > 1 else None)
-            inside.append((frame.start, math.inf if end is None else end))
-            if frame.start == outermost and (not layout.is_given or not outermost):  # else it may be inside another one
-                before = frame.start if seen.opens else 0
-                behind = math.inf if end is None else end
-            self._frames[frame.opening] = attrs.evolve(seen, texts=(), closing=closing)
-        self._ended.update([layout.last])
-        return [
-            disowned(each)
-            if any(start <= each.line < end for start, end in inside)
-            else owned(each)
-            if each.line < before or each.line >= behind
-            else each
-            for each in reading.statements
-        ]
 
     def _finish(self, result: ToolResultPart) -> None:
         """Note the outcome of a call, and the rows of its result that the user asked for."""
@@ -239,7 +179,7 @@ class ConversationMemory:
             ranked = sorted(self.said, key=lambda text: (-self.said[text].statement.kind, -self.said[text].place))
             for text in ranked[_MOST // 2 :]:
                 self._drop(text)
-        for grown in (self.actions, self.files, self.rows, self.gone, self._frames, self._ended):
+        for grown in (self.actions, self.files, self.rows, self.gone):
             if len(grown) > _MOST:
                 for key in list(grown)[: _MOST // 2]:
                     del grown[key]

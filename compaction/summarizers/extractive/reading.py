@@ -13,7 +13,7 @@ from .actions import argument_values, brief_of
 from .facts import FactSource, facts_in, is_telling
 from .scoring import reports_failure
 from .sentences import READ_CHARS, both_ends
-from .speech import Layout, Voice, is_output, is_printed, layout_of, lines_of_others, passages
+from .speech import Voice, is_output, is_printed, lines_of_others, passages
 from .statements import SYSTEM, Statement, assistant_statements, user_statements
 
 _VALUE_CHARS: Final = 80
@@ -52,7 +52,6 @@ class Reading:
         fails: Whether the assistant says that something failed.
         unread: How many of its texts were so long that only both ends were read.
         shows_work: Whether it is a long user message that is in good part what programs printed, as a demonstration is.
-        layout: How a user's message is laid out, in which a program may have framed what it holds.
     """
 
     source: FactSource
@@ -64,7 +63,6 @@ class Reading:
     fails: bool = False
     unread: int = 0
     shows_work: bool = False
-    layout: Layout = attrs.Factory(Layout)
 
 
 Redact: TypeAlias = Callable[[str], str]
@@ -121,12 +119,10 @@ def read_message(message: Message, redact: Redact = str) -> Reading:
     calls, results = _exchanges(message, facts, redact)
     unread += sum(len(part.text) > READ_CHARS for part in message.parts if isinstance(part, ToolResultPart))
     statements: tuple[Statement, ...] = ()
-    layout = Layout()
     shows_work = False
     if source is FactSource.USER:
         others = lines_of_others(text.splitlines())
         statements = tuple(user_statements(text, others))
-        layout = layout_of(text, others)
         shows_work = _shows_work(text, others)
         text = _first_prose(text) or text
     elif message.is_system:
@@ -135,7 +131,7 @@ def read_message(message: Message, redact: Redact = str) -> Reading:
         statements = tuple(assistant_statements(text))
     fails = source is FactSource.ASSISTANT and reports_failure(text[:_FIRST_WORDS])
     request = text[:_REQUEST_CHARS]
-    return Reading(source, request, statements, facts, tuple(calls), tuple(results), fails, unread, shows_work, layout)
+    return Reading(source, request, statements, facts, tuple(calls), tuple(results), fails, unread, shows_work)
 
 
 def _exchanges(message: Message, facts: dict[str, int], redact: Redact) -> tuple[list[CallReading], list[ToolResultPart]]:

@@ -14,12 +14,12 @@ import itertools
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
 import attrs
 
-from .sentences import sentences_in
+from .sentences import sentences_in, word_set
 
 _LEAD_CHARS: Final = 200
 _LONG: Final = 1_500  # a longer message is a task with its material
@@ -91,10 +91,11 @@ _HANDED_OVER: Final = re.compile(
     r"|\[1\] [^\n]*\n(?:[^\n]*\n)*?\[2\] )",
     re.IGNORECASE,
 )
-_PROMPT_AFTER: Final = re.compile(
-    r"\n(?:\(Open file: [^\n]*\)|\(Current directory: [^\n]*\)|bash-\$"
-    r"|\[(?:The command|Command) (?:completed|finished) with [^\n]*\])\s*\Z"
+_PROMPT_LINE: Final = re.compile(
+    r"\(Open file: [^\n]*\)|\(Current directory: [^\n]*\)|bash-\$"
+    r"|\[(?:The command|Command) (?:completed|finished) with [^\n]*\]"
 )
+_PROMPT_AFTER: Final = re.compile(rf"\n(?:{_PROMPT_LINE.pattern})\s*\Z")
 
 
 def is_handed_over(text: str) -> bool:
@@ -117,146 +118,48 @@ def is_output(text: str) -> bool:
     return _OUTPUT.match(text) is not None and (text.lstrip()[0] not in "{[" or _end_of_json(text) in (None, len(text)))
 
 
-_MOST_FRAMES: Final = 8
-_LEAST_OPENING: Final = 16
-_LONG_OPENING: Final = 60
-_TAIL_LINES: Final = 3
-_CLOSING_CHARS: Final = 24
-_FRAME: Final = re.compile(
-    r"(?P<sign>[\[<{(=][=<\[{(]{0,24}[\w /.-]{0,24}|\*{3,}|【\d|[$>★@~*%](?!\s*\*))[^\n]*"
-    r"|(?P<label>[^\n:：]{1,120}[:：](?!//))(?P<rest>[^\n]*)"
-    r"|(?=[^\n]*[\d,;|_][^\n])(?P<data>[^\n]*[^\s.!?。！？])"
+_LABEL: Final = re.compile(
+    r"(?:[\[<{(=][=<\[{(]*+|\*{3,}|[-~_]{3,} ?\w|#{2,} (?=[^\n]*#{2,}$)|【\d|[★%])[^\n]*|(?P<label>[^\n:：]{1,120}[:：])\s*"
+    r"|(?P<field>[^\n:：]{1,120}[:：] ?(?!//)[^\W\d_]\S*(?: \S+){0,2})"
 )
-_SIGNED: Final = re.compile(r"(?=[^\w\s]*[^\s})\];,])(?:[^\w\s].*|.*[$>\])}]|[^:：]{1,60}[:：](?:\s*\S+){0,3})")
-_ALIKE: Final = "alike"
-_VARYING: Final = re.compile(
-    r"\d[\w.:/-]*|[\w.-]{0,64}[/@\\][\w./@\\-]*|[a-z_]{1,64}\.[a-z]\w*|(?<==)\S+|'[^'\n]*'|\"[^\"\n]*\"|`[^`\n]*`"
-)
-_WHEN: Final = re.compile(r"\d\d?[:.]\d\d|\d[-/.]\d\d?[-/.]\d")
+_CLOSING: Final = re.compile(r"(?=[^\w\s]*[^\s})\];,])(?:[^\w\s].*|.*[$>\])}]|[^:：]{1,60}[:：](?:\s*\S+){0,3})")
+_LABEL_CHARS: Final = 40
+_WORD: Final = re.compile(r"[^\W\d_]{3,}")
 _OF_USER: Final = re.compile(
     r"</?(?:user[_-]?)?(?:task|query|question|feedback|instructions?|requests?|message|prompt|input|rules?)?>", re.IGNORECASE
+)
+# Words by which people label what they lay down, in small letters.
+_LABELS_OF_USER: Final = word_set(
+    "rule rules task tasks question questions instruction instructions request requests important note constraint "
+    "constraints requirement requirements guideline guidelines convention conventions preference preferences style remember "
+    "todo please regel regeln aufgabe aufgaben frage fragen wichtig hinweis hinweise vorgabe vorgaben anforderungen achtung "
+    "bitte merke règle règles tâche consigne consignes attention exigences rappel regla reglas tarea pregunta importante nota "
+    "requisitos regra regras tarefa pergunta atenção regola regole compito domanda attenzione regels taak vraag belangrijk "
+    "zasady zadanie ważne uwaga pytanie правила правило задача вопрос важно внимание kurallar kural görev soru önemli "
+    "قواعد مهم سؤال नियम महत्वपूर्ण 规则 任务 问题 注意 要求 重要 規則 ルール 質問 タスク お願い 규칙 질문 중요 주의 작업 요청"
 )
 Asks: TypeAlias = Callable[[str], bool]
 
 
-@attrs.frozen
-class Frame:
-    """A paragraph that a program may have framed.
-
-    Args:
-        opening: How it begins, without what varies from one to the next, as numbers, names of files and quoted words.
-        start: Its first line.
-        end: The line behind what it begins, as its layout shows; ``None`` if that shows nothing.
-        sentence: The sentence that it begins with, which may be the user's; ``""`` if it begins otherwise.
-    """
-
-    opening: str
-    start: int
-    end: int | None = None
-    sentence: str = ""
-
-    @property
-    def is_label(self) -> bool:
-        """Whether it begins with a sign or a label, as people seldom begin what they say."""
-        return not self.opening[0].isalnum() or self.opening.endswith((":", "："))
-
-
-@attrs.frozen
-class Layout:
-    """How a message is laid out, to be compared with others of its conversation.
-
-    People seldom begin two paragraphs with one bracket, label or line of data, and programs always do: one such paragraph says
-    nothing, but two in messages of one conversation come from a program. So does the line with which both end.
-
-    Args:
-        frames: The paragraphs that a program may have framed, each opening once.
-        endings: Lines that may close a frame, each with the line behind the last of its paragraphs.
-        last: The one of them with which the message ends; ``""`` if it ends otherwise.
-        is_given: Whether the message begins with a label of a framework, which may stand around all frames.
-    """
-
-    frames: tuple[Frame, ...] = ()
-    endings: Mapping[str, int] = {}
-    last: str = ""
-    is_given: bool = False
-
-
-def layout_of(text: str, others: set[int] | None = None) -> Layout:
-    r"""Return how a message is laid out; O(characters).
-
-    Args:
-        text: The message.
-        others: Its `lines_of_others`, if they are known.
-
-    >>> layout_of("OBSERVATION:\nno such file").frames
-    (Frame(opening='OBSERVATION:', start=0, end=None, sentence=''),)
-    >>> layout_of("Look here.\n\n[exec 12] done").frames
-    (Frame(opening='[exec 0', start=2, end=None, sentence=''),)
-    >>> layout_of("Never push to main.\n\n- never push\n\nAlso: use tabs\n\n<task>\nRun it.").frames
-    ()
-    """
-    lines = text.splitlines()[:_MOST_LINES]
-    found: dict[str, tuple[int, str]] = {}
-    for number, (start, end) in enumerate(_blocks(lines)):
-        below = lines[start + 1] if start + 1 < end else ""
-        following = below or next(filter(str.strip, lines[end:]), "")
-        head = lines[start]
-        if opening := _frame_of(head, below, following):
-            found.setdefault(opening, (start, ""))
-        elif opening := _opening_of(head, below, following, number):
-            found.setdefault(opening, (start, "" if below or head.startswith("#") else head))
-        if len(found) == _MOST_FRAMES:
-            break
-    if not found:
-        return Layout()
-    others = lines_of_others(lines) if others is None else others
-    endings: dict[str, int] = {}
-    last, last_at = "", 0
-    for start, end in _blocks(lines):
-        for at in range(start, end):
-            if ending := _ALIKE if at in others else _ending_of(lines[at].strip()):
-                endings[ending], last, last_at = end, ending, at
-    filled = next((at for at in reversed(range(len(lines))) if lines[at].strip()), 0)
-    is_last = filled < last_at + _TAIL_LINES
-    frames = (Frame(opening, at, _end_of(lines, at, others), sentence) for opening, (at, sentence) in found.items())
-    return Layout(tuple(frames), endings, last if is_last else "", _HANDED_OVER.match(text) is not None)
-
-
-def _ending_of(line: str) -> str:
-    """Return a line that may close a frame, without what varies; ``""`` for prose, items of lists, and mere brackets."""
-    if not _SIGNED.fullmatch(line) or _BULLET.match(line):
-        return ""
-    framed = _FRAME.fullmatch(line)
-    return _VARYING.sub("0", (framed and framed["sign"]) or line)[:_CLOSING_CHARS]
-
-
-def _opening_of(first: str, below: str, following: str, number: int) -> str:
-    """Return how a template opens a paragraph: a heading, or one long line or two that come again word for word."""
-    if not following or _BULLET.match(first) or _OF_USER.match(re.sub(r"^#+\s*([\w-]+).*", r"<\1>", first)):
-        return ""
-    if first.startswith("#"):
-        return "" if _BULLET.match(following) else first
-    if not below:
-        return _VARYING.sub("0", first) if number < 2 and len(first) >= 2 * _LEAST_OPENING else ""
-    if number or len(first) + len(below) < _LEAST_OPENING or _BULLET.match(below):
-        return ""
-    return _VARYING.sub("0", first if len(first) >= _LONG_OPENING else f"{first}\n{below}")
-
-
-def _frame_of(first: str, below: str, following: str) -> str:
-    """Return how a paragraph with this first line begins, without what varies; ``""`` if people begin paragraphs so."""
+def _foreign_label(first: str, following: str) -> re.Match[str] | None:
+    """Return the label, the sign or the tag of a line if what follows stands under it, and it is not the user's."""
     first = first.strip()
-    found = None if _OF_USER.match(first) or _BULLET.match(first) else _FRAME.fullmatch(first)
-    if found is None:
-        return ""
-    if found["label"] is not None:
-        under = below if found["rest"].strip() else following
-        if not under.strip() or _BULLET.match(under):
-            return ""
-    if found["sign"] is not None:
-        return _VARYING.sub("0", found["sign"]).rstrip()
-    line = _VARYING.sub("0", found["label"] or found["data"])
-    return re.sub(r"[^\W\d_]+", "w", line) if _WHEN.search(first) else line
+    if not following.strip() or _OF_USER.match(first) or _BULLET.match(first):
+        return None
+    found = _LABEL.fullmatch(first)
+    if found is None or ((found["label"] or found["field"]) and _BULLET.match(following)):
+        return None
+    words = re.findall(r"[^\W\d_]+", first[:_LABEL_CHARS].lower())
+    return found if _LABELS_OF_USER.isdisjoint(words) else None
+
+
+def _answers(first: str, line: str) -> bool:
+    """Return whether a line closes what another one opened: it begins with the same sign, or names the same thing."""
+    if not _CLOSING.fullmatch(line) or _BULLET.match(line):
+        return False
+    if not first[0].isalnum() and line[0] == first[0]:
+        return True
+    return not set(_WORD.findall(first.lower())).isdisjoint(_WORD.findall(line.lower()))
 
 
 class Voice(enum.Enum):
@@ -366,19 +269,52 @@ class _Reader:
         self.pending: list[str] = []  # lines of prose that may continue
         self.end, self.is_table = 0, False
         self.others = lines_of_others(self.lines) if others is None else others
+        self.labelled = dict(self._below_labels())
         self.pasted, self.voice = self._introduced(text)
-        end = _end_of(self.lines, self.pasted, set()) if self.pasted < len(self.lines) else None
+        end = self.labelled.get(self.pasted)
+        if end is None and self.pasted < len(self.lines):
+            end = _end_of(self.lines, self.pasted, set())
         self.pasted_end = len(self.lines) if end is None else end
+
+    def _below_labels(self) -> Iterator[tuple[int, int]]:
+        """Yield where each block below a label, a sign or a tag that is not the user's starts and ends."""
+        behind = 0
+        for start, end in _blocks(self.lines):
+            following = next(filter(str.strip, self.lines[start + 1 :]), "")
+            found = _foreign_label(self.lines[start], following) if start >= behind else None
+            if found is not None:
+                behind = end if found["field"] else self._end_below(start)
+                yield start, behind
+
+    def _end_below(self, start: int) -> int:
+        """Return the line behind a block with a label: where its layout shows an end, or a line answers the label."""
+        following = next((at for at in range(start + 1, len(self.lines)) if self.lines[at].strip()), None)
+        shown = _end_of(self.lines, start, self.others)
+        if shown is None and following is not None:
+            is_fence = _FENCE.match(self.lines[following])
+            shown = (_end_of_one if is_fence else _end_of)(self.lines, following, self.others)
+        if shown is not None:
+            return shown
+        first = self.lines[start].strip()
+        for begin, end in reversed([*_blocks(self.lines)]):
+            lines = map(str.strip, self.lines[max(begin, start + 1) : end])
+            if any(_answers(first, line) or _PROMPT_LINE.fullmatch(line) for line in lines):
+                return end
+        return len(self.lines)
 
     def _introduced(self, text: str) -> tuple[int, Voice]:
         """Return the line from which on the message may be pasted, and whose words these are then."""
         none = len(self.lines), Voice.OWN
         filled = [at for at, line in enumerate(self.lines) if line.strip()]
         if is_handed_over(text) and not (len(text) > _LONG and self.concerns_user(self.lines[filled[0]])):
-            return 0, Voice.UNKNOWN  # a long one that speaks of the user is a task, as SWE-agent ends it with a prompt
+            return min(
+                self.labelled, default=0
+            ), Voice.UNKNOWN  # a long one that speaks of the user is a task, as SWE-agent ends it with a prompt
         if len(filled) < 2 or len(text) > _LONG:
             return none
         first, second = filled[:2]
+        if self.labelled.get(first, len(self.lines)) < len(self.lines):
+            return none
         head, below = self.lines[first].rstrip(), self.lines[second]
         is_block = second > first + 1
         if len(head) > _LEAD_CHARS or _BULLET.match(head) or _HEADING.fullmatch(head) or not (is_block or _CHAT.match(below)):
@@ -391,7 +327,7 @@ class _Reader:
             return none if self.demands(head) else (second, Voice.INTRODUCED)
         last = self.lines[filled[-1]].rstrip()
         if last.endswith(("?", "？")) and not self.concerns_user(last):
-            return first, Voice.UNKNOWN
+            return min(self.labelled, default=first), Voice.UNKNOWN
         return none if self.concerns_user(head) else (second, Voice.UNKNOWN)
 
     def passages(self) -> Iterator[Passage]:
@@ -425,7 +361,9 @@ class _Reader:
     def _voice(self, at: int) -> Voice:
         if at in self.mail or at in self.others:
             return Voice.QUOTED
-        return self.voice if self.pasted <= at < self.pasted_end else Voice.OWN
+        if self.pasted <= at < self.pasted_end:
+            return self.voice
+        return Voice.UNKNOWN if any(start <= at < end for start, end in self.labelled.items()) else Voice.OWN
 
     def _block(self, start: int, end: int) -> Iterator[Passage]:
         """Yield the passages of lines without a blank line between them."""

@@ -38,7 +38,6 @@ class Statement:
         by: Who said it, if it may not have been the user; ``""`` for the user.
         worth: The probability that it is worth keeping, in per mille.
         line: The line of its message that it ends in.
-        if_own: Its kind if the words turn out to be the user's own; ``None`` if that changes nothing.
     """
 
     text: str
@@ -50,7 +49,6 @@ class Statement:
     by: str = ""
     worth: int = PER_MILLE
     line: int = attrs.field(default=0, eq=False)
-    if_own: Kind | None = attrs.field(default=None, eq=False)
 
 
 def user_statements(text: str, others: set[int] | None = None) -> Iterator[Statement]:
@@ -76,11 +74,6 @@ def disowned(statement: Statement) -> Statement:
     return attrs.evolve(statement, kind=min(statement.kind, Kind.FACT), by=statement.by or QUOTED)
 
 
-def owned(statement: Statement) -> Statement:
-    """Return the statement as the user's own words."""
-    return statement if statement.if_own is None else attrs.evolve(statement, kind=statement.if_own, by="", if_own=None)
-
-
 def _statements_of(passage: Passage) -> Iterator[Statement]:
     """Yield the statements of a passage; a sentence that refers to the one before it is joined to that."""
     if passage.voice is Voice.PROGRAM:
@@ -98,7 +91,6 @@ def _statements_of(passage: Passage) -> Iterator[Statement]:
             passage.lead,
             worth=judged.worth,
             line=passage.line,
-            if_own=judged.kind if voice in (Voice.UNKNOWN, Voice.INTRODUCED) else None,
         )
         if voice in (Voice.QUOTED, Voice.INTRODUCED):
             found = disowned(found)
@@ -137,7 +129,6 @@ def _joined(before: Statement, found: Statement) -> Statement:
         stems=before.stems | found.stems,
         values=before.values + found.values,
         worth=max(before.worth, found.worth),
-        if_own=max(filter(None, (before.if_own, found.if_own)), default=None),
     )
 
 
