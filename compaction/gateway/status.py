@@ -346,11 +346,13 @@ class GatewayStatus:
                 gone, _ = self._conversations.popitem(last=False)
                 self._cuts.pop(gone, None)
 
-    def forget(self, session: str) -> None:
-        """Remove a conversation."""
+    def forget(self, session: str) -> bool:
+        """Remove a conversation, and return whether it was there."""
         with self._lock:
+            found = session in self._conversations
             for kept in (self._conversations, self._cuts, self._broken):
                 kept.pop(session, None)
+        return found
 
     # ---------------------------------------------------------------- reading
 

@@ -124,6 +124,10 @@ class SessionPool:
         """Return the number of sessions in memory."""
         return len(self._directory)
 
+    def __contains__(self, id: object) -> bool:
+        """Whether the session with this id of its own is in memory."""
+        return id in self._directory
+
     @property
     def bytes(self) -> int:
         """Bytes of the messages of the sessions in memory."""
