@@ -310,6 +310,7 @@ class SessionDirectory:
 
     Attributes:
         bytes: The size of all their messages, in bytes.
+        changes: The number of changes so far; while it is the same, a search finds the same.
 
     Raises:
         ConfigurationError: If a limit is below 1.
@@ -322,6 +323,7 @@ class SessionDirectory:
         self._limit = limit
         self._max_bytes = max_bytes
         self.bytes = 0
+        self.changes = 0
         self._sessions: OrderedDict[PooledSession, int] = OrderedDict()  # the least recently used first; their bytes
         self._names: dict[str, PooledSession] = {}
         self._ends: dict[Hashable, dict[PooledSession, None]] = {}
@@ -386,6 +388,7 @@ class SessionDirectory:
 
     def register(self, session: PooledSession) -> None:
         """Update the keys of a session, and make it the most recently used one."""
+        self.changes += 1
         keys = session.keys_now()
         for key in set(session.keys).difference(keys):
             _remove(self._ends, key, session)
@@ -441,6 +444,7 @@ class SessionDirectory:
 
     def remove(self, session: PooledSession) -> None:
         """Remove a session."""
+        self.changes += 1
         session.is_gone = True
         for key in session.keys:
             _remove(self._ends, key, session)
