@@ -17,6 +17,7 @@ import resource
 import statistics
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -165,14 +166,15 @@ class Client:
         self._calls = {(name, number): load.calls for name in urls for number in range(count)}
         self._free = {name: list(range(count)) for name in urls}  # an agent sends no request before the answer to its last one
 
-    async def run(self) -> None:
-        """Send the load to the addresses in turn."""
+    async def run(self, on_warm: Callable[[], object]) -> None:
+        """Send the load to the addresses in turn; ``on_warm`` is called before the first request that counts."""
         async with httpx.AsyncClient(timeout=60) as client:
             for number in range(self._load.conversations or 1):  # the gateway knows each before the measurement starts
                 for name in self._urls:
                     self._free[name].remove(number)
                     await self._ask(client, name, number)
             self.times = {name: [] for name in self._urls}
+            on_warm()
             blocks = max(1, round(self._load.seconds / BLOCK_SECONDS))
             for name in list(self._urls) * blocks:
                 chance, ends = self._chances[name], anyio.current_time() + self._load.seconds / blocks
@@ -227,8 +229,8 @@ def row(name: str, load: Load, window: int) -> list[str]:
     try:
         model = start("model")
         client = Client(load, {"direct": model, "proxy": start("passing", model), "gateway": start("gateway", model)})
-        before = {kind: cpu_seconds(process.pid) for kind, process in processes.items()}
-        anyio.run(client.run)
+        before: dict[str, float] = {}
+        anyio.run(client.run, lambda: before.update({kind: cpu_seconds(each.pid) for kind, each in processes.items()}))
         spent = {kind: cpu_seconds(process.pid) - before[kind] for kind, process in processes.items()}
     finally:
         for process in processes.values():
@@ -236,7 +238,7 @@ def row(name: str, load: Load, window: int) -> list[str]:
     cuts = {kind: statistics.quantiles(times, n=100) for kind, times in client.times.items()}
     shown = [f"{1000 * found[49]:.1f}, {1000 * found[98]:.1f} ms" for found in cuts.values()]
     added = [f"{1000 * (cuts['gateway'][place] - cuts['direct'][place]):.1f} ms" for place in (49, 98)]
-    count = len(client.times["gateway"]) + (load.conversations or 1)
+    count = len(client.times["gateway"])
     each = f"{1000 * spent['gateway'] / count:.1f} ms, proxy {1000 * spent['passing'] / count:.1f} ms"
     return [f"{name}, {len(client.times['gateway']):,} requests", *shown, *added, each]
 

@@ -382,6 +382,8 @@ class SessionDirectory:
 
     @staticmethod
     def _continued(sessions: dict[PooledSession, None], request: ListRequest) -> PooledSession | None:
+        if not sessions:
+            return None
         some = itertools.islice(reversed(sessions), _MOST_COMPARED)
         known = (each for each in some if each not in request.refused and each.knows(request.saved))
         return next((each for each in known if request.continues(each)), None)
