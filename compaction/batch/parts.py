@@ -234,7 +234,7 @@ class Manifest:
         now, before = ({**each["job"], "slice_bytes": each["slice_bytes"]} for each in (plan, earlier))
         for name, value in now.items():
             if value != before.get(name):
-                yield f"{name} was {before.get(name)!r:.200} and is now {value!r:.200}"
+                yield f"{name} was {_around(before.get(name), value)} and is now {_around(value, before.get(name))}"
         sources, old = ({source["path"]: source for source in each["sources"]} for each in (plan, earlier))
         yield from (f"{path} was not an input" for path in sources if path not in old)
         yield from (f"{path} was an input" for path in old if path not in sources)
@@ -258,11 +258,26 @@ class Manifest:
         shutil.rmtree(self.parts, ignore_errors=True)
 
     def close(self) -> None:
-        """Release the lock, and remove the folder of parts if it is empty."""
+        """Release the lock, and remove what was being written and the folder of parts if it is empty."""
         with contextlib.suppress(OSError):
+            for unfinished in self.parts.glob(".compaction-*.part"):
+                unfinished.unlink()
             (self.parts / _LOCK).unlink()
             self.parts.rmdir()
         self._lock.close()
+
+
+def _around(value: object, other: object) -> str:
+    """Return a value in words; of a long one, the part where it begins to differ from another.
+
+    >>> _around(f"f({'x' * 200}, 5, y)", f"f({'x' * 200}, 7, y)")
+    "...xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx, 5, y)'..."
+    """
+    shown, beside = repr(value), repr(other)
+    if len(shown) <= 100:
+        return shown
+    same = next((place for place, (one, two) in enumerate(zip(shown, beside, strict=False)) if one != two), len(beside))
+    return f"...{shown[max(0, same - 40) : same + 40]}..."
 
 
 def _leftovers(parts: Path) -> list[Path]:

@@ -11,7 +11,7 @@ import sys
 from importlib import import_module
 from typing import NoReturn
 
-from .version import version_text
+from ..installation import install_line, version_text
 
 __all__ = ["main"]
 
@@ -21,10 +21,15 @@ _NEEDED = frozenset({"rich", "typer"})
 def main() -> NoReturn:
     """Run the command line on the process's arguments and exit with a code of `ExitCode`.
 
-    It exits silently when the reader of its output stops, and after SIGTERM or SIGHUP, once half-written files are removed.
+    It exits silently after SIGTERM or SIGHUP, and when the reader of its output stops, once half-written files are removed.
     """
-    if hasattr(signal, "SIGPIPE"):
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    try:
+        _run()
+    except KeyboardInterrupt:  # before the command runs, or after it
+        sys.exit(130)
+
+
+def _run() -> NoReturn:
     if sys.argv[1:] in (["--version"], ["-V"]) and sys.stdout is not None:
         with contextlib.suppress(OSError):  # if it cannot be written, the application below reports it
             sys.stdout.write(f"{version_text()}\n")
@@ -39,7 +44,7 @@ def main() -> NoReturn:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in _NEEDED:
             raise
-        sys.stderr.write(f"compaction: the command line needs {error.name}: pip install 'compaction-toolkit[cli]'\n")
+        sys.stderr.write(f"compaction: the command line needs {error.name}: {install_line('cli')}\n")
         sys.exit(2)
     sys.exit(app(prog_name="compaction"))
 

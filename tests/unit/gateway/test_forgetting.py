@@ -80,7 +80,7 @@ async def test_a_deleted_conversation_stays_deleted_when_its_answer_ends(tmp_pat
 
 
 async def test_what_left_is_forgotten_with_its_conversation(tmp_path: Path) -> None:
-    """What an earlier process stored for recall is deleted too, although no decisions are saved."""
+    """Content that an earlier process stored for recall is deleted too, although no decisions are saved."""
     now, path = [1_000.0], tmp_path / "recall.db"
 
     def stored() -> int:
