@@ -72,7 +72,7 @@ def create_app(settings: GatewaySettings, *, on_event: OnEvent | None = None, wo
                     "windows": conversations.windows.learn_from,
                     "forget": deletion.in_memory,
                 }
-                conversations.windows.publish = partial(anyio.from_thread.run, partial(workers.tell, "windows"))
+                conversations.windows.publish = partial(anyio.from_thread.run, partial(workers.ask, "windows"))
                 await stack.enter_async_context(workers.listening(endpoint, answers))
             group = await stack.enter_async_context(anyio.create_task_group())
             group.start_soon(conversations.forgetting, status.forget, status.failed)

@@ -28,7 +28,7 @@ from ..tokens import LengthError, Usage, counter
 from ..triggers import tokens_exceed
 from .breakpoints import for_comparison, keep_breakpoints
 from .economy import never_dearer
-from .recall import RecallAnswers
+from .recall import RECALL_FUNCTIONS, RecallAnswers, may_offer
 from .routes import ModelRoute
 from .settings import GatewaySettings
 from .windows import ModelWindows, ServedModel, known_prices
@@ -158,7 +158,7 @@ class GatewayConversations:
         self._settings = settings
         self._on_event = on_event
         self._counter = counter(settings.counter)
-        self._pools: dict[tuple[str, int, float], SessionPool] = {}
+        self._pools: dict[tuple[str, int, float, int], SessionPool] = {}
         self._lock = threading.Lock()
         self._tasks = BackgroundTasks()
         self._threads: anyio.CapacityLimiter | None = None  # made in the event loop that uses it
@@ -171,6 +171,7 @@ class GatewayConversations:
         self._forgotten: dict[str, None] = {}
         self.windows = ModelWindows(settings, self._store)
         self.recalled = None if settings.recall is None else SQLiteStore(settings.recall, timeout_seconds=_LOCK_SECONDS)
+        self._recall_tokens = 0 if self.recalled is None else self._counter.count_text(json.dumps(RECALL_FUNCTIONS))
 
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
@@ -183,12 +184,14 @@ class GatewayConversations:
 
     def _pool(self, request: ConversationRequest, window: int) -> SessionPool:
         settings = self._settings
-        key = (request.route.format.name, window, _cached_price(request.model))
+        reserved = self._recall_tokens if may_offer(request.route.name, request.fields) else 0
+        key = (request.route.format.name, window, _cached_price(request.model), reserved)
         with self._lock:
             if key not in self._pools:
                 while len(self._pools) >= _MOST_POOLS:
                     del self._pools[next(iter(self._pools))]
-                strategy = never_dearer(settings.strategy(window), window, cached=key[2])
+                room = max(1, window - reserved)
+                strategy = never_dearer(settings.strategy(room), room, cached=key[2])
                 self._pools[key] = SessionPool(
                     strategy if self.recalled is None else Lossless(strategy, self.recalled),
                     store=self._store,

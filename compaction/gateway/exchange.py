@@ -30,7 +30,7 @@ from .recall import offered
 from .recording import SessionRecorder
 from .routes import ModelRoute, looks_like_conversation, provider_of, route_of
 from .settings import GatewaySettings
-from .status import REPORTED_USAGE, GatewayStatus, RequestReport
+from .status import REPORTED_USAGE, GatewayStatus
 from .upstream import NoAnswer, Upstreams, WholeAnswer, read_whole
 from .usage_reading import UsageReader
 from .windows import UnknownWindow
@@ -356,22 +356,10 @@ class _ModelExchange:
         logged: dict[str, Any] = {}
         if plan is not None and plan.turn is not None:
             turn = plan.turn
-            report = RequestReport(
-                session=turn.session.id,
-                route=self._route.name,
-                model=turn.request.model,
-                upstream=self._upstream,
-                window=turn.window,
-                tokens=turn.tokens,
-                left_out=turn.left_out if plan.is_changed else 0,
-                seconds_added=self._added,
-                usage=self._usage,
-                failures=turn.failures,
-            )
             if not self._route.counts and status < 300:
-                self._services.status.reported(report)
-            logged = {name: getattr(report, name) for name in ("model", "window", "tokens", "failures")}
-            logged |= {"conversation": report.session[-12:], "left_out": turn.left_out}
+                self._services.status.reported(turn, is_changed=plan.is_changed, seconds_added=self._added, usage=self._usage)
+            logged = {name: getattr(turn, name) for name in ("window", "tokens", "left_out", "failures")}
+            logged |= {"model": turn.request.model, "conversation": turn.session.id[-12:]}
         if self._usage is not None:
             logged |= {name: getattr(self._usage, name) for name in REPORTED_USAGE}
         log_request(
