@@ -438,11 +438,11 @@ class Planner:
         """Run work in a thread, because it uses the processor; in the event loop if the strategy may await a model."""
         if self._settings.awaits:
             return await work(False)
-        return await self._in_thread(lambda: unawaited(work(True)))
+        return await self._conversations.in_thread(lambda: unawaited(work(True)))
 
     async def _apart(self, work: Callable[[], _T], *, sync: bool) -> _T:
         """Run a part that uses the processor in a thread; ``sync`` is within one already."""
-        return work() if sync else await self._in_thread(work)
+        return work() if sync else await self._conversations.in_thread(work)
 
     def _asked(
         self, route: ModelRoute, body: bytes, headers: Mapping[str, str], upstream: str, query: bytes = b""
@@ -505,9 +505,6 @@ class Planner:
         self._status.failed(f"{name}{type(error).__name__}")
         return attrs.evolve(plan, why=type(error).__name__)
 
-    async def _in_thread(self, work: Callable[[], _T]) -> _T:
-        return await self._conversations.in_thread(work)
-
     async def shorter(self, plan: RequestPlan, refused: UpstreamRefusal) -> RequestPlan | None:
         """Return the plan after a length error; ``None`` if nothing shorter can be sent.
 
@@ -519,11 +516,10 @@ class Planner:
             return None
         try:
             request = plan.request
-            await self._in_thread(partial(self._learn, plan, request, refused))
+            await self._conversations.in_thread(partial(self._learn, plan, request, refused))
             turn = await self._driven(lambda sync: self._conversations.turn(request, refused=refused, sync=sync))
-            shorter = attrs.evolve(
-                plan, turn=turn, body=await self._in_thread(partial(_body, plan, turn)), why="", without_recall=None
-            )
+            body = await self._conversations.in_thread(partial(_body, plan, turn))
+            shorter = attrs.evolve(plan, turn=turn, body=body, why="", without_recall=None)
         except Exception as error:  # nothing may be removed, the window is still unknown, or the gateway has a fault
             self._status.failed(f"compacting harder: {type(error).__name__}")
             return None
