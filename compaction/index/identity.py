@@ -119,7 +119,8 @@ class ListKeys:
 
     def last(self, count: int) -> tuple[str, ...]:
         """Return the digests of the newest among the first ``count`` messages."""
-        return tuple([self.digest(place) for place in range(max(0, count - _NEWEST), count)])
+        known = self._digests
+        return tuple([known.get(place) or self.digest(place) for place in range(max(0, count - _NEWEST), count)])
 
     def whole(self, count: int) -> str:
         """Return one digest of the first ``count`` messages together; O(contents) the first time."""

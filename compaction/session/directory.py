@@ -307,6 +307,7 @@ class SessionDirectory:
 
     Attributes:
         bytes: The size of all their messages, in bytes.
+        changes: The number of changes so far; while it is the same, a search finds the same.
 
     Raises:
         ConfigurationError: If a limit is below 1.
@@ -319,6 +320,7 @@ class SessionDirectory:
         self._limit = limit
         self._max_bytes = max_bytes
         self.bytes = 0
+        self.changes = 0
         self._sessions: OrderedDict[PooledSession, int] = OrderedDict()  # the least recently used first; their bytes
         self._names: dict[str, PooledSession] = {}
         self._by_key: dict[Hashable, dict[PooledSession, None]] = {}
@@ -372,6 +374,7 @@ class SessionDirectory:
 
     def register(self, session: PooledSession) -> None:
         """Update the keys of a session, and make it the most recently used one."""
+        self.changes += 1
         now = session.keys_now()
         new, discarded = session.add_places()
         self._leave(session, [*set(session.keys).difference(now), *discarded])
@@ -419,6 +422,7 @@ class SessionDirectory:
 
     def remove(self, session: PooledSession) -> None:
         """Remove a session."""
+        self.changes += 1
         session.is_gone = True
         self._leave(session, [*session.keys, *session.places])
         self.bytes -= self._sessions.pop(session, 0)
