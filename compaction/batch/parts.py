@@ -258,8 +258,10 @@ class Manifest:
         shutil.rmtree(self.parts, ignore_errors=True)
 
     def close(self) -> None:
-        """Release the lock, and remove the folder of parts if it is empty."""
+        """Release the lock, and remove what was being written and the folder of parts if it is empty."""
         with contextlib.suppress(OSError):
+            for unfinished in self.parts.glob(".compaction-*.part"):
+                unfinished.unlink()
             (self.parts / _LOCK).unlink()
             self.parts.rmdir()
         self._lock.close()

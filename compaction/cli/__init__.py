@@ -21,10 +21,15 @@ _NEEDED = frozenset({"rich", "typer"})
 def main() -> NoReturn:
     """Run the command line on the process's arguments and exit with a code of `ExitCode`.
 
-    It exits silently when the reader of its output stops, and after SIGTERM or SIGHUP, once half-written files are removed.
+    It exits silently after SIGTERM or SIGHUP, and when the reader of its output stops, once half-written files are removed.
     """
-    if hasattr(signal, "SIGPIPE"):
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    try:
+        _run()
+    except KeyboardInterrupt:  # before the command runs, or after it
+        sys.exit(130)
+
+
+def _run() -> NoReturn:
     if sys.argv[1:] in (["--version"], ["-V"]) and sys.stdout is not None:
         with contextlib.suppress(OSError):  # if it cannot be written, the application below reports it
             sys.stdout.write(f"{version_text()}\n")

@@ -7,6 +7,7 @@ import enum
 import io
 import os
 import re
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Generator, Sequence
@@ -64,12 +65,14 @@ class CommandGroup(TyperGroup):
         sys.exit(int(_code_of(lambda: super(CommandGroup, self).main(*args, **extra), given)))
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; Ctrl-C is handled here and not by typer."""
+        """Run a command; Ctrl-C and a closed output are handled here and not by typer."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
             print_error("interrupted")
             return ExitCode.INTERRUPTED
+        except BrokenPipeError:
+            _end_unread()
 
 
 def _code_of(run: Callable[[], Any], given: Sequence[str]) -> int:
@@ -79,6 +82,8 @@ def _code_of(run: Callable[[], Any], given: Sequence[str]) -> int:
         sys.stdout.flush()
     except (InputError, ConfigurationError, UnwritableFile) as error:
         print_error(name_option(str(error), given))
+    except BrokenPipeError:
+        _end_unread()
     except _UsageError as error:
         print_error(f"{error.format_message().removeprefix('Invalid value for ').rstrip('.')}; see compaction --help")
     except OSError as error:
@@ -104,6 +109,19 @@ def name_option(text: str, given: Sequence[str]) -> str:
     return f"{option}{text[found.end() :]}" if found and option in [word.partition("=")[0] for word in given] else text
 
 
+def _end_unread() -> NoReturn:
+    """End as a program does whose output is no longer read: by SIGPIPE, which a shell does not report.
+
+    The signal is ignored until then. A command also writes to pipes of its own, such as those of its workers, and must outlive
+    a reader of these; and what it half wrote is removed first.
+    """
+    _discard_output()
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGPIPE)
+    sys.exit(ExitCode.FOUND)
+
+
 def _discard_output() -> None:
     """Discard what is left for standard output, so that Python does not report an error at exit."""
     with contextlib.suppress(OSError, ValueError):
@@ -111,8 +129,8 @@ def _discard_output() -> None:
 
 
 def print_error(text: str) -> None:
-    """Print one line on standard error."""
-    with contextlib.suppress(OSError, ValueError):
+    """Print one line on standard error; a signal handler whose line comes in the middle of another one loses it."""
+    with contextlib.suppress(OSError, ValueError, RuntimeError):
         sys.stderr.write(f"compaction: {printable(text)}\n")
 
 

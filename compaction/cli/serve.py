@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import logging
-import signal
 import socket
 import sys
 import tempfile
@@ -242,8 +241,6 @@ def make_server(settings: GatewaySettings, log: TextIO | None, workers: Workers 
     """
     import uvicorn
 
-    if hasattr(signal, "SIGPIPE"):
-        signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # a client that disconnects is an error of its connection only
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.set_threshold(*_COLLECT)
     _log_lines("compaction.gateway", logging.INFO, "%(message)s", log)

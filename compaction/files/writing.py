@@ -33,6 +33,7 @@ def write_text(target: Path | IO[bytes], *, compress: bool | None = None) -> Gen
 
     Raises:
         UnwritableFile: If the file cannot be written.
+        BrokenPipeError: If the reader of a stream or pipe has stopped.
     """
     name = str(target) if isinstance(target, Path) else "the output"
     compressed = isinstance(target, Path) and target.suffix == ".gz" if compress is None else compress
@@ -42,6 +43,8 @@ def write_text(target: Path | IO[bytes], *, compress: bool | None = None) -> Gen
             if compressed:
                 stream = cast("IO[bytes]", exit_stack.enter_context(gzip.GzipFile("", "wb", 6, stream, mtime=0)))
             yield lambda text: stream.write(text.encode())
+    except BrokenPipeError:
+        raise
     except OSError as error:
         remedy = "choose a file in a folder you may write to, on a disk with free space"
         raise UnwritableFile(f"{name}: it cannot be written ({error.strerror or error}); {remedy}") from error

@@ -246,6 +246,16 @@ async def test_a_person_asks_for_compaction() -> None:
     assert (await conversations.turn(notes(30, 120), key="a")).result.outcome == "unchanged"
 
 
+async def test_a_preset_does_what_a_person_asks_for() -> None:
+    """In a conversation far below its window, `adaptive` compacts on request, and `context_window` says why it does not."""
+    for preset, outcome in ((presets.adaptive(32_000), "compacted"), (presets.context_window(32_000), "unchanged")):
+        conversations = FrameworkConversations(IntegrationOptions(strategy=preset, counter="chars/4"), openai_chat)
+        assert (await conversations.turn(notes(30))).result.outcome == "unchanged"
+        conversations.compact_next()
+        result = (await conversations.turn(notes(30))).result
+        assert (result.outcome, bool(result.notes)) == (outcome, outcome == "unchanged")
+
+
 def test_tools_are_counted_again_only_if_they_change() -> None:
     """The schemas of the same tools are made once; other tools, also with equal schemas, are described again."""
     conversations = FrameworkConversations(
