@@ -890,9 +890,8 @@ _PLACES: Final[tuple[tuple[tuple[str, ...], re.Pattern[str], str | Callable[[re.
 )
 """The searches in order, each with words of which one must occur in the text."""
 
-_RULE_WORDS: Final = {
-    word for words, *_ in (*_PLACES, *_LABELLED, (_CARD_CODES,), (_NUMBERED_WORDS,)) for word in words
-} | _NAME_WORDS
+_SEARCHED: Final = [*[each[0] for each in (*_PLACES, *_LABELLED)], _CARD_CODES, _NUMBERED_WORDS]
+_RULE_WORDS: Final = {word for words in _SEARCHED for word in words} | _NAME_WORDS
 _STOPS: Final = "zjkpwcg|bmuf-:"
 _SCAN: Final = _WordScan(_RULE_WORDS, _STOPS)
 _ASCII_SCAN: Final = _WordScan(filter(str.isascii, _RULE_WORDS), _STOPS)

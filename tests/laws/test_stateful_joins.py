@@ -114,7 +114,7 @@ class Joins(RuleBasedStateMachine):
 
     @rule(with_messages=st.booleans())
     def store(self, with_messages: bool) -> None:
-"""An index that was stored as JSON and read again shows the same view."""
+        """An index that was stored as JSON and read again shows the same view."""
         data = json.loads(json.dumps(self.index.to_dict(messages=with_messages)))
         view, source = self.index.messages(), list(self.index.source)
         self.index = MessageIndex.from_dict(data, counter="chars/4")
