@@ -158,12 +158,12 @@ def replay_command(
 
 
 def _read(sessions: Sequence[Path]) -> tuple[list[Recording], list[str]]:
-    """Return the recordings of all files, and an error for each file that cannot be read."""
+    """Return the recordings of all files, and an error for each file and line that cannot be read."""
     recordings: list[Recording] = []
     unread: list[str] = []
     for path in sessions:
         try:
-            recordings += recordings_of(path)
+            recordings += recordings_of(path, on_bad_line=lambda error: unread.append(str(error)))
         except UnreadableFile as error:
             unread.append(str(error))
     if not recordings:
@@ -215,7 +215,7 @@ def _show(result: ReplayResult, wrong: Sequence[str], advice: Sequence[str], not
 
 def _advice(result: ReplayResult, advice: Recommendation, calls_per_month: int) -> list[str]:
     """Return the recommendation in lines: the sentence, the money, the command, the reasons."""
-    lines = [advice.headline]
+    lines = [advice.headline, *([advice.rule] if advice.rule else [])]
     each, whole = (result.dollars_per_call(name) if name else None for name in (advice.lead, "none"))
     if each is not None and whole is not None:
         cost, saved = calls_per_month * each, calls_per_month * (whole - each)
