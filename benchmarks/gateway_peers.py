@@ -1,13 +1,15 @@
-"""Other proxies and our gateway, with the same scripted agent and strict model: ``python -m benchmarks.gateway_peers``.
+"""Other proxies and our gateway, with the same scripted agent and strict model: ``make bench-peers``.
 
-``--write docs/gateway-peers.md`` writes the table. Each proxy runs in an environment of its own within ``--folder``, in which
-pip has installed it, with its defaults and the window of the model. One that is missing has a row that says so.
+``--write docs/gateway-peers.md`` writes the table, the date and the versions. Each proxy runs in an environment of its own
+within ``--folder``, into which ``make`` installs it, with its defaults and the window of the model. One that is missing, or
+does not start without a network, has a row that says so.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import datetime
 import json
 import os
 import socket
@@ -17,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Generator, Mapping
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any, Final
 
@@ -211,6 +214,21 @@ def _row(name: str, wire: str, found: Outcome, endless: Outcome) -> list[str]:
     return [name, wire, f"{found.calls} of {endless.calls}", done, has_all, str(found.invalid), str(found.over), bill, added]
 
 
+def _run_of(folder: Path, names: list[str]) -> str:
+    """Return the date of the run, the versions of the proxies, and how busy the machine is, as a sentence."""
+    versions = [f"{name} {found}" for name in names if (found := _version(folder / name, name))]
+    load, cores = os.getloadavg()[1], os.cpu_count()
+    date = f"{datetime.datetime.now(tz=datetime.UTC):%-d %B %Y}"
+    return (
+        f"One run of the command on {date}, with {', '.join(versions)}; at its end, the load was {load:.1f} on {cores} cores."
+    )
+
+
+def _version(environment: Path, name: str) -> str:
+    folders = map(str, environment.glob("lib/python*/site-packages"))
+    return next((each.version for each in distributions(name=name, path=list(folders))), "")
+
+
 def main() -> None:
     """Run the proxies, and print or write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -226,7 +244,7 @@ def main() -> None:
         found.append(row)
         print(" | ".join(row), flush=True)
     if arguments.write is not None:
-        section = Section("peers", table(HEADS, found))
+        section = Section("peers", (*table(HEADS, found), "", _run_of(arguments.folder, arguments.only)))
         arguments.write.write_text(written(arguments.write.read_text(encoding="utf-8"), [section]), encoding="utf-8")
 
 

@@ -4,8 +4,8 @@
 
 Six parts, all but the sessions in two processes:
 
-- edits: up to twelve random edits of a valid or damaged conversation, checked against laws 1 to 4, a fresh count, a rollback,
-  and the validators of the tests, which share no code with the package;
+- edits: up to twelve random edits of a valid or damaged conversation, checked against laws 1 to 4, a fresh count and a
+  rollback;
 - fuzz: conversations of arbitrary content, under every strategy and preset, in sessions, stored and read again, repaired and
   converted; each must give a result or a typed error in less than a minute;
 - hosts: the laws of ``tests/laws/test_hosts.py`` with other seeds;
@@ -42,8 +42,8 @@ from tests.laws import test_hosts
 from tests.support.fuzzed import EVERY_STRATEGY, SOURCES, check_input, spoiled
 from tests.support.fuzzed_files import check_file
 from tests.support.random_edits import RUNS_PER_CONVERSATION, RandomEdits, check_run, random_edits
+from tests.support.rulebook import is_valid
 from tests.support.session_runs import STRATEGIES, killed_run, undisturbed
-from tests.support.validators import is_valid
 from tests.support.wires import any_conversation
 from tests.support.worded_sessions import problems as lost_in
 
@@ -136,7 +136,7 @@ def _edits(task: Task, tally: Tally) -> None:
     @_given(task, any_conversation(format), random_edits())
     def run(messages: list[Any], edits: RandomEdits) -> None:
         tally.add("conversations")
-        tally.add("valid", is_valid(format.name, messages))
+        tally.add("valid", is_valid(format, messages))
         for _ in range(RUNS_PER_CONVERSATION):
             tally.add("runs")
             _checked(tally, lambda: tally.add("applied", check_run(format, messages, edits)), task, messages, edits.asked)
@@ -149,7 +149,7 @@ def _fuzz(task: Task, tally: Tally) -> None:
     @_given(task, spoiled(SOURCES[format.name]))
     def run(messages: list[Any]) -> None:
         tally.add("inputs")
-        tally.add("valid", is_valid(format.name, messages))
+        tally.add("valid", is_valid(format, messages))
         tally.add("compactions", len(EVERY_STRATEGY))
         check = lambda: tally.add("with a result", check_input(format, messages, draw, EVERY_STRATEGY))  # noqa: E731
         _checked(tally, check, task, messages)

@@ -191,7 +191,7 @@ class Message:
 
     @property
     def said(self) -> str:
-        """What the user says in it: its texts without the results of tools and reminders of the host; empty for other roles."""
+        """The user's words in it: its texts without tool results and the host's reminders; empty for other roles."""
         if self.role != "user":
             return ""
         texts = [part.text for part in self.parts if isinstance(part, TextPart) and Message.has_words(part.text)]

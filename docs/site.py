@@ -9,7 +9,9 @@ listed in ``llms.txt``, for programs that read documentation.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import inspect
 import os
 import re
 import shutil
@@ -17,11 +19,14 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cached_property
 from html.parser import HTMLParser
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 from urllib.parse import unquote, urlsplit
+
+from doctests import FUNCTION, to_markdown
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build"
@@ -54,6 +59,8 @@ MODULES = {
 PICTURES = {".svg", ".png"}
 LANGUAGES = {".py": "python", ".toml": "toml", ".json": "json"}
 CONSOLE = re.compile(r"^```console\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
+TYPE = re.compile(r"""(: |-> )(["'])((?:(?!\2).)*)\2""")
+UNTYPED = re.compile(r"""<tr class="doc-section-item">\s*<td>\s*<code>(\w+)</code>\s*</td>\s*<td>\s*</td>""")
 LINK_OR_CODE = re.compile(r"^```.*?^```|(?<=\]\()(?![a-z]+:|#)([^)\s#]+)(#[^)\s]+)?(?=\))", re.MULTILINE | re.DOTALL)
 
 
@@ -128,6 +135,39 @@ def write_reference(module: ModuleType, title: str) -> None:
     target.write_text("\n".join(lines), encoding="utf-8")
 
 
+def described(module: ModuleType, title: str) -> str:
+    """Return the reference of a public module as Markdown: each name with its signature, its docstring and its methods."""
+    parts = [f"# {title}", f"`{module.__name__}`", (module.__doc__ or "").partition("\n\n")[0]]
+    for name in sorted(module.__all__, key=str.lower):
+        value = getattr(module, name)
+        if isinstance(value, ModuleType):
+            continue
+        parts += [f"## {name}", *entry(name, value)]
+        for inner, method in vars(value).items() if inspect.isclass(value) else ():
+            if not inner.startswith("_") and isinstance(
+                method, FunctionType | classmethod | staticmethod | property | cached_property
+            ):
+                parts += [f"### {name}.{inner}", *entry(inner, method)]
+    return "\n\n".join(parts) + "\n"
+
+
+def entry(name: str, value: object) -> Iterator[str]:
+    """Yield the signature and the docstring of a function, a class or a property; of anything else, its value."""
+    value = getattr(value, "__func__", value)  # of a class method
+    if inspect.isclass(value) or inspect.isroutine(value):
+        with contextlib.suppress(TypeError, ValueError):  # some classes have no signature
+            yield f"```python\n{name}{plainly(str(inspect.signature(value)))}\n```"
+    elif not isinstance(value, property | cached_property):
+        yield f"```python\n{name} = {plainly(repr(value))}\n```"
+        return
+    yield to_markdown(inspect.getdoc(value) or "")
+
+
+def plainly(signature: str) -> str:
+    """Return a signature with types as they are written and functions by their names."""
+    return FUNCTION.sub(r"\1", TYPE.sub(r"\1\3", signature))
+
+
 def listed(nav: list[Any], section: str = "Start") -> Iterator[tuple[str, str]]:
     """Yield the section and the path of each page that the navigation names, in order."""
     for each in nav:
@@ -141,22 +181,23 @@ def listed(nav: list[Any], section: str = "Start") -> Iterator[tuple[str, str]]:
 def write_for_programs(site: Path, project: dict[str, Any]) -> None:
     """Copy the pages to the site as Markdown, and list them in its ``llms.txt``, each with its title and first sentence.
 
-    The pages of the reference are listed as they are shown: their text comes from docstrings, not from Markdown.
+    The reference is written from signatures and docstrings.
     """
     for page in PAGES.rglob("*.md"):
-        if not page.is_relative_to(PAGES / "reference"):
-            target = site / page.relative_to(PAGES)
-            target.parent.mkdir(parents=True, exist_ok=True)
+        target = site / page.relative_to(PAGES)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if page.stem in MODULES:
+            target.write_text(described(importlib.import_module(page.stem), MODULES[page.stem]), encoding="utf-8")
+        else:
             shutil.copyfile(page, target)
     sections: dict[str, list[str]] = {}
     for section, path in listed(project["nav"]):
         text = (PAGES / path).read_text(encoding="utf-8")
-        shown = path.replace(".md", ".html") if path.startswith("reference/") else path
         title, *paragraphs = text.split("\n\n")
         prose = (" ".join(each.split()) for each in paragraphs if re.match(r"(?!Generated|Made by)`*[A-Z](?!.*\n```)", each))
         about = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", next(prose, "")).partition(". ")[0].rstrip(".:")
         sections.setdefault(section, []).append(
-            f"- [{title.removeprefix('# ').strip()}]({shown})" + (f": {about}" if about else "")
+            f"- [{title.removeprefix('# ').strip()}]({path})" + (f": {about}" if about else "")
         )
     parts = [f"# {project['site_name']}", f"> {project['site_description']}"]
     parts += [f"## {section}\n\n" + "\n".join(pages) for section, pages in sections.items()]
@@ -187,11 +228,16 @@ class BuiltPage(HTMLParser):
 
 
 def faults(site: Path) -> Iterator[str]:
-    """Yield each link of the built site that leads nowhere, and each picture without a text that describes it."""
+    """Yield each link of the built site that leads nowhere, and each picture without a text, each parameter without a type."""
+    listed_pages = re.findall(r"\]\(([^)]+)\)", (site / "llms.txt").read_text(encoding="utf-8"))
+    yield from (f"llms.txt: {page} is not in the site" for page in listed_pages if not (site / page).is_file())
     pages = {file: BuiltPage(file) for file in site.resolve().rglob("*.html") if file.name != "404.html"}
     for file, page in pages.items():
         name = file.relative_to(site.resolve())
         yield from (f"{name}: the picture {source} has no text" for source in page.silent)
+        yield from (
+            f"{name}: the parameter {parameter} has no type" for parameter in UNTYPED.findall(file.read_text(encoding="utf-8"))
+        )
         for link in sorted(set(page.links)):
             parts = urlsplit(link)
             target = (file.parent / unquote(parts.path)).resolve() if parts.path else file

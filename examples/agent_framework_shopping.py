@@ -2,7 +2,7 @@
 
     $ echo "What's the price of a laptop?" | OPENAI_API_KEY=... python examples/agent_framework_shopping.py chats
 
-Needs compaction-toolkit[agent-framework] and agent-framework-openai. Any OpenAI-compatible server will do: OPENAI_BASE_URL.
+Needs the extra ``agent-framework`` and agent-framework-openai. Any OpenAI-compatible server will do: OPENAI_BASE_URL.
 """
 
 import asyncio

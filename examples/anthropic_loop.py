@@ -2,7 +2,7 @@
 
     $ echo "What does a laptop cost?" | ANTHROPIC_API_KEY=... python examples/anthropic_loop.py chats
 
-Needs compaction-toolkit and the ``anthropic`` package.
+Needs the ``anthropic`` package.
 """
 
 import json

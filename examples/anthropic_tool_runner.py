@@ -2,7 +2,7 @@
 
     $ echo "What does a laptop cost?" | ANTHROPIC_API_KEY=... python examples/anthropic_tool_runner.py chats
 
-Needs compaction-toolkit[anthropic].
+Needs the extra ``anthropic``.
 """
 
 import json

@@ -2,7 +2,7 @@
 
     $ echo "What does a laptop cost?" | OPENAI_API_KEY=... python examples/autogen_agent.py 32000
 
-Needs compaction-toolkit, ``autogen-agentchat`` and ``autogen-ext[openai]``.
+Needs ``autogen-agentchat`` and ``autogen-ext[openai]``.
 """
 
 import asyncio

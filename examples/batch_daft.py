@@ -2,7 +2,7 @@
 
     python batch_daft.py service_chats.jsonl compacted.parquet
 
-It needs ``pip install daft 'compaction-toolkit[batch]'``. Use a batch function, as here: it compacts many conversations in one
+It needs the extra ``batch`` and the package ``daft``. Use a batch function, as here: it compacts many conversations in one
 call. For a strategy that asks a summarizer, pass ``limits=``, which holds within one call.
 """
 

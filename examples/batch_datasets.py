@@ -2,7 +2,7 @@
 
     python batch_datasets.py service_chats.jsonl compacted.parquet
 
-It needs ``pip install datasets 'compaction-toolkit[batch]'``. With ``num_proc=`` each process has its own counter.
+It needs the extra ``batch`` and the package ``datasets``. With ``num_proc=`` each process has its own counter.
 """
 
 from __future__ import annotations

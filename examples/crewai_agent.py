@@ -2,7 +2,7 @@
 
     $ OPENAI_API_KEY=... python examples/crewai_agent.py "What does a laptop cost?"
 
-Needs compaction-toolkit and ``crewai``.
+Needs ``crewai``.
 """
 
 import sys

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -62,6 +63,12 @@ def cut_off(text: str) -> str:
     return text if len(text) < WIDTH - 2 else f"{text[: WIDTH - 6]}..."
 
 
+def command() -> str:
+    """Return how to call the command line of this environment, which need not be on the PATH."""
+    program = Path(sys.executable).with_name("compaction")
+    return str(program.relative_to(Path.cwd()) if program.is_relative_to(Path.cwd()) else program)
+
+
 def main() -> None:
     """Print the comparison in at most 24 lines of 80 columns."""
     session = Path(__file__).parents[1] / FILE
@@ -94,7 +101,7 @@ def main() -> None:
     console.print(f"[bold]Sentences of the user that compaction lost: {len(lost)}[/]")
     for sentence in lost[:1]:
         console.print(f"  {cut_off(sentence)}", style="red", markup=False)
-    console.print(f"\nThe same: compaction compact {FILE} -o OUT --budget 8k", markup=False)
+    console.print(f"\n$ {command()} compact {FILE} -o OUT --budget 8k", markup=False, soft_wrap=True)
 
 
 if __name__ == "__main__":

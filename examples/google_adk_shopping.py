@@ -2,7 +2,7 @@
 
     $ echo "What does a laptop cost?" | GOOGLE_API_KEY=... python examples/google_adk_shopping.py chats
 
-Needs compaction-toolkit[google-adk].
+Needs the extra ``google-adk``.
 """
 
 import asyncio

@@ -2,7 +2,7 @@
 
     $ echo "What does a laptop cost?" | OPENAI_API_KEY=... python examples/langchain_agent.py chats
 
-Needs compaction-toolkit[langchain], langchain-openai and langgraph-checkpoint-sqlite.
+Needs the extra ``langchain``, langchain-openai and langgraph-checkpoint-sqlite.
 """
 
 import sys

@@ -8,7 +8,7 @@
 
     $ echo "How do I throw a bottle away?" | OPENAI_API_KEY=... python examples/langgraph_chat.py sqlite:chats.db
 
-The checkpointer is ``memory:``, ``sqlite:FILE`` or a ``postgresql://`` address. Needs compaction-toolkit[langgraph],
+The checkpointer is ``memory:``, ``sqlite:FILE`` or a ``postgresql://`` address. Needs the extra ``langgraph``,
 langchain-openai, and the checkpointer's own package.
 """
 

@@ -3,7 +3,7 @@
     $ litellm --config litellm.yaml
 
 The configuration names this file, which stands beside it; ``docs/frameworks/litellm.md`` shows it. Needs
-compaction-toolkit[litellm].
+the extra ``litellm``.
 """
 
 import os

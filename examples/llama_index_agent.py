@@ -2,7 +2,7 @@
 
     $ OPENAI_API_KEY=... python examples/llama_index_agent.py "What does a laptop cost?"
 
-Needs compaction-toolkit, ``llama-index-core`` and ``llama-index-llms-openai``.
+Needs ``llama-index-core`` and ``llama-index-llms-openai``.
 """
 
 import asyncio

@@ -2,7 +2,7 @@
 
     $ echo "What does a laptop cost?" | OPENAI_API_KEY=... python examples/openai_agents_session.py chats
 
-Needs compaction-toolkit[openai-agents].
+Needs the extra ``openai-agents``.
 """
 
 import asyncio

@@ -2,7 +2,7 @@
 
     $ echo "What does a laptop cost?" | OPENAI_API_KEY=... python examples/openai_loop.py chats
 
-Needs compaction-toolkit and the ``openai`` package.
+Needs the ``openai`` package.
 """
 
 import json

@@ -2,7 +2,7 @@
 
     $ echo "What does a laptop cost?" | OPENAI_API_KEY=... python examples/pydantic_ai_history.py chats
 
-Needs compaction-toolkit[pydantic-ai].
+Needs the extra ``pydantic-ai``.
 """
 
 import asyncio

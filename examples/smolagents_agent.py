@@ -2,7 +2,7 @@
 
     $ echo "What does a laptop cost?" | OPENAI_API_KEY=... python examples/smolagents_agent.py 32000
 
-Needs compaction-toolkit and ``smolagents[openai]``.
+Needs ``smolagents[openai]``.
 """
 
 import sys

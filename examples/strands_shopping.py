@@ -2,7 +2,7 @@
 
     $ echo "What does a laptop cost?" | AWS_PROFILE=... python examples/strands_shopping.py chats
 
-Needs compaction-toolkit[strands].
+Needs the extra ``strands``.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""What every test shares: the recorded conversations, both async backends, how hard Hypothesis looks."""
+"""The parts that every test shares: the recorded conversations, both async backends, how hard Hypothesis looks."""
 
 from __future__ import annotations
 

@@ -65,6 +65,10 @@ NATIVE: Final[Mapping[str, Any]] = {"conduct": Conduct(native=True)}
 """The options of "native items", for the frameworks whose provider has them."""
 
 
+OVERFLOW: Final[Mapping[str, Any]] = {"conduct": Conduct(refuses="as too long")}
+"""The options of "overflow once", for the cases that need other options too."""
+
+
 LEFT_OUT: Final = frozenset({("LangGraph", "overflow once")})
 """Common cases that a framework cannot pass, by framework and situation."""
 

@@ -1,6 +1,6 @@
 """A strict model on loopback, in every wire format: it refuses the requests that a provider would refuse, and counts.
 
-A request that breaks a rule of its format, by `tests.support.validators`, is refused with 400; one that is longer than the
+A request that breaks a rule of its format, by `validate`, is refused with 400; one that is longer than the
 window, by a count of the server's own, with the provider's own length error. What is left is answered by the script, in one
 piece or streamed, with usage. `Conduct` names what a provider may do besides. An address that begins with ``/summaries`` is the
 model of a summarizer: it answers with a short text and is counted apart.
@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import attrs
 
-from tests.support.validators import VIOLATIONS
+from compaction import validate
 
 from .ledger import SUMMARY_SIGN, Ledger
 from .script import MARKER, PINNED, Asked, Reply, conversation_of, markers, script
@@ -37,7 +37,7 @@ WITHOUT_USAGE: Final = {"openai-chat": "usage", "openai-responses": "usage", "ge
 
 @attrs.frozen(kw_only=True)
 class Conduct:
-    """What a provider does besides answering.
+    """The ways in which a provider differs, besides its answers.
 
     Args:
         reports: Which replies report their usage: each, the last of a turn, none, or each with a thousandth of it.
@@ -118,7 +118,7 @@ class StrictServer:
 
     def _turn(self, wire: Wire, asked: Asked) -> tuple[int, str, bytes]:
         conversation = conversation_of(asked)
-        if problems := VIOLATIONS[wire.name](list(asked.messages)):
+        if problems := list(map(str, validate(asked.messages, format=wire.name))):
             self.ledger.refuse(conversation, problems[0], over=False)
             return json_response(400, wire.invalid(problems[0]))
         tokens = self.tokens(asked.characters)

@@ -29,7 +29,7 @@ TIMEOUT_SECONDS: Final = 120.0
 Summaries: TypeAlias = Literal["work", "fail", "hang"]
 StrategyName: TypeAlias = Literal["summaries", "adaptive", "context_window"]
 Restarts: TypeAlias = Literal["", "new", "copied", "pickled"]
-"""What each turn begins with: what the last one left; new objects; deep copies; or pickled ones."""
+"""The list that each turn begins with: as the last one left it; new objects; deep copies; or pickled ones."""
 _T = TypeVar("_T")
 _SUMMARIZERS: Final[WeakValueDictionary[int, Any]] = WeakValueDictionary()
 

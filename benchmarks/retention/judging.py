@@ -41,7 +41,7 @@ _CONDITION: Final = re.compile(
 
 @attrs.frozen
 class Sent:
-    """What is sent after a compaction.
+    """The request that is sent after a compaction.
 
     Args:
         passages: The pieces of text whose words belong together, in order.
@@ -56,7 +56,7 @@ class Sent:
 
 @attrs.frozen
 class Verdict:
-    """What is found of one planted item or distractor.
+    """The parts of one planted item or distractor that are found.
 
     Args:
         planted: The item or distractor.

@@ -1,4 +1,4 @@
-"""What is planted into a conversation: items that should be kept, and distractors that should not be mistaken for them."""
+"""The texts planted into a conversation: items that should be kept, and distractors that should not be mistaken for them."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ _TOTALS: Final = (
 
 @attrs.frozen
 class Outcome:
-    """What a subject made of a conversation.
+    """The result of a subject for one conversation.
 
     Args:
         subject: Its name.

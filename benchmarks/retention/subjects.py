@@ -1,4 +1,4 @@
-"""What is measured: each subject brings a conversation down to a budget, once."""
+"""The subjects of the measurement: each brings a conversation down to a budget, once."""
 
 from __future__ import annotations
 

@@ -59,7 +59,9 @@ class BatchEstimate:
         )
 
 
-def estimate(inputs: Sequence[str | Path], strategy: StrategyLike, *, sample: int = 200, **options: Any) -> BatchEstimate:
+def estimate(
+    inputs: Sequence[str | Path], strategy: StrategyLike, *, sample: int = 200, follow_links: bool = False, **options: Any
+) -> BatchEstimate:
     """Compact a sample of the inputs and return an estimate for all of them.
 
     The sample is spread evenly over plain files and tables, and taken from the beginning of compressed files. If there are many
@@ -70,6 +72,7 @@ def estimate(inputs: Sequence[str | Path], strategy: StrategyLike, *, sample: in
         inputs: Files and directories.
         strategy: The strategy that compacts each conversation.
         sample: The approximate number of conversations in the sample, >= 1.
+        follow_links: Whether symbolic links in input directories are followed.
         options: The arguments of `Job`, such as ``counter``.
 
     Raises:
@@ -78,7 +81,7 @@ def estimate(inputs: Sequence[str | Path], strategy: StrategyLike, *, sample: in
     """
     if sample < 1:
         raise ConfigurationError(f"sample={sample}: a whole number of conversations >= 1")
-    sources, _ = find_input_files(inputs)
+    sources, _ = find_input_files(inputs, follow_links=follow_links)
     counts = BatchCounts()
     job = Job(strategy=Rehearsed(as_strategy(strategy), partial(_counted, counts)), **options)
     failed: dict[str, str] = {}

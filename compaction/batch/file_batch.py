@@ -62,6 +62,7 @@ def compact_files(
     strict: bool = False,
     max_errors: int | None = None,
     max_bytes: int = 256_000_000,
+    follow_links: bool = False,
     slice_bytes: int | None = None,
     restart: bool = False,
     keys: Sequence[str] = (),
@@ -93,6 +94,7 @@ def compact_files(
             its target; the first bad conversation then ends the batch.
         max_errors: Bad conversations after which the batch ends; ``None`` for no limit.
         max_bytes: The largest conversation that is read, in bytes.
+        follow_links: Whether symbolic links in input directories are followed.
         slice_bytes: Bytes of text that a worker compacts at a time, >= 1; by default a million, or eight with a summarizer.
             After a crash, unfinished slices are repeated.
         restart: Whether to discard the work of an earlier run and replace existing outputs.
@@ -128,7 +130,7 @@ def compact_files(
     if slice_bytes is None:
         slice_bytes = _SUMMARIZED_BYTES if find_summarizers(job.strategy) else _SLICE_BYTES
     output = Path(output)
-    sources, foreign = find_input_files(paths)
+    sources, foreign = find_input_files(paths, follow_links=follow_links)
     targets = plan_output_files(sources, output, to, paths)
     plan = {
         "job": job.described(),

@@ -84,18 +84,19 @@ def file_kind(name: str) -> FileKind | None:
     return _SUFFIXES[max(matching, key=len)] if matching else None
 
 
-def find_input_files(inputs: Sequence[str | Path]) -> tuple[list[InputFile], list[str]]:
+def find_input_files(inputs: Sequence[str | Path], *, follow_links: bool = False) -> tuple[list[InputFile], list[str]]:
     """Return the files to read, sorted by name within a directory, and the files in directories that are ignored.
 
     A file given as an input is read whatever its name is; if its ending is unknown, its first bytes decide how it is stored. A
     file in a directory is read only if its ending is known. Names that start with a dot or an underscore are skipped silently.
-    A symbolic link in a directory is ignored, since it may lead to files that the author of the directory cannot read.
+    A symbolic link in a directory is ignored unless ``follow_links``, since it may lead to files that the directory's author
+    cannot read.
     """
     sources: list[InputFile] = []
     foreign: list[str] = []
     for given in map(Path, inputs):
         found: Iterable[tuple[Path, str, FileKind]] = (
-            _in_directory(given, foreign) if given.is_dir() else [(given, given.name, _kind_of_named(given))]
+            _in_directory(given, foreign, follow_links) if given.is_dir() else [(given, given.name, _kind_of_named(given))]
         )
         for path, name, kind in found:
             stat = path.stat()
@@ -109,23 +110,25 @@ def find_input_files(inputs: Sequence[str | Path]) -> tuple[list[InputFile], lis
     return sources, foreign
 
 
-def _in_directory(folder: Path, foreign: list[str]) -> Iterator[tuple[Path, str, FileKind]]:
-    for path in sorted(_files_in(folder)):
+def _in_directory(folder: Path, foreign: list[str], follow_links: bool) -> Iterator[tuple[Path, str, FileKind]]:
+    for path in sorted(_files_in(folder, follow_links)):
         name = path.relative_to(folder)
-        kind = None if path.is_symlink() else file_kind(path.name)
+        kind = file_kind(path.name) if path.is_file() and (follow_links or not path.is_symlink()) else None
         if kind is None:
             foreign.append(str(path))
         else:
             yield path, name.as_posix(), kind
 
 
-def _files_in(folder: Path) -> Iterator[Path]:
-    """Yield the files and links in a directory and its subdirectories."""
+def _files_in(folder: Path, follow_links: bool, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
+    """Yield the files and links in a directory and its subdirectories; a link to a directory above it is not followed."""
+    if (real := folder.resolve()) in above:
+        return
     for path in folder.iterdir():
         if path.name[0] in "._":
             continue
-        if path.is_dir() and not path.is_symlink():
-            yield from _files_in(path)
+        if path.is_dir() and (follow_links or not path.is_symlink()):
+            yield from _files_in(path, follow_links, above | {real})
         elif path.is_file() or path.is_symlink():
             yield path
 

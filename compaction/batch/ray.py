@@ -20,6 +20,7 @@ import anyio
 import attrs
 
 from ..errors import CompactionError, ConfigurationError
+from ..installation import install_line
 from ..run import unawaited
 from ..strategies import StrategyLike
 from .input_files import Slice
@@ -37,9 +38,7 @@ def ray_module() -> Any:
     try:
         return import_module("ray")
     except ImportError as error:
-        raise ConfigurationError(
-            f"Ray cannot be imported ({error}): pip install 'compaction-toolkit[ray]', here and on every node"
-        ) from error
+        raise ConfigurationError(f"Ray cannot be imported ({error}): {install_line('ray')}, here and on every node") from error
 
 
 def ray_workers(count: int | None = None, *, limits: Limits | None = None, address: str | None = None) -> WorkerPoolFactory:

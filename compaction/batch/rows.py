@@ -19,6 +19,7 @@ import attrs
 
 from ..errors import ConfigurationError, InputError, UnreadableFile
 from ..files import FileConversation, read_conversations, replace_list
+from ..installation import install_line
 
 _CHUNK: Final = 1 << 20
 _FIELD: Final = b'"messages"'
@@ -144,7 +145,7 @@ def arrow_module() -> Any:
         return import_module("pyarrow")
     except ImportError as error:
         raise ConfigurationError(
-            f"Parquet and zstd need pyarrow, which cannot be imported ({error}): pip install 'compaction-toolkit[batch]'"
+            f"Parquet and zstd need pyarrow, which cannot be imported ({error}): {install_line('batch')}"
         ) from error
 
 

@@ -11,7 +11,7 @@ import sys
 from importlib import import_module
 from typing import NoReturn
 
-from .version import version_text
+from ..installation import install_line, version_text
 
 __all__ = ["main"]
 
@@ -44,7 +44,7 @@ def _run() -> NoReturn:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in _NEEDED:
             raise
-        sys.stderr.write(f"compaction: the command line needs {error.name}: pip install 'compaction-toolkit[cli]'\n")
+        sys.stderr.write(f"compaction: the command line needs {error.name}: {install_line('cli')}\n")
         sys.exit(2)
     sys.exit(app(prog_name="compaction"))
 

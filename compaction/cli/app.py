@@ -8,8 +8,8 @@ from typing import Annotated, Any, Final
 import typer
 from typer.main import get_command, get_group
 
+from ..installation import version_text
 from .exit_codes import CommandGroup
-from .version import version_text
 
 _MAX_HELP_WIDTH: Final = 120  # characters; the help is as wide as the terminal up to this
 

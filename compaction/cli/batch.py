@@ -104,6 +104,9 @@ def batch_command(
     max_bytes: Annotated[
         int, typer.Option(min=1, metavar="N", help="The largest conversation that is read, in bytes.")
     ] = 256_000_000,
+    follow_links: Annotated[
+        bool, typer.Option("--follow-links", help="Follow symbolic links in input directories; else they are ignored.")
+    ] = False,
     restart: Annotated[
         bool, typer.Option("--restart", help="Discard the work of an earlier run and replace existing outputs.")
     ] = False,
@@ -130,7 +133,9 @@ def batch_command(
         "column": column,
     }
     if dry_run:
-        estimated = estimate(inputs, plan.strategy, sample=sample, strict=strict, max_bytes=max_bytes, **options)
+        estimated = estimate(
+            inputs, plan.strategy, sample=sample, strict=strict, max_bytes=max_bytes, follow_links=follow_links, **options
+        )
         show_estimate(estimated, priced, note, as_json=as_json)
         return ExitCode.FOUND if estimated.sample.bad or estimated.failed else ExitCode.DONE
     limits = Limits(concurrency=concurrency, requests_per_minute=requests_per_minute, tokens_per_minute=tokens_per_minute)
@@ -148,6 +153,7 @@ def batch_command(
                 strict=strict,
                 max_errors=max_errors,
                 max_bytes=max_bytes,
+                follow_links=follow_links,
                 restart=restart,
                 keys=signing_keys(),
                 on_progress=on_progress,

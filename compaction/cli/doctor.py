@@ -14,13 +14,12 @@ from typing import Annotated, Any, Final
 import typer
 
 from ..errors import ConfigurationError
+from ..installation import DISTRIBUTION, install_line, version_text
 from ..models import UnknownModel, input_limit
 from .exit_codes import ExitCode
 from .options import AsJson, ModelTableFile, find_counter
 from .printing import open_console, print_json, print_table, printable
-from .version import version_text
 
-_DISTRIBUTION: Final = "compaction-toolkit"
 _REQUIREMENT: Final = re.compile(r"([\w.-]++)[^;]*+; extra == ['\"]([\w-]+)['\"]")
 
 
@@ -71,12 +70,12 @@ def doctor_command(
 def installed_extras() -> dict[str, dict[str, str | None]]:
     """Return the packages of each extra, with the installed version or ``None``; without ``all``; empty in a checkout."""
     try:
-        found = [_REQUIREMENT.match(line) for line in requires(_DISTRIBUTION) or ()]
+        found = [_REQUIREMENT.match(line) for line in requires(DISTRIBUTION) or ()]
     except PackageNotFoundError:
         return {}
     extras: dict[str, dict[str, str | None]] = {}
     for match in found:
-        if match and match[1] != _DISTRIBUTION and match[2] != "all":
+        if match and match[1] != DISTRIBUTION and match[2] != "all":
             extras.setdefault(match[2], {})[match[1]] = _version(match[1])
     return extras
 
@@ -128,5 +127,5 @@ def _show(report: Mapping[str, Any]) -> None:
 def _extra_state(extra: str, packages: Mapping[str, str | None]) -> tuple[str, str]:
     missing = [name for name, installed in packages.items() if installed is None]
     if missing:
-        return "missing", f"pip install '{_DISTRIBUTION}[{extra}]'"
+        return "missing", install_line(extra)
     return "installed", ", ".join([f"{name} {installed}" for name, installed in packages.items()])

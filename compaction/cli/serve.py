@@ -17,6 +17,7 @@ import typer
 from .. import config
 from ..errors import ConfigurationError
 from ..gateway import LOOPBACK_NAMES, GatewaySettings, Workers, create_app, is_worth_a_log
+from ..installation import install_line
 from ..integrations.opentelemetry import OpenTelemetryEvents
 from ..presets import PRESETS
 from ..session import OnEvent
@@ -192,7 +193,7 @@ def settings_of(preset: str, pipeline: Path | None, *, window: str, store: Path 
         ConfigurationError: If an option cannot be used, or a package is missing.
     """
     if missing := [each for each in _NEEDED if find_spec(each) is None]:
-        raise ConfigurationError(f"the gateway needs {', '.join(missing)}; install compaction-toolkit[gateway]")
+        raise ConfigurationError(f"the gateway needs {', '.join(missing)}: {install_line('gateway')}")
     return GatewaySettings(
         strategy=_strategy(preset, pipeline),
         awaits=pipeline is not None,

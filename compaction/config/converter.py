@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Union, cast, ge
 import attrs
 
 from ..errors import ConfigurationError
+from ..installation import install_line
 from ..selectors import Selector
 from ..stores import Store
 from ..strategies import FunctionStrategy, Pipeline, ProviderCompaction, Strategy, ToolStyle
@@ -120,7 +121,7 @@ def converter() -> Converter:
 
 def missing(name: str, error: ImportError) -> ConfigurationError:
     """Return the error for a package that is not installed."""
-    return ConfigurationError(f"pipeline files need {name} ({error}): pip install 'compaction-toolkit[config]'")
+    return ConfigurationError(f"pipeline files need {name} ({error}): {install_line('config')}")
 
 
 def _has_origin(*origins: object) -> Callable[[Any], bool]:

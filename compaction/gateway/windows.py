@@ -1,4 +1,4 @@
-"""What is known of models: prices, and context windows, configured or of a table, corrected by what the providers say."""
+"""Prices and context windows of models: configured or from a table, corrected by what the providers say."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ from .edits import (
 from .forgetting import occurrences
 from .groups import Grouping, GroupKind, MessageGroup, only_reasoning, unchanged_groups
 from .history import RunHistory, UselessRuns
-from .identity import HostChanges, KnownLine, ListKeys, as_given, digest_of, fingerprint, lookup_key, same_beginning
+from .identity import HostChanges, KnownLine, ListKeys, as_given, lookup_key, message_key, same_beginning
 from .joins import opening
 from .marks import (
     COLLAPSED_BY,
@@ -110,11 +110,10 @@ __all__ = [
     "UselessRuns",
     "as_given",
     "collapsed_text",
-    "digest_of",
     "dry_run",
-    "fingerprint",
     "lookup_key",
     "marked",
+    "message_key",
     "named",
     "occurrences",
     "only_reasoning",

@@ -56,7 +56,7 @@ class PreparedSummaries:
 
 
 class Notes:
-    """What summarizers remember of one conversation between their rounds. Holds state: one object of each class asked for.
+    """The memory of summarizers about one conversation, between rounds. Holds state: one object of each class asked for.
 
     An index has its own and passes it with each request for a summary, so that nothing is shared between conversations.
 

@@ -90,17 +90,17 @@ class Editor:
         projection: The view.
         format: The wire format of its messages.
         measure: Counts the tokens and bytes of a message.
+        undone: The list to which edits are added that new or changed messages undo.
 
     Attributes:
         journal: The edits that are currently applied, in order.
         refusals: The refused edits of the run.
-        undone: Edits that were undone because new messages made the view invalid.
     """
 
-    def __init__(self, projection: Projection, format: MessageFormat, measure: Measure) -> None:
+    def __init__(self, projection: Projection, format: MessageFormat, measure: Measure, undone: list[Edit]) -> None:
         self.journal: list[Applied] = []
         self.refusals = Refusals()
-        self.undone: list[Edit] = []
+        self._undone = undone
         self._projection = projection
         self._format = format
         self._measure = measure
@@ -209,9 +209,9 @@ class Editor:
         assert isinstance(again, Applied)
         return again
 
-    def _attempt(self, edit: Edit, by: str) -> Applied | str:
+    def _attempt(self, edit: Edit, by: str, seen: int | None = None) -> Applied | str:
         """Apply an edit regardless of joins, or return the rule that it breaks; a `Together` is applied whole or not at all."""
-        rule = refusal(self._projection, self._format, edit, by)
+        rule = refusal(self._projection, self._format, edit, by, seen=seen)
         if rule is not None:
             return rule
         if not isinstance(edit, Together):
@@ -219,7 +219,7 @@ class Editor:
         parts: list[Applied] = []
         try:
             for part in edit.edits:
-                done = self._attempt(part, by)
+                done = self._attempt(part, by, seen)
                 if isinstance(done, str):
                     return done
                 parts.append(done)
@@ -292,29 +292,38 @@ class Editor:
             groups: The new id of each source group that an edit may name; ``None`` if no id changed.
 
         Returns:
-            The edits that are not allowed, and the new ids of groups, inserted ones included.
+            The edits that are not allowed, which are undone, and the new ids of groups, inserted ones included.
         """
         left_out: list[Applied] = []
         ids: dict[int, int] = dict(groups or {})
         for applied in journal:
             gone = groups is not None and any(id not in ids for id in named(applied.edit))
             edit = None if gone else renamed(applied.edit, ids)
-            again = None if edit is None else self._repeated(edit, applied.by)
+            again = None if edit is None else self._repeated(edit, applied)
             if again is None:
                 left_out.append(applied)
+                self._undone += [] if isinstance(applied.edit, Restore) else [applied.edit]
                 continue
             ids.update(zip(inserted(applied), inserted(again), strict=False))
             self.journal.append(attrs.evolve(again, turn=min(applied.turn, again.turn), seen=applied.seen, lost=applied.lost))
+        self.restore_words()
         return left_out, ids
 
-    def _repeated(self, edit: Edit, by: str) -> Applied | None:
+    def restore_words(self) -> None:
+        """Put back the user's last words, if an edit hid their group before they came with a late result. O(1)."""
+        grouping = self._projection.grouping
+        for id in (grouping.last_user, grouping.last_words):
+            if id is not None and self._projection.excluded(id):
+                self.restore(id)
+
+    def _repeated(self, edit: Edit, known: Applied) -> Applied | None:
         """Apply an edit again if it is allowed; `settle` checks the joins after all edits."""
         projection = self._projection
         if isinstance(edit, Restore):
             if any(not projection.exists(id) or not projection.excluded(id) for id in edit.groups):
                 return None
-            return perform(projection, edit, self._measure, by)
-        done = self._attempt(edit, by)
+            return perform(projection, edit, self._measure, known.by)
+        done = self._attempt(edit, known.by, known.seen)
         return done if isinstance(done, Applied) else None
 
     def settle(self, places: Iterable[int]) -> list[Applied] | None:
@@ -330,7 +339,7 @@ class Editor:
         known, before = list(places), None
         while (place := self._newest_wrong(known)) is not None:
             before = before or self.journal.copy()
-            self.undone.append(self.journal[place].edit)
+            self._undone.append(self.journal[place].edit)
             rest = self.journal[:place] + self.journal[place + 1 :]
             changed = [*known, *self._touched()]
             self.rollback(0)

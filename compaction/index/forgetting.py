@@ -14,7 +14,7 @@ import attrs
 
 from ..formats import MessageFormat
 from .edits import Replace, Rewrite, named, renamed, written
-from .identity import NEVER, HostChanges, Plan, digest_of, fingerprint, key_of, known_messages, lookup_key
+from .identity import NEVER, HostChanges, Plan, known_key, known_messages, message_key
 from .journal import Applied, flat, inserted, read_before
 from .marks import Marks, text_digest
 from .projection import Projection
@@ -80,7 +80,7 @@ def occurrences(projection: Projection, journal: Sequence[Applied], given: Seque
     """Return the positions in the source of messages with the same content as these, in any version shown. O(contents)."""
     keys = _keys(given, format)
     known, _ = known_messages(projection, journal)
-    return {each.position[0] for each in known if each.group >= 0 and key_of(each.raw, format) in keys}
+    return {each.position[0] for each in known if each.group >= 0 and known_key(each.raw, format) in keys}
 
 
 def saved_without(saved: Saved, given: Sequence[Any]) -> tuple[Saved, int, list[Applied]]:
@@ -90,8 +90,8 @@ def saved_without(saved: Saved, given: Sequence[Any]) -> tuple[Saved, int, list[
     read and that names a group which may contain it.
     """
     format = saved.format
-    prints = {fingerprint(raw, format, place) for place, raw in enumerate(given)}
-    gone = [ordinal for ordinal, each in enumerate(saved.fingerprints) if each in prints]
+    keys = _keys(given, format)
+    gone = [ordinal for ordinal, each in enumerate(saved.fingerprints) if each in keys]
     ids = {id for applied in saved.journal for id in named(applied.edit)}
     firsts, others = ids.intersection(gone), [ordinal for ordinal in gone if ordinal not in ids]
 
@@ -109,7 +109,7 @@ def saved_without(saved: Saved, given: Sequence[Any]) -> tuple[Saved, int, list[
     lost = {*gone, *(id for applied in undone for id in inserted(applied))}
     left = attrs.evolve(
         saved,
-        fingerprints=[each for each in saved.fingerprints if each not in prints],
+        fingerprints=[each for each in saved.fingerprints if each not in keys],
         journal=read_before(min(gone, default=NEVER), [_renamed(applied, new) for applied in kept]),
         pinned=[_moved(id, gone) for id in saved.pinned if id not in lost],
         believed_until=None if saved.believed_until is None else _moved(saved.believed_until, gone),
@@ -155,7 +155,7 @@ def _judged(
         return not applied.lost.isdisjoint(keys)
 
     for applied in journal:
-        wrote = any(key_of(message.raw, format) in keys for message in written(applied.edit))
+        wrote = any(known_key(message.raw, format) in keys for message in written(applied.edit))
         if names(applied) or wrote or not gone.isdisjoint(named(applied.edit)) or has_read(applied):
             undone.append(applied)
             gone.update(inserted(applied))
@@ -167,7 +167,7 @@ def _judged(
 
 def _keys(given: Sequence[Any], format: MessageFormat) -> frozenset[str]:
     """Return the keys of messages; raise an `InputError` for one that cannot be compared."""
-    return frozenset(lookup_key(digest_of(raw, format, place)) for place, raw in enumerate(given))
+    return frozenset(message_key(raw, format, place) for place, raw in enumerate(given))
 
 
 def _breaks(source: Sequence[Any], gone: Collection[int], format: MessageFormat) -> int:

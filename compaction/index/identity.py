@@ -13,10 +13,10 @@ recognized is new, so doubt never hides one.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import itertools
 import json
-import marshal
 import operator
 from bisect import bisect_left
 from collections import Counter, defaultdict
@@ -45,27 +45,9 @@ _NEWEST: Final = 3
 
 _DIGEST_BYTES: Final = 12
 
-_WITHOUT_REFERENCES: Final = 2
-"""A version of marshal in which equal data has equal bytes."""
-
-_Digest: TypeAlias = Callable[[Any, MessageFormat, int], Hashable]
 _Position: TypeAlias = tuple[int, int, int]
 
 # -------------------------------------------------------------------- the keys of messages and lists
-
-
-def digest_of(raw: Any, format: MessageFormat, place: int = 0) -> Hashable:
-    """Return a value that two messages share if the format regards them as the same; O(content).
-
-    Args:
-        raw: The message.
-        format: Its format.
-        place: Its place in the list, for the error.
-    """
-    key = format.key(raw)
-    if isinstance(key, dict) or key is raw:
-        return fingerprint(raw, format, place)
-    return json.dumps(key, sort_keys=True, default=repr)
 
 
 def lookup_key(*parts: object) -> str:
@@ -74,11 +56,34 @@ def lookup_key(*parts: object) -> str:
     return hashlib.blake2b(text, digest_size=_DIGEST_BYTES).hexdigest()
 
 
-def key_of(raw: Any, format: MessageFormat, place: int = 0) -> str:
-    """Return a short digest of a message, equal for messages that the format regards as the same; "?" if it is not JSON."""
+def message_key(raw: Any, format: MessageFormat, place: int = 0) -> str:
+    """Return a digest of a message, equal in every process for messages that the format regards as the same; O(content).
+
+    Args:
+        raw: The message.
+        format: Its format.
+        place: Its place in the list, for the error.
+
+    Raises:
+        InvalidMessage: If the message is nested too deeply, or has keys that JSON does not allow.
+    """
+    key = format.key(raw)
     try:
-        return lookup_key(digest_of(raw, format, place))
-    except InputError:  # the session raises an error when it reads the message
+        data = format.to_wire(raw) if isinstance(key, dict) or key is raw else key
+        text = json.dumps(data, sort_keys=True, ensure_ascii=True, default=repr)
+    except RecursionError:
+        raise too_deep([raw], place) from None
+    except (TypeError, ValueError) as error:
+        rule = f"the message is not JSON data ({error})"
+        raise InvalidMessage(f"messages[{place}]", rule, "use strings as keys") from error
+    return hashlib.blake2b(text.encode(), digest_size=_DIGEST_BYTES).hexdigest()
+
+
+def known_key(raw: Any, format: MessageFormat) -> str:
+    """Return the key of a message; "?" if it cannot be compared, which is an error only for a message of the host's list."""
+    try:
+        return message_key(raw, format)
+    except InputError:
         return "?"
 
 
@@ -100,7 +105,7 @@ class ListKeys:
         """Return the digest of the message at a place; O(content) the first time."""
         known = self._digests.get(place)
         if known is None:
-            known = self._digests[place] = key_of(self.given[place], self._format, place)
+            known = self._digests[place] = known_key(self.given[place], self._format)
         return known
 
     def last(self, count: int) -> tuple[str, ...]:
@@ -114,12 +119,9 @@ class ListKeys:
         return self._whole[count]
 
     @staticmethod
-    def whole_of(fingerprints: Iterable[str]) -> str:
-        """Return `whole` of a list of which only the fingerprints are known."""
-        whole = ""
-        for each in fingerprints:
-            whole = lookup_key(whole, lookup_key(each))
-        return whole
+    def whole_of(keys: Iterable[str]) -> str:
+        """Return `whole` of a list of which only the messages' keys are known."""
+        return functools.reduce(lookup_key, keys, "")
 
     def line(self) -> KnownLine:
         """Return the whole list as a line that later lists may continue."""
@@ -183,60 +185,6 @@ class KnownLine:
         return self.count + format.common_prefix(source[self.count : known], given[len(self.base) :])
 
 
-def fingerprint(raw: Any, format: MessageFormat, place: int = 0) -> str:
-    """Return sixteen hexadecimal digits that two messages share if their wire data is equal; ``place`` is for the error.
-
-    Raises:
-        InvalidMessage: If the message is nested too deeply, or has keys that JSON does not allow.
-    """
-    try:
-        text = json.dumps(format.to_wire(raw), sort_keys=True, ensure_ascii=True, default=repr)
-    except RecursionError:
-        raise too_deep([raw], place) from None
-    except (TypeError, ValueError) as error:
-        rule = f"the message is not JSON data ({error})"
-        raise InvalidMessage(f"messages[{place}]", rule, "use strings as keys") from error
-    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
-
-
-class Fingerprints:
-    """The fingerprints of a growing list, each computed once. Holds state: each fingerprint with a hash of its message.
-
-    The hash is of the data in memory, and takes a tenth of the time. A message that changed in place has another one. A message
-    that is not plain data, such as a framework's object, has none, and is fingerprinted each time.
-
-    >>> from compaction.formats import openai_chat
-    >>> known, message = Fingerprints(), {"role": "user", "content": "hi"}
-    >>> [before] = known.of([message], openai_chat)
-    >>> message["content"] = "ho"
-    >>> known.of([message], openai_chat) == [before]
-    False
-    """
-
-    def __init__(self) -> None:
-        self._format: MessageFormat | None = None
-        self._made: list[tuple[bytes | None, str]] = []
-
-    def of(self, source: Sequence[Any], format: MessageFormat) -> list[str]:
-        """Return the fingerprint of each message; O(contents), most of it for those that are new or changed."""
-        made = self._made if format is self._format else []
-        self._format, self._made = format, []
-        for place, raw in enumerate(source):
-            data = _hash_of_data(raw)
-            known = made[place] if place < len(made) else (None, "")
-            is_same = data is not None and known[0] == data
-            self._made.append(known if is_same else (data, fingerprint(raw, format, place)))
-        return [each for _, each in self._made]
-
-
-def _hash_of_data(raw: Any) -> bytes | None:
-    """Return a hash of plain data; ``None`` for anything else, and for data that is nested very deep."""
-    try:
-        return hashlib.blake2b(marshal.dumps(raw, _WITHOUT_REFERENCES), digest_size=16).digest()
-    except ValueError:
-        return None
-
-
 # -------------------------------------------------------------------- the known messages in a list
 
 
@@ -247,12 +195,12 @@ class Known:
     Args:
         position: Its place in the order of all known messages; versions of one message share it.
         group: Its group's id.
-        raw: The message; ``None`` if only its hash is known.
+        raw: The message; ``None`` if only its key is known.
         role: Its role, if known.
         is_shown: Whether the view shows its group now.
         since: The number of edits after which it was first shown.
         until: The number of edits after which it was last shown.
-        digest: Its hash, if known.
+        key: Its key, if known.
     """
 
     position: _Position
@@ -262,7 +210,7 @@ class Known:
     is_shown: bool = True
     since: int = 0
     until: int = NEVER
-    digest: Hashable = None
+    key: str | None = None
 
 
 def align(
@@ -271,7 +219,6 @@ def align(
     format: MessageFormat,
     *,
     changed: Callable[[Known, int], bool] | None = None,
-    digest: _Digest = digest_of,
 ) -> tuple[list[Known | None], set[int]]:
     """Return the known message for each message of a list, ``None`` for a new one, and the places of those that were altered.
 
@@ -284,15 +231,12 @@ def align(
         format: Decides which messages are the same.
         changed: Returns whether the content of a known message changed; its second argument is the place of the same object
             in the list. ``None`` to skip this.
-        digest: Returns a value that two messages share if they are the same.
     """
     found: list[Known | None] = _by(given, known, id, lambda each: id(each.raw))
     altered = {place for place, each in enumerate(found) if changed and each is not None and changed(each, place)}
     if None in found and not _adds_to_the_end(found, known):
-        digests = [
-            None if each is not None else _digest_at(place, given[place], format, digest) for place, each in enumerate(found)
-        ]
-        of_known = {each: _digest_of_known(each, format, digest) for each in known}
+        digests = [None if each is not None else _key_at(place, given[place], format) for place, each in enumerate(found)]
+        of_known = {each: _key_of_known(each, format) for each in known}
         _add(found, _by(digests, known, lambda value: value, of_known.__getitem__))
         by_id = _by(given, known, _id_of, lambda each: None if each.raw is None else _id_of(each.raw))
         for place, each in enumerate(by_id):
@@ -315,19 +259,19 @@ def _adds_to_the_end(found: Sequence[Known | None], known: Sequence[Known]) -> b
     return bool(there) and in_order and None not in found[: len(there)] and there[-1].position == known[-1].position
 
 
-def _digest_of_known(known: Known, format: MessageFormat, digest: _Digest) -> Hashable:
-    """Return the hash of a known message; if it cannot be compared, a value that no other message has."""
-    if known.digest is not None:
-        return known.digest
+def _key_of_known(known: Known, format: MessageFormat) -> Hashable:
+    """Return the key of a known message; if it cannot be compared, a value that no other message has."""
+    if known.key is not None:
+        return known.key
     try:
-        return digest(known.raw, format, known.position[0])
+        return message_key(known.raw, format)
     except InputError:
         return known.position
 
 
-def _digest_at(place: int, raw: Any, format: MessageFormat, digest: _Digest) -> Hashable:
+def _key_at(place: int, raw: Any, format: MessageFormat) -> str:
     try:
-        return digest(raw, format, place)
+        return message_key(raw, format, place)
     except InputError:
         format.read(raw, place)  # its error names the place
         raise
@@ -585,7 +529,7 @@ class Plan:
     def gone(self, old: Projection, format: MessageFormat) -> dict[int, str]:
         """Return the keys of the messages that the host altered or removed, by their previous ordinals; O(their contents)."""
         left = {ordinal for _, ordinal in self.entries if ordinal not in self.altered}
-        return {ordinal: key_of(raw, format) for ordinal, raw in enumerate(old.source) if ordinal not in left}
+        return {ordinal: known_key(raw, format) for ordinal, raw in enumerate(old.source) if ordinal not in left}
 
     def altered_groups(self, old: Projection) -> set[int]:
         """Return the previous ids of the groups of which a message changed."""
@@ -898,7 +842,7 @@ def as_given(
 def same_beginning(fingerprints: Sequence[str], given: Sequence[Any], format: MessageFormat) -> int:
     """Return how many messages at the start of a list are the stored ones; O(their contents)."""
     for place, (known, raw) in enumerate(zip(fingerprints, given, strict=False)):
-        if known != fingerprint(raw, format, place):
+        if known != message_key(raw, format, place):
             return place
     return min(len(fingerprints), len(given))
 
@@ -920,7 +864,7 @@ class SavedPlaces:
     def gone(self, fingerprints: Sequence[str]) -> dict[int, str]:
         """Return the keys of the stored messages that the host altered or removed, by their ordinals."""
         left = self.places.keys() - set(self.altered)
-        return {ordinal: lookup_key(each) for ordinal, each in enumerate(fingerprints) if ordinal not in left}
+        return {ordinal: each for ordinal, each in enumerate(fingerprints) if ordinal not in left}
 
     @classmethod
     def find(cls, fingerprints: Sequence[str], given: Sequence[Any], format: MessageFormat) -> SavedPlaces | None:
@@ -928,8 +872,8 @@ class SavedPlaces:
 
         O(contents). Edits thus survive if the host altered or inserted a message while no process was running.
         """
-        known = [Known((place, 0, 0), place, digest=digest) for place, digest in enumerate(fingerprints)]
-        found, altered = align(known, given, format, digest=fingerprint)
+        known = [Known((place, 0, 0), place, key=key) for place, key in enumerate(fingerprints)]
+        found, altered = align(known, given, format)
         places = {each.group: place for place, each in enumerate(found) if each is not None}
         if not places or len(places) <= max(places):
             return None

@@ -140,6 +140,7 @@ def carried_over(
     unchanged: int,
     altered: Collection[int],
     gone: Callable[[], Mapping[int, str]],
+    undone: list[Edit],
     summaries: Mapping[int, Sequence[Any]] | None = None,
     format: MessageFormat | None = None,
 ) -> list[Applied]:
@@ -150,6 +151,7 @@ def carried_over(
         unchanged: The number of messages at the start that neither moved nor changed.
         altered: The groups of which a message changed.
         gone: Returns the key of each message that the host altered or removed, by its ordinal. Called if needed.
+        undone: The list to which the rewrites are added that do not stay.
         summaries: The host's messages in place of a summary, by the summary's id.
         format: Reads these messages.
     """
@@ -157,7 +159,10 @@ def carried_over(
     def after(applied: Applied) -> Applied | None:
         edit = applied.edit
         if isinstance(edit, Rewrite):
-            return None if edit.group in altered else applied
+            if edit.group not in altered:
+                return applied
+            undone.append(edit)
+            return None
         written = summaries.get(applied.made) if summaries and applied.made is not None else None
         if isinstance(edit, Replace) and written and format:
             edit = attrs.evolve(edit, messages=[format.read(raw) for raw in written])

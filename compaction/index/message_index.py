@@ -27,10 +27,10 @@ from ..tokens import counter as resolve_counter
 from . import cuts
 from .context import Notes, RunContext
 from .editing import Editor
-from .edits import Drops, Edit, Refusal, Replace, group_id, written
+from .edits import Drops, Edit, Refusal, Replace, Restore, group_id, written
 from .forgetting import forgotten, saved_without
 from .groups import MessageGroup
-from .identity import Fingerprints, HostChanges, PassedList, Plan, SavedPlaces, accounts_for, follow, same_beginning
+from .identity import HostChanges, PassedList, Plan, SavedPlaces, accounts_for, follow, message_key, same_beginning
 from .journal import Applied, carried_over, flat, touched
 from .marks import MARK_START, Marks
 from .projection import Metrics, NewMessages, Projection
@@ -90,11 +90,12 @@ class MessageIndex:
         self._saved: Saved | None = None  # the stored state, until its messages arrive
         self._seen_at: float | None = None  # when messages last arrived
         self._gap_seconds = 0.0  # between the last two times that messages arrived
-        self._fingerprints = Fingerprints()
+        self._keys: list[str] = []  # of the first source messages, as far as they were needed
         self._passed = PassedList()
         self._groups: tuple[MessageGroup, ...] | None = None
         self._view: list[Any] | None = None
         self._journal: tuple[Applied, ...] = ()
+        self._undone: list[Edit] = []
         self._start()
         self._add(given)
 
@@ -280,8 +281,8 @@ class MessageIndex:
 
     @property
     def undone(self) -> tuple[Edit, ...]:
-        """The edits that were undone because new messages made the view invalid."""
-        return tuple(self._editor.undone)
+        """All edits so far that were undone because of new messages, or of messages that the host altered or removed."""
+        return tuple(self._undone)
 
     @property
     def turns_since_edit(self) -> int:
@@ -336,10 +337,11 @@ class MessageIndex:
     def rollback(self, checkpoint: int = 0) -> None:
         """Undo every edit since a position in the journal, exactly. Raise an `InputError` if the journal has fewer edits.
 
-        If messages came since, an earlier edit that they make invalid is undone, too.
+        If messages came since, an earlier edit that they make invalid is undone, too, and the user's last words stay.
         """
         undone = self._editor.journal[checkpoint:]
         self._editor.rollback(checkpoint)
+        self._editor.restore_words()
         if self._editor.journal and undone:
             self._editor.settle([place for applied in undone for place in touched(self.columns, applied) if place >= 0])
         self._pinned_ids = {id for id in self._pinned_ids if self.columns.exists(id)}
@@ -458,7 +460,8 @@ class MessageIndex:
     def _start(self, fresh: NewMessages | None = None) -> None:
         """Begin with these messages and no edits."""
         self.columns = Projection(self.format, self.marks)
-        self._editor = Editor(self.columns, self.format, self.measure)
+        self._editor = Editor(self.columns, self.format, self.measure, self._undone)
+        self._keys = []
         self._changed()
         self._passed.clear()
         if fresh is not None:
@@ -552,6 +555,7 @@ class MessageIndex:
             unchanged=plan.unchanged,
             altered=plan.altered_groups(old),
             gone=lambda: plan.gone(old, self.format),
+            undone=self._undone,
             summaries=plan.summaries,
             format=self.format,
         )
@@ -581,7 +585,8 @@ class MessageIndex:
         places, journal = places or SavedPlaces(dict(enumerate(range(matched))), (), matched), saved.journal
         groups = places.groups(self.columns)
         altered = {id for id, group in groups.items() if places.changed_in(self.columns.ordinals(group))}
-        self._replay(carried_over(journal, unchanged=matched, altered=altered, gone=lambda: places.gone(prints)), groups)
+        gone = lambda: places.gone(prints)  # noqa: E731
+        self._replay(carried_over(journal, unchanged=matched, altered=altered, gone=gone, undone=self._undone), groups)
         self._restore_late(places.matched)
 
     def _restore_late(self, start: int) -> None:
@@ -596,6 +601,7 @@ class MessageIndex:
     def _take_list(self, given: Sequence[Any], journal: Iterable[Applied]) -> None:
         """Start from the host's list without edits; summaries in it that the journal knows are still summaries."""
         fresh = self._measured(given, 0)
+        self._undone += [each.edit for each in self._editor.journal if not isinstance(each.edit, Restore)]
         self._remember_summaries(journal)
         self._pinned_ids.clear()
         self._start(fresh)
@@ -629,7 +635,7 @@ class MessageIndex:
         if gone:
             plan = gone.plan(self.columns.source)
             self.marks = None if self.marks is None else gone.marks(self.marks)
-            self._fingerprints, self.changes = Fingerprints(), _UNCHANGED
+            self.changes = _UNCHANGED
             self._follow(plan, [raw for raw, _ in plan.entries], gone.kept)
         return gone.count
 
@@ -657,8 +663,9 @@ class MessageIndex:
             raise StateError("to_dict: this index was saved without its messages; call sync first, or pass messages=False")
         saved = self.snapshot
         if not messages and self._saved is None:
-            fingerprints = self._fingerprints.of(self.columns.source, self.format)
-            saved = attrs.evolve(saved, messages=None, fingerprints=fingerprints)
+            source, known, format = self.columns.source, len(self._keys), self.format
+            self._keys += [message_key(raw, format, place) for place, raw in enumerate(source[known:], known)]
+            saved = attrs.evolve(saved, messages=None, fingerprints=self._keys.copy())
         return saved.to_dict()
 
     @property

@@ -24,8 +24,11 @@ from .projection import Node, Projection
 _SYSTEM = GroupKind.SYSTEM  # a member is found more slowly
 
 
-def refusal(projection: Projection, format: MessageFormat, edit: Edit, by: str) -> str | None:
+def refusal(projection: Projection, format: MessageFormat, edit: Edit, by: str, *, seen: int | None = None) -> str | None:
     """Return the rule that an edit of this strategy would break; ``None`` if it is allowed. O(named groups).
+
+    ``seen`` is the number of messages that had been read when a journaled edit was decided. It may remove a group that only
+    later messages protect: the journal, or `Editor.restore_words`, brings that group back.
 
     The `Editor` checks two more rules after applying the edit: the view's tokens must not grow, and the new neighbours must be
     valid. It calls this function for each part of a `Together`, and checks these two rules for the whole.
@@ -34,10 +37,10 @@ def refusal(projection: Projection, format: MessageFormat, edit: Edit, by: str) 
         StrategyError: If it is not an edit.
     """
     if isinstance(edit, Drop):
-        return removal(projection, edit.groups, allow_system=edit.allow_system)
+        return removal(projection, edit.groups, allow_system=edit.allow_system, seen=seen)
     if isinstance(edit, Replace):
         newer = any(message.holds_history for message in edit.messages)
-        rule = removal(projection, edit.groups, by=by, newer=newer) or _replacement(format, edit.messages)
+        rule = removal(projection, edit.groups, by=by, newer=newer, seen=seen) or _replacement(format, edit.messages)
         if rule is None and newer:
             rule = _repetition(projection, edit)
         if rule is None and format.judges_joins:
@@ -73,7 +76,13 @@ def removable(projection: Projection, by: str = "") -> list[int]:
 
 
 def removal(
-    projection: Projection, ids: Sequence[int], *, allow_system: bool = False, by: str = "", newer: bool = False
+    projection: Projection,
+    ids: Sequence[int],
+    *,
+    allow_system: bool = False,
+    by: str = "",
+    newer: bool = False,
+    seen: int | None = None,
 ) -> str | None:
     """Return why these groups may not all be removed.
 
@@ -83,13 +92,15 @@ def removal(
         allow_system: Whether system groups may be removed.
         by: The strategy, if a summary replaces them.
         newer: Whether that summary is one that the provider wrote: an older one may then go.
+        seen: As for `refusal`.
     """
     if not ids:
         return "the edit names no groups"
     if len(ids) > 1 and len(set(ids)) < len(ids):
         return "the edit names a group twice"
     for id in ids:
-        if (rule := protection(projection, id, allow_system=allow_system, by=by, newer=newer)) is not None:
+        rule = protection(projection, id, allow_system=allow_system, by=by, newer=newer)
+        if rule is not None and not (seen is not None and _is_removed_before(projection, id, seen, allow_system=allow_system)):
             return rule
     if len(ids) >= projection.included.groups:
         return "the edit would remove every group of the view"
@@ -112,6 +123,13 @@ def protection(projection: Projection, id: int, *, allow_system: bool = False, b
         if projection.anchor(id) > pending:
             return "groups after an unanswered tool call must be kept until its result arrives"
     return _newest(projection, id, by, newer)
+
+
+def _is_removed_before(projection: Projection, id: int, seen: int, *, allow_system: bool) -> bool:
+    """Whether a group has messages that came after so many, and is protected by nothing that was known before."""
+    if id < 0 or not projection.is_included(id) or id in projection.pinned or projection.ordinals(id)[-1] < seen:
+        return False
+    return allow_system or projection.grouping.kinds[id] is not _SYSTEM
 
 
 def _newest(projection: Projection, id: int, by: str, newer: bool) -> str | None:

@@ -10,13 +10,15 @@
     from compaction.integrations.pydantic_ai import CompactionProcessor
     from compaction.integrations.strands import CompactionConversationManager
 
-Importing this folder loads no framework. ``docs/hooks.md`` compares the hooks of each framework.
+Importing this folder loads no framework. ``docs/hooks.md`` compares the hooks of each framework, and
+``docs/integration-options.md`` explains the options that all of them take, and deletion on request.
 """
 
 from __future__ import annotations
 
 from ..summarizers.model import SummaryOptions
+from .conversation import FrameworkConversations
 from .options import IntegrationOptions, OnStrategyFailure
 from .streamed_usage import StreamedUsage as StreamedUsage
 
-__all__ = ["IntegrationOptions", "OnStrategyFailure", "SummaryOptions"]
+__all__ = ["FrameworkConversations", "IntegrationOptions", "OnStrategyFailure", "SummaryOptions"]

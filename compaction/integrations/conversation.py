@@ -155,7 +155,9 @@ class FrameworkTurn:
 
 
 class FrameworkConversations:
-    """The conversations of one integration. Holds state: a pool of sessions, and the requests of `compact_next`.
+    """The conversations of one integration, which has them as its attribute ``conversations``.
+
+    Holds state: a pool of sessions, and the requests of `compact_next`.
 
     Attributes:
         last: The last turn of any conversation; ``None`` before the first.
@@ -204,6 +206,45 @@ class FrameworkConversations:
             key: The key that `turn` gets for the same conversation.
         """
         self._asked[key] = focus
+
+    async def forget(self, messages: Iterable[Any], scope: str = "") -> int:
+        """Remove messages from every conversation, and from what was made of them; see `SessionPool.forget`.
+
+        Call it before the framework deletes them. A state that the framework saves is replaced at the conversation's next
+        turn; delete it as well if there may be none in this process.
+
+        Args:
+            messages: The messages, as the framework has them.
+            scope: As for `turn`.
+
+        Returns:
+            The number of messages removed.
+        """
+        self.last = None
+        return await self._pool.forget(messages, scope)
+
+    def forget_sync(self, messages: Iterable[Any], scope: str = "") -> int:
+        """`forget` for a host that does not await."""
+        self.last = None
+        return self._pool.forget_sync(messages, scope)
+
+    async def delete(self, id: str | None, scope: str = "") -> int:
+        """Delete a conversation and everything that was stored about it; see `SessionPool.delete`.
+
+        Args:
+            id: The framework's name for the conversation, as for `turn`; ``None`` for every conversation of the scope.
+            scope: As for `turn`.
+
+        Returns:
+            The number of conversations deleted; a forked conversation counts as several.
+        """
+        self.last = None
+        return await self._pool.delete(id, scope)
+
+    def delete_sync(self, id: str | None, scope: str = "") -> int:
+        """`delete` for a host that does not await."""
+        self.last = None
+        return self._pool.delete_sync(id, scope)
 
     async def turn(
         self,

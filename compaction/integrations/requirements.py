@@ -9,6 +9,7 @@ from typing import Any, Final
 import attrs
 
 from ..errors import ConfigurationError
+from ..installation import install_line
 
 
 @attrs.frozen
@@ -34,9 +35,9 @@ class Requirement:
         >>> Requirement("no-such-framework", extra="langchain", minimum="1.4").check()
         Traceback (most recent call last):
         ...
-        compaction.errors.ConfigurationError: no-such-framework is not installed; install compaction-toolkit[langchain], ...
+        compaction.errors.ConfigurationError: no-such-framework is not installed; pip install '.[langchain]' ...
         """
-        remedy = f"install compaction-toolkit[{self.extra}], which brings {self.distribution} {self.minimum} or newer"
+        remedy = f"{install_line(self.extra)} installs {self.distribution} {self.minimum} or newer"
         try:
             found = metadata.version(self.distribution)
         except metadata.PackageNotFoundError as error:

@@ -10,6 +10,7 @@ import attrs
 
 from ..checks import is_count
 from ..errors import ConfigurationError
+from ..installation import install_line
 from .prices import ModelPrices
 from .snapshot import is_installed, snapshot_entries, snapshot_names
 from .tables import ModelEntry, packaged_models, read_models_file
@@ -130,4 +131,4 @@ def _similar(model: str, table: ModelTable | None) -> str:
     known = dict.fromkeys((*_own(table), *packaged_models(), *snapshot_names()))
     close = [match for name in _names(model) for match in difflib.get_close_matches(name, known, 3, 0.6)]
     said = f"similar names are {', '.join(dict.fromkeys(close))}" if close else "no known name is similar"
-    return said if is_installed() else f"{said}; pip install 'compaction-toolkit[models]' installs 2,330 more"
+    return said if is_installed() else f"{said}; {install_line('models')} adds 2,330 more"

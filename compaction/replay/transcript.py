@@ -53,7 +53,7 @@ class NeededFact:
 
 @attrs.frozen
 class UserMessage:
-    """What the user said in one message."""
+    """The user's words in one message."""
 
     ordinal: int
     words: frozenset[str]
@@ -175,7 +175,7 @@ class Transcript:
 
     @cached_property
     def said(self) -> list[UserMessage]:
-        """What the user said, in order."""
+        """The user's words, in order."""
         return [
             UserMessage(at, frozenset(search_keys(text)), tuple(user_sentences_in(text)))
             for at, message in enumerate(self.messages)

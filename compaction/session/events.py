@@ -196,7 +196,7 @@ _NEAR: Final = 9  # tenths of the window
 
 @attrs.frozen(eq=False)
 class Reported:
-    """What the events have reported so far.
+    """The totals of the events so far.
 
     Args:
         sent: The last view.

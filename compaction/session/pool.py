@@ -16,7 +16,7 @@ from ..errors import ConfigurationError, StateError
 from ..formats import as_list, resolve
 from ..index import ListKeys, Saved, lookup_key, written
 from ..run import unawaited
-from ..stores import NotStored, Store, StoredRecord
+from ..stores import ForgettingStore, NotStored, Store, StoredRecord
 from ..strategies import Failed, Strategy, StrategyLike, as_strategy
 from .ahead import BackgroundTasks, Rehearsed
 from .directory import (
@@ -31,13 +31,14 @@ from .directory import (
 )
 from .events import EventReporter, Evicted, OnEvent
 from .lock import Unawaited
-from .session import CompactionSession, settled, storing
+from .session import CompactionSession, forgetting, settled, storing
 
 if TYPE_CHECKING:
     from ..stores import SessionStore
 
 _logger = logging.getLogger("compaction")
 _MOST_TRIES: Final = 8
+_PAGE: Final = 1_000  # records of a store that are deleted at once
 
 
 class SessionPool:
@@ -216,6 +217,29 @@ class SessionPool:
     def forget_sync(self, messages: Iterable[Any], scope: str = "") -> int:
         """`forget` for stores whose methods are not async."""
         return unawaited(self._forget(as_list(messages), self._space(scope), sync=True))
+
+    async def delete(self, id: str | None, scope: str = "") -> int:
+        """Delete conversations: from memory, from the session store, and from the stores of the strategy.
+
+        It waits for running calls. Sessions in other processes and states that you keep are not changed. If a deleted
+        conversation is passed to `call` again, it counts as new.
+
+        Args:
+            id: The host's id of the conversation, as for `call`; ``None`` for every conversation of the scope.
+            scope: The scope, combined with that of the pool.
+
+        Returns:
+            The number of sessions deleted.
+
+        Raises:
+            ConfigurationError: If a store of the strategy cannot forget. Nothing is deleted then.
+            StateError: If a store cannot be written. Call it again for the rest.
+        """
+        return await self._delete(id, self._space(scope), sync=False)
+
+    def delete_sync(self, id: str | None, scope: str = "") -> int:
+        """`delete` for stores whose methods are not async."""
+        return unawaited(self._delete(id, self._space(scope), sync=True))
 
     def discard(self, id: str) -> bool:
         """Remove a session from memory unless it has a running call; return whether it was removed.
@@ -472,6 +496,29 @@ class SessionPool:
             raise failures[0]
         return count
 
+    async def _delete(self, id: str | None, space: str, *, sync: bool) -> int:
+        stores = [store for store, *_ in forgetting(self._strategy)]
+        names: set[str] = set()
+        for each in self._in_memory(space, set()):
+            if id is None or each.id == id:
+                async with each.session.lock.held(sync=sync):
+                    with self._lock:
+                        self._directory.remove(each)
+                    each.session.save_to(None)  # a late report of usage saves nothing
+                each.session.close()
+                names.add(each.session.id)
+        if self._store is not None:
+            key = None if id is None else id_key(space, id)
+            names.update(name for name, keys in self._store.in_scope(space).items() if key is None or key in keys)
+        for name in sorted(names):
+            for store in stores:
+                await settled(_emptied(store, name), sync=sync)
+            if self._store is not None:
+                self._store.delete(name)
+        if self._store is not None:
+            self._store.scrub()
+        return len(names)
+
     async def _forget_in_memory(self, given: list[Any], space: str, done: set[PooledSession], *, sync: bool) -> int:
         count = 0
         for each in self._in_memory(space, done):
@@ -536,6 +583,12 @@ def _refuse_named_stores(strategy: Strategy) -> None:
                 f"{type(each).__name__}(session={each.session!r}): each session of a pool stores under its own id; "
                 "leave session= out"
             )
+
+
+def _emptied(store: ForgettingStore, session: str) -> Iterator[Any]:
+    """Delete what a store has of a session, page by page; yield what each `ForgettingStore.forget` returns."""
+    while page := store.range(session, 1, _PAGE):
+        yield store.forget(session, page)
 
 
 def _copies(strategy: Strategy, saved: Saved, parent: str, child: str) -> Iterator[Any]:

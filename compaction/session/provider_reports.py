@@ -60,12 +60,16 @@ class ProviderReports:
 
     Attributes:
         anchor: Reported tokens minus our count of the same messages; ``None`` before the first report.
+        counted: Our count of the messages that the anchor belongs to.
+        least: The shortest report: our count and the reported tokens, or 0 and the overhead that the host names.
         learned: The learned window.
         sent: The last view.
     """
 
     def __init__(self) -> None:
         self.anchor: int | None = None
+        self.counted = 0
+        self.least: tuple[int, int] | None = None
         self.learned = LearnedWindow()
         self.sent = SentView()
 
@@ -73,19 +77,40 @@ class ProviderReports:
         """Return the smaller of the configured and the learned window; ``None`` if both are unknown."""
         return min((each for each in (configured, self.learned.window) if each is not None), default=None)
 
-    def record(self, usage: Usage, view: Sequence[Any] | None) -> bool:
+    def record(self, usage: Usage, view: Sequence[Any] | None, overhead: int = 0) -> bool:
         """Record a usage report and return true; return false if it belongs to an older view or is implausible."""
         if view is not None and not _is_same_list(view, self.sent.view):
             return False
-        return self.record_for(usage, self.sent.tokens)
+        return self.record_for(usage, self.sent.tokens, overhead)
 
-    def record_for(self, usage: Usage, counted: int) -> bool:
+    def record_for(self, usage: Usage, counted: int, overhead: int = 0) -> bool:
         """Record the usage of a request whose messages have ``counted`` tokens by our count; false if it is implausible."""
         if not usage.is_plausible(counted):
             return False
-        self.anchor = usage.prompt_tokens - counted
+        if self.anchor is None and overhead > 0:
+            self.least = (0, overhead)
+        elif self.least is None or counted < self.least[0]:
+            self.least = (counted, usage.prompt_tokens)
+        self.anchor, self.counted = usage.prompt_tokens - counted, counted
         self.learned = self.learned.took(usage.prompt_tokens)
         return True
+
+    def cut(self, counted: int) -> None:
+        """Correct the anchor after a cut that left ``counted`` tokens by our count.
+
+        Assumption: the provider's count is an overhead plus a factor times ours. A long and a short report give the factor;
+        without both, the anchor stays as it is.
+        """
+        if self.anchor is None or self.least is None:
+            return
+        least, reported = self.least
+        grown = self.counted - least
+        if self.counted <= 0 or 2 * grown < self.counted:
+            return
+        ratio = (self.counted + self.anchor - reported) / grown
+        ratio = min(float(_MOST_RATIO), max(1 / _MOST_RATIO, ratio))
+        self.anchor -= round((ratio - 1) * (self.counted - counted))
+        self.counted = counted
 
     def refused(self, error: LengthError, counted: int, overhead: int) -> int:
         """Record a length error, and return the tokens of the refused request.
@@ -106,7 +131,7 @@ class ProviderReports:
         beside = min(max(0, overhead), tokens - 1)  # the overhead
         beside = max(beside, tokens - _MOST_RATIO * own)
         fits = (window - beside) * own // (tokens - beside)  # the most tokens, by our count, that fit beside it
-        self.anchor = window - max(0, fits)
+        self.anchor, self.counted, self.least = window - max(0, fits), max(0, fits), (0, beside)
         return tokens
 
     def to_dict(self) -> dict[str, Any]:

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
 _TARGET: Final = 80  # hundredths of the window to cut to, so that not every call cuts again; chosen, not measured
 _CLIPS: Final = (0.25, 0.10, 0.05)  # of that, to which messages are shortened as a last resort
+_NOTHING_TO_DO: Final = "no part of the strategy found anything that it may remove or shorten"
 _VERSION: Final = 1  # the version of the data that CompactionSession.to_dict returns
 
 
@@ -314,6 +315,9 @@ class CompactionSession:
         Args:
             messages: The conversation, if it changed since the last view.
             focus: A topic that a summary should cover in most detail.
+
+        Returns:
+            The result. If nothing was compacted, its ``notes`` say why.
         """
         return await self._compact(messages, focus, sync=False)
 
@@ -409,7 +413,7 @@ class CompactionSession:
             InputError: If ``usage`` contains no token counts.
         """
         reported = usage if isinstance(usage, Usage) else Usage.read(usage)
-        if not self._reports.record(reported, view):
+        if not self._reports.record(reported, view, self._index.context.overhead_tokens):
             return
         self._index.context = self._context()
         with self.lock.if_free() as free:
@@ -516,11 +520,18 @@ class CompactionSession:
     async def compact_now(self, focus: str | None = None, *, sync: bool = False) -> CompactionResult:
         """Run the strategy now, and end its pauses; see `compact`, and for ``sync`` `compact_due`."""
 
-        def forced() -> Strategy:
+        def begin() -> Strategy:
             self._base.pauses.clear()
-            return self._strategy.forced(focus or None)
+            return forced
 
-        return await self._run(forced, sync=sync)
+        forced = self._strategy.forced(focus or None)
+        result = await self._run(begin, sync=sync)
+        if result.edits or result.failures:
+            return result
+        waiting = ", ".join(dict.fromkeys(forced.waiting(self._index)))
+        why = f"these parts obey their triggers also when compaction is asked for: {waiting}" if waiting else _NOTHING_TO_DO
+        self._last = attrs.evolve(result, notes=(*result.notes, f"nothing was compacted; {why}"))
+        return self._last
 
     async def compact_refused(self, error: BaseException, *, sync: bool = False) -> list[Any]:
         """Return a shorter list after an error; see `overflowed`, and for ``sync`` `compact_due`."""
@@ -563,6 +574,10 @@ class CompactionSession:
             if (until := useless.until_tokens) is not None:
                 self._reporter.tell(LittleSaved(session=self._id, saved_tokens=sum(useless.saved), until_tokens=until))
         self._reports.sent = SentView(result.messages, self._index.included.tokens, known)
+        if result.edits:
+            self._reports.cut(self._index.included.tokens)
+            if (anchor := self._reports.anchor) is not None:
+                self._index.context = attrs.evolve(self._index.context, overhead_tokens=anchor)
         if result.edits or result.failures:
             self._revise(known, len(result.edits), len(result.failures), result.after)
             self._saver.changed()
@@ -595,7 +610,7 @@ class CompactionSession:
             Exception: As for `forget`, before any store is changed; later, any exception that a store raises.
         """
         index = self._index
-        stores = _forgetting(self._strategy)
+        stores = forgetting(self._strategy)
         format = index.format if self._named or fits(given, index.format) else resolve(None, given)
         for place, raw in enumerate(given):
             format.read(raw, place)
@@ -719,8 +734,8 @@ class CompactionSession:
             self._revisions = [revision]
         self.begin_with(Saved.read(cast("dict[str, Any]", data.get("index")), self._named))
 
-    def save_to(self, store: SessionStore) -> None:
-        """Use a store for later saves, without loading from it."""
+    def save_to(self, store: SessionStore | None) -> None:
+        """Use a store for later saves, without loading from it; ``None`` to save nothing from now on."""
         self._saver.store = store
 
     def begin_with(self, saved: Saved) -> None:
@@ -778,7 +793,7 @@ def storing(strategy: Strategy) -> list[Offload | Lossless]:
     return [part for part in strategy.parts() if isinstance(part, Offload | Lossless)]
 
 
-def _forgetting(strategy: Strategy) -> list[tuple[ForgettingStore, str | None, str | None]]:
+def forgetting(strategy: Strategy) -> list[tuple[ForgettingStore, str | None, str | None]]:
     """Return the stores of a strategy, each with its configured session and salt."""
     found: list[tuple[ForgettingStore, str | None, str | None]] = []
     for each in storing(strategy):

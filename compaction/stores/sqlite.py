@@ -38,6 +38,7 @@ _COUNTS: Final = """
 SELECT made_by, reason, count(*), sum(tokens), sum(length(data)), min(at), max(at) FROM records
     WHERE place BETWEEN ? AND ? AND kind = 'message' GROUP BY made_by, reason ORDER BY min(place)
 """
+_FORGET_NAME: Final = "DELETE FROM sessions WHERE number = ? AND NOT EXISTS (SELECT 1 FROM records WHERE place BETWEEN ? AND ?)"
 _APPLICATION: Final = 0x636D7073  # the application id, by which a store's file is recognized
 _SHIFT: Final = 32
 _SUMMARIES: Final = 20
@@ -105,7 +106,8 @@ class SQLiteStore:
     def forget(self, session: str, records: Sequence[StoredRecord]) -> None:
         """Delete every record that contains one of these messages (see `ForgettingStore`); O(records of the session).
 
-        If a record was deleted, the file is rewritten, O(file), so that none of its bytes are left in the file or its log.
+        If a record was deleted, the file is rewritten, O(file), so that none of its bytes are left in the file or its log. With
+        its last record, the session's name is deleted.
 
         Raises:
             StateError: If the file cannot be written, or another process reads it meanwhile; call the method again then.
@@ -119,6 +121,7 @@ class SQLiteStore:
                 _delete(database, place)
             if holding:
                 database.execute("INSERT INTO words (words) VALUES ('optimize')")
+                database.execute(_FORGET_NAME, (number, *_places(number)))
             (unused,) = database.execute("PRAGMA freelist_count").fetchone()
         if holding or unused:
             self._file.scrub()

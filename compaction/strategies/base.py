@@ -159,7 +159,8 @@ class Strategy(abc.ABC):
         """Return the strategy for a forced run, that is, one that the user asked for.
 
         *Gentle* strategies run in it without their triggers. They override `CompactionStrategy.when_forced`: `ToolResult`,
-        `Summarization` and `Offload` do. All others, such as `GrowingSummary`, still run only if their triggers fire.
+        `Summarization`, `GrowingSummary` and `Offload` do. All others, such as `Truncation`, still run only if their triggers
+        fire.
 
         Args:
             focus: The subject on which a summary should say most.
@@ -168,6 +169,16 @@ class Strategy(abc.ABC):
         if self.children:
             return self._of([child.forced(focus, others=others) for child in self.children])
         return self if others == always else Pipeline() if others == never else Pipeline(self, trigger=others)
+
+    def waiting(self, index: MessageIndex) -> Iterator[str]:
+        """Yield the name of each part whose trigger does not fire, with the trigger's explanation; O(1) for each trigger."""
+        trigger: Trigger = getattr(self, "trigger", always)
+        fires = trigger == always or trigger(index)
+        for part in self.parts() if not fires else ():
+            if not part.children:
+                yield f"{part.name} ({trigger.explain(index)})"
+        for child in self.children if fires else ():
+            yield from child.waiting(index)
 
     def __rshift__(self, other: StrategyLike) -> Strategy:
         return Pipeline(self, other)

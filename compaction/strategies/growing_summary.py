@@ -18,6 +18,7 @@ from ..errors import SummaryFailed
 from ..index import Drop, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Replace
 from ..messages import Message
 from ..summarizers import Summarizer, SummaryRequest, as_summarizer, split_excerpt
+from ..triggers import always, tokens_exceed
 from .base import CompactionStrategy, Failed, Steps
 from .prepared import prepared_answer
 from .summary_text import (
@@ -90,7 +91,7 @@ def _next_sources(index: MessageIndex, kept: Sequence[MessageGroup], after: int)
 
 @attrs.frozen(kw_only=True)
 class _Sizes:
-    """What the next part may take, in tokens.
+    """Return how many tokens the next part may have.
 
     Args:
         rewrite: Whether it replaces the earlier parts.
@@ -144,6 +145,10 @@ class GrowingSummary(CompactionStrategy):
         target: When to stop; evaluated before each cut.
         keep: Other groups that stay.
         text: The text around a part.
+        focus: The topic that a summarizer should cover in most detail.
+
+    In a forced run (see `Strategy.forced`) it cuts the request to ``tokens``, or to half of its size if that is less; all other
+    sizes then shrink in proportion.
 
     Raises:
         ConfigurationError: If a figure is out of range.
@@ -166,13 +171,31 @@ class GrowingSummary(CompactionStrategy):
     keep_tokens: int = attrs.field(default=0, kw_only=True, validator=count())
     slack: float = attrs.field(default=1.0, kw_only=True, validator=share)
     text: SummaryText = attrs.field(factory=SummaryText, kw_only=True)
+    focus: str | None = attrs.field(default=None, kw_only=True)
 
     @property
     def mark_ceilings(self) -> Mapping[str, MarkCeiling]:
         most = 2 * (max(self.initial_tokens, self.max_tokens) + self.user_tokens)
         return {self.name: MarkCeiling(most, messages=_MOST_PARTS, frames=(self.text.frame,))}
 
+    def when_forced(self, focus: str | None) -> Mapping[str, Any] | None:
+        return {"trigger": always, "focus": focus or self.focus}
+
     def edits(self, index: MessageIndex) -> Steps:
+        smaller = self if self.unforced is self else self._halving(index.tokens)
+        return smaller._cuts(index)
+
+    def _halving(self, tokens: int) -> GrowingSummary:
+        """Return the strategy with sizes that cut a request of so many tokens to half of them; itself if it would cut more."""
+        ratio = tokens / 2 / self.tokens
+        if ratio >= 1:
+            return self
+        sizes = ("tokens", "initial_tokens", "added_tokens", "max_tokens", "user_tokens", "keep_tokens")
+        now: dict[str, int] = {name: getattr(self, name) for name in sizes}
+        fewer: dict[str, Any] = {name: max(min(1, size), int(ratio * size)) for name, size in now.items()}
+        return attrs.evolve(self, **fewer, target=~tokens_exceed(fewer["tokens"]))
+
+    def _cuts(self, index: MessageIndex) -> Steps:
         while not self.target(index):
             request = self._request(index)
             if request is None:
@@ -212,6 +235,7 @@ class GrowingSummary(CompactionStrategy):
             kept=kept,
             budget=max(1, unused if self.slack < 1 else sizes.facts),
             counter=index.counter,
+            focus=self.focus,
             notes=index.notes,
         )
         return with_excerpt(index, request, self.text, sizes.words, most=unused if self.slack < 1 else planned)

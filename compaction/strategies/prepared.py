@@ -13,7 +13,7 @@ from typing import Any, Final
 import attrs
 
 from ..errors import InvalidMessage
-from ..index import GroupKind, MessageGroup, MessageIndex, PreparedSummary, fingerprint
+from ..index import GroupKind, MessageGroup, MessageIndex, PreparedSummary, message_key
 from ..summarizers import SummaryRequest
 from .base import Strategy
 
@@ -107,6 +107,6 @@ def _source_fingerprint(index: MessageIndex, group: MessageGroup) -> str:
 def _print(raw: Any, index: MessageIndex) -> str:
     """Return a message's fingerprint; a text that never recurs if the message cannot be written as JSON."""
     try:
-        return fingerprint(raw, index.format)
+        return message_key(raw, index.format)
     except InvalidMessage:
         return f"unreadable {next(_NUMBERS)}"

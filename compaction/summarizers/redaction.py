@@ -258,12 +258,14 @@ CARD_CODE: Final = re.compile(
 )
 """The security code of a card, in small letters."""
 
-PIN: Final = re.compile(
-    r"""(?:p(?<![\w-]p)in(?:[ -]?code)?(?: (?:of|for|to) (?:\w{1,12} ){0,3}\w{1,12}?)?|暗証番号|핀 ?번호)"""
-    r"""["'`]?(?:[ \t]?[:=：]|[ ](?:is|ist|es|est)|は|은|는)"""
+_NUMBERED: Final = _TABLE["numbers"]
+NUMBERED: Final = re.compile(
+    rf"""(?:(?<![\w-])(?:(?:sms-)?(?P<short>{_any_of(_NUMBERED["names"])}))|{_any_of(_NUMBERED["long"])})"""
+    rf"""(?: {_any_of(_TABLE["sentences"]["for"])} (?:\w{{1,12}} ){{0,3}}\w{{1,24}}?)?"""
+    r"""["'`]?(?P<sign>[ \t]?[:=：]|[ ](?:is|ist|lautet|war|es|est)|は|은|는)?"""
     r"""[ \t]{0,4}["'`]?(?P<value>[0-9]{4,8})(?![.:/-]?[0-9a-z])"""
 )
-"""A personal identification number, in small letters."""
+"""A short number that opens something, such as a PIN, in small letters."""
 
 BITLOCKER: Final = re.compile(r"(?P<value>[0-9](?<![\w-][0-9])[0-9]{5}(?:-[0-9]{6}){7})(?![\w-])")
 """The recovery key of a disk."""
@@ -277,7 +279,8 @@ _WALLET_KEY_LABEL: Final = re.compile(
 )
 
 
-_CODES: Final = ((("cv", "csc"), CARD_CODE, "card_code"), (("pin", "暗証番号", "핀"), PIN, "pin"))
+_CARD_CODES: Final = ("cv", "csc")
+_NUMBERED_WORDS: Final[tuple[str, ...]] = (*_NUMBERED["names"], *_NUMBERED["long"])
 
 
 def _numbers(text: str, data: bytes, words: set[str]) -> Iterator[_Span]:
@@ -295,13 +298,21 @@ def _numbers(text: str, data: bytes, words: set[str]) -> Iterator[_Span]:
         for found in WALLET_KEY.finditer(lowered):
             if _WALLET_KEY_LABEL.search(lowered, max(0, found.start() - _LABEL_CHARS), found.start()):
                 yield *found.span("value"), "wallet_key"
-    for needed, shape, kind in _CODES if words else ():
-        if not words.isdisjoint(needed):
-            yield from ((*found.span("value"), kind) for found in shape.finditer(lowered))
+    if not words.isdisjoint(_CARD_CODES):
+        yield from ((*found.span("value"), "card_code") for found in CARD_CODE.finditer(lowered))
+    if not words.isdisjoint(_NUMBERED_WORDS):
+        yield from ((*found.span("value"), "pin") for found in NUMBERED.finditer(lowered) if _is_numbered(text, found))
     for labels, label, secrets_from in _LABELLED if words else ():
         if not words.isdisjoint(labels) and any(word in lowered for word in labels):
             for found in label.finditer(lowered):
                 yield from secrets_from(text, found.end())
+
+
+def _is_numbered(text: str, found: re.Match[str]) -> bool:
+    """Return whether a number belongs to its name: a short one in small letters needs a sign between them."""
+    if found["sign"] is not None or not found["short"]:
+        return True
+    return text[slice(*found.span("short"))].isupper() and found.end("short") < found.start("value")
 
 
 def _long_numbers(text: str, data: bytes) -> Iterator[_Span]:
@@ -342,7 +353,7 @@ def _iban_end(found: re.Match[str]) -> int | None:
 _CODE_LABELS: Final[tuple[str, ...]] = tuple(_TABLE["labels"]["codes"])
 _WORD_LABELS: Final[tuple[str, ...]] = tuple(_TABLE["labels"]["words"])
 CODES_LABEL: Final = re.compile(_any_of(_CODE_LABELS) + r"(?:e?s|n)?")
-"""What introduces recovery codes, in small letters."""
+"""Words that introduce recovery codes, in small letters."""
 
 CODE_ITEM: Final = re.compile(
     r"""(?:[\s,;:=：*•>"'`\[(-]|\\n|is |are |ist |sind |lautet ){0,24}(?:[0-9]{1,2}[.)][ \t]{1,4})?["'`]?"""
@@ -351,7 +362,7 @@ CODE_ITEM: Final = re.compile(
 """A recovery code with what separates it from the one before."""
 
 WORDS_LABEL: Final = re.compile(_any_of(_WORD_LABELS))
-"""What introduces the word list of a wallet, in small letters."""
+"""Words that introduce the word list of a wallet, in small letters."""
 
 WALLET_WORDS: Final = re.compile(r"(?<!\w)(?:[a-z]{3,8}(?:,?[ ]|\s{1,2}(?:[0-9]{1,2}[.)][ ]?)?)){11,23}[a-z]{3,8}(?!\w)")
 """Twelve to twenty-four words such as a wallet's."""
@@ -879,7 +890,8 @@ _PLACES: Final[tuple[tuple[tuple[str, ...], re.Pattern[str], str | Callable[[re.
 )
 """The searches in order, each with words of which one must occur in the text."""
 
-_RULE_WORDS: Final = {word for words, *_ in (*_PLACES, *_CODES, *_LABELLED) for word in words} | _NAME_WORDS
+_SEARCHED: Final = [*[each[0] for each in (*_PLACES, *_LABELLED)], _CARD_CODES, _NUMBERED_WORDS]
+_RULE_WORDS: Final = {word for words in _SEARCHED for word in words} | _NAME_WORDS
 _STOPS: Final = "zjkpwcg|bmuf-:"
 _SCAN: Final = _WordScan(_RULE_WORDS, _STOPS)
 _ASCII_SCAN: Final = _WordScan(filter(str.isascii, _RULE_WORDS), _STOPS)

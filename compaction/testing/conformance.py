@@ -35,7 +35,6 @@ from ..triggers import Trigger, TriggerLike, as_trigger
 from .laws import CheckedRun, LawBroken, broken_law, described
 from .samples import sample_conversations
 
-_SMALLER_TRIES: Final = 200
 _RUNS_TO_SETTLE: Final = 4
 """The minimum number of runs allowed to settle if an edit may have changed how the rest is grouped."""
 
@@ -119,21 +118,17 @@ def check_strategy(
         marks = Marks.of(as_strategy(strategy).mark_ceilings, context or RunContext())
         return MessageIndex(given, counter=counter, format=format, context=context, pin=pin, marks=marks)
 
-    first_runs: list[tuple[bool, int]] = []
-
-    def broken(given: list[Any]) -> _Found | None:
+    given = sample_conversations(format or openai_chat) if messages is None else [list(messages)]
+    check = partial(_first_broken, strategy, read, settles_in=settles_in, words=words)
+    fired = made = 0
+    for conversation in given:
         steps: list[Step] = []
-        found, edits = anyio.run(
-            partial(_first_broken, words=words), strategy, read, given, settles_in, steps.append, backend=backend
-        )
-        first_runs.append((bool(steps or edits), edits))
-        return found
-
-    for conversation in sample_conversations(format or openai_chat) if messages is None else [list(messages)]:
-        if found := broken(conversation):
-            raise _smallest(conversation, found, broken)
-    fired, edits = map(sum, zip(*first_runs, strict=True))
-    report = CheckReport(name=as_strategy(strategy).name, conversations=len(first_runs), fired=fired, edits=edits)
+        found, edits = anyio.run(partial(check, on_step=steps.append), conversation, backend=backend)
+        if found:
+            raise LawBroken(*found, conversation)
+        fired += bool(steps or edits)
+        made += edits
+    report = CheckReport(name=as_strategy(strategy).name, conversations=len(given), fired=fired, edits=made)
     return _warned(report) if messages is None else report
 
 
@@ -143,7 +138,7 @@ _Found: TypeAlias = tuple[int, str]
 
 
 async def _first_broken(
-    strategy: StrategyLike, read: _Read, messages: list[Any], settles_in: int, on_step: Observer, *, words: bool
+    strategy: StrategyLike, read: _Read, messages: list[Any], *, settles_in: int, words: bool, on_step: Observer
 ) -> tuple[_Found | None, int]:
     """Return the first law that a strategy breaks on a conversation, or ``None``, and the number of its edits."""
     original = copy.deepcopy(messages)
@@ -226,31 +221,6 @@ def _returns(outcome: CheckedRun) -> _Found | None:
     if not index.included == index.total == fresh:
         return 9, f"after the rollback the metrics are {index.included} of {index.total}, not {fresh}"
     return None
-
-
-def _smallest(messages: list[Any], found: _Found, broken: Callable[[list[Any]], _Found | None]) -> LawBroken:
-    """Return the error for the smallest conversation, found by removing messages, that breaks the same law."""
-    tries, size = _SMALLER_TRIES, len(messages) // 2
-    while size and tries:
-        start = 0
-        while start < len(messages) and tries:
-            tries -= 1
-            smaller = messages[:start] + messages[start + size :]
-            again = _attempted(broken, smaller)
-            if again is not None and again[0] == found[0]:
-                messages, found = smaller, again
-            else:
-                start += size
-        size //= 2
-    return LawBroken(*found, messages)
-
-
-def _attempted(broken: Callable[[list[Any]], _Found | None], messages: list[Any]) -> _Found | None:
-    """Return the law a smaller conversation breaks; one that raises an exception does not count."""
-    try:
-        return broken(messages)
-    except Exception:
-        return None
 
 
 def check_trigger(

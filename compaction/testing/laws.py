@@ -42,12 +42,12 @@ _SHOWN_CHARS: Final = 120
 
 
 class LawBroken(CompactionError, AssertionError):
-    """A strategy or trigger breaks a law; the text shows how, on the smallest conversation found.
+    """A strategy or trigger breaks a law; the text shows how, and the beginning of the conversation.
 
     Attributes:
         law: The law's number in `LAWS`; 0 for the contract of a trigger.
         what: How the law is broken.
-        messages: A conversation that shows it.
+        messages: The conversation that shows it; `conversations` lets Hypothesis find a small one.
     """
 
     def __init__(self, law: int, what: str, messages: Sequence[Any]) -> None:

@@ -11,6 +11,7 @@ from typing import Final, cast
 
 from ..checks import warn_caller
 from ..errors import UnknownCounter
+from ..installation import install_line
 from .base import TokenCounter
 from .estimate import ByteClassEstimate, BytesPerToken, CharsPerToken, EstimateWarning
 from .memo import Memoized
@@ -20,9 +21,9 @@ from .toktok_counter import load_toktok
 _AUTO_ENCODING: Final = "o200k_base"
 _ESTIMATED: Final = (
     "tokens are estimated, because no vocabulary of a tokenizer is on this machine. To count exactly, run "
-    "pip install 'compaction-toolkit[fast]'; to keep the estimate without this warning, pass counter='estimate'."
+    f"{install_line('fast')}; to keep the estimate without this warning, pass counter='estimate'."
 )
-_INSTALL: Final = "pip install 'compaction-toolkit[fast]' installs toktok, which contains it"
+_INSTALL: Final = f"{install_line('fast')} installs toktok, which contains it"
 
 _resolved: dict[str, TokenCounter] = {}
 

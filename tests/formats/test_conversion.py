@@ -1,4 +1,4 @@
-"""What is written in another format is what was said: the same words, calls and results, and as valid as before."""
+"""A list in another format says the same: the same words, calls and results, and as valid as before."""
 
 from __future__ import annotations
 

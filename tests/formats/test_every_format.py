@@ -1,4 +1,4 @@
-"""What holds in every format: messages of any content are read, written unchanged, detected and stored."""
+"""The laws of every format: messages of any content are read, written unchanged, detected and stored."""
 
 from __future__ import annotations
 

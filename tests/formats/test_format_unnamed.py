@@ -28,7 +28,7 @@ from compaction.formats import (
     resolve,
 )
 from compaction.formats.openai_chat.reading import OpenAIChat
-from compaction.integrations.hermes import CompactionEngine, SessionHygiene, apply_cache_control, cached_prefix
+from compaction.integrations.hermes import CompactionEngine, apply_cache_control, cached_prefix, hygiene_due
 from compaction.models import input_limit
 from compaction.session import CompactionSession
 from compaction.strategies import Pipeline, Truncation
@@ -84,7 +84,7 @@ EVERYWHERE: list[Callable[[list[Any]], object]] = [
     lambda messages: check_strategy(Pipeline(), messages=messages),
     lambda messages: check_trigger(messages_exceed(1), messages=messages),
     lambda messages: benchmark_strategy(Pipeline(), [1], conversation=lambda _: messages, repeats=1),
-    lambda messages: SessionHygiene().check(messages, window=100),
+    lambda messages: hygiene_due(messages, window=100),
     apply_cache_control,
 ]
 

@@ -91,7 +91,7 @@ def test_the_providers_types_take_what_is_written(format: MessageFormat, data: s
 
 @given(messages=bedrock_conversations())
 def test_boto3_takes_what_the_rules_accept(messages: list[Raw]) -> None:
-    """What is generated, and what is made of the conversations of other formats, has the shapes of the service model."""
+    """Generated lists, and those converted from other formats, have the shapes of the service model."""
     take = types_of("bedrock")
     for message in [*messages, *convert(convert(messages, to=openai_chat), to=bedrock, format=openai_chat)]:
         take(message)
@@ -100,7 +100,7 @@ def test_boto3_takes_what_the_rules_accept(messages: list[Raw]) -> None:
 @every_format
 @given(data=st.data())
 def test_mistral_agrees_on_pairs(format: MessageFormat, data: st.DataObject) -> None:
-    """What compaction leaves, written as chat completions, has its pairs right for mistral_common's V13 rules too.
+    """A compacted list, written as chat completions, has its pairs right for mistral_common's V13 rules too.
 
     What V13 judges besides is taken out first: it wants the user first, no answer last and no instructions in between.
     """
@@ -202,7 +202,7 @@ CHATS = st.one_of(
 def test_langchains_anthropic_messages_are_valid(
     langchain: Callable[[list[Raw]], list[Any]], chat: tuple[list[Raw], MessageFormat], strategy: Strategy
 ) -> None:
-    """What is left, sent through LangChain's converter to Anthropic messages, breaks none of our rules for these."""
+    """The view, sent through LangChain's converter to Anthropic messages, breaks none of our rules for these."""
     models = pytest.importorskip("langchain_anthropic.chat_models", reason="langchain-anthropic is not installed")
     messages, format = chat
     written = spoken_to(convert(compacted(messages, strategy, format), to=openai_chat, format=format))
@@ -215,7 +215,7 @@ def test_langchains_anthropic_messages_are_valid(
 def test_langchains_gemini_contents_are_valid(
     langchain: Callable[[list[Raw]], list[Any]], chat: tuple[list[Raw], MessageFormat], strategy: Strategy
 ) -> None:
-    """What is left, sent through LangChain's converter to Gemini contents, breaks none of our rules for these."""
+    """The view, sent through LangChain's converter to Gemini contents, breaks none of our rules for these."""
     models = pytest.importorskip("langchain_google_genai.chat_models", reason="langchain-google-genai is not installed")
     messages, format = chat
     written = spoken_to(convert(compacted(messages, strategy, format), to=openai_chat, format=format))
@@ -268,7 +268,7 @@ def test_pydantic_ai_finds_nothing_to_repair(chat: tuple[list[Raw], MessageForma
 
 @given(chat=CHATS, strategy=st.sampled_from(STRATEGIES))
 def test_pydantic_ais_anthropic_messages_are_valid(chat: tuple[list[Raw], MessageFormat], strategy: Strategy) -> None:
-    """What is left, sent through its converter to Anthropic messages, breaks none of our rules for these."""
+    """The view, sent through its converter to Anthropic messages, breaks none of our rules for these."""
     models = pytest.importorskip("pydantic_ai.models.anthropic", reason="pydantic-ai-slim is not installed")
     providers = pytest.importorskip("pydantic_ai.providers.anthropic", reason="anthropic is not installed")
     messages, format = chat

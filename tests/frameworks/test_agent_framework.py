@@ -43,8 +43,6 @@ from compaction.summarizers import SummaryRequest
 from compaction.triggers import messages_exceed, tokens_below, tokens_exceed
 from tests.frameworks.model_server import SUMMARY, ModelServer, prefix_breaks, tokens_of
 
-Ask = Callable[..., Any]
-
 
 @tool(approval_mode="never_require")
 def look_up_price(item: str) -> str:

@@ -14,7 +14,6 @@ from benchmarks.hosts.server import StrictServer
 from compaction import last, presets
 from compaction.errors import BudgetUnsatisfiable, CompactionError
 from compaction.integrations.agent_framework import CompactionProvider, as_framework_strategy
-from compaction.session import Event, Overflowed
 from compaction.strategies import Summarization
 from compaction.triggers import never, tokens_exceed
 from tests.frameworks.model_server import ModelServer, prefix_breaks, tokens_of
@@ -34,12 +33,6 @@ async def closing() -> AsyncIterator[None]:
 @tool(approval_mode="never_require")
 def look_up_price(item: str) -> str:
     """Look up what an item costs."""
-    return f"{item} costs 5 euros. " * 40
-
-
-@tool(approval_mode="always_require")
-def place_order(item: str) -> str:
-    """Order an item."""
     return f"{item} costs 5 euros. " * 40
 
 
@@ -73,18 +66,6 @@ def restored(session: AgentSession) -> AgentSession:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_reported_usage_counts(stream: bool) -> None:
-    """A server that counts twice as much fills the window by its own count, after one report."""
-    with ModelServer(window=6_000) as server:
-        server.characters_per_token = 2.0
-        agent = make_agent(server, presets.context_window(4_000))
-        session = agent.create_session()
-        await ask(agent, session, range(12), stream=stream)
-        assert server.refused == []
-        assert saved(session)["anchor"] != 0
-
-
-@pytest.mark.parametrize("stream", [False, True])
 async def test_the_anchor_is_saved_with_every_call(server: ModelServer, stream: bool) -> None:
     """The session's state has the newest report; without edits, nothing else is written."""
     agent = make_agent(server, presets.context_window(400_000))
@@ -100,20 +81,6 @@ async def test_the_anchor_is_saved_with_every_call(server: ModelServer, stream: 
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_request_that_is_too_long_is_sent_once_more(stream: bool) -> None:
-    """The provider's window is read from its error, the conversation is compacted, and the run continues."""
-    events: list[Event] = []
-    with ModelServer(window=3_000) as server:
-        agent = make_agent(server, presets.context_window(400_000), on_event=events.append)
-        session = agent.create_session()
-        await ask(agent, session, range(30), stream=stream)
-        assert len(server.requests) == 60
-        assert len(server.refused) == sum(isinstance(event, Overflowed) for event in events) == 1
-        assert max(map(tokens_of, server.requests)) <= 3_000
-        assert saved(session)["learned"][0] == 3_000
-
-
-@pytest.mark.parametrize("stream", [False, True])
 async def test_a_request_that_cannot_be_shortened(stream: bool) -> None:
     """The typed error lists what uses the space; its cause is the provider's error."""
     with ModelServer(window=10) as server:
@@ -122,24 +89,6 @@ async def test_a_request_that_cannot_be_shortened(stream: bool) -> None:
             await ask(agent, agent.create_session(), range(1), stream=stream)
         assert "maximum context length" in str(raised.value.__cause__)
         assert len(server.refused) == 1
-
-
-@pytest.mark.parametrize("stream", [False, True])
-async def test_another_error_passes(stream: bool) -> None:
-    """An error that is not a length error is raised unchanged, and nothing is repeated."""
-    with ModelServer() as server:
-        agent = make_agent(server, presets.context_window(4_000))
-        server.before_answer = _refuse
-        with pytest.raises(Exception, match="onnection"):
-            await ask(agent, agent.create_session(), range(1), stream=stream)
-        assert len(server.requests) == 1
-
-
-def _refuse(number: int) -> None:
-    raise ConnectionAbortedError("the server fails")
-
-
-# --- approvals --------------------------------------------------------------------------------------------------------
 
 
 # --- on request -------------------------------------------------------------------------------------------------------

@@ -17,12 +17,9 @@ from benchmarks.hosts.server import SUMMARY, StrictServer
 from compaction import last, presets
 from compaction.errors import BudgetUnsatisfiable, SyncDriverError
 from compaction.integrations.anthropic import RequestCompaction
-from compaction.session import Event, Overflowed
 from compaction.strategies import SlidingWindow, Summarization
 from compaction.triggers import tokens_exceed
 from tests.frameworks.asked import asked
-
-WINDOW = 6_000
 
 
 def client(server: StrictServer, compaction: RequestCompaction) -> Anthropic:
@@ -33,20 +30,6 @@ def ask(model: Any, messages: list[Any], **options: Any) -> Any:
     return model.messages.create(model="m", max_tokens=100, messages=messages, **options)
 
 
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-def test_one_retry_after_a_length_error(*, stream: bool) -> None:
-    """Without a window, the first length error reveals it: the request is repeated shorter, and later ones fit."""
-    events: list[Event] = []
-    compaction = RequestCompaction(presets.context_window(1_000_000), counter="chars/4", on_event=events.append)
-    with StrictServer(window=2_000) as server, client(server, compaction) as model:
-        for turns in (30, 31, 32):
-            reply = ask(model, asked(turns), stream=stream)
-            for _ in reply if stream else ():
-                pass
-    assert (server.ledger.total("over"), server.ledger.total("over_twice"), server.ledger.total("requests")) == (1, 0, 3)
-    assert [type(event) for event in events if isinstance(event, Overflowed)] == [Overflowed]
-
-
 def test_nothing_more_can_be_removed() -> None:
     """The error lists what uses the space; its cause is the provider's error."""
     compaction = RequestCompaction(presets.context_window(1_000_000), counter="chars/4", pin=lambda _: True)
@@ -55,36 +38,6 @@ def test_nothing_more_can_be_removed() -> None:
             ask(model, asked(30))
         assert isinstance(raised.value.__cause__, anthropic.APIStatusError)
     assert server.ledger.total("over") == 1
-
-
-def test_another_error_is_the_sdks() -> None:
-    """An invalid request is refused as without the middleware, and not repeated."""
-    compaction = RequestCompaction(presets.context_window(2_000), counter="chars/4")
-    wrong = [{"role": "assistant", "content": [{"type": "tool_result", "tool_use_id": "x", "content": "y"}]}]
-    with (
-        StrictServer(window=2_000) as server,
-        client(server, compaction) as model,
-        pytest.raises(anthropic.BadRequestError),
-    ):
-        ask(model, wrong)
-    assert server.ledger.total("invalid") == 1
-
-
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-async def test_usage_anchors_the_counts(*, stream: bool) -> None:
-    """A server that counts twice as many tokens is followed from its first report, streamed or not."""
-    sizes: list[int] = []
-    strategy = SlidingWindow(trigger=lambda index: bool(sizes.append(index.tokens)), keep=last(turns=2))
-    compaction = RequestCompaction(strategy, counter="chars/4")
-    with StrictServer(window=1_000_000, characters_per_token=1.0) as server:
-        model = AsyncAnthropic(api_key="none", base_url=server.address, max_retries=0, middleware=[compaction])
-        for turns in (5, 6):
-            reply = await ask(model, asked(turns), stream=stream)
-            if stream:
-                async for _ in reply:
-                    pass
-        await model.close()
-    assert sizes[1] > 3 * sizes[0]
 
 
 async def test_a_thread_is_refused_and_the_runner_goes_on_without() -> None:

@@ -44,11 +44,11 @@ def pickled(made: Any) -> Any:
 async def test_a_copy_has_the_options_and_no_conversations(make: Callable[[], Any], copied: Callable[[Any], Any]) -> None:
     """A copy of an object that is in use has the same options and conversations of its own."""
     made = make()
-    await made._conversations.turn([])
+    await made.conversations.turn([])
     other = copied(made)
-    assert other._conversations.options == made._conversations.options
-    assert (other._conversations is made._conversations, other._conversations.last) == (False, None)
-    assert (await other._conversations.turn([])).view == []
+    assert other.conversations.options == made.conversations.options
+    assert (other.conversations is made.conversations, other.conversations.last) == (False, None)
+    assert (await other.conversations.turn([])).view == []
 
 
 def test_an_agent_is_copied() -> None:

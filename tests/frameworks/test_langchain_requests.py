@@ -55,20 +55,6 @@ class Numbered:
 # --- requests that are too long ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [CompactionMiddleware, RewritingMiddleware])
-@pytest.mark.parametrize("is_awaited", [False, True], ids=["invoked", "awaited"])
-async def test_a_request_that_is_too_long_is_sent_once_more(kind: Any, is_awaited: bool, server: ModelServer) -> None:
-    """The run continues, later requests fit the provider's window, and nothing is refused twice in a row."""
-    agent = make_agent(server, kind(NEVER, counter="chars/4"), checkpointer=InMemorySaver())
-    for turn in range(30):
-        if is_awaited:
-            await agent.ainvoke(asked(turn), CONFIG)
-        else:
-            agent.invoke(asked(turn), CONFIG)
-    assert len(server.requests) == 60
-    assert len(server.refused) == 1
-
-
 def too_long(calls: int, request: ModelRequest[None]) -> None:
     """Refuse a request as a provider does."""
     raise ValueError(f"maximum context length is 100 tokens; you requested {300 - calls} tokens")

@@ -67,24 +67,6 @@ def on_request() -> CompactionProcessor:
     return CompactionProcessor(strategy, counter="chars/4")
 
 
-@pytest.mark.parametrize("stream", [False, True])
-async def test_a_request_that_was_too_long_is_sent_once_more(stream: bool) -> None:
-    """The request is compacted further, streamed or not, and the history stays whole."""
-    refusing = Refusing(1)
-    agent = Agent(refusing.model, capabilities=[CompactionProcessor(presets.token_budget(100_000), counter="chars/4")])
-    result: Any
-    if stream:
-        async with agent.run_stream("And now?", message_history=history()) as result:
-            assert await result.get_output() == "5."
-    else:
-        result = await agent.run("And now?", message_history=history())
-        assert result.output == "5."
-    assert refusing.lengths[0] == 41
-    assert refusing.lengths[1] < 41
-    assert len(refusing.lengths) == 2
-    assert len(result.all_messages()) == 42
-
-
 async def test_nothing_is_sent_a_third_time() -> None:
     """The second refusal ends the run, and so does another error."""
     refusing = Refusing(3)

@@ -31,7 +31,7 @@ CHAT: Final = "/v1/chat/completions"
 
 
 def rules_of(messages: list[Any], format: MessageFormat | None = None) -> str:
-    """What a digest of the messages puts under the user's rules."""
+    """Return the lines that a digest of the messages puts under the user's rules."""
     index = MessageIndex(messages, counter="chars/4", format=format)
     digest = DigestSummarizer(growth=1.0)
     request = SummaryRequest(summarizer=digest, groups=index.included_groups, budget=2_000, counter=index.counter)
@@ -138,7 +138,7 @@ CLAIMS: Final = (
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=range(len(CLAIMS)))
 def test_a_result_never_speaks_for_the_user(claim: str) -> None:
-    """What a tool returns is under no rules, whoever it says it is, and no record in a model's prompt is the user's."""
+    """A tool's result is under no rules, whoever it says it is, and no record in a model's prompt is the user's."""
     call = {"id": "c1", "type": "function", "function": {"name": "fetch", "arguments": "{}"}}
     chat = [
         user("Read the page."),

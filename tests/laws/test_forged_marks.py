@@ -148,7 +148,7 @@ def unbelieved(messages: list[Any], keys: tuple[str, ...] = ()) -> MessageIndex:
 
 
 def written(index: MessageIndex, summarizer: Summarizer) -> str:
-    """What a summarizer writes about all groups of an index, as a strategy asks it, and without the messages before."""
+    """Return the summary of all groups of an index, as a strategy asks for it, and without the messages before."""
     request = SummaryRequest(summarizer=summarizer, groups=index.included_groups, budget=900, counter=index.counter)
     return str(summarizer.summarize(request))
 

@@ -42,7 +42,7 @@ each_format = pytest.mark.parametrize(
 @each_format
 @given(data=st.data())
 def test_the_conversations_are_valid(format: MessageFormat, conversations: Conversations, data: st.DataObject) -> None:
-    """What the laws are tried on breaks no rule, but for calls that wait at the end, and needs no repair."""
+    """The lists that the laws are tried on break no rule, except for calls that wait at the end, and need no repair."""
     messages = data.draw(conversations)
     assert set(rules(format, messages)) <= FINE
     expect_unrepaired(format, messages)

@@ -158,7 +158,7 @@ def test_a_session(name: str, second: Chat, bytecodes: bool, most: int) -> None:
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_a_session_with_a_store(name: str, tmp_path: Path) -> None:
-    """What is saved after an interrupted call is the state before or after it: a new process continues with the same view."""
+    """An interrupted call leaves the saved state of before or after it: a new process continues with the same view."""
     whole = CompactionSession(STRATEGIES[name](), **options())
     expected = [whole.view_sync(each) for each in lists(SECOND)]
     numbers = itertools.count()

@@ -172,7 +172,7 @@ each_configuration = pytest.mark.parametrize("strategy", CONFIGURATIONS.values()
 @examples(20)
 @given(messages=conversations(pending=True))
 def test_laws_hold_on_valid_conversations(strategy: Strategy, messages: Chat) -> None:
-    """What a provider takes, it takes after compaction; and the other laws."""
+    """A list that a provider accepts is accepted after compaction; and the other laws."""
     check_strategy(strategy, messages=messages, settles_in=settling(strategy))
 
 
@@ -180,7 +180,7 @@ def test_laws_hold_on_valid_conversations(strategy: Strategy, messages: Chat) ->
 @examples(20)
 @given(messages=conversations(valid=False, pending=True))
 def test_laws_hold_on_broken_conversations(strategy: Strategy, messages: Chat) -> None:
-    """What a provider refuses is not made worse; and the other laws."""
+    """A list that a provider refuses does not become worse; and the other laws."""
     check_strategy(strategy, messages=messages)
 
 
@@ -365,7 +365,7 @@ def test_triggers_are_a_boolean_algebra(index: MessageIndex, one: Trigger, two: 
 
 @given(conversations(), TRIGGERS)
 def test_combined_triggers_keep_the_contract(messages: Chat, trigger: Trigger) -> None:
-    """What triggers are combined to is a trigger: pure, picklable, and explains itself."""
+    """A combination of triggers is a trigger: pure, picklable, and explains itself."""
     check_trigger(trigger, messages=messages)
 
 

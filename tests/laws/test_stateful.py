@@ -50,7 +50,7 @@ batches = conversations(valid=False, pending=True, max_size=3)
 
 
 class Index(RuleBasedStateMachine):
-    """What can be done to an index, and what must hold after each step."""
+    """The operations on an index, and the laws that hold after each."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -204,7 +204,7 @@ class Index(RuleBasedStateMachine):
 
     @rule(with_messages=st.booleans())
     def store(self, with_messages: bool) -> None:
-        """What was stored as JSON and read again is the same index, once it has its messages."""
+        """An index that was stored as JSON and read again is the same, once it has its messages."""
         data = json.loads(json.dumps(self.index.to_dict(messages=with_messages)))
         view, edits = self.index.messages(), [edit.reason for edit in self.index.edits]
         self.index = MessageIndex.from_dict(data, counter="chars/4")

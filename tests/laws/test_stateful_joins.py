@@ -21,7 +21,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from compaction import MessageIndex
 from compaction.errors import NoProgress
 from compaction.formats import MessageFormat, anthropic, bedrock, gemini
-from compaction.index import Restore
 from compaction.index.edits import named
 from tests.support.random_edits import RandomEdits
 from tests.support.wires import any_conversation
@@ -43,7 +42,7 @@ def rebuilt(messages: Sequence[Any]) -> Chat:
 
 
 class Joins(RuleBasedStateMachine):
-    """What can be done to an index, and what must hold after each step."""
+    """The operations on an index, and the laws that hold after each."""
 
     format: MessageFormat
 
@@ -54,7 +53,7 @@ class Joins(RuleBasedStateMachine):
 
     # ---------------------------------------------------------------- growing
 
-    @initialize(data=st.data(), random=st.randoms(use_true_random=False))
+    @initialize(data=st.data(), random=st.randoms(use_true_random=True))
     def begin(self, data: st.DataObject, random: Random) -> None:
         self.random = random
         self.append(data)
@@ -72,7 +71,7 @@ class Joins(RuleBasedStateMachine):
     @precondition(lambda self: self.index.source)
     @rule(data=st.data())
     def append_result(self, data: st.DataObject) -> None:
-        """What answered a call once comes again, late: its group comes back if the call still waits."""
+        """An answer to a call comes again, late: its group comes back if the call still waits."""
         results = [raw for raw in self.index.source if any(self.format.read(raw).tool_results())]
         if results:
             self.index.append([copy.deepcopy(data.draw(st.sampled_from(results)))])
@@ -115,14 +114,13 @@ class Joins(RuleBasedStateMachine):
 
     @rule(with_messages=st.booleans())
     def store(self, with_messages: bool) -> None:
-        """What was stored as JSON and read again shows the same view; after a late result, more may be shown."""
-        late = any(isinstance(edit, Restore) for edit in self.index.edits)  # an edit may hide no words that came with a result
+        """An index that was stored as JSON and read again shows the same view."""
         data = json.loads(json.dumps(self.index.to_dict(messages=with_messages)))
         view, source = self.index.messages(), list(self.index.source)
         self.index = MessageIndex.from_dict(data, counter="chars/4")
         if not with_messages:
             self.index.sync(rebuilt(source))
-        assert late or self.index.messages() == view
+        assert self.index.messages() == view
 
     # ---------------------------------------------------------------- what must hold
 
@@ -173,4 +171,4 @@ class OfBedrock(Joins):
 TestGemini = OfGemini.TestCase
 TestAnthropic = OfAnthropic.TestCase
 TestBedrock = OfBedrock.TestCase
-TestGemini.settings = TestAnthropic.settings = TestBedrock.settings = settings(max_examples=15, stateful_step_count=20)
+TestGemini.settings = TestAnthropic.settings = TestBedrock.settings = settings(max_examples=30, stateful_step_count=20)

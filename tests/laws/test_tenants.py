@@ -25,7 +25,7 @@ PACKAGE = str(Path(compaction.__file__).parent)
 
 
 class Interrupted(BaseException):
-    """What a time limit by signal raises: at any line, in any function."""
+    """The exception of a time limit by signal: raised at any line, in any function."""
 
 
 def raises_after(lines: int) -> Any:

@@ -1,4 +1,4 @@
-"""What programs put into user messages never stands under the user's rules, and the user's rules stay."""
+"""Words that programs put into user messages never stand under the user's rules, and the user's rules stay."""
 
 from __future__ import annotations
 

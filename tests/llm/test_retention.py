@@ -1,4 +1,4 @@
-"""What the small model's summaries keep of planted items, beside the extractive writer, by the metrics of docs/retention.md."""
+"""Planted items that the small model's summaries keep, beside the extractive writer, by the metrics of docs/retention.md."""
 
 from __future__ import annotations
 

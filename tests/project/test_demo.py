@@ -48,8 +48,9 @@ def test_the_demo_pins_nothing() -> None:
 
 
 def test_the_last_line_repeats_the_demo(lines: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command in the last line writes the same messages as the demonstration."""
-    command, output = lines[-1].partition("compaction ")[2].split(), tmp_path / "out.json"
+    """The command in the last line is a program of this environment, and writes the same messages as the demonstration."""
+    assert Path(sys.executable).with_name("compaction") == ROOT / lines[-1].split()[1]
+    command, output = lines[-1].split()[2:], tmp_path / "out.json"
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(sys, "argv", [str(output) if part == "OUT" else part for part in ["compaction", *command]])
     with pytest.raises(SystemExit) as done:

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from compaction.installation import INSTALL_FROM
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "compaction"
 LINKS = ("strategies", "triggers")
@@ -116,7 +118,7 @@ def test_the_version_loads_neither_typer_nor_the_package() -> None:
     printed, loaded = run_python("-c", program).splitlines()
     assert printed == version()
     assert {name for name in json.loads(loaded) if name.startswith("compaction")} == {
-        *("compaction", "compaction.cli", "compaction.cli.version", "compaction.lazy")
+        *("compaction", "compaction.cli", "compaction.installation", "compaction.lazy")
     }
     assert set(json.loads(loaded)) & {"attrs", "rich", "typer"} == set()
 
@@ -187,6 +189,20 @@ def test_changelog_starts_with_this_version() -> None:
     """The newest heading of the changelog is the version that would be released."""
     headings = [line for line in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines() if line.startswith("## ")]
     assert headings[0].split()[1] == version()
+
+
+def test_every_install_line_is_one_that_works() -> None:
+    """Pages, examples and errors install extras that exist, from a checkout or, once it is published, by name."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    written = {path: path.read_text("utf-8", "ignore") for path in texts() if ROOT / "tests" not in path.parents}
+    lines = [found for text in written.values() for found in re.findall(r"pip install '([^'\[{]+)\[([\w,-]+)\]'", text)]
+    assert len(lines) > 20
+    assert {where for where, _ in lines} == {INSTALL_FROM}
+    assert {extra for _, named in lines for extra in named.split(",")} <= set(extras)
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"`([\w-]+)`", " ".join(re.findall(r"^\| (`.+?) \|", page, re.MULTILINE)))) == set(extras)
+    by_hand = [path.name for path, text in written.items() if path.suffix == ".py" and "compaction-toolkit[" in text]
+    assert by_hand == [], "compaction.installation.install_line names the command"
 
 
 def test_no_file_names_the_machine_it_was_written_on() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
 import os
 import re
 import shlex
@@ -15,7 +13,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import anyio
 import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -58,16 +55,8 @@ def targets(page: Path) -> Iterator[str]:
 
 
 def run_block(code: str, page: Path, line: int, names: dict[str, Any]) -> None:
-    """Run one block at its line of the page, so that a failure names the page's line; the block may await."""
-    program = compile("\n" * line + code, str(page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
-    if not program.co_flags & inspect.CO_COROUTINE:
-        exec(program, names)
-        return
-
-    async def awaiting() -> None:
-        await eval(program, names)
-
-    anyio.run(awaiting)
+    """Run one block at its line of the page, so that a failure names the page's line. It must be a script: no bare await."""
+    exec(compile("\n" * line + code, str(page), "exec", dont_inherit=True), names)
 
 
 def pages_with(kind: str) -> pytest.MarkDecorator:

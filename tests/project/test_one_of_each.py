@@ -29,9 +29,8 @@ def calls(path: Path) -> Iterator[str]:
 
 def test_one_module_tells_which_message_of_the_host_this_is() -> None:
     """Sessions, pools, the gateway and integrations ask `compaction.index` for the place of a message, or for its key."""
-    assert places("align") == places("key_of") - {"index/forgetting.py"} == {"index/identity.py"}
+    assert places("align") == places("format.key") == definitions("message_key") == {"index/identity.py"}
     assert places("same_beginning") == {"index/message_index.py", "session/directory.py"}
-    assert definitions("fingerprint") - {"strategies/prepared.py"} == {"index/identity.py"}  # there of a whole group
 
 
 def test_one_planner_of_cuts_and_one_judge_of_joins() -> None:

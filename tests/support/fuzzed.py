@@ -17,7 +17,7 @@ from compaction.json_data import data_of, json_of
 from compaction.session import CompactionSession
 from compaction.strategies import Strategy
 from tests.support.conversion import convert
-from tests.support.validators import VIOLATIONS, is_valid
+from tests.support.rulebook import is_valid, rules
 from tests.support.wires import STRATEGIES, any_conversation, junk
 
 EVERY_STRATEGY: Final[tuple[Strategy, ...]] = (*STRATEGIES, presets.adaptive(600))
@@ -80,8 +80,8 @@ def check_compacting(format: MessageFormat, messages: list[Any], strategy: Strat
         return None
     assert done.after.tokens <= done.before.tokens
     assert len(done.messages) <= len(messages) + 2 * len(done.edits)
-    if is_valid(format.name, messages):
-        assert is_valid(format.name, done.messages), f"{strategy}: now {VIOLATIONS[format.name](done.messages)}"
+    if is_valid(format, messages):
+        assert is_valid(format, done.messages), f"{strategy}: now {rules(format, done.messages)}"
     return done.messages
 
 
@@ -123,7 +123,7 @@ def check_whole(format: MessageFormat, messages: list[Any]) -> None:
     """Check that a repair without remaining problems gives a valid list, and that conversions and their repairs end."""
     done = format.repair(messages)
     if not {problem.rule for problem in done.remaining} - {"pending-call"}:
-        assert is_valid(format.name, done.messages), f"repaired, but {VIOLATIONS[format.name](done.messages)}"
+        assert is_valid(format, done.messages), f"repaired, but {rules(format, done.messages)}"
     _tried(repair, messages)
     for to in FORMATS:
         for named in (format, None):

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import Any, TypeAlias
 
 from benchmarks.rule_pages import examples_of
-from compaction.formats import MessageFormat
+from compaction.formats import MessageFormat, resolve
 
 Example: TypeAlias = tuple[str, list[Any], list[Any]]
 
@@ -20,6 +20,11 @@ def examples(name: str) -> list[Example]:
 def rules(format: MessageFormat, messages: list[Any]) -> list[str]:
     """Return the names of the rules that the list breaks."""
     return [problem.rule for problem in format.validate(messages)]
+
+
+def is_valid(format: MessageFormat | str, messages: list[Any]) -> bool:
+    """Return whether a list breaks no rule, except for calls at its end that wait for a result."""
+    return set(rules(resolve(format), messages)) <= {"pending-call"}
 
 
 def places(format: MessageFormat, messages: list[Any]) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""What README and the pages say is kept, and what is not: a test for each sentence, which is its docstring."""
+"""README and the pages say what is kept and what is not: a test for each sentence, which is its docstring."""
 
 from __future__ import annotations
 
@@ -275,7 +275,7 @@ class TestWhatIsNotKept:
             check_strategy(strategy, messages=long_task(), words=True)
 
     def test_old_results(self) -> None:
-        """What is not kept: old tool results, calls, answers and reasoning, except for what the summary says about them."""
+        """Old tool results, calls, answers and reasoning are not kept, except for what the summary says about them."""
         messages = work(RULES, "Go on.", turns=30)
         kept = [message for message in cut(messages, presets.adaptive(1_000)).messages if message["role"] == "tool"]
         assert (len(kept) < 5, messages[3] in kept) == (True, False)

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from compaction.integrations.agent_framework import CompactionProvider, as_framework_strategy
 
-from ..contract import common
+from ..contract import OVERFLOW, common
 from ..measure import Case
 from ..trial import INSTRUCTIONS, TIMEOUT_SECONDS, Host, Trial
 
@@ -132,6 +132,7 @@ CASES = (
     _case("tool loop, as the agent's strategy", host={"as_strategy": True}),
     _case("25 calls a turn", long=True),
     _case("streaming", host={"stream": True}),
+    _case("overflow once, streamed", host={"stream": True}, **OVERFLOW),
     _case("structured output", host={"structured": True}),
     _case("parallel sub-agents", tools=("look_up_price", "ask_specialist")),
     _case("approval, resumed from what was saved", tools=("look_up_price", "place_order")),

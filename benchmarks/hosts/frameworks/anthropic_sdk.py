@@ -10,7 +10,7 @@ from anthropic import Anthropic, AsyncAnthropic, beta_async_tool, beta_tool
 
 from compaction.integrations.anthropic import RequestCompaction
 
-from ..contract import NATIVE, common
+from ..contract import NATIVE, OVERFLOW, common
 from ..measure import Case
 from ..trial import INSTRUCTIONS, Host, Trial
 
@@ -134,6 +134,7 @@ CASES = (
     _case("tool loop, thread=False", host={"threads": False}),
     _case("25 calls a turn", long=True),
     _case("streaming", host={"stream": True}),
+    _case("overflow once, streamed", host={"stream": True}, **OVERFLOW),
     _case("streaming, tools at once", host={"stream": True, "eager": True}),
     _case("tool loop, no await", kind=AnthropicSDKWithoutAwait, strategy="context_window"),
     _case("streaming, no await", kind=AnthropicSDKWithoutAwait, host={"stream": True}, strategy="context_window"),

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from compaction.integrations.google_adk import CompactionPlugin
 
-from ..contract import common
+from ..contract import OVERFLOW, common
 from ..measure import Case
 from ..trial import INSTRUCTIONS, Host, Trial
 
@@ -135,6 +135,7 @@ CASES = (
     _case("tool loop, by the agent's callbacks", host={"callbacks": True}),
     _case("25 calls a turn", long=True),
     _case("streaming", host={"stream": True}),
+    _case("overflow once, streamed", host={"stream": True}, **OVERFLOW),
     _case("structured output", host={"structured": True}),
     _case("parallel sub-agents", tools=("look_up_price", "ask_specialist")),
     _case("approval, resumed by another process", tools=("look_up_price", "place_order")),

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 from compaction.integrations.langchain import CompactionMiddleware, RewritingMiddleware
 
-from ..contract import NATIVE, common
+from ..contract import NATIVE, OVERFLOW, common
 from ..measure import Case
 from ..trial import INSTRUCTIONS, TIMEOUT_SECONDS, Host, Trial
 
@@ -169,6 +169,7 @@ CASES = (
     _case("tool loop"),
     _case("tool loop, Responses", wire="openai-responses"),
     _case("tool loop, rewriting", host={"middleware": RewritingMiddleware}),
+    _case("overflow once, rewriting", host={"middleware": RewritingMiddleware}, **OVERFLOW),
     _case("tool loop, without a checkpointer", host={"state": "application"}),
     _case("25 calls a turn", long=True),
     _case("25 calls a turn, without a checkpointer", long=True, host={"state": "application"}),

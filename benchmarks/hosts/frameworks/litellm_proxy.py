@@ -17,7 +17,7 @@ from openai.lib.streaming.chat import ChatCompletionStreamState
 
 from compaction.integrations.litellm import ProxyCompaction
 
-from ..contract import NATIVE, common
+from ..contract import NATIVE, OVERFLOW, common
 from ..measure import Case
 from ..plain import PlainChat, PlainLoop, PlainResponses
 from ..plain_others import PlainAnthropic
@@ -184,6 +184,9 @@ CASES = (
     _case("streaming", client=_StreamedChat),
     _case("streaming, of an Anthropic model", client=_StreamedChat, model=CLAUDE),
     _case("streaming, Responses", client=_StreamedResponses, wire="openai-responses"),
+    _case("overflow once, streamed", client=_StreamedChat, **OVERFLOW),
+    _case("overflow once, Responses", client=_StreamedResponses, wire="openai-responses", **OVERFLOW),
+    _case("overflow once, Anthropic messages", client=_StreamedAnthropic, model=CLAUDE, wire="anthropic", **OVERFLOW),
     _case("streaming, Anthropic messages", client=_StreamedAnthropic, model=CLAUDE, wire="anthropic"),
     _case("parallel sub-agents", tools=("look_up_price", "ask_specialist")),
     _case("native items", client=_Responses, wire="openai-responses", **NATIVE),

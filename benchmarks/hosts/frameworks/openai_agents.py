@@ -23,7 +23,7 @@ from pydantic import BaseModel
 from compaction.integrations.openai_agents import CompactingModel, CompactingSession, CompactionFilter
 from compaction.stores import SessionStore
 
-from ..contract import NATIVE, common
+from ..contract import NATIVE, OVERFLOW, common
 from ..measure import Case
 from ..trial import INSTRUCTIONS, TIMEOUT_SECONDS, Host, Trial
 
@@ -157,6 +157,7 @@ CASES = (
     _case("25 calls a turn, adaptive()", long=True, strategy="adaptive"),
     _case("25 calls a turn, context_window()", long=True, strategy="context_window"),
     _case("streaming", host={"stream": True}),
+    _case("overflow once, streamed", host={"stream": True}, **OVERFLOW),
     _case("structured output", host={"structured": True}),
     _case("parallel sub-agents", tools=("look_up_price", "ask_specialist")),
     _case("approval, resumed from what was saved", tools=("look_up_price", "place_order")),

@@ -14,7 +14,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from compaction.integrations.pydantic_ai import CompactionProcessor
 from compaction.stores import SessionStore
 
-from ..contract import NATIVE, common
+from ..contract import NATIVE, OVERFLOW, common
 from ..measure import Case
 from ..trial import INSTRUCTIONS, TIMEOUT_SECONDS, Host, Trial
 
@@ -117,6 +117,7 @@ CASES = (
     _case("25 calls a turn", long=True),
     _case("25 calls a turn, new messages stored", long=True, host={"new_only": True}),
     _case("streaming", host={"stream": True}),
+    _case("overflow once, streamed", host={"stream": True}, **OVERFLOW),
     _case("structured output, by a tool", host={"output": Answer}),
     _case("structured output, by the provider", host={"output": NativeOutput(Answer)}),
     _case("parallel sub-agents", tools=("look_up_price", "ask_specialist")),

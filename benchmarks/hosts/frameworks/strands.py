@@ -15,7 +15,7 @@ from strands.types.tools import ToolContext
 
 from compaction.integrations.strands import CompactionConversationManager
 
-from ..contract import common
+from ..contract import OVERFLOW, common
 from ..measure import Case
 from ..trial import INSTRUCTIONS, Host, Trial
 
@@ -110,6 +110,7 @@ def _case(name: str, *, host: dict[str, Any] | None = None, **options: Any) -> C
 CASES = (
     _case("tool loop", host={"stream": False}),
     _case("streaming"),
+    _case("overflow once, streamed", **OVERFLOW),
     _case("25 calls a turn", long=True),
     _case("structured output", host={"structured": True}),
     _case("parallel sub-agents", tools=("look_up_price", "ask_specialist")),

@@ -15,7 +15,7 @@ class Wire(Protocol):
     """A format: it reads requests, writes replies, and words refusals like the provider."""
 
     name: str
-    """The format's name in `tests.support.validators`."""
+    """The format's name."""
     stream_type: str
     """The content type of a stream."""
 

@@ -1,4 +1,4 @@
-"""What a request still has of a person's words, and what each cut did with the person's messages."""
+"""Judges how much of a person's words a request still has, and what each cut did with the person's messages."""
 
 from __future__ import annotations
 

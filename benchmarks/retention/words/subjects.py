@@ -1,4 +1,4 @@
-"""What is measured: each subject is given a session request by request, as an agent would, and returns what to send."""
+"""The subjects of the measurement: each is given a session request by request, as an agent would, and returns what to send."""
 
 from __future__ import annotations
 

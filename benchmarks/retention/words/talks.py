@@ -136,7 +136,7 @@ SHORTENINGS: Final[Mapping[str, Shortening]] = {
     "token_budget": _token_budget,
     "adaptive": _adaptive,
 }
-"""What brings a conversation down to a budget, by name; `adaptive` in a session with that window."""
+"""The ways to bring a conversation down to a budget, by name; `adaptive` in a session with that window."""
 
 
 @attrs.frozen

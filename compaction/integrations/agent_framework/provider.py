@@ -16,9 +16,8 @@ from ..conversation import FrameworkConversations, FrameworkTurn
 from ..options import CommonOptions, IntegrationOptions
 from ..requirements import AGENT_FRAMEWORK, framework_class, import_framework
 from .format import agent_framework
-from .live_list import is_excluded
 from .model_calls import RunView, send
-from .strategies import as_framework_strategy
+from .strategies import as_framework_strategy, is_excluded
 
 if TYPE_CHECKING:
 
@@ -83,7 +82,7 @@ class CompactionProvider(_ContextProvider):
         self._compact_tool = compact_tool
         self._after = None if after_strategy is None else as_framework_strategy(after_strategy, **options)
         given = IntegrationOptions(strategy=before_strategy or after_strategy or (lambda index: ()), **options)
-        self._conversations = FrameworkConversations(given, agent_framework)
+        self.conversations = FrameworkConversations(given, agent_framework)
 
     async def before_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
         """Add the middleware for this run's model calls, or without middleware compact the loaded history."""
@@ -103,7 +102,7 @@ class CompactionProvider(_ContextProvider):
             context.extend_middleware(self.source_id, self._middleware(run_view, session, state))
         elif loaded:
             others = context.get_messages(exclude_sources={self.history_source_id}, include_input=True)
-            overhead = self._conversations.count_messages(others)
+            overhead = self.conversations.count_messages(others)
             turn = await self._turn(loaded, session, state, _model(context.options, agent), overhead)
             for message in turn.view:  # our summaries are history from now on, like the messages they stand for
                 message.additional_properties.setdefault("_attribution", {"source_id": self.history_source_id})
@@ -140,9 +139,9 @@ class CompactionProvider(_ContextProvider):
                 return
             run_view.follow(list(context.messages))
             overhead = (
-                self._conversations.count_messages([message for _, message in run_view.others])
-                + self._conversations.count_tools(options.get("tools") or (), _schema)
-                + self._conversations.count(options.get("instructions"))
+                self.conversations.count_messages([message for _, message in run_view.others])
+                + self.conversations.count_tools(options.get("tools") or (), _schema)
+                + self.conversations.count(options.get("instructions"))
             )
             turn = await self._turn(run_view.messages, session, state, _model(options, context), overhead)
             if turn.index is not None:
@@ -155,7 +154,7 @@ class CompactionProvider(_ContextProvider):
         self, messages: list[Any], session: Any, state: dict[str, Any], model: str | None, overhead_tokens: int
     ) -> FrameworkTurn:
         focus = state.get(_FOCUS)
-        turn = await self._conversations.turn(
+        turn = await self.conversations.turn(
             messages,
             id=session.session_id,
             saved=state.get(_SAVED),

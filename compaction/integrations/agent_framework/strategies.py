@@ -4,33 +4,39 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from operator import is_, is_not
 from typing import Any, Final, TypeAlias, Unpack
 
 import attrs
 
 from ...errors import StrategyError
-from ...index import Drop, Edit, MessageGroup, MessageIndex, Replace, Request, marked
+from ...index import Drop, Edit, MessageGroup, MessageIndex, Replace, Request, as_given, marked
 from ...strategies import StepBegan, StepEnded, Steps, Strategy, StrategyLike
 from ...triggers import never
 from ..conversation import FrameworkConversations, FrameworkTurn
 from ..options import CommonOptions, IntegrationOptions
 from ..requirements import import_framework
 from .format import agent_framework, without_annotations
-from .live_list import LiveLists, is_excluded
 from .model_calls import with_author
 
 _Theirs: TypeAlias = Callable[[list[Any]], Awaitable[bool]]
 
+_EXCLUDED: Final = "_excluded"
 _NOT_IN_A_NAME: Final = re.compile(r"\W")
+
+
+def is_excluded(message: Any) -> bool:
+    """Return whether the framework hides a message from the model."""
+    return bool(message.additional_properties.get(_EXCLUDED, False))
 
 
 class FrameworkStrategy:
     """One of our strategies in the framework's form: ``async (messages: list[Message]) -> bool``.
 
-    It replaces messages that were removed from the view with copies that have the framework's flags, for its projection and
-    ``skip_excluded``.
-    Messages of providers other than a history's are sent unchanged. Holds state: a pool of the sessions used last, so that
+    In the framework's list, it replaces messages that left the view with flagged copies, as its projection and
+    ``skip_excluded`` expect them, and inserts the messages that the view adds. Messages that are flagged already are not read,
+    and those of providers other than a history's are sent unchanged. Holds state: a pool of the sessions used last, so that
     edits are kept from call to call and from run to run.
 
     Attributes:
@@ -45,8 +51,7 @@ class FrameworkStrategy:
         self.options = options
         self._agent_name = agent_name
         self.turn: FrameworkTurn | None = None
-        self._conversations = FrameworkConversations(options, agent_framework)
-        self._lists = LiveLists()
+        self.conversations = FrameworkConversations(options, agent_framework)
 
     def __reduce__(self) -> tuple[type[FrameworkStrategy], tuple[IntegrationOptions, str | None]]:
         """Copy and pickle the configuration: a copy starts without conversations."""
@@ -62,14 +67,56 @@ class FrameworkStrategy:
     async def __call__(self, messages: list[Any]) -> bool:
         if self._agent_name is not None:
             messages[:] = [with_author(each, self._agent_name) for each in messages]
-        source = self._lists.source(messages)
-        if others := _of_others(source):
-            ids = set(map(id, others))
-            source = [each for each in source if id(each) not in ids]
+        others = _of_others(messages)
+        ids = set(map(id, others))
+        source = [each for each in messages if not (each.additional_properties.get(_EXCLUDED) or id(each) in ids)]
         if not source:
             return False
-        turn = self.turn = await self._conversations.turn(source, overhead_tokens=self._conversations.count_messages(others))
-        return turn.index is not None and self._lists.write(messages, source, turn.index)
+        turn = self.turn = await self.conversations.turn(source, overhead_tokens=self.conversations.count_messages(others))
+        if turn.session is None or (len(turn.view) == len(source) and not turn.session.index.edit_count):
+            return False
+        written = _written(messages, source, turn.view)
+        changed = len(written) != len(messages) or any(map(is_not, written, messages))
+        messages[:] = written
+        return changed
+
+
+def _written(messages: Sequence[Any], source: Sequence[Any], view: Sequence[Any]) -> list[Any]:
+    """Return the framework's list with a view: copies flagged where a message left, and copies of the messages it adds.
+
+    Args:
+        messages: The framework's list.
+        source: The messages of the list that were followed, in order.
+        view: The messages to send.
+    """
+    in_source = {id(each) for each in source}
+    shown = list(view) if all(map(is_, view, source)) else as_given(view, (), source, source, _is_same)
+    kept, written, following = set(map(id, shown)), list[Any](), iter(messages)
+    for message in shown:
+        if id(message) not in in_source:
+            written.append(_annotated(message, without_annotations(message.additional_properties)))
+            continue
+        for live in following:
+            if live is message:
+                written.append(live)
+                break
+            written.append(_left(live) if id(live) in in_source and id(live) not in kept else live)
+    return [*written, *(_left(live) if id(live) in in_source and id(live) not in kept else live for live in following)]
+
+
+def _left(live: Any) -> Any:
+    """Return a flagged copy: the original may be stored without the summary that stands for it."""
+    return _annotated(live, {**live.additional_properties, _EXCLUDED: True, "_exclude_reason": "compacted"})
+
+
+def _annotated(message: Any, properties: Mapping[str, Any]) -> Any:
+    made = copy.copy(message)
+    made.additional_properties = dict(properties)
+    return made
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    return one is other or bool(agent_framework.key(one) == agent_framework.key(other))
 
 
 def _histories() -> set[str]:
@@ -112,7 +159,7 @@ def as_framework_strategy(
 
 @attrs.frozen
 class _Awaited(Request):
-    """A request to run the framework's strategy on copies of the messages."""
+    """A request to run the framework's strategy on copies of the messages; the answer is the framework's projection."""
 
     theirs: _Theirs
     messages: list[Any]
@@ -131,12 +178,26 @@ class _FromFramework(Strategy):
 
     def __call__(self, index: MessageIndex) -> Steps:
         yield StepBegan(self, "the framework's strategy decides itself")
-        groups = index.included_groups
-        copies = {group.id: [_copied(message.raw) for message in group.messages] for group in groups}
-        messages = [each for group in groups for each in copies[group.id]]
-        yield _Awaited(self.theirs, messages)
-        yield from _as_edits(index, groups, copies, messages, self.name)
+        copies = [(group, [_copied(message.raw) for message in group.messages]) for group in index.included_groups]
+        request = _Awaited(self.theirs, [each for _, group in copies for each in group])
+        yield from self._edits(index, copies, (yield request))
         yield StepEnded(self, never, True)
+
+    def _edits(
+        self, index: MessageIndex, copies: Sequence[tuple[MessageGroup, list[Any]]], shown: Sequence[Any]
+    ) -> Iterator[Edit]:
+        """Yield the difference between the copies and the framework's projection of them, as edits."""
+        ours, left = {id(each) for _, group in copies for each in group}, set(map(id, shown))
+        gone = {group.id: (group, group_copies) for group, group_copies in copies if left.isdisjoint(map(id, group_copies))}
+        for made in shown:
+            stood_for = [group for group, lives in gone.values() if id(made) not in ours and _links_to(lives, made.message_id)]
+            if stood_for:
+                summary = marked(made.text, by=_NOT_IN_A_NAME.sub("_", self.name))
+                yield Replace(stood_for, [index.format.new(made.role, summary)], f"summarized by {self.name}")
+                for group in stood_for:
+                    del gone[group.id]
+        for group, _ in gone.values():
+            yield Drop(group, f"excluded by {self.name}")
 
 
 def from_framework_strategy(theirs: _Theirs) -> Strategy:
@@ -157,36 +218,9 @@ def from_framework_strategy(theirs: _Theirs) -> Strategy:
 
 
 def _copied(raw: Any) -> Any:
-    made = copy.copy(raw)
+    made = _annotated(raw, without_annotations(raw.additional_properties))
     made.contents = list(raw.contents)
-    made.additional_properties = without_annotations(raw.additional_properties)
     return made
-
-
-def _as_edits(
-    index: MessageIndex,
-    groups: Sequence[MessageGroup],
-    copies: dict[int, list[Any]],
-    messages: Sequence[Any],
-    name: str,
-) -> Iterator[Edit]:
-    """Yield the changes that a framework's strategy made to the copies, as edits."""
-    mine = {id(each) for lives in copies.values() for each in lives}
-    left = {id(each) for each in messages}
-    gone = [group for group in groups if all(is_excluded(each) or id(each) not in left for each in copies[group.id])]
-    by = _NOT_IN_A_NAME.sub("_", name)
-    replaced: set[int] = set()
-    for made in messages:
-        if id(made) in mine or is_excluded(made):
-            continue
-        stood_for = [group for group in gone if _links_to(copies[group.id], made.message_id)]
-        if stood_for:
-            replaced.update(group.id for group in stood_for)
-            yield Replace(stood_for, [index.format.new(made.role, marked(made.text, by=by))], f"summarized by {name}")
-    for group in gone:
-        if group.id not in replaced:
-            reason = copies[group.id][0].additional_properties.get("_exclude_reason") or f"excluded by {name}"
-            yield Drop(group, str(reason))
 
 
 def _links_to(lives: Sequence[Any], summary_id: str | None) -> bool:

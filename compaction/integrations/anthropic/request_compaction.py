@@ -44,7 +44,7 @@ class RequestCompaction(_Middleware):
 
     One middleware serves any number of conversations, also at the same time, and finds each by its messages. Tools and the
     system prompt count. The usage that the server reports, streamed or not, corrects the counts. A request that the server
-    finds too long is compacted further and sent once more. Holds state: the conversations.
+    finds too long is compacted further and sent once more. Holds state: its ``conversations``.
 
     A client without ``await`` needs a strategy that awaits nothing. Give a summarizer's model another client.
 
@@ -59,7 +59,7 @@ class RequestCompaction(_Middleware):
 
     def __init__(self, strategy: StrategyLike, *, store: SessionStore | None = None, **options: Unpack[CommonOptions]) -> None:
         ANTHROPIC.check()
-        self._conversations = FrameworkConversations(IntegrationOptions(strategy=strategy, **options), anthropic, store=store)
+        self.conversations = FrameworkConversations(IntegrationOptions(strategy=strategy, **options), anthropic, store=store)
 
     def compact_next(self, focus: str = "") -> None:
         """Compact before the next request of this task or thread, whatever the trigger says; a tool may call it.
@@ -81,7 +81,7 @@ class RequestCompaction(_Middleware):
         body = _body(request)
         if body is None:
             return await call_next(request)
-        turn = await self._conversations.turn(body["messages"], sync=sync, **self._about(body))
+        turn = await self.conversations.turn(body["messages"], sync=sync, **self._about(body))
         response = await call_next(_with(request, body, turn.view))
         http = getattr(response, "http_response", None)  # another middleware may answer with something else
         if http is not None and not http.is_success:
@@ -98,7 +98,7 @@ class RequestCompaction(_Middleware):
         return response
 
     def _about(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        overhead = self._conversations.count(body.get("system"), body.get("tools"))
+        overhead = self.conversations.count(body.get("system"), body.get("tools"))
         asked = dict(_asked.get())
         focus = asked.pop(id(self), None)
         if focus is not None:

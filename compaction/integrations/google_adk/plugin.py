@@ -87,7 +87,7 @@ class CompactionPlugin(_BasePlugin):
 
     A conversation belongs to a session, an agent and a branch, so each sub-agent has its own. The edits are saved in the
     session's state with the event of the call. Calls whose history the provider keeps (``previous_interaction_id``) and live
-    calls, which have no callbacks, are not compacted. Holds state: the conversations used last.
+    calls, which have no callbacks, are not compacted. Holds state: its ``conversations``.
 
     Args:
         strategy: The strategy; its trigger decides when it runs.
@@ -102,7 +102,7 @@ class CompactionPlugin(_BasePlugin):
         GOOGLE_ADK.check()
         super().__init__(name)
         self.options = IntegrationOptions(strategy=strategy, **options)
-        self._conversations = FrameworkConversations(self.options, adk_contents)
+        self.conversations = FrameworkConversations(self.options, adk_contents)
         self._under_way: OrderedDict[_Call, FrameworkTurn] = OrderedDict()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -124,14 +124,14 @@ class CompactionPlugin(_BasePlugin):
             tool_context: The context that ADK passes to a tool.
             focus: A topic that a summary should give most room to, if any.
         """
-        self._conversations.compact_next(focus, _call_of(tool_context))
+        self.conversations.compact_next(focus, _call_of(tool_context))
 
     async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> None:
         """Compact the contents of a request."""
         if llm_request.previous_interaction_id:
             return
         call = _call_of(callback_context)
-        turn = await self._conversations.turn(
+        turn = await self.conversations.turn(
             llm_request.contents,
             id=f"{call.session}/{call.agent}",
             saved=callback_context.state.get(call.state_key),
@@ -182,7 +182,7 @@ class CompactionPlugin(_BasePlugin):
         """Return the tokens of the instruction and the tools."""
         tools = [tool for tool in request.config.tools or () if hasattr(tool, "model_dump_json")]
         shown = [tool.model_dump_json(exclude_none=True) for tool in tools]
-        return self._conversations.count(str(request.config.system_instruction or ""), *shown)
+        return self.conversations.count(str(request.config.system_instruction or ""), *shown)
 
 
 @attrs.frozen

@@ -21,7 +21,6 @@ from ...strategies import Lossless, Pipeline, Strategy, StrategyLike, as_strateg
 from ...summarizers import SummarizerLike
 from ...tokens import TokenCounter
 from .lossless import last_resort, lossless_compressor, stores_in, with_session_name
-from .pressure import ContextPressure
 from .progress import Progress
 from .settings import EngineSettings, MainModel
 
@@ -35,7 +34,6 @@ class _Given:
     counter: TokenCounter | str
     format: MessageFormat | str | None
     clock: Callable[[], float]
-    pressure: ContextPressure | None
 
 
 class CompactionEngine:
@@ -60,7 +58,6 @@ class CompactionEngine:
         counter: A token counter or the name of one.
         format: The wire format; ``None`` to detect it, see `compaction.formats.resolve`. Hermes Agent has chat completions.
         clock: Returns seconds, for stored messages and for pauses after failures.
-        pressure: Creates notices that a compaction is near, for the host to show; ``None`` for none.
         session_id: The conversation's name in the store, until `on_session_start`.
 
     Raises:
@@ -85,7 +82,6 @@ class CompactionEngine:
         counter: TokenCounter | str = "auto",
         format: MessageFormat | str | None = None,
         clock: Callable[[], float] = time.time,
-        pressure: ContextPressure | None = None,
         session_id: str = "default",
     ) -> None:
         self.settings = EngineSettings() if settings is None else settings
@@ -94,7 +90,7 @@ class CompactionEngine:
         self.threshold_tokens = int(context_length * self.threshold_percent)
         self.protect_first_n, self.protect_last_n = self.settings.protect_first_n, self.settings.protect_last_n
         own = self.settings.given_strategy() if strategy is None else as_strategy(strategy)
-        self._given = _Given(own, summarizer, counter, format, clock, pressure)
+        self._given = _Given(own, summarizer, counter, format, clock)
         self._store: Store | None = None if self.settings.store is None else SQLiteStore(self.settings.store)
         self._main: MainModel = MainModel()
         self._lock = CallLock()
@@ -105,9 +101,7 @@ class CompactionEngine:
         """Start another conversation: the counts start from zero."""
         self.last_prompt_tokens = self.last_completion_tokens = self.last_total_tokens = self.compression_count = 0
         self._progress, self._due = Progress(), False
-        self._pressure: ContextPressure | None = self._given.pressure
         self.last_error: str | None = None
-        self.last_notice: str | None = None
         self.last_result: CompactionResult | None = None
         self._note_end(changed=False)
         self.awaiting_real_usage_after_compression = False
@@ -170,8 +164,6 @@ class CompactionEngine:
         self.awaiting_real_usage_after_compression = False
         self._reported = prompt
         self._progress.reported(prompt, self.threshold_tokens)
-        if self._pressure is not None:
-            self._pressure, self.last_notice = self._pressure.seen(prompt, self.threshold_tokens)
 
     def should_compress(self, prompt_tokens: int | None = None) -> bool:
         """Return whether to compact now, at these tokens of the request; by default the last reported ones."""
@@ -381,7 +373,6 @@ class CompactionEngine:
             "engine": self.name,
             "outcome": None if result is None else result.outcome,
             "error": self.last_error,
-            "notice": self.last_notice,
             "waiting": self.last_prompt_tokens >= self.threshold_tokens and self._waits(self.last_prompt_tokens),
         }
 

@@ -47,7 +47,7 @@ class _Middleware(_AgentMiddleware):
         LANGCHAIN.check()
         super().__init__()
         self.options = IntegrationOptions(strategy=strategy, **options)
-        self._conversations = FrameworkConversations(self.options, langchain)
+        self.conversations = FrameworkConversations(self.options, langchain)
         self.tools = [conversation_tool()] if compact_tool else []
 
     def __getstate__(self) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class _Middleware(_AgentMiddleware):
             thread_id: The thread in the agent's configuration; it needs no checkpointer.
             focus: A topic that a summary should give most room to.
         """
-        self._conversations.compact_next(focus, thread_id)
+        self.conversations.compact_next(focus, thread_id)
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Call the model, once more with a shorter request if the provider finds it too long."""
@@ -84,7 +84,7 @@ class _Middleware(_AgentMiddleware):
 
     def _request_options(self, request: Any) -> dict[str, Any]:
         system = [] if request.system_message is None else [request.system_message]
-        overhead = self._conversations.count_tools(request.tools, _schema) + self._conversations.count_messages(system)
+        overhead = self.conversations.count_tools(request.tools, _schema) + self.conversations.count_messages(system)
         return {"model": model_name(request.model) if self.options.window == "auto" else None, "overhead_tokens": overhead}
 
 
@@ -109,7 +109,7 @@ class CompactionMiddleware(_Middleware):
     async def _call(self, request: Any, handler: Callable[[Any], Awaitable[Any]], *, sync: bool) -> Any:
         saved = request.state.get(_KEY)
         options = {**self._turn_options(request.messages), **self._request_options(request)}
-        turn = await self._conversations.turn(request.messages, saved=saved, sync=sync, **options)
+        turn = await self.conversations.turn(request.messages, saved=saved, sync=sync, **options)
         answer = await turn.send(lambda view: handler(request.override(messages=view)), sync=sync)
         turn.record_usage(_usage(answer))
         return _with_state(answer, turn.state(saved))
@@ -143,7 +143,7 @@ class RewritingMiddleware(_Middleware):
     async def _update(self, state: Any, *, sync: bool) -> dict[str, Any] | None:
         messages: list[Any] = state["messages"]
         seen: dict[str, Any] = state.get(_KEY) or {}
-        turn = await self._conversations.turn(messages, sync=sync, **self._turn_options(messages), **seen)
+        turn = await self.conversations.turn(messages, sync=sync, **self._turn_options(messages), **seen)
         return None if turn.view == list(messages) else {"messages": rewritten(turn.view)}
 
     async def _call(self, request: Any, handler: Callable[[Any], Awaitable[Any]], *, sync: bool) -> Any:
@@ -153,7 +153,7 @@ class RewritingMiddleware(_Middleware):
         except Exception as error:
             if LengthError.read(error) is None:
                 raise
-            turn = await self._conversations.turn(request.messages, id=conversation_id(), sync=sync, **seen)
+            turn = await self.conversations.turn(request.messages, id=conversation_id(), sync=sync, **seen)
             if await turn.overflowed(error, sync=sync) is None:
                 raise
             answer = await handler(request.override(messages=turn.view))

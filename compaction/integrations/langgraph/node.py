@@ -98,7 +98,7 @@ class SummarizationNode(_Runnable):
     Use it as ``graph.add_node("summarize", SummarizationNode(presets.langgraph_summary(summarizer)))``. It can be invoked
     or awaited. It logs ``conversation_summarized`` and ``context_compressed`` after a change, and ``summarization_failed`` for
     each failure, to ``compaction.langgraph``. Usage in the state's replies corrects the counts. The node does not
-    see the model call; decorate the node that makes it with `retrying`. Holds state: the conversations used last.
+    see the model call; decorate the node that makes it with `retrying`. Holds state: its ``conversations``.
 
     Args:
         strategy: The strategy; its trigger decides when it runs. `compaction.presets.langgraph_summary` is the usual one.
@@ -132,7 +132,7 @@ class SummarizationNode(_Runnable):
             options["counter"] = _MessageListCounter(token_counter)
         self.options = IntegrationOptions(strategy=strategy, **options)
         self._model = None if model is None else model_name(model)
-        self._conversations = FrameworkConversations(self.options, langchain)
+        self.conversations = FrameworkConversations(self.options, langchain)
 
     def invoke(self, input: Mapping[str, Any], config: Any = None, **kwargs: Any) -> dict[str, Any]:
         """Return the update for this state; for strategies that await nothing."""
@@ -187,7 +187,7 @@ class SummarizationNode(_Runnable):
 
     async def _turn(self, state: Mapping[str, Any], config: Any, *, sync: bool = False) -> FrameworkTurn:
         id, saved = conversation_id(config), self._saved(state)
-        return await self._conversations.turn(self._messages(state), id=id, saved=saved, model=self._model, sync=sync)
+        return await self.conversations.turn(self._messages(state), id=id, saved=saved, model=self._model, sync=sync)
 
     def _messages(self, state: Mapping[str, Any]) -> list[Any]:
         messages = _at(state, self.keys.messages)

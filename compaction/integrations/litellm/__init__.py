@@ -7,6 +7,6 @@
 
 from __future__ import annotations
 
-from .proxy_compaction import ProxyCompaction
+from .proxy_compaction import ProxyCompaction, conversation_scope
 
-__all__ = ["ProxyCompaction"]
+__all__ = ["ProxyCompaction", "conversation_scope"]

@@ -83,7 +83,7 @@ class ProxyCompaction(_CustomLogger):
     room to the header's text.
 
     Conversations that a service keeps (``previous_response_id``, ``conversation``) are not compacted, and neither are the
-    proxy's pass-through endpoints, which call no hook. Holds state: the conversations, and the requests under way.
+    proxy's pass-through endpoints, which call no hook. Holds state: its ``conversations``, and the requests under way.
 
     Args:
         strategy: The strategy; its trigger decides when it runs. Its summarizer must not use this proxy with the same callback.
@@ -98,7 +98,7 @@ class ProxyCompaction(_CustomLogger):
         LITELLM.check()
         super().__init__()
         given, formats = IntegrationOptions(strategy=strategy, **options), (openai_chat, anthropic, openai_responses)
-        self._conversations = {each.name: FrameworkConversations(given, each, store=store) for each in formats}
+        self.conversations = {each.name: FrameworkConversations(given, each, store=store) for each in formats}
         self._sent: weakref.WeakKeyDictionary[Any, _Sent] = weakref.WeakKeyDictionary()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -118,11 +118,11 @@ class ProxyCompaction(_CustomLogger):
         messages = items_of(data.get(endpoint.key))
         if not messages:
             return data
-        conversations = self._conversations[endpoint.format.name]
+        conversations = self.conversations[endpoint.format.name]
         turn = await conversations.turn(
             messages,
             id=_session_id(data),
-            scope=_scope(user_api_key_dict, data),
+            scope=conversation_scope(user_api_key_dict, data),
             model=_model_name(data.get("model")),
             focus=_focus(data),
             overhead_tokens=conversations.count(*map(data.get, endpoint.counted)),
@@ -195,8 +195,13 @@ def _focus(data: Mapping[str, Any]) -> str | None:
     return (fields_of(headers) or {}).get(_FOCUS_HEADER)
 
 
-def _scope(auth: Any, data: Mapping[str, Any]) -> str:
-    """Return a name for the requests that may share a conversation: those of one key, team, user, end user and model."""
+def conversation_scope(auth: Any, data: Mapping[str, Any]) -> str:
+    """Return a name for the requests that may share a conversation: those of one key, team, user, end user and model.
+
+    Args:
+        auth: The proxy's ``UserAPIKeyAuth`` of the request.
+        data: The request.
+    """
     names = [getattr(auth, name, None) for name in ("api_key", "team_id", "user_id", "end_user_id")]
     return json.dumps([*names, data.get("user"), data.get("model")], default=str)
 

@@ -14,10 +14,8 @@ items. It recognizes such a conversation by results whose calls are missing.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Unpack
-from urllib.parse import quote
 
 from ...errors import ConfigurationError
 from ...formats import fields_of, openai_responses
@@ -40,7 +38,7 @@ _SERVICE: Final = "the service keeps this conversation: there is nothing here to
 class CompactingSession(_SessionABC):
     """A session around another one: items are stored there unchanged, and read through a strategy.
 
-    Holds state: the conversation. With a store, another process resumes with the same view.
+    Holds state: its ``conversations``. With a store, another process resumes with the same view.
 
     A run whose ``call_model_input_filter`` is the session's `filter` reads the stored items whole, and each call is compacted
     with everything that it sends. Otherwise the history is compacted when a run reads it.
@@ -64,9 +62,9 @@ class CompactingSession(_SessionABC):
         self.session_id: str = underlying.session_id
         self.session_settings: Any = getattr(underlying, "session_settings", None)
         self.underlying = underlying
-        self._store = store
         self._filter = _SessionFilter(strategy, store=store, **options)
         self._filter.belongs_to(self.session_id)
+        self.conversations = self._filter.conversations
         self._is_filtering = False
 
     @property
@@ -109,14 +107,9 @@ class CompactingSession(_SessionABC):
         return await self.underlying.pop_item()
 
     async def clear_session(self) -> None:
-        """Delete the items and the edits."""
+        """Delete the items, the edits, and what the strategy stored."""
         await self.underlying.clear_session()
-        turn = self.turn
-        self._filter.forget()
-        if self._store is not None:
-            self._store.delete(quote(self.session_id, safe=""))
-            if turn is not None and turn.session is not None:
-                self._store.delete(turn.session.id)
+        await self.conversations.delete(self.session_id)
 
 
 class CompactionFilter:
@@ -126,7 +119,7 @@ class CompactionFilter:
     history a service keeps (``previous_response_id``, ``conversation_id``) brings only new items. If these are results, they
     are not compacted, and ``skipped`` holds the reason. The first call of such a run looks like one of a local conversation.
 
-    Holds state: the conversations.
+    Holds state: its ``conversations``.
 
     Attributes:
         skipped: The reason why the last call changed nothing on purpose; ``None`` if there was none.
@@ -142,7 +135,7 @@ class CompactionFilter:
 
     def __init__(self, strategy: StrategyLike, *, store: SessionStore | None = None, **options: Unpack[CommonOptions]) -> None:
         OPENAI_AGENTS.check()
-        self._conversations = FrameworkConversations(
+        self.conversations = FrameworkConversations(
             IntegrationOptions(strategy=strategy, **options), openai_responses, store=store
         )
         self._id: str | None = None  # of a session's only conversation
@@ -151,7 +144,7 @@ class CompactionFilter:
     @property
     def turn(self) -> FrameworkTurn | None:
         """The last turn of any conversation; ``None`` before the first."""
-        return self._conversations.last
+        return self.conversations.last
 
     async def __call__(self, data: Any) -> Any:
         """Return the model's input for a call, and leave the turn for a `CompactingModel`."""
@@ -159,13 +152,13 @@ class CompactionFilter:
         self.skipped = _skips(given.input)
         if self.skipped is not None:
             return given
-        overhead = self._conversations.count(given.instructions, _tools(agent))
+        overhead = self.conversations.count(given.instructions, _tools(agent))
         turn = await self._compacted(given.input, overhead_tokens=overhead, model=_model_name(agent))
         current_turn.set(turn)
         return import_framework("agents.run_config").ModelInputData(input=turn.view, instructions=given.instructions)
 
     async def _compacted(self, items: list[Any], **request: Any) -> FrameworkTurn:
-        return await self._conversations.turn(items, id=self._id, **request)
+        return await self.conversations.turn(items, id=self._id, **request)
 
 
 class _SessionFilter(CompactionFilter):
@@ -177,15 +170,11 @@ class _SessionFilter(CompactionFilter):
 
     def compact_next(self, focus: str) -> None:
         """Compact at the next turn."""
-        self._conversations.compact_next(focus)
+        self.conversations.compact_next(focus)
 
     async def history(self, items: list[Any]) -> list[Any]:
         """Return the view of the stored items."""
         return (await self._compacted(items)).view
-
-    def forget(self) -> None:
-        """Start without a conversation."""
-        self._conversations = copy.copy(self._conversations)
 
 
 def _refuse_services(session: Any) -> None:

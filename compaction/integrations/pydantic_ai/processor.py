@@ -30,7 +30,7 @@ class CompactionProcessor(_Capability):
     As a history processor, ``ProcessHistory(CompactionProcessor(strategy))``, it replaces the history with the compacted
     messages, also in ``all_messages()``. It then sees neither tools nor the model, and repeats no request.
 
-    Holds state: the conversations.
+    Holds state: its ``conversations``.
 
     Args:
         strategy: The strategy; its trigger decides when it runs.
@@ -44,13 +44,13 @@ class CompactionProcessor(_Capability):
     def __init__(self, strategy: StrategyLike, *, store: SessionStore | None = None, **options: Unpack[CommonOptions]) -> None:
         PYDANTIC_AI.check()
         self.options = IntegrationOptions(strategy=strategy, **options)
-        self._conversations = FrameworkConversations(self.options, pydantic_ai, store=store)
+        self.conversations = FrameworkConversations(self.options, pydantic_ai, store=store)
         self._turn: FrameworkTurn | None = None
 
     @property
     def last(self) -> CompactionResult | None:
         """The result of the last turn of any run; ``None`` before the first."""
-        return None if self._conversations.last is None else self._conversations.last.result
+        return None if self.conversations.last is None else self.conversations.last.result
 
     def compact_next(self, conversation_id: str, focus: str = "") -> None:
         """Compact before the next request of a conversation, whatever the strategy's trigger says.
@@ -59,11 +59,11 @@ class CompactionProcessor(_Capability):
             conversation_id: The framework's name for it: ``ctx.conversation_id`` in a tool.
             focus: A topic that a summary should give most room to, if any.
         """
-        self._conversations.compact_next(focus, conversation_id)
+        self.conversations.compact_next(focus, conversation_id)
 
     async def __call__(self, messages: list[Any]) -> list[Any]:
         """Return the compacted history, for ``ProcessHistory``."""
-        return (await self._conversations.turn(messages)).view
+        return (await self.conversations.turn(messages)).view
 
     # ---------------------------------------------------------------- hooks of the framework
 
@@ -76,7 +76,7 @@ class CompactionProcessor(_Capability):
     async def before_model_request(self, ctx: Any, request_context: Any) -> Any:
         """Compact the messages of a request; the run's history stays whole."""
         joined = import_framework("pydantic_ai.messages").repair_messages  # the framework joins them like this in the next run
-        self._turn = await self._conversations.turn(
+        self._turn = await self.conversations.turn(
             joined(request_context.messages, repair_last_response=False),
             model=request_context.model.model_name,
             overhead_tokens=self._overhead(request_context.model_request_parameters),
@@ -106,4 +106,4 @@ class CompactionProcessor(_Capability):
         """Return the tokens of the instructions and the tools."""
         tools = [*parameters.function_tools, *parameters.output_tools]
         shown = [[tool.name, tool.description or "", tool.parameters_json_schema] for tool in tools]
-        return self._conversations.count(*[part.content for part in parameters.instruction_parts or ()], *shown)
+        return self.conversations.count(*[part.content for part in parameters.instruction_parts or ()], *shown)

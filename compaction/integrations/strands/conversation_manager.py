@@ -55,7 +55,7 @@ class CompactionConversationManager(_ConversationManager):
         super().__init__()
         given = IntegrationOptions(strategy=strategy, **options)
         self.options = attrs.evolve(given, pin=_Pinned(given.pin))
-        self._conversations = FrameworkConversations(self.options, bedrock)
+        self.conversations = FrameworkConversations(self.options, bedrock)
         self._saved: dict[str, Any] | None = None
 
     def compact_next(self, focus: str = "") -> None:
@@ -64,7 +64,7 @@ class CompactionConversationManager(_ConversationManager):
         Args:
             focus: A topic that a summary should give most room to, if any.
         """
-        self._conversations.compact_next(focus)
+        self.conversations.compact_next(focus)
 
     def register_hooks(self, registry: Any, **kwargs: Any) -> None:
         """Register a hook that adds the middleware to the agent."""
@@ -91,12 +91,12 @@ class CompactionConversationManager(_ConversationManager):
     async def _turn(self, context: Any) -> FrameworkTurn:
         id = context.agent.agent_id
         messages = _taking_turns(context.messages)
-        turn = await self._conversations.turn(
+        turn = await self.conversations.turn(
             messages,
             id=None if id == "default" else id,  # the id of each agent that was given none
             saved=self._saved,
             model=_model(context.model),
-            overhead_tokens=self._conversations.count(context.system_prompt, context.tool_specs),
+            overhead_tokens=self.conversations.count(context.system_prompt, context.tool_specs),
             usages=[_kept_usage(message) for message in messages],
         )
         self._save(turn)

@@ -57,7 +57,7 @@ class Said:
 
 @attrs.frozen
 class _SeenFrame:
-    """What the messages so far show of a frame.
+    """The facts about a frame that the messages so far show.
 
     Args:
         place: The number of the message that had it first.
@@ -73,7 +73,7 @@ class _SeenFrame:
 
 
 class ConversationMemory:
-    """What a conversation said, did and found. Holds state: it grows with each message, up to bounds.
+    """The statements, actions and facts of a conversation. Holds state: it grows with each message, up to bounds.
 
     Attributes:
         facts: The facts, and where each was seen.

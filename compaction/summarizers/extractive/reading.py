@@ -39,7 +39,7 @@ class CallReading:
 
 @attrs.frozen
 class Reading:
-    """What a message holds.
+    """The parts of a message that the digest uses.
 
     Args:
         source: Who said it; what a program put into a user message counts as a result.

@@ -12,7 +12,7 @@ from typing import Final
 import attrs
 
 from .classifier import KINDS, PER_MILLE, classifier
-from .sentences import values_of
+from .sentences import values_of, word_set
 
 _LONGEST: Final = 400
 
@@ -82,10 +82,6 @@ _WORTH_KEEPING: Final = 250  # per mille: then it is a plain fact at least
 _SURELY_WORTH: Final = 850  # then it may be more, such as a decision
 _CHANGES: Final = 250
 _HALF: Final = 500
-
-
-def _words(listed: str) -> frozenset[str]:
-    return frozenset(listed.split())
 
 
 def score(sentence: str) -> Judgement:
@@ -171,7 +167,7 @@ def reports_failure(text: str) -> bool:
 _LABEL: Final = 12
 _EASTERN_LABEL: Final = 5
 _EASTERN: Final = re.compile(r"[가-힣\u4e00-\u9fff]")
-_PERSONS: Final = _words(  # the first and the second person
+_PERSONS: Final = word_set(  # the first and the second person
     "i i'm i've i'd i'll we we're we've we'll let's you your yours me my mine our us please ich wir mir mich mein meine meinen "
     "meiner uns unser unsere du dir dich dein deine bitte je j'ai nous mon ma mes vous tu yo nosotros mi mis tú usted "
     "ustedes io noi mio mia eu nós meu minha você vocês ik wij mijn ons jij jullie ja my mój moja ty я мы мой моя "
@@ -203,7 +199,7 @@ _HAN: Final = re.compile(r"[\u4e00-\u9fff]{2,}")
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _ASCII_WORD: Final = re.compile(r"[A-Za-z]+(?:['-][A-Za-z]+)*")
 _QUOTED: Final = re.compile(r"[“„\"«「『]\w[^“”„\"«»「」『』\n]{6,150}\s[^“”„\"«»「」『』\n]{0,150}[”“\"»」』]")
-_CLOSED: Final = _words(
+_CLOSED: Final = word_set(
     "the a an and but or if when while as since because that this these those there here it he she they we i you my "
     "your our their his her its in on at of to from for with by about under over after before until once so then also "
     "just even what which who how why where is are was were be been has have had do does did will would can could "
@@ -212,7 +208,7 @@ _CLOSED: Final = _words(
     "bei mit nach von vor zu zum zur für über unter um durch bis seit so dann auch noch schon nur was wer wie wo warum "
     "ist sind war waren hat haben wird werden kann können"
 )
-_UNITS: Final = _words(
+_UNITS: Final = word_set(
     "perce proze 퍼센 百分 分之 port numbe numme versi code date time uhr minut secon sekun euro dolla hours stund month "
     "monat 포트 번호 시간 现在 编号 端口 时间 itis there 다시 이제 now is at few too 太少 太多 少了 多了 好了"
 )

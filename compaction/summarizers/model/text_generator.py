@@ -130,7 +130,8 @@ def as_summarizer(summarizer: SummarizerLike) -> Summarizer:
             " model of LangChain); pass compaction.integrations.langchain.ChatModelSummarizer(model)"
         )
     if not isinstance(summarizer, TextGenerator):
-        raise ConfigurationError(f"a summarizer has summarize(request) or generate(prompt) (got {summarizer!r})")
+        remedy = f"; for a model's name, write OpenAISummarizer({summarizer!r})" if isinstance(summarizer, str) else ""
+        raise ConfigurationError(f"a summarizer has summarize(request) or generate(prompt) (got {summarizer!r}){remedy}")
     return GeneratedSummary(summarizer)
 
 

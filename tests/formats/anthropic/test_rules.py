@@ -38,9 +38,6 @@ def answer(*blocks: Any) -> Raw:
     return {"role": "assistant", "content": list(blocks)}
 
 
-PIECES = [TEXT, USER, THOUGHT, call(), result(), user(result()), answer(call()), answer(call(), call()), answer(THOUGHT)]
-
-
 @pytest.mark.parametrize(
     "messages",
     [

@@ -36,9 +36,6 @@ def user(*parts: Any) -> Raw:
     return {"role": "user", "parts": list(parts)}
 
 
-PIECES = [USER, call(), response(), model(call()), user(response()), model({"text": "hi"}), model(call(), call("date"))]
-
-
 @pytest.mark.parametrize(
     "messages",
     [

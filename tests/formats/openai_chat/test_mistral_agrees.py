@@ -28,7 +28,6 @@ PAIRING = {
     "result-without-id",
 }
 SYSTEM = {"system", "developer"}
-RECORDED = ["tau_airline", "openhands", "sweagent_demos", "cassettes", "inspect_logs", "whowhen_multiagent"]
 
 Raw = dict[str, Any]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,8 +9,6 @@ from openai.types.chat import ChatCompletionMessage, ChatCompletionMessageFuncti
 from openai.types.chat.chat_completion_message_function_tool_call import Function
 
 from compaction.formats import openai_chat
-
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "validity.md"
 
 Raw = dict[str, Any]
 
@@ -42,7 +39,6 @@ def answer(identifier: Any = "a", content: Any = "noon") -> Raw:
 
 
 USER: Raw = {"role": "user", "content": "hi"}
-BUT_NO_IDENTIFIER: Raw = {"role": "tool", "content": "noon"}
 CUSTOM: Raw = {"id": "a", "type": "custom", "custom": {"name": "sql", "input": "select 1"}}
 IMAGE: Raw = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
 FUNCTION_CALL: Raw = {"role": "assistant", "content": None, "function_call": {"name": "now", "arguments": "{}"}}

@@ -36,9 +36,6 @@ def test_calls_of_one_id_need_an_output_each() -> None:
     assert places(openai_responses, [call(), call(), output(), output()]) == [("messages[1].call_id", "duplicate-call-id")]
 
 
-PIECES = [USER, REASONING, SAID, call(), output(), call("b"), output("b"), {"type": "item_reference", "id": "x"}]
-
-
 @pytest.mark.parametrize(
     "messages",
     [

@@ -73,6 +73,16 @@ def test_links_are_not_followed(folder: Path, tmp_path: Path) -> None:
     assert estimate([folder], STRATEGY).bytes_total == (folder / "a.jsonl").stat().st_size
 
 
+def test_links_are_followed_if_asked_for(folder: Path, tmp_path: Path) -> None:
+    """With ``follow_links``, files behind links are read; a link to a directory above it or to nothing is not followed."""
+    (folder / "link.jsonl").unlink()
+    (folder / "dead.jsonl").symlink_to(folder / "nothing.jsonl")
+    report = run(folder, tmp_path / "out", follow_links=True)
+    assert sorted(report.outputs) == [str(tmp_path / "out" / name) for name in ("a.jsonl", "there/b.jsonl")]
+    assert report.foreign == [str(folder / "dead.jsonl")]
+    assert estimate([folder], STRATEGY, follow_links=True).bytes_total == 2 * (folder / "a.jsonl").stat().st_size
+
+
 def test_a_directory_of_links_has_no_input(tmp_path: Path) -> None:
     """A link that leads nowhere is ignored too."""
     (tmp_path / "in").mkdir()

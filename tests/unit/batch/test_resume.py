@@ -180,7 +180,7 @@ def test_other_inputs_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_changed_input_is_read_again(tmp_path: Path) -> None:
-    """What was finished of an input that has changed since is done again: the output is that of the new content."""
+    """The finished work of an input that has changed since is done again: the output is that of the new content."""
     source = store(tmp_path / "in.jsonl", "jsonl")
     run(source, tmp_path / "out.jsonl", stop=lambda: slices_done(tmp_path / "out.jsonl") >= 3)
     store(source, "jsonl", CHATS[::-1])

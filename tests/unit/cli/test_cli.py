@@ -486,7 +486,7 @@ def test_a_missing_extra_is_one_line(missing: str) -> None:
     program = f"import sys; sys.modules[{missing!r}] = None; {PROGRAM}"
     code, output, complaints = ended("inspect", "-", program=program)
     assert (code, output, complaints.count("\n")) == (2, "", 1)
-    assert f"needs {missing}: pip install 'compaction-toolkit[cli]'" in complaints
+    assert f"needs {missing}: pip install '.[cli]'" in complaints
 
 
 def test_an_estimate_is_told(chat: Path, tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_a_missing_extra_names_the_command(monkeypatch: pytest.MonkeyPatch) -> N
     """An extra of which a package is missing is shown with the command that installs it."""
     monkeypatch.setattr(doctor, "requires", lambda name: ['nowhere-1>=1; extra == "far"', "attrs>=24"])
     assert doctor.installed_extras() == {"far": {"nowhere-1": None}}
-    assert "pip install 'compaction-toolkit[far]'" in run().stdout
+    assert "pip install '.[far]'" in run().stdout
 
 
 def test_a_checkout_has_no_extras(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ import pytest
 from compaction.gateway.bodies import Unreadable, decoded, read_request
 from tests.support.gateways import Got, Handler, ScriptedUpstream, answer, chat_reply, events, in_process, serving, tool_chat
 from tests.support.limits import WAIT_SECONDS
-from tests.support.validators import is_valid
+from tests.support.rulebook import is_valid
 
 CHAT = "/v1/chat/completions"
 

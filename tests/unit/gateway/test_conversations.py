@@ -16,7 +16,7 @@ from compaction import last
 from compaction.strategies import Summarization
 from compaction.triggers import tokens_exceed
 from tests.support.gateways import ScriptedUpstream, answer, chat_reply, in_process, tool_chat
-from tests.support.validators import is_valid
+from tests.support.rulebook import is_valid
 
 CHAT = "/v1/chat/completions"
 

@@ -27,7 +27,7 @@ from tests.support.gateways import (
     serving,
     tool_chat,
 )
-from tests.support.validators import is_valid
+from tests.support.rulebook import is_valid
 
 CHAT = "/v1/chat/completions"
 SAMPLES: list[dict[str, Any]] = tomllib.loads(Path(length_errors.__file__).with_suffix(".toml").read_text("utf-8"))["samples"]

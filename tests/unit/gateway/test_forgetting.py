@@ -35,7 +35,7 @@ async def test_a_conversation_is_forgotten_after_its_time(tmp_path: Path) -> Non
 
 
 async def test_what_left_is_forgotten_with_its_conversation(tmp_path: Path) -> None:
-    """What an earlier process stored for recall is deleted too, although no decisions are saved."""
+    """Content that an earlier process stored for recall is deleted too, although no decisions are saved."""
     now, path = [1_000.0], tmp_path / "recall.db"
 
     def stored() -> int:

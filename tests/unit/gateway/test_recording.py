@@ -54,7 +54,7 @@ async def test_a_gateway_records_what_agents_send(tmp_path: Path) -> None:
 
 
 def test_a_recording_holds_no_secrets(tmp_path: Path) -> None:
-    """What a person or a tool said is recorded without secrets, unless the recorder is told to keep them."""
+    """The words of a person or a tool are recorded without secrets, unless the recorder is told to keep them."""
     messages = [{"role": "user", "content": 'log in with {"password": "hunter22x"} and ghp_' + "a1B2" * 9}]
     for folder, options in ((tmp_path / "a", {}), (tmp_path / "b", {"redact": None})):
         SessionRecorder(folder, lambda: 0.0, **options).record("one", openai_chat, messages)

@@ -16,7 +16,7 @@ import pytest
 
 from tests.support.gateways import GatewayProcess, Got, Handler, ScriptedUpstream, chat_reply, events, tool_chat
 from tests.support.limits import WAIT_SECONDS
-from tests.support.validators import is_valid
+from tests.support.rulebook import is_valid
 
 pytestmark = pytest.mark.slow
 MESSAGES = tool_chat(20)

@@ -142,7 +142,7 @@ def test_a_message_that_the_host_removed_before(saved: bool, altered: bool) -> N
 
 
 def test_an_edit_that_was_written_from_one_that_goes() -> None:
-    """What was written from a shortened message goes with it."""
+    """A text that was written from a shortened message goes with it."""
     index = MessageIndex([*CHAT, user("the code is 4711"), answer("noted")], counter="chars/4")
     message = index.group(3).messages[0]
     assert index.apply(Rewrite(3, [message.evolve(text="it adds up to 13")], "told", read=[13]))

@@ -53,7 +53,7 @@ def group_of(messages: Chat, place: int = -1) -> MessageGroup:
     ],
 )
 def test_one_message_is_a_group_of_its_kind(message: dict[str, Any], kind: GroupKind) -> None:
-    """What a message is by itself; a role that nobody knows speaks like the assistant."""
+    """The kind of a single message; an unknown role counts as the assistant."""
     assert [group.kind for group in indexed([message]).included_groups] == [kind]
 
 

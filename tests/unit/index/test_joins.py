@@ -258,7 +258,7 @@ ASKED, INSTRUCTION, ANSWER = ({"role": role, "text": role} for role in ("user", 
 
 
 class TestInstructionsThatComeToLead:
-    """What follows the leading instructions opens the list, also if a message before them leaves or comes back."""
+    """The message after the leading instructions opens the list, also if a message before them leaves or comes back."""
 
     @pytest.mark.parametrize("instructions", [1, 2])
     def test_the_message_after_them_is_judged_as_the_first(self, instructions: int) -> None:

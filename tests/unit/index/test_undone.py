@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from compaction import Drop, MessageIndex, Rewrite
+from compaction import Drop, MessageIndex, Replace, Rewrite
 from compaction.formats import Side
 from tests.support.letters import Letters
 
@@ -27,6 +27,11 @@ def index_of(letters: str, forbidden: dict[str, Side]) -> MessageIndex:
 
 
 RESULT = {"role": "tool", "text": "r", "answers": "k"}
+
+
+def letters_of(index: MessageIndex) -> str:
+    """The first letter of each message of the view."""
+    return "".join(raw["text"][0] for raw in index.messages())
 
 
 def test_several_are_undone_one_after_another() -> None:
@@ -58,3 +63,40 @@ def test_what_is_wrong_in_the_source_too_undoes_nothing(letters: str, pair: str,
     assert index.apply(edit)
     index.append([{"role": ROLES.get(more, "assistant"), "text": more}])
     assert (index.edits, index.undone) == ((edit,), ())
+
+
+def test_a_rollback_across_new_messages_undoes_what_they_make_invalid() -> None:
+    """Without the call that a late result brought back, two messages are neighbours that may not be; the summary stays."""
+    index = index_of("uacv", {"vb": "after"})
+    edits = [Replace(1, [index.format.new("assistant", "S")], "told"), Drop(2)]
+    assert all(index.apply(edit) for edit in edits)
+    mark = index.checkpoint()
+    index.append([RESULT, {"role": "assistant", "text": "b"}])
+    assert letters_of(index) == "uScvrb"
+    index.rollback(mark)
+    assert (index.edits, index.undone, letters_of(index)) == ((edits[0],), (edits[1],), "uScvrb")
+
+
+def test_edits_of_messages_that_the_host_changed_are_reported() -> None:
+    """A rewrite of an altered message, and an edit of one that was taken back."""
+    index = index_of("uabuabuab", {})
+    rewrite, drop = Rewrite(1, [index.format.new("assistant", "a")]), Drop(7)
+    assert all(index.apply(edit) for edit in (Drop(2), rewrite, drop))
+    chat = list(index.source)
+    chat[1] = {"role": "assistant", "text": "another answer"}
+    index.sync(chat[:7])
+    assert (index.undone, [edit.groups for edit in index.edits]) == ((rewrite, drop), [(2,)])
+
+
+def test_the_users_words_that_came_with_a_late_result_stay() -> None:
+    """An edit that hid the call before is still valid in a state that was saved, and a rollback shows the words."""
+    index = index_of("uacav", {})
+    late = {"role": "user", "text": "w", "answers": "k"}
+    assert index.apply(Drop([1, 2]))
+    mark = index.checkpoint()
+    index.append([late])
+    assert letters_of(index) == "ucavw"
+    again = MessageIndex.from_dict(index.to_dict(), counter="chars/4", format=index.format)
+    assert (letters_of(again), again.edits) == ("ucavw", index.edits)
+    index.rollback(mark)
+    assert letters_of(index) == "ucavw"

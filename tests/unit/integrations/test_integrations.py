@@ -69,13 +69,13 @@ def test_a_framework_that_is_missing(module: str, package: str, maker: str, argu
     """Without the framework, an integration can be imported, and its class raises an error that names the extra."""
     if is_installed(package):
         pytest.skip(f"{package} is installed here")
-    with pytest.raises(ConfigurationError, match=r"is not installed; install compaction-toolkit\["):
+    with pytest.raises(ConfigurationError, match=r"is not installed; pip install '\.\["):
         getattr(import_module(f"compaction.integrations.{module}"), maker)(**arguments)
 
 
 def test_a_framework_that_is_too_old() -> None:
     """The error for an old framework names the installed version, the extra and the minimum version."""
-    with pytest.raises(ConfigurationError, match=r"pytest \S+ is too old; install compaction-toolkit\[x\], .* pytest 999"):
+    with pytest.raises(ConfigurationError, match=r"pytest \S+ is too old; pip install '\.\[x\]' .* installs pytest 999"):
         Requirement("pytest", extra="x", minimum="999").check()
     Requirement("pytest", extra="x", minimum="9").check()
 
@@ -244,6 +244,16 @@ async def test_a_person_asks_for_compaction() -> None:
     outcomes = [(await conversations.turn(notes(30, start), key=key)).result.outcome for start, key in ((40, "b"), (80, "a"))]
     assert outcomes == ["unchanged", "compacted"]
     assert (await conversations.turn(notes(30, 120), key="a")).result.outcome == "unchanged"
+
+
+async def test_a_preset_does_what_a_person_asks_for() -> None:
+    """In a conversation far below its window, `adaptive` compacts on request, and `context_window` says why it does not."""
+    for preset, outcome in ((presets.adaptive(32_000), "compacted"), (presets.context_window(32_000), "unchanged")):
+        conversations = FrameworkConversations(IntegrationOptions(strategy=preset, counter="chars/4"), openai_chat)
+        assert (await conversations.turn(notes(30))).result.outcome == "unchanged"
+        conversations.compact_next()
+        result = (await conversations.turn(notes(30))).result
+        assert (result.outcome, bool(result.notes)) == (outcome, outcome == "unchanged")
 
 
 def test_tools_are_counted_again_only_if_they_change() -> None:

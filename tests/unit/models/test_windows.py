@@ -120,7 +120,7 @@ def test_without_the_package_the_own_table_serves(monkeypatch: pytest.MonkeyPatc
     """Without the ``genai-prices`` package, models outside the built-in table raise an error that names the extra."""
     monkeypatch.setitem(sys.modules, "genai_prices", None)
     assert input_limit("gpt-5") == 272_000
-    with pytest.raises(UnknownModel, match=r"pip install 'compaction-toolkit\[models\]'"):
+    with pytest.raises(UnknownModel, match=r"pip install '\.\[models\]'"):
         input_limit("gpt-4o")
 
 

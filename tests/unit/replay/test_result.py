@@ -68,7 +68,7 @@ def test_recall_counts_requests_that_would_be_taken() -> None:
 
 
 def test_a_kept_fact_is_recalled() -> None:
-    """What a candidate keeps is usable, by kind and age too."""
+    """The values that a candidate keeps are usable, by kind and age too."""
     score = replayed(chat(20), strategies=[FIRST]).summary("first").score
     assert (score.usable, score.old) == (Share(1, 1), Share(1, 1))
     assert (score.kinds, score.ages) == ({"id": Share(1, 1)}, {"21 to 60": Share(1, 1)})

@@ -12,6 +12,8 @@ import pytest
 
 from compaction import last, presets
 from compaction.errors import ConfigurationError, StateError, SyncDriverError
+from compaction.formats import MessageFormat, openai_chat
+from compaction.formats.openai_chat.reading import OpenAIChat
 from compaction.session import CompactionSession, SessionPool
 from compaction.stores import NotStored, SessionStore, SQLiteStore, Store, StoredRecord
 from compaction.strategies import Lossless, Offload, Strategy, Summarization
@@ -248,10 +250,18 @@ async def test_every_session_of_a_pool(tmp_path: Path) -> None:
     assert len(pool) == 3
 
 
+class ByFields(OpenAIChat):
+    """A format that compares messages by some of their fields, as the adapters of frameworks do."""
+
+    def key(self, raw: Any) -> Any:
+        return raw["role"], raw.get("content"), raw.get("tool_calls")
+
+
+@pytest.mark.parametrize("format", [openai_chat, ByFields()])
 @pytest.mark.parametrize("id", [None, "kim/1:x"])
-async def test_evicted_sessions(tmp_path: Path, id: str | None) -> None:
-    """A saved session forgets, and is found again by the list without the message."""
-    pool = pool_of(tmp_path, limit=1)
+async def test_evicted_sessions(tmp_path: Path, id: str | None, format: MessageFormat) -> None:
+    """A saved session forgets, and is found again by the list without the message, whatever its format compares."""
+    pool = pool_of(tmp_path, limit=1, format=format)
     chat = chat_of("kim", secret=7)
     turns_of(pool, chat, id=id)
     pool.view_sync([user("hello")])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from compaction import BudgetUnsatisfiable, Edit, MessageIndex, last
+from compaction import BudgetUnsatisfiable, Edit, MessageIndex, last, presets
 from compaction.errors import ConfigurationError, InputError, StateError, SummaryFailed
 from compaction.index.groups import GroupKind
 from compaction.session import CompactionSession
@@ -114,6 +115,20 @@ def test_reported_usage_anchors_the_count() -> None:
     assert watched.status().compactions == 1
 
 
+@pytest.mark.parametrize("ratio", [0.8, 1.3])
+@pytest.mark.parametrize(("overhead", "turns"), [(0, (2, 10)), (500, (10,))], ids=["reported", "named"])
+def test_the_count_is_right_at_once_after_a_large_cut(ratio: float, overhead: int, turns: tuple[int, ...]) -> None:
+    """If a provider counts differently, a request after a cut is not counted with the offset of a long one."""
+    strategy = Truncation(trigger=tokens_exceed(4_000), target=tokens_below(1_500))
+    session = CompactionSession(strategy, counter="chars/4", overhead_tokens=overhead)
+    for each in turns:
+        session.view_sync(chat(each))
+        session.record_usage({"prompt_tokens": 500 + int(ratio * session.index.included.tokens), "completion_tokens": 1})
+    session.view_sync(chat(22))
+    assert session.status().compactions == 1
+    assert session.status().tokens == pytest.approx(500 + ratio * session.index.included.tokens, rel=0.02)
+
+
 def test_usage_that_cannot_be_read_is_refused() -> None:
     """Usage without token counts raises a typed error, and the session still works."""
     watched = session()
@@ -132,6 +147,28 @@ async def test_compacting_on_demand_takes_a_focus_and_needs_no_trigger() -> None
     result = await watched.compact(focus="boxes")
     assert (scripted.requests[0].focus, result.outcome) == ("boxes", "compacted")
     assert result.messages[-4:] == chat(5)[-4:]
+
+
+def test_a_preset_compacts_a_small_conversation_on_demand_or_says_why_not() -> None:
+    """`adaptive` cuts to half, with the focus for its summarizer; `context_window` has nothing to collapse, and says so."""
+    scripted = Scripted("About boxes.")
+    for preset in (presets.adaptive(32_000), presets.adaptive(32_000, scripted), presets.token_budget(32_000)):
+        watched = CompactionSession(preset, counter="chars/4")
+        assert watched.view_sync(chat(9)) == chat(9)
+        result = watched.compact_sync(focus="boxes")
+        assert (result.outcome, result.messages[-1]) == ("compacted", chat(9)[-1])
+        assert result.after.tokens <= result.before.tokens // 2
+        assert watched.view_sync(chat(9)) == result.messages
+    assert [request.focus for request in scripted.requests] == ["boxes"]
+    watched = CompactionSession(presets.context_window(32_000), counter="chars/4")
+    result = watched.compact_sync(chat(4))  # four calls, which are kept
+    assert (result.outcome, result.messages) == ("unchanged", chat(4))
+    assert re.match(r"nothing was compacted; .*: Truncation \(tokens [\d,]+ <= 16,000 and .*\), Excerpt ", result.notes[0])
+    assert watched.last_result == result
+    watched = CompactionSession(ToolResult(keep=last(groups=9)), counter="chars/4")
+    assert watched.compact_sync(chat(2)).notes == (
+        "nothing was compacted; no part of the strategy found anything that it may remove or shorten",
+    )
 
 
 def test_status_tells_where_the_session_stands() -> None:
@@ -322,7 +359,7 @@ def test_the_usage_in_the_history_ends_the_correction_of_an_overflow() -> None:
 
 @pytest.mark.parametrize("overhead", [49, 50, 5_000])
 def test_a_provider_that_counts_less_than_the_overhead_is_believed(overhead: int) -> None:
-    """What stands beside the messages fills the window then, as far as we know, and nothing can be left out for it."""
+    """The tokens beside the messages fill the window then, as far as we know, and nothing can be left out for them."""
     refused = CompactionSession(cut(), counter="chars/4", overhead_tokens=overhead)
     refused.view_sync([{"role": "user", "content": "word " * 400}])
     with pytest.raises(BudgetUnsatisfiable, match="overhead: 40 tokens"):

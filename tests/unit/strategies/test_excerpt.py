@@ -100,7 +100,7 @@ def test_shares_are_checked(clips: tuple[float, ...]) -> None:
 
 @pytest.mark.parametrize("redact", [True, False])
 def test_a_stored_session_has_no_secret_of_messages_that_left(redact: bool) -> None:
-    """What a strategy writes of the user's words is redacted in the view and in the state, unless its text says otherwise."""
+    """The user's words in a strategy's text are redacted in the view and in the state, unless its text says otherwise."""
     chat = [user("Log in with password: hunter2x. " + "Then wait. " * 90), assistant("Done. " * 40), user("Go on.")]
     text = SummaryText() if redact else SummaryText(redact=None)
     index = MessageIndex(chat, counter="chars/4")

@@ -92,7 +92,7 @@ def test_no_usable_answer(answer: str | Exception) -> None:
 
 
 def test_asked_again_only_for_something_new() -> None:
-    """What was judged to be needed is judged again only when a tenth of the view is new; after a failure the judge rests."""
+    """Groups judged to be needed are judged again only when a tenth of the view is new; after a failure the judge rests."""
     judge, messages = Judge("[]"), chat(6)
     session = CompactionSession(judged(judge, trigger=tokens_exceed(500)), counter="chars/4")
     for _ in range(3):

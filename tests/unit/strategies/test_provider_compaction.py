@@ -323,7 +323,7 @@ class TestServerCompaction:
         assert anthropic.validate(view) == []
 
     def test_the_strategy_runs_if_the_server_did_not_compact(self) -> None:
-        """What the server's item stands for goes first; without an item, the strategy cuts as always."""
+        """The messages that the server's item replaces go first; without an item, the strategy cuts as always."""
         strategy = Truncation(trigger=tokens_exceed(500), target=tokens_below(400), keep=last(turns=1))
         item = {"type": "compaction", "id": "cmp_001", "encrypted_content": "gAAAAABpM0Yj-...="}
         served = [*talk(3), item, *turn(3), said("next")]

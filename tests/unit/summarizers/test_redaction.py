@@ -104,6 +104,35 @@ def test_places_of_secrets(place: str, secret: str, kind: str) -> None:
     assert redact(place.format(secret)) == place.format(f"[REDACTED:{kind}]")
 
 
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("Die PIN 4711 gilt für alle Türen.", False),
+        ("Meine PIN lautet 4711.", False),
+        ("Die PIN der Karte ist 4711.", False),
+        ("TAN 4711123", False),
+        ("Die SMS-TAN lautet 471112.", False),
+        ("mTAN 471112", False),
+        ("PUK: 47111234", False),
+        ("Geheimzahl: 4711", False),
+        ("Meine Geheimzahl ist 4711.", False),
+        ("Türcode 4711", False),
+        ("Zugangsschlüssel: 4711mLp92xQ", False),
+        ("Der Zugangsschlüssel lautet 4711mLp92xQ.", False),
+        ("Lizenzschlüssel: 4711Kb82mLp92xQz", False),
+        ("Das Kennwort für den Server lautet Sommer4711!", False),
+        ("Pin 4711 auf der Karte anheften", True),
+        ("tan 4711", True),
+        ("span 4711", True),
+        ("TAN 4711-01-02", True),
+        ("Der Zugangsschlüssel steht im Safe, Fach 4711.", True),
+    ],
+)
+def test_german_names_of_secrets(text: str, kept: bool) -> None:
+    """Numbers and keys beside a German name go, and the same numbers elsewhere stay."""
+    assert ("4711" in redact(text)) is kept
+
+
 @pytest.mark.parametrize("text", HARMLESS)
 def test_ordinary_text_stays(text: str) -> None:
     """Checksums, commit ids, UUIDs, paths, code and placeholders stay."""
@@ -129,7 +158,7 @@ def test_private_key_cut_off() -> None:
 
 @given(st.text(max_size=200), st.sampled_from([place.format(secret) for place, secret, _ in PLACES]), st.text(max_size=200))
 def test_redacting_twice_changes_nothing(before: str, place: str, after: str) -> None:
-    """What was redacted once stays as it is."""
+    """A redacted text stays as it is."""
     once = redact(f"{before} {place} {after}")
     assert redact(once) == once
 

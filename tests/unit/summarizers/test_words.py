@@ -79,7 +79,7 @@ def test_an_excerpt_is_read_as_it_was_written(said: str) -> None:
 
 
 def test_the_rest_of_a_summary_is_read_apart() -> None:
-    """What the summarizer wrote after the excerpt is not part of it."""
+    """The summarizer's text after the excerpt is not part of it."""
     text = f"{HEADING}\n- Fix X.\n\n## Done\n- X is fixed"
     assert split_excerpt(text) == (("Fix X.",), "## Done\n- X is fixed")
 

@@ -184,7 +184,7 @@ def test_auto_estimates_with_one_warning(without_toktok: None, without_vocabular
 @pytest.mark.parametrize("spec", ["o200k_base", "cl100k_base", "gpt-4o", "gpt-3.5-turbo"])
 def test_a_name_gets_that_encoding_or_an_error(without_toktok: None, without_vocabulary: Path, spec: str) -> None:
     """If the named encoding is not available, an `UnknownCounter` says what to install or which file to provide."""
-    with pytest.raises(UnknownCounter, match=r"not on this machine.*compaction-toolkit\[fast\].*tiktoken\.get_encoding"):
+    with pytest.raises(UnknownCounter, match=r"not on this machine.*pip install '\.\[fast\]'.*tiktoken\.get_encoding"):
         counter(spec)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import re
 import sqlite3
@@ -17,7 +18,7 @@ import pytest
 from compaction import last, validate
 from compaction.config import dump
 from compaction.errors import ConfigurationError, InputError, StateError, SummaryFailed
-from compaction.integrations.hermes import CompactionEngine, ContextPressure, EngineSettings, SessionHygiene
+from compaction.integrations.hermes import CompactionEngine, EngineSettings, hygiene_due, pressure_notice
 from compaction.stores import SQLiteStore
 from compaction.strategies import Lossless, Offload, Pipeline, Summarization, ToolResult, Truncation
 from compaction.testing import agent_session
@@ -519,65 +520,31 @@ class TestSettings:
             engine(EngineSettings(store=tmp_path / "no/such/store.db"))
 
 
-class TestHygiene:
-    """The check that a host runs before the agent."""
-
-    @pytest.mark.parametrize(
-        ("reported", "count", "enabled", "due"),
-        [
-            (850, 4, True, True),
-            (849, 4, True, False),
-            (850, 3, True, False),
-            (850, 4, False, False),
-            (None, 4, True, False),
-            (0, 100, True, True),
-            (-1, 100, True, True),
-        ],
-    )
-    def test_rule(self, reported: int | None, count: int, enabled: bool, due: bool) -> None:
-        """A compaction is due at 85 % of the window and four messages, if enabled; by reported tokens, else by an estimate."""
-        messages = [{"role": "user", "content": "word " * 8}] * count
-        found = SessionHygiene(enabled=enabled).check(messages, window=1_000, reported_tokens=reported)
-        assert (found.due, found.limit, found.estimated) == (due, 850, not reported or reported < 0)
-
-    @pytest.mark.parametrize(
-        ("value", "due"),
-        [(True, True), (None, True), (False, False), ("no", False), ("false", False), (0, False), ("Yes", True)],
-    )
-    def test_hermes_setting(self, value: Any, due: bool) -> None:
-        """``compression.enabled`` in Hermes' configuration disables the check and the engine, also if written as a word."""
-        config = {"compression": {"enabled": value}}
-        messages = [{"role": "user", "content": "word " * 8}] * 4
-        assert SessionHygiene.from_config(config).check(messages, window=1_000, reported_tokens=900).due is due
-        assert CompactionEngine(EngineSettings.from_config(config)).should_compress(190_000) is due
+@pytest.mark.parametrize(
+    ("reported", "count", "due"),
+    [(850, 4, True), (849, 4, False), (850, 3, False), (None, 4, False), (0, 100, True), (-1, 100, True)],
+)
+def test_hygiene(reported: int | None, count: int, due: bool) -> None:
+    """A compaction is due at 85 % of the window and four messages; by reported tokens, else by an estimate."""
+    messages = [{"role": "user", "content": "word " * 8}] * count
+    assert hygiene_due(messages, 1_000, reported_tokens=reported) is due
 
 
-class TestPressure:
-    """The notice that a compaction is near, which a host enables."""
+@pytest.mark.parametrize(
+    ("value", "due"), [(True, True), (None, True), (False, False), ("no", False), ("false", False), (0, False), ("Yes", True)]
+)
+def test_hermes_setting(value: Any, due: bool) -> None:
+    """``compression.enabled`` in Hermes' configuration disables the engine, also if written as a word."""
+    settings = EngineSettings.from_config({"compression": {"enabled": value}})
+    assert CompactionEngine(settings).should_compress(190_000) is due
 
-    def test_once_until_it_falls(self) -> None:
-        """A notice is given at 85 % of the threshold, and again only after usage fell below it."""
-        pressure, told = ContextPressure(), []
-        for tokens in (42_499, 42_500, 49_000, 60_000, 42_499, 43_000):
-            pressure, notice = pressure.seen(tokens, 50_000)
-            told.append(notice is not None)
-        assert told == [False, True, False, False, False, True]
 
-    def test_words(self) -> None:
-        """The notice has the text of the older documentation, without its symbol."""
-        assert str(ContextPressure().seen(42_500, 50_000)[1]) == "Context is 85% to compaction threshold (42,500/50,000 tokens)"
-        assert ContextPressure().seen(5, 0)[1] is None
-
-    def test_engine(self) -> None:
-        """An engine gives notices in its status only if it has a `ContextPressure`, and gives each once."""
-        for pressure, expected in ((None, [None, None]), (ContextPressure(), ["Context is 90%", None])):
-            made = engine(pressure=pressure)
-            found = []
-            for _ in range(2):
-                made.update_from_response({"prompt_tokens": 3_600})
-                notice = made.get_status()["notice"]
-                found.append(notice and notice[:14])
-            assert found == expected
+def test_notice_once_until_usage_falls() -> None:
+    """A notice is given at 85 % of the threshold, and again only after usage fell below it."""
+    reports = [0, 42_499, 42_500, 49_000, 60_000, 42_499, 43_000]
+    told = [pressure_notice(tokens, 50_000, before) is not None for before, tokens in itertools.pairwise(reports)]
+    assert told == [False, True, False, False, False, True]
+    assert pressure_notice(5, 0) is None
 
 
 def test_a_home_that_nobody_has_is_a_name_of_a_folder() -> None:

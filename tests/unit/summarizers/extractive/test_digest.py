@@ -139,7 +139,7 @@ def test_a_digest_of_what_only_shortening_cut() -> None:
 
 
 def test_lines_say_who_said_them() -> None:
-    """What the assistant said, and what is quoted or pasted, is marked; the user's words are not."""
+    """The assistant's words and quoted or pasted text are marked; the user's words are not."""
     pasted = "A letter from the town hall:\n\nDear citizens, never feed the swans."
     text = digest_of([said("user", pasted), said("assistant", "I settled on SQLite, since it needs no server.")])
     assert "- Assistant: I settled on SQLite, since it needs no server." in text
@@ -149,7 +149,7 @@ def test_lines_say_who_said_them() -> None:
 
 
 def test_a_summary_says_what_only_an_old_reminder_says() -> None:
-    """What the newest reminder says too, perhaps with other numbers, is not repeated."""
+    """Lines that the newest reminder has too, perhaps with other numbers, are not repeated."""
     reminders = [f"Reminder {number}: keep the list of tasks current. {number} tasks are open." for number in range(9)]
     reminders[3] += " Never touch the folder vendor/legacy."
     chat = [said("user", "Fix the build."), *[said("system", text) for text in reminders], said("assistant", "I will.")]

@@ -70,7 +70,7 @@ def test_what_a_program_printed_is_nobodys_words(printed: str) -> None:
     ],
 )
 def test_a_single_line_that_a_person_may_have_written_is_the_users(line: str) -> None:
-    """What is ambiguous counts as the user's own words."""
+    """An ambiguous text counts as the user's own words."""
     assert own(f"{line}") == [("", line)]
 
 

@@ -1,0 +1,35 @@
+"""Sentences end where people end them, not at abbreviations."""
+
+from __future__ import annotations
+
+import pytest
+
+from compaction.summarizers.extractive.facts import FactKind, fact_kind, facts_in
+from compaction.summarizers.extractive.sentences import sentences
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Wir liefern an die Rosenstr. 5 in Ulm.|Bitte klingeln.",
+        "Nimm z. B. die blaue Kiste.|Dann geh.",
+        "Das Haus Nr. 12 ist frei.|Melde dich.",
+        "Frag Dr. Meier.|Er weiß es.",
+        "Am 3. Oktober ist zu.|Das gilt im 2. Stock.|Es sind 2.|Danke.",
+        "Es sind ca. 30 Stück, d. h. zwei Kisten, usw. und so fort.|Danke.",
+        "Lies Abb. 3, Kap. 4 und S. 12.|Gut.",
+        "Mr. Smith met Prof. Jones, e.g. in Fig. 3.|They ate etc.|Nobody knows.",
+        "I said no.|That is all.",
+        "यह ठीक है।|फिर मत करो।",
+    ],
+)
+def test_an_abbreviation_ends_no_sentence(text: str) -> None:
+    """A dot after an abbreviation or an ordinal belongs to the sentence; marks of other scripts end one."""
+    assert list(sentences(text.replace("|", " "))) == text.split("|")
+
+
+@pytest.mark.parametrize("number", ["12,5 %", "12,5%", "1.200,5 %", "0,8 ‰", "3,5\u00a0%"])
+def test_a_number_with_a_comma_and_its_sign_is_one_fact(number: str) -> None:
+    """German writes a blank before the sign."""
+    assert list(facts_in(f"ein Rabatt von {number} gilt."))[-1] == number
+    assert fact_kind(number) is FactKind.NUMBER
