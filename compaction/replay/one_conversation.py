@@ -36,7 +36,6 @@ def replay_conversation(
         meter=meter,
         window=setting.window,
         overhead_tokens=setting.overhead_tokens,
-        recent=setting.recent,
     )
     inherited = _inherited_rules(transcript, setting, meter)
     return ReplayedConversation(
