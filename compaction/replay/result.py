@@ -16,6 +16,7 @@ from ..models import unpriced
 from .candidates import BASELINES
 from .replayed import ReplayedConversation, ReplaySetting, Share
 from .scores import BootstrapDraws, IntervalEstimate, Score, macro_average, micro_average, score_of
+from .transcript import RECENT_MESSAGES
 
 _SEND_ALL: Final = "none"
 
@@ -180,7 +181,7 @@ class ReplayResult:
             "model": attrs.asdict(setting.prices),
             "counter": setting.counter.name,
             "overhead_tokens": setting.overhead_tokens,
-            "recent_messages": setting.recent,
+            "recent_messages": RECENT_MESSAGES,
             "charge_summaries": setting.charge_summaries,
             "seed": self.seed,
             "conversations": [self._conversation(each) for each in self.conversations],
