@@ -299,8 +299,26 @@ def test_validate_as_json(broken: Path, tmp_path: Path) -> None:
     """With --json standard output is one JSON value with each file, its problems, and why it could not be read."""
     report = json.loads(run("validate", broken, tmp_path / "missing", "--json").stdout)
     assert [problem["rule"] for problem in report["files"][0]["problems"]] == [problem.rule for problem in validate(BROKEN)]
-    assert report["files"][0]["error"] is None
-    assert "No such file" in report["files"][1]["error"]
+    assert report["files"][0]["errors"] == []
+    assert "No such file" in report["files"][1]["errors"][0]
+
+
+def test_a_damaged_line_stops_neither_inspect_nor_validate(tmp_path: Path) -> None:
+    """It is told on standard error and gives exit code 2; the conversations before and after it are shown."""
+    path = tmp_path / "some.jsonl"
+    whole = json.dumps(turns(2))
+    path.write_text(f'{whole}\n{{"messages": [\n{whole}\n[{{"what": "is this?"}}]\n')
+    for command in ("inspect", "validate"):
+        done = run(command, path)
+        assert done.exit_code == 2
+        assert [line.partition(": it")[0].partition(": m")[0] for line in done.stderr.splitlines()] == [
+            f"compaction: {path}, line {number}" for number in (2, 4)
+        ]
+        assert "line 3" in done.stdout if command == "inspect" else "valid in 2 conversations of 8 messages" in done.stdout
+    report = json.loads(run("inspect", path, "--json").stdout)
+    assert ([each["id"] for each in report["conversations"]], len(report["errors"])) == (["1", "3"], 2)
+    path.write_text('{"messages": [')
+    assert (run("inspect", path).exit_code, run("inspect", path).stdout) == (2, "")
 
 
 def test_repair_tells_each_change(broken: Path, tmp_path: Path) -> None:
