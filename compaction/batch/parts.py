@@ -11,10 +11,8 @@ import contextlib
 import gzip
 import itertools
 import json
-import os
 import re
 import shutil
-import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
@@ -32,7 +30,6 @@ from .rows import arrow_module
 
 _VERSION: Final = 2
 _COPY_BYTES: Final = 1 << 20
-_LARGEST_COPY: Final = 1 << 30
 _LOCK: Final = "lock"
 _LOCK_ATTEMPTS: Final = 50
 _LOCK_PAUSE: Final = 0.02  # seconds
@@ -312,7 +309,7 @@ def _lock_folder(path: Path, parts: Path) -> IO[bytes]:
 def join_parts(target: OutputFile, parts: Sequence[Path], folder: Path) -> int:
     """Join parts into an output; O(bytes), in constant memory, or with one part of a table in memory.
 
-    A single part of a text becomes the output. Linux joins several parts without reading them into this process.
+    A single part of a text becomes the output.
 
     Returns:
         Its size in bytes.
@@ -339,11 +336,7 @@ def _write_parts(target: OutputFile, parts: Sequence[Path], stream: IO[bytes]) -
         return
     for part in parts:
         with part.open("rb") as read:
-            if sys.platform == "linux":
-                with contextlib.suppress(OSError):  # of a file system that cannot do it; a full disk is found below
-                    while os.copy_file_range(read.fileno(), stream.fileno(), _LARGEST_COPY):
-                        pass
-            shutil.copyfileobj(read, stream, _COPY_BYTES)  # what is left
+            shutil.copyfileobj(read, stream, _COPY_BYTES)
     if not parts and target.kind == "jsonl.gz":
         gzip.GzipFile("", "wb", 6, stream, mtime=0).close()
 

@@ -188,7 +188,7 @@ class ReplayResult:
             "short": [each.recording.id for each in self.short],
             "notes": list(self.notes),
             "cheapest_baseline": self.cheapest_baseline,
-            "contenders": {name: _summary_data(summary) for name, summary in self.summaries.items()},
+            "candidates": {name: _summary_data(summary) for name, summary in self.summaries.items()},
         }
 
     def _conversation(self, each: ReplayedConversation) -> dict[str, Any]:
@@ -213,5 +213,4 @@ def _score_data(score: Score) -> dict[str, Any]:
 
 
 def _summary_data(summary: CandidateSummary) -> dict[str, Any]:
-    data = attrs.asdict(summary)
-    return {"contender": data.pop("candidate"), **data, "score": _score_data(summary.score)}
+    return {**attrs.asdict(summary), "score": _score_data(summary.score)}
