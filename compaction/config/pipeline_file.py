@@ -18,6 +18,7 @@ import attrs
 
 from ..errors import CompactionError, ConfigurationError
 from ..files import write_text
+from ..formats import fields_of, items_of
 from ..strategies import Strategy, StrategyLike, as_strategy
 from .allowed_servers import server_problems
 from .converter import USE, missing, read_component, write_component
@@ -46,13 +47,17 @@ def _shown(place: _Place) -> str:
     return "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in place).removeprefix(".")
 
 
-def _position(place: _Place, data: Any) -> list[int]:
+def _position(place: _Place, data: object) -> list[int]:
     """Return a place as the positions of its keys in their tables."""
     found: list[int] = []
     for each in place:
-        keys = list(cast("Mapping[object, object]", data)) if isinstance(data, Mapping) else []
+        fields, items = fields_of(data), items_of(data)
+        keys = list(fields or ())
         found.append(each if isinstance(each, int) else keys.index(each) if each in keys else len(keys))
-        data = data[each] if each in keys or (isinstance(data, list) and isinstance(each, int)) else None
+        if fields is not None and isinstance(each, str):
+            data = fields.get(each)
+        else:
+            data = items[each] if items is not None and isinstance(each, int) and each < len(items) else None
     return found
 
 
