@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from compaction.batch import estimate
-from compaction.errors import UnreadableFile
 from tests.support.corpora import STRATEGY, errors_of, run, store
 
 JUNK_LINES = 20_000
@@ -81,11 +80,3 @@ def test_links_are_followed_if_asked_for(folder: Path, tmp_path: Path) -> None:
     assert sorted(report.outputs) == [str(tmp_path / "out" / name) for name in ("a.jsonl", "there/b.jsonl")]
     assert report.foreign == [str(folder / "dead.jsonl")]
     assert estimate([folder], STRATEGY, follow_links=True).bytes_total == 2 * (folder / "a.jsonl").stat().st_size
-
-
-def test_a_directory_of_links_has_no_input(tmp_path: Path) -> None:
-    """A link that leads nowhere is ignored too."""
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "a.jsonl").symlink_to(tmp_path / "nothing.jsonl")
-    with pytest.raises(UnreadableFile, match="no file of conversations found"):
-        run(tmp_path / "in", tmp_path / "out")

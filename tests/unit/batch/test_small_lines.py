@@ -63,9 +63,9 @@ def test_a_text_has_at_most_so_many_tokens(counter: Any, text: str) -> None:
 
 
 @pytest.mark.parametrize("counter", COUNTERS, ids=lambda counter: counter.name)
-@given(messages=MESSAGES, escaped=st.booleans())
+@given(messages=MESSAGES | st.lists(IN_PARTS, min_size=1, max_size=4), escaped=st.booleans())
 def test_a_line_has_at_most_so_many_tokens(counter: Any, messages: list[dict[str, Any]], escaped: bool) -> None:
-    """The tokens around the texts included, in the shortest JSON; at that limit the line is left unchanged."""
+    """The tokens around the texts included, in the shortest JSON; at that limit the line is left unchanged, uncounted."""
     text = json.dumps(messages, ensure_ascii=escaped, separators=(",", ":"))
     if any("\ud800" <= letter <= "\udfff" for letter in text):
         return
@@ -74,8 +74,9 @@ def test_a_line_has_at_most_so_many_tokens(counter: Any, messages: list[dict[str
     assert index.tokens <= most
     assert index.included.bytes <= len(text.encode())
     job = Job(strategy=Truncation(trigger=tokens_exceed(most)), counter=counter)
-    row = JsonLine(text.encode())
-    assert job.leaves_unchanged(row, row.read(), BatchCounts())
+    row, counts = JsonLine(text.encode()), BatchCounts()
+    assert job.leaves_unchanged(row, row.read(), counts)
+    assert (counts.uncounted, counts.messages_before) == (1, len(messages))
 
 
 @given(messages=MESSAGES, limit=st.integers(0, 200))
@@ -87,19 +88,6 @@ def test_it_is_what_a_reading_would_give(messages: list[dict[str, Any]], limit: 
         result = compact_sync(row.read(), strategy, counter="chars/4")
         assert (result.outcome, result.before.messages) == ("unchanged", counts.messages_before)
         assert counts.uncounted or result.before.tokens == counts.tokens_before == counts.tokens_after
-
-
-@pytest.mark.parametrize("counter", COUNTERS, ids=lambda counter: counter.name)
-@given(messages=st.lists(IN_PARTS, min_size=1, max_size=4))
-def test_a_content_may_be_a_list_of_texts(counter: Any, messages: list[dict[str, Any]]) -> None:
-    """The length of the line bounds its tokens, too; the line is left unchanged without counting."""
-    row = JsonLine(json.dumps(messages, ensure_ascii=False, separators=(",", ":")).encode(errors="replace"))
-    most = len(row.text) // least_bytes_per_token(counter)
-    strategy, counts = Truncation(trigger=tokens_exceed(most), keep=last(messages=1)), BatchCounts()
-    result = compact_sync(row.read(), strategy, counter=counter)
-    assert (result.outcome, result.before.tokens <= most) == ("unchanged", True)
-    assert Job(strategy=strategy, counter=counter).leaves_unchanged(row, row.read(), counts)
-    assert (counts.uncounted, counts.messages_before) == (1, len(messages))
 
 
 @given(

@@ -71,16 +71,12 @@ def test_gzip_of_several_parts_is_one_file() -> None:
 
 
 def test_conversations_have_ids_and_places() -> None:
-    """A conversation's id is in its file or is its number, and its place names the line if there are several."""
-    found = read('{"id": "a", "messages": []}\n\n[]\n{"id": 7, "messages": []}\n{"id": null, "messages": []}')
+    """Its id is in its file or is its number, its place names the line if there are several, and it has the other fields."""
+    found = read('{"id": "a", "messages": [], "n": [1]}\n\n[]\n{"id": 7, "messages": []}\n{"id": null, "messages": []}')
+    assert found[0].fields == {"id": "a", "n": [1]}
     assert [conversation.id for conversation in found] == ["a", "2", "7", "4"]
     assert [conversation.where.partition(", ")[2] for conversation in found] == ["line 1", "line 3", "line 4", "line 5"]
     assert read_one("[]").where == "the input"
-
-
-def test_other_fields_are_read() -> None:
-    """``fields`` contains the fields beside ``messages``."""
-    assert read_one('{"model": "m", "messages": [], "tools": [1]}').fields == {"model": "m", "tools": [1]}
 
 
 def test_lines_are_read_as_they_are_asked_for() -> None:

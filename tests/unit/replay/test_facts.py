@@ -42,19 +42,18 @@ def test_kinds_of_facts(text: str, fact: str, kind: str) -> None:
     assert kinds_in(text)[fact] == kind
 
 
-def test_plain_words_are_not_facts() -> None:
-    """Words and single digits can be guessed."""
-    assert kinds_in("Let us look at 3 of the files, and then decide.") == {}
-
-
-def test_parts_of_a_link_are_counted_once() -> None:
-    """The numbers and names inside a link or a path are part of it, not separate facts."""
-    assert kinds_in("https://x.org/issues/4593/snake_case") == {"https://x.org/issues/4593/snake_case": "url"}
-
-
-def test_a_quotation_ends_where_it_closes() -> None:
-    """The text between two quotations is not one."""
-    assert kinds_in("`make all` or `make test`") == {"make all": "quoted", "make test": "quoted"}
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("Let us look at 3 of the files, and then decide.", {}),
+        ("https://x.org/issues/4593/snake_case", {"https://x.org/issues/4593/snake_case": "url"}),
+        ("`make all` or `make test`", {"make all": "quoted", "make test": "quoted"}),
+    ],
+    ids=["plain words", "parts of a link", "between quotations"],
+)
+def test_what_is_not_a_fact(text: str, facts: dict[str, str]) -> None:
+    """Plain words and digits, which can be guessed; the parts of a link or a path; and the text between two quotations."""
+    assert kinds_in(text) == facts
 
 
 def test_argument_values_count_and_their_names_do_not() -> None:

@@ -277,7 +277,7 @@ def test_a_request_is_bad_for_what_the_log_is_not() -> None:
 
 
 def test_faults_of_a_log_are_noted() -> None:
-    """Broken rules of the log, an answer without a question, an unreadable message and times that go back are noted."""
+    """Broken rules, an answer without a question, an unreadable message, times that go back, and a log without a call."""
     chat = [assistant(), {"content": "?"}, user(), call("c1"), user("go on"), assistant()]
     record = replayed(chat, "none", times=[5.0, 6.0, 7.0, 6.0, 8.0, 9.0])
     assert record.recording.notes == (
@@ -286,10 +286,6 @@ def test_faults_of_a_log_are_noted() -> None:
         "the log itself breaks call-without-result, 1 times",
         "it starts with an answer without a question; that call is not replayed",
     )
-
-
-def test_a_log_without_a_call_is_noted() -> None:
-    """A log without an answer has nothing to replay."""
     assert replayed([user()], "none").recording.notes == ("it contains no call: no assistant message has a history",)
 
 

@@ -67,33 +67,30 @@ def test_the_cheapest_that_keeps_enough_is_recommended() -> None:
     assert "the cheapest strategy whose requests would all be accepted and that keeps at least 80 %" in found.rule
 
 
-def test_what_costs_more_and_keeps_more_is_named_too() -> None:
-    """With a lower minimum, the cheapest comes first; the dearer one is named with what it keeps more."""
-    found = recommend(six(FORGETS, KEEPS), minimum_recall=0.0)
-    assert found.names == ("forgets", "keeps")
-    assert found.reasons[0].startswith("keeps keeps 100 points more than forgets: ")
-
-
-def test_a_gain_within_chance_is_said() -> None:
-    """A strategy that keeps more in one session of six does not enter: its gain is within chance."""
-    found = recommend(six(FORGETS, keeping("lucky", first_in=1, newest=5)), minimum_recall=0.0)
-    assert found.names == ("forgets",)
-    assert found.reasons[0] == "lucky costs no less than forgets, and its gain is within chance: +17 points."
-
-
-def test_a_strategy_that_keeps_no_more_is_passed() -> None:
-    """A strategy that costs more and keeps no more is named as such."""
-    found = recommend(six(KEEPS, keeping("dear", first_in=6, newest=5)))
-    assert found.names == ("keeps",)
-    assert found.reasons[0].startswith("dear costs no less than keeps and keeps no more: ")
-
-
-def test_a_lower_cost_within_chance_does_not_count() -> None:
-    """Where the difference in cost is within chance, the strategy that keeps more takes the other's place."""
-    forgets = keeping("forgets", first_in=0, newest=4)
-    found = recommend(six(forgets, keeping("mixed", first_in=6, newest_in_odd=5)), minimum_recall=0.0)
-    assert found.names == ("mixed",)
-    assert found.reasons[0] == "forgets keeps 100 points less than mixed, and its lower cost is within chance."
+@pytest.mark.parametrize(
+    ("cheap", "dear", "names", "reason"),
+    [
+        (FORGETS, KEEPS, ("forgets", "keeps"), "keeps keeps 100 points more than forgets: "),
+        (
+            FORGETS,
+            keeping("lucky", first_in=1, newest=5),
+            ("forgets",),
+            "lucky costs no less than forgets, and its gain is within chance: +17 points.",
+        ),
+        (KEEPS, keeping("dear", first_in=6, newest=5), ("keeps",), "dear costs no less than keeps and keeps no more: "),
+        (
+            keeping("forgets", first_in=0, newest=4),
+            keeping("mixed", first_in=6, newest_in_odd=5),
+            ("mixed",),
+            "forgets keeps 100 points less than mixed, and its lower cost is within chance.",
+        ),
+    ],
+    ids=["a gain", "a gain within chance", "no gain", "a lower cost within chance"],
+)
+def test_what_costs_more_has_to_keep_more(cheap: Candidate, dear: Candidate, names: tuple[str, ...], reason: str) -> None:
+    """A dearer strategy joins for what it keeps more, beyond chance; it takes the other's place if that is not cheaper."""
+    found = recommend(six(cheap, dear), minimum_recall=0.0)
+    assert (found.names, found.reasons[0].startswith(reason)) == (names, True)
 
 
 def test_a_baseline_is_never_recommended() -> None:

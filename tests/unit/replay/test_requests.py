@@ -40,20 +40,13 @@ def test_a_longer_request_continues_the_last() -> None:
 
 
 def test_a_request_that_differs_breaks_the_prefix() -> None:
-    """The shared part ends at the first difference; the rest of the last request is lost."""
+    """The shared part ends at the first difference, or where a shorter request ends; the rest of the last one is lost."""
     chat = [system(), user("one"), assistant("two"), user("three")]
     chain = requests_of(chat)
     chain.add(chat[:])
     step = chain.add([chat[0], chat[3]])
     assert (step.shared_messages, step.whole_tokens, step.broken) == (1, tokens_of(chat[:1]), True)
     assert step.lost_tokens == tokens_of(chat[1:])
-
-
-def test_a_shorter_request_breaks_the_prefix() -> None:
-    """A request that ends before the last one does not continue it."""
-    chat = [user("one"), assistant("two")]
-    chain = requests_of(chat)
-    chain.add(chat[:])
     assert chain.add(chat[:1]).broken
 
 
@@ -67,48 +60,27 @@ def test_a_message_cut_at_its_end_shares_its_start() -> None:
 
 
 def test_recorded_messages_are_seen_unchanged_or_rebuilt() -> None:
-    """A message counts as contained if it is the same object or has the same role and text, as frameworks build them."""
-    chat = [user("order A-170"), assistant("two")]
+    """The same object, or the same role and text, as frameworks build them; equal messages are told apart by order."""
+    chat = [user("order A-170"), assistant("two"), user("order A-170")]
     chain = requests_of(chat)
-    chain.add([dict(chat[0]), chat[1]])
-    assert chain.visible == {0, 1}
+    chain.add([dict(chat[0]), chat[1], dict(chat[2])])
+    assert chain.visible == {0, 1, 2}
     assert chain.contains("A-170", [0])
 
 
-def test_equal_messages_are_told_apart_by_order() -> None:
-    """Two messages with the same text are two messages."""
-    chat = [user("yes"), assistant("go on"), user("yes")]
-    chain = requests_of(chat)
-    chain.add([dict(message) for message in chat])
-    assert chain.visible == {0, 1, 2}
-
-
 def test_a_summary_holds_what_it_says() -> None:
-    """A fact is found in a message that was not recorded, in any wording, but not as part of another fact."""
-    chat = [user("order A-170, order A-17"), assistant("I look")]
+    """Facts, spans and instructions are found verbatim in a new message, not as part of others, and only while it is sent."""
+    chat = [user("abcdefghijklm A-170, order A-17. Never touch prod.db."), assistant("abcdefghijklm")]
     chain = requests_of(chat)
-    chain.add([said("user", "Earlier: A-170 came."), chat[1]])
-    assert (chain.contains("A-170", [0]), chain.contains("A-17", [0])) == (True, False)
 
+    def found() -> list[bool]:
+        facts = [chain.contains(fact, [0]) for fact in ("A-170", "A-17")]
+        return [*facts, chain.contains_span("abcdefghijkl", [0]), chain.quotes("Never touch prod.db.", 0)]
 
-def test_a_summary_that_left_holds_nothing() -> None:
-    """Only the last request is searched, not the ones before it."""
-    chat = [user("abcdefghijklm A-170"), assistant("abcdefghijklm")]
-    chain = requests_of(chat)
-    chain.add([said("user", "abcdefghijklm A-170")])
-    assert chain.contains_span("abcdefghijkl", [0])
-    chain.add([said("user", "nothing")])
-    assert (chain.contains_span("abcdefghijkl", [0]), chain.contains("A-170", [0])) == (False, False)
-
-
-def test_an_instruction_is_quoted_verbatim_or_lost() -> None:
-    """A paraphrase does not count."""
-    chat = [user("Never touch prod.db."), assistant()]
-    chain = requests_of(chat)
-    chain.add([said("user", "He said: Never touch prod.db. Mind it.")])
-    assert chain.quotes("Never touch prod.db.", 0)
+    chain.add([said("user", "Earlier: abcdefghijklm A-170. He said: Never touch prod.db. Mind it."), chat[1]])
+    assert found() == [True, False, True, True]
     chain.add([said("user", "He said not to touch prod.db.")])
-    assert not chain.quotes("Never touch prod.db.", 0)
+    assert found() == [False, False, False, False]
 
 
 def test_an_unreadable_message_breaks_a_rule_of_the_format() -> None:
