@@ -233,6 +233,7 @@ class Model:
         return (
             len(edit.messages) <= len(before)
             and any(new is None or old.raw is not new.raw for old, new in pairs)
+            and not any(new is not None and empty(old) and not empty(new) for old, new in pairs)
             and any(new is not None for new in [*edit.messages, *before[len(pairs) :]])
             and all(
                 thoughts_alone(old) if new is None else (old.role, links(old)) == (new.role, links(new)) for old, new in pairs
