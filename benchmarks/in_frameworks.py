@@ -112,7 +112,6 @@ def provider_times() -> tuple[float, float]:
 
 
 async def _provider_times() -> tuple[float, float]:
-    from compaction.index import MessageIndex
     from compaction.integrations import IntegrationOptions
     from compaction.integrations.agent_framework import agent_framework
     from compaction.integrations.agent_framework.model_calls import RunView
@@ -122,12 +121,13 @@ async def _provider_times() -> tuple[float, float]:
     options = IntegrationOptions(strategy=presets.context_window(WINDOW), counter="chars/4")
     conversations = FrameworkConversations(options, agent_framework)
     await conversations.turn(history, id="one")
-    run_view = RunView("in_memory", "Shop", MessageIndex(counter="chars/4", format=agent_framework))
+    run_view = RunView("in_memory", "Shop")
     run = _copies(history)
 
     async def call(messages: list[Any]) -> bool:
         run_view.follow(list(messages))
-        turn = await conversations.turn(run_view.messages, id="one", overhead_tokens=run_view.overhead_tokens({}))
+        overhead = conversations.count_messages([message for _, message in run_view.others])
+        turn = await conversations.turn(run_view.messages, id="one", overhead_tokens=overhead)
         assert turn.index is not None
         run_view.use(turn.index.source)
         return bool(run_view.request(turn.view))
