@@ -24,9 +24,10 @@ AGENTS     := .venv-gateway/agents
 NPM_AGENTS := opencode-ai@1.18.33 @openai/codex@0.169.0 @google/gemini-cli@0.61.0
 AIDER      := aider-chat==0.86.2
 
-PROXIES       := .venv-gateway/proxies
-PROXY_NAMES   := headroom-ai context-guardian cliffcompaction litellm
-proxy.litellm := litellm[proxy]
+PROXIES           := .venv-gateway/proxies
+PROXY_NAMES       := headroom-ai context-guardian cliffcompaction litellm
+proxy.headroom-ai := headroom-ai[proxy]
+proxy.litellm     := litellm[proxy]
 
 export LLAMA_SERVER
 export PIP_DISABLE_PIP_VERSION_CHECK := 1

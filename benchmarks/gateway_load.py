@@ -1,8 +1,8 @@
-"""Time to first byte behind the gateway and behind a plain proxy, under the same load in one run.
+"""Time to first byte at a model, behind a plain proxy and behind the gateway, under the same loads in one run.
 
-``python -m benchmarks.gateway_load --seconds 60``: 50 conversations of 100,000 tokens, each request one round longer than the
-one before, Poisson arrivals, 20 a second. The two servers get the load in turn, some seconds each. Each server runs in a
-separate process; the model is a third one and answers at once.
+``python -m benchmarks.gateway_load --write docs/gateway.md`` runs each of `LOADS` and writes the table. Each request of a
+conversation is one round longer than the one before, with Poisson arrivals. The three addresses get the load in turn, some
+seconds each. Each server runs in a separate process; the model answers at once.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ import resource
 import statistics
 import sys
 import time
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 import anyio
+import attrs
 import httpx
 import uvicorn
 
@@ -30,14 +31,13 @@ from compaction.cli.serve import listening_socket
 from compaction.gateway import GatewaySettings, create_app
 from tests.support.gateways import ScriptedUpstream, chat_reply, in_process
 
+from .tables import Section, measured_on, table, written
+
 WORDS: Final = ("def", "return", "import", "class", "self", "value", "index", "group", "message", "token", "session", "view")
 CALLS: Final = 100  # tool calls at the start of a conversation
 RESULT_WORDS: Final = 950
-BLOCK_SECONDS: Final = 5.0  # each server gets the load for so long, then the other one
+BLOCK_SECONDS: Final = 2.0  # each address gets the load for so long, then the next one
 ANSWER: Final = b'data: {"choices":[],"usage":{"prompt_tokens":%d,"completion_tokens":1}}\n\ndata: [DONE]\n\n'
-
-
-_SHOWN: Final = tuple(f"compaction_gateway_{name}" for name in ("cuts", "failures", "seconds", "conversation"))
 
 
 def conversation(name: str, calls: int) -> list[dict[str, Any]]:
@@ -121,40 +121,76 @@ async def first_byte(client: httpx.AsyncClient, url: str, body: bytes) -> float:
     return taken
 
 
-async def load(urls: dict[str, str], seconds: float, rate: float, conversations: int, seed: int) -> dict[str, list[float]]:
-    """Send the same requests at the same random times to the servers in turn, a block of seconds each."""
-    times: dict[str, list[float]] = {name: [] for name in urls}
-    rounds = CALLS + int(2 * seconds * rate / conversations) + 20
-    written = [[json.dumps(each) for each in conversation(f"c{number}", rounds)] for number in range(conversations)]
-    calls = {(name, number): CALLS for name in urls for number in range(conversations)}
-    chances = {name: random.Random(seed) for name in urls}
-    waiting: set[tuple[str, int]] = set()  # an agent sends no request before the answer to its last one
+@attrs.frozen(kw_only=True)
+class Load:
+    """A load.
 
-    async with httpx.AsyncClient(timeout=60) as client:
+    Args:
+        conversations: The number of conversations; 0 if each request begins a new one.
+        calls: The tool calls at the start of a conversation, of a thousand tokens each.
+        rate: Requests a second.
+        seconds: The time for each address.
+    """
 
-        async def ask(name: str, number: int, *, counts: bool) -> None:
-            messages = written[number][: 2 * calls[name, number] + 1]
-            calls[name, number] += 1
-            body = f'{{"model": "m", "stream": true, "messages": [{", ".join(messages)}]}}'.encode()
-            waiting.add((name, number))
-            taken = await first_byte(client, urls[name], body)
-            waiting.remove((name, number))
-            if counts:
-                times[name].append(taken)
+    conversations: int
+    calls: int
+    rate: float
+    seconds: float
 
-        for number in range(conversations):  # the gateway knows each conversation before the measurement starts
-            for name in urls:
-                await ask(name, number, counts=False)
-        blocks = max(1, round(seconds / BLOCK_SECONDS / len(urls)))
-        for name in list(urls) * blocks:
-            chance, ends = chances[name], anyio.current_time() + seconds / blocks / len(urls)
-            async with anyio.create_task_group() as group:
-                while anyio.current_time() < ends:
-                    await anyio.sleep(chance.expovariate(rate))
-                    free = [number for number in range(conversations) if (name, number) not in waiting]
-                    if free:
-                        group.start_soon(partial(ask, name, chance.choice(free), counts=True))
-    return times
+
+LOADS: Final = {
+    "2,000 tokens": Load(conversations=50, calls=2, rate=30.0, seconds=8.0),
+    "100,000 tokens": Load(conversations=25, calls=CALLS, rate=10.0, seconds=6.0),
+    "200,000 new tokens": Load(conversations=0, calls=2 * CALLS, rate=3.0, seconds=8.0),
+    "200 conversations, a call every 2 s": Load(conversations=200, calls=20, rate=100.0, seconds=6.0),
+}
+"""The loads of the table. The third one has a new conversation in each request."""
+
+
+class Client:
+    """Sends a load. Holds state: the conversations, and the times of its requests.
+
+    Args:
+        load: The load.
+        urls: The addresses.
+    """
+
+    def __init__(self, load: Load, urls: dict[str, str]) -> None:
+        self._load = load
+        self._urls = urls
+        self.times: dict[str, list[float]] = {name: [] for name in urls}
+        self._chances = {name: random.Random(0) for name in urls}
+        count = load.conversations or int(load.rate * load.seconds * 1.5)
+        rounds = load.calls + (int(2 * load.seconds * load.rate / count) + 20) * (load.conversations > 0)
+        self._written = [[json.dumps(each) for each in conversation(f"c{number}", rounds)] for number in range(count)]
+        self._calls = {(name, number): load.calls for name in urls for number in range(count)}
+        self._free = {name: list(range(count)) for name in urls}  # an agent sends no request before the answer to its last one
+
+    async def run(self, on_warm: Callable[[], object]) -> None:
+        """Send the load to the addresses in turn; ``on_warm`` is called before the first request that counts."""
+        async with httpx.AsyncClient(timeout=60) as client:
+            for number in range(self._load.conversations or 1):  # the gateway knows each before the measurement starts
+                for name in self._urls:
+                    self._free[name].remove(number)
+                    await self._ask(client, name, number)
+            self.times = {name: [] for name in self._urls}
+            on_warm()
+            blocks = max(1, round(self._load.seconds / BLOCK_SECONDS))
+            for name in list(self._urls) * blocks:
+                chance, ends = self._chances[name], anyio.current_time() + self._load.seconds / blocks
+                async with anyio.create_task_group() as group:
+                    while anyio.current_time() < ends:
+                        await anyio.sleep(chance.expovariate(self._load.rate))
+                        if free := self._free[name]:
+                            group.start_soon(self._ask, client, name, free.pop(chance.randrange(len(free))))
+
+    async def _ask(self, client: httpx.AsyncClient, name: str, number: int) -> None:
+        messages = self._written[number][: 2 * self._calls[name, number] + 1]
+        self._calls[name, number] += 1
+        body = f'{{"model": "m", "stream": true, "messages": [{", ".join(messages)}]}}'.encode()
+        self.times[name].append(await first_byte(client, self._urls[name], body))
+        if self._load.conversations:
+            self._free[name].append(number)
 
 
 async def memory(conversations: int, most_bytes: int) -> None:
@@ -176,52 +212,56 @@ async def memory(conversations: int, most_bytes: int) -> None:
                     )
 
 
-def main() -> None:
-    """Measure and print the figures."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60.0, help="Of both servers together.")
-    parser.add_argument("--rate", type=float, default=20.0)
-    parser.add_argument("--conversations", type=int, default=50)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--window", type=int, default=200_000, help="With 128000, conversations are cut too.")
-    parser.add_argument("--memory", action="store_true", help="Measure memory only; try --conversations 1000.")
-    parser.add_argument("--max-memory", type=int, default=268_435_456, help="As of compaction serve.")
-    arguments = parser.parse_args()
-    if arguments.memory:
-        anyio.run(memory, arguments.conversations, arguments.max_memory)
-        return
+HEADS: Final = ("load", "direct", "behind a proxy", "behind the gateway", "added, median", "added, p99", "processor time")
+
+
+def row(name: str, load: Load, window: int) -> list[str]:
+    """Run a load, and return its row of the table."""
     context = multiprocessing.get_context("spawn")
     ports: Any = context.Queue()
-    processes: list[Any] = []
+    processes: dict[str, Any] = {}
 
     def start(kind: str, url: str = "") -> str:
-        process = context.Process(target=serve, args=(kind, url, arguments.window, ports), daemon=True)
-        process.start()
-        processes.append(process)
+        processes[kind] = context.Process(target=serve, args=(kind, url, window, ports), daemon=True)
+        processes[kind].start()
         return f"http://127.0.0.1:{ports.get()}"
 
     try:
-        url = start("model")
-        urls = {"passing": start("passing", url), "gateway": start("gateway", url)}
-        times = anyio.run(load, urls, arguments.seconds, arguments.rate, arguments.conversations, arguments.seed)
-        metrics = httpx.get(f"{urls['gateway']}/metrics").text
-        seconds = {name: cpu_seconds(process.pid) for name, process in zip(("model", *urls), processes, strict=True)}
+        model = start("model")
+        client = Client(load, {"direct": model, "proxy": start("passing", model), "gateway": start("gateway", model)})
+        before: dict[str, float] = {}
+        anyio.run(client.run, lambda: before.update({kind: cpu_seconds(each.pid) for kind, each in processes.items()}))
+        spent = {kind: cpu_seconds(process.pid) - before[kind] for kind, process in processes.items()}
     finally:
-        for process in processes:
+        for process in processes.values():
             process.terminate()
-    _show(times, seconds, arguments.conversations)
-    print("\n".join(line for line in metrics.splitlines() if line.startswith(_SHOWN)))
+    cuts = {kind: statistics.quantiles(times, n=100) for kind, times in client.times.items()}
+    shown = [f"{1000 * found[49]:.1f}, {1000 * found[98]:.1f} ms" for found in cuts.values()]
+    added = [f"{1000 * (cuts['gateway'][place] - cuts['direct'][place]):.1f} ms" for place in (49, 98)]
+    count = len(client.times["gateway"])
+    each = f"{1000 * spent['gateway'] / count:.1f} ms, proxy {1000 * spent['passing'] / count:.1f} ms"
+    return [f"{name}, {len(client.times['gateway']):,} requests", *shown, *added, each]
 
 
-def _show(times: dict[str, list[float]], seconds: dict[str, float], conversations: int) -> None:
-    """Print the figures of each server, and what the gateway adds."""
-    cuts = {name: statistics.quantiles(found, n=100) for name, found in times.items()}
-    for name, found in times.items():
-        times_shown = f"median {1000 * cuts[name][49]:6.1f} ms, p99 {1000 * cuts[name][98]:7.1f} ms"
-        each = 1000 * seconds[name] / (len(found) + conversations)
-        print(f"{name:8} {len(found):6} requests, {times_shown}, {each:5.1f} ms of CPU each, its start included")
-    medians, lasts = [cuts["gateway"][place] - cuts["passing"][place] for place in (49, 98)]
-    print(f"added: {1000 * medians:.1f} ms at the median, {1000 * lasts:.1f} ms at p99")
+def main() -> None:
+    """Measure and print the figures, or write the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="+", default=list(LOADS), choices=list(LOADS))
+    parser.add_argument("--window", type=int, default=400_000, help="With 128000, conversations are cut too.")
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="Write the table into this page.")
+    parser.add_argument("--memory", type=int, metavar="CONVERSATIONS", help="Measure memory only; try 1000.")
+    parser.add_argument("--max-memory", type=int, default=268_435_456, help="As of compaction serve.")
+    arguments = parser.parse_args()
+    if arguments.memory:
+        anyio.run(memory, arguments.memory, arguments.max_memory)
+        return
+    rows: list[list[str]] = []
+    for name in arguments.only:
+        rows.append(row(name, LOADS[name], arguments.window))
+        print(" | ".join(rows[-1]), flush=True)
+    if arguments.write is not None:
+        section = Section("load", (*table(HEADS, rows), "", f"Measured on {measured_on()}."))
+        arguments.write.write_text(written(arguments.write.read_text(encoding="utf-8"), [section]), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import datetime
 import json
 import os
 import socket
@@ -34,7 +33,7 @@ from tests.support.clients import AGENTS, Recorder, run
 from .gateway_long import MODELS, USER_TURNS, LongTurns
 from .hosts.script import user_text
 from .priced_provider import PricedProvider
-from .tables import Section, table, written
+from .tables import Section, measured_on, table, written
 
 Command = Callable[[Path, int, str, int], tuple[list[str], Mapping[str, str]]]
 """The command and environment of a proxy, for its environment's folder, its port, the upstream and the window."""
@@ -215,13 +214,9 @@ def _row(name: str, wire: str, found: Outcome, endless: Outcome) -> list[str]:
 
 
 def _run_of(folder: Path, names: list[str]) -> str:
-    """Return the date of the run, the versions of the proxies, and how busy the machine is, as a sentence."""
+    """Return the date of the run and the versions of the proxies, as a sentence."""
     versions = [f"{name} {found}" for name in names if (found := _version(folder / name, name))]
-    load, cores = os.getloadavg()[1], os.cpu_count()
-    date = f"{datetime.datetime.now(tz=datetime.UTC):%-d %B %Y}"
-    return (
-        f"One run of the command on {date}, with {', '.join(versions)}; at its end, the load was {load:.1f} on {cores} cores."
-    )
+    return f"One run of the command on {measured_on()}. Versions: {', '.join(versions)}."
 
 
 def _version(environment: Path, name: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import os
 from collections.abc import Iterable, Sequence
 
 import attrs
@@ -63,6 +65,12 @@ def _figure(number: float) -> str:
 
 def _with_unit(figure: str, unit: str) -> str:
     return f"{figure}x" if unit == "x" else f"{figure} {unit}"
+
+
+def measured_on() -> str:
+    """Return the date, and how busy the machine is: its load average and its cores."""
+    date = f"{datetime.datetime.now(tz=datetime.UTC):%-d %B %Y}"
+    return f"{date}, with a load of {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
 
 
 def spoken(seconds: float) -> str:

@@ -6,8 +6,8 @@ from typing import Final
 
 __all__ = ["DISTRIBUTION", "INSTALL_FROM", "install_line", "version_text"]
 
-DISTRIBUTION: Final = "compaction-toolkit"
-INSTALL_FROM: str = "."
+DISTRIBUTION: Final[str] = "compaction-toolkit"
+INSTALL_FROM: Final[str] = "."
 """The name that pip installs: a checkout until the package is published, then `DISTRIBUTION`. The pages show the same."""
 
 

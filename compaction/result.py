@@ -145,7 +145,7 @@ class RunRecorder:
 
     def _close(self, ended: StepEnded) -> None:
         """End a step. First end the nested steps that were stopped and so could not report their end."""
-        if self._index.end_step() and not ended.reached:  # held drops were applied, so evaluate the target again
+        if self._index.end_step() and not ended.reached:  # refused drops were applied together, so evaluate the target again
             ended = attrs.evolve(ended, reached=ended.target != never and ended.target(self._index))
         while self._open:
             began, before, mark, start = self._open.pop()

@@ -1,27 +1,15 @@
-"""A Griffe extension that changes docstrings to Markdown: doctests to code, which would be read as quotations, and links."""
+"""A Griffe extension: docstrings become Markdown, in which doctests would be read as quotations; defaults become names."""
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import griffe
-
-DOCTEST = re.compile(r"(?:^>>> .*\n?(?:^(?!\n).+\n?)*\n?(?=>>> )?)+", re.MULTILINE)
-PAGE = re.compile(r"``docs/(\S+\.md)``")
-FUNCTION = re.compile(r"<(?:built-in )?function (?:\w+\.)?_*([\w<>]+)(?: at 0x\w+)?>")
-UNREADABLE = re.compile(r"<dynamic>|<.* object at 0x\w+>")
-LITERAL = re.compile(r"``(.+?)``")
-
-
-def to_markdown(docstring: str) -> str:
-    """Return a docstring as Markdown: examples as blocks of code, names of pages as links."""
-    text = DOCTEST.sub(lambda found: f"```pycon\n{found[0].rstrip()}\n```\n\n", docstring)
-    return LITERAL.sub(r"`\1`", PAGE.sub(r"[\1](../\1)", text))
+from docstrings import plain_default, to_markdown
 
 
 class Doctests(griffe.Extension):
-    """Put each run of doctest lines into a block of code, and link the pages of this site."""
+    """Put each run of doctest lines into a block of code, link the pages of this site, and shorten defaults."""
 
     def on_instance(self, *, obj: griffe.Object, **_: Any) -> None:
         """Change the docstring of one object."""
@@ -29,9 +17,9 @@ class Doctests(griffe.Extension):
             obj.docstring.value = to_markdown(obj.docstring.value)
 
     def on_class(self, *, cls: griffe.Class, **_: Any) -> None:
-        """Name the functions that are defaults; leave out a default that another argument or a new object determines."""
+        """Change the defaults of a class's parameters."""
         for section in cls.docstring.parsed if cls.docstring else ():
             if isinstance(section, griffe.DocstringSectionParameters):
                 for item in section.value:
                     if item.default is not None:
-                        item.value = UNREADABLE.sub("...", FUNCTION.sub(r"\1", str(item.default)))
+                        item.value = plain_default(str(item.default))

@@ -26,7 +26,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from doctests import FUNCTION, to_markdown
+from docstrings import plain_default, to_markdown
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build"
@@ -165,7 +165,7 @@ def entry(name: str, value: object) -> Iterator[str]:
 
 def plainly(signature: str) -> str:
     """Return a signature with types as they are written and functions by their names."""
-    return FUNCTION.sub(r"\1", TYPE.sub(r"\1\3", signature))
+    return plain_default(TYPE.sub(r"\1\3", signature))
 
 
 def listed(nav: list[Any], section: str = "Start") -> Iterator[tuple[str, str]]:
@@ -261,7 +261,8 @@ def main() -> int:
     for name, title in MODULES.items():
         write_reference(importlib.import_module(name), title)
     shutil.copyfile(ROOT / "docs/site.toml", BUILD / "zensical.toml")
-    shutil.copyfile(ROOT / "docs/doctests.py", BUILD / "doctests.py")
+    for name in ("docstrings.py", "doctests.py"):
+        shutil.copyfile(ROOT / "docs" / name, BUILD / name)
     for name in ("site.css", "site.js"):
         shutil.copyfile(ROOT / "docs" / name, PAGES / name)
     command = [sys.executable, "-m", "zensical", "build", "--clean", "--strict"]

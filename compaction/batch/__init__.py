@@ -13,18 +13,13 @@ r"""Compaction of stored conversations: files, Parquet tables, Arrow tables and 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ..lazy import export_lazily
-
-if TYPE_CHECKING:
-    from .estimate import BatchEstimate, estimate
-    from .file_batch import compact_files
-    from .rate_limits import Limits, SummarizerDown
-    from .ray import compact_dataset, ray_workers
-    from .report import BatchCounts as BatchCounts
-    from .report import BatchProgress, BatchReport
-    from .table import compact_table
+from .estimate import BatchEstimate, estimate
+from .file_batch import compact_files
+from .rate_limits import Limits, SummarizerDown
+from .ray import compact_dataset, ray_workers
+from .report import BatchCounts as BatchCounts
+from .report import BatchProgress, BatchReport
+from .table import compact_table
 
 __all__ = [
     "BatchEstimate",
@@ -38,15 +33,3 @@ __all__ = [
     "estimate",
     "ray_workers",
 ]
-
-export_lazily(
-    __name__,
-    {
-        "estimate": "BatchEstimate estimate",
-        "file_batch": "compact_files",
-        "rate_limits": "Limits SummarizerDown",
-        "ray": "compact_dataset ray_workers",
-        "report": "BatchCounts BatchProgress BatchReport",
-        "table": "compact_table",
-    },
-)

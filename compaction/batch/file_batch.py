@@ -98,8 +98,7 @@ def compact_files(
         slice_bytes: Bytes of text that a worker compacts at a time, >= 1; by default a million, or eight with a summarizer.
             After a crash, unfinished slices are repeated.
         restart: Whether to discard the work of an earlier run and replace existing outputs.
-        keys: Keys that sign summaries, so that nobody can forge one. The first key signs; signatures of all keys are accepted.
-            No file contains a key.
+        keys: Keys that sign summaries: the first one signs, the signatures of all are accepted. No file contains a key.
         on_progress: Called with the progress after each slice.
         stop: Called from time to time; when it returns true, the batch ends ``"interrupted"``. Processes finish their slices;
             conversations that wait for a summarizer are finished, and their summaries kept.
@@ -188,6 +187,15 @@ def _refuse_existing(paths: Sequence[Path]) -> None:
             raise UnwritableFile(f"{path}: it exists already; choose another output, or restart to replace it (--restart)")
 
 
+@attrs.define
+class _Output:
+    """Holds state: an output, and the result of each of its slices in order; ``None`` until it is finished."""
+
+    target: OutputFile
+    results: dict[tuple[int, int], SliceResult | None] = attrs.field(factory=dict[tuple[int, int], SliceResult | None])
+    is_cut: bool = False  # whether its inputs are cut to their ends
+
+
 @attrs.define(kw_only=True)
 class BatchRun:
     """Holds state: one run of a batch. It gives slices to workers, and joins an output when its last slice is finished.
@@ -206,36 +214,34 @@ class BatchRun:
     on_progress: Callable[[BatchProgress], object] | None
     stop: Callable[[], bool]
     clock: Callable[[], float]
-    _counts: BatchCounts = attrs.field(factory=BatchCounts, init=False)
-    _pending: dict[Future[SliceResult], Slice] = attrs.field(factory=dict[Future[SliceResult], Slice], init=False)
-    _lines: dict[tuple[int, int], int] = attrs.field(factory=dict[tuple[int, int], int], init=False)  # of finished slices
-    _slice_counts: dict[int, int] = attrs.field(factory=dict[int, int], init=False)  # by input, once it is cut to its end
+    _outputs: list[_Output] = attrs.field(init=False)
+    _pending: dict[Future[SliceResult], tuple[_Output, Slice]] = attrs.field(
+        factory=dict[Future[SliceResult], tuple[_Output, Slice]], init=False
+    )
     _failed: dict[int, str] = attrs.field(factory=dict[int, str], init=False)  # by input
+    _counts: BatchCounts = attrs.field(factory=BatchCounts, init=False)
     _bytes: int = attrs.field(default=0, init=False)
     _bytes_before: int = attrs.field(default=0, init=False)
     _interrupted: bool = attrs.field(default=False, init=False)
     _began: float = attrs.field(init=False)
-    _total: int = attrs.field(init=False)  # bytes of all inputs
-    _target_of: dict[int, OutputFile] = attrs.field(init=False)  # by input
     _last: float = attrs.field(default=0.0, init=False)  # seconds at which the last slice was finished
 
     def __attrs_post_init__(self) -> None:
         self._began = self.clock()
-        self._total = sum(source.size for source in self.sources)
-        self._target_of = {number: target for target in self.targets for number in target.sources}
+        self._outputs = [_Output(target) for target in self.targets]
 
     def run(self, pool: WorkerPool) -> BatchOutcome:
         """Process the slices that are not finished yet, and return the outcome."""
         if self.manifest.total is not None:
             self._counts.add(self.manifest.total)
-            self._bytes = self._bytes_before = self._total
+            self._bytes = self._bytes_before = self._total_bytes
             return "finished"
         try:
             with pool:
-                for target in self.targets:
-                    for slice in self._slices(target):
-                        self._submit(target, slice, pool)
-                    self._join_if_finished(target)
+                for output in self._outputs:
+                    for slice in self._slices(output):
+                        self._submit(output, slice, pool)
+                    self._join_if_finished(output)
                 while self._pending:
                     self._collect()
         except BrokenProcessPool as error:
@@ -251,6 +257,10 @@ class BatchRun:
             self.manifest.record_finished(self._counts)
         return outcome
 
+    @property
+    def _total_bytes(self) -> int:
+        return sum(source.size for source in self.sources)
+
     def _outcome(self) -> BatchOutcome:
         """Return how the run would end now: ``"finished"``, unless something stops it before its work is done."""
         if self.max_errors is not None and self._counts.bad > self.max_errors:
@@ -259,38 +269,37 @@ class BatchRun:
 
     # ---------------------------------------------------------------- slices
 
-    def _slices(self, target: OutputFile) -> Iterator[Slice]:
+    def _slices(self, output: _Output) -> Iterator[Slice]:
         """Yield the slices of an output that are not finished, while nothing stops the run; count those that are."""
-        parts = self.manifest.parts
+        parts, target, is_cut = self.manifest.parts, output.target, True
         for source in (self.sources[number] for number in target.sources):
             if target.number in self.manifest.joined:
                 for number in itertools.count():
                     if (result := PartFiles(parts, (source.number, number)).result(source)) is None:
                         break
-                    self._count_earlier(result)
+                    self._count(output, result, earlier=True)
                 continue
-            cut = 0
             try:
                 for slice in cut_slices(source, self.slice_bytes, self.job.max_bytes):
-                    cut += 1
                     files = PartFiles(parts, slice.key)
                     result = files.result(source) if self.manifest.resumed else None
                     if result is not None and files.are_complete(result):
-                        self._count_earlier(result)
+                        self._count(output, result, earlier=True)
                     elif source.number in self._failed or self._outcome() != "finished":
                         return
                     else:
-                        yield slice
-                self._slice_counts[source.number] = cut
+                        output.results[slice.key] = None
+                        yield attrs.evolve(slice, kind=target.kind, ended=len(target.sources) > 1)
             except UnreadableFile as error:
                 self._failed.setdefault(source.number, str(error))
+                is_cut = False
+        output.is_cut = is_cut
 
-    def _submit(self, target: OutputFile, slice: Slice, pool: WorkerPool) -> None:
+    def _submit(self, output: _Output, slice: Slice, pool: WorkerPool) -> None:
         while len(self._pending) >= pool.max_pending:
             self._collect()
         if slice.source.number not in self._failed and self._outcome() == "finished":
-            slice = attrs.evolve(slice, kind=target.kind, ended=len(target.sources) > 1)
-            self._pending[pool.submit(slice)] = slice
+            self._pending[pool.submit(slice)] = output, slice
         if self._pending and pool.max_pending == 1:
             self._collect()
 
@@ -298,28 +307,25 @@ class BatchRun:
         """Count the pending slices that are finished; wait for one, but not for long."""
         finished, _ = wait(self._pending, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
         for future in finished:
-            source = self._pending.pop(future).source.number
+            output, slice = self._pending.pop(future)
             try:
-                result = future.result()
+                self._count(output, future.result())
             except UnreadableFile as error:
-                self._failed.setdefault(source, str(error))
+                self._failed.setdefault(slice.source.number, str(error))
             except SliceInterrupted:
                 self._interrupted = True
             else:
-                self._count(result)
                 self._last = self.clock() - self._began
-                self._join_if_finished(self._target_of[source])
+                self._join_if_finished(output)
         self._report_progress()
 
-    def _count(self, result: SliceResult) -> None:
+    def _count(self, output: _Output, result: SliceResult, *, earlier: bool = False) -> None:
+        """Count a finished slice; ``earlier`` if a run before this one finished it."""
+        output.results[result.key] = result
         self._counts.add(result.tally)
         self._bytes += result.weight
-        self._lines[result.key] = result.tally.lines
-
-    def _count_earlier(self, result: SliceResult) -> None:
-        """Count a slice that an earlier run finished."""
-        self._count(result)
-        self._bytes_before += result.weight
+        if earlier:
+            self._bytes_before += result.weight
 
     def _report_progress(self) -> None:
         if self.on_progress is None:
@@ -331,7 +337,7 @@ class BatchRun:
             BatchProgress(
                 tally=counts,
                 bytes_done=self._bytes,
-                bytes_total=self._total,
+                bytes_total=self._total_bytes,
                 bytes_before=self._bytes_before,
                 seconds=self.clock() - self._began,
                 seconds_counted=self._last,
@@ -340,25 +346,25 @@ class BatchRun:
 
     # ---------------------------------------------------------------- outputs
 
-    def _join_if_finished(self, target: OutputFile) -> None:
+    def _join_if_finished(self, output: _Output) -> None:
         """Write an output once all of its slices are finished."""
-        keys = [(number, place) for number in target.sources for place in range(self._slice_counts.get(number, 0))]
-        if target.number in self.manifest.joined or any(number not in self._slice_counts for number in target.sources):
-            return
-        if all(key in self._lines for key in keys):
-            parts = [PartFiles(self.manifest.parts, key).rows for key in keys]
+        target = output.target
+        if target.number not in self.manifest.joined and output.is_cut and None not in output.results.values():
+            parts = [PartFiles(self.manifest.parts, key).rows for key in output.results]
             self.manifest.record_joined(target.number, join_parts(target, parts, self.manifest.parts))
             for part in parts:
                 part.unlink(missing_ok=True)
 
     def _error_files(self) -> Iterator[tuple[str, int, Path]]:
         """Yield, for each finished slice in order, the input, the number of lines before it, and its error file."""
-        before, last = 0, -1
-        for key, lines in sorted(self._lines.items()):
-            before = 0 if key[0] != last else before
-            last = key[0]
-            yield self.sources[last].path, before, PartFiles(self.manifest.parts, key).errors
-            before += lines
+        for number, results in itertools.groupby(
+            (result for output in self._outputs for result in output.results.values() if result is not None),
+            key=lambda result: result.key[0],
+        ):
+            before = 0
+            for result in results:
+                yield self.sources[number].path, before, PartFiles(self.manifest.parts, result.key).errors
+                before += result.tally.lines
 
     def report(self, outcome: BatchOutcome, foreign: Sequence[str], pool: WorkerPool) -> BatchReport:
         """Return the report of this run."""

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import itertools
 import json
-import os
 import re
 import shutil
-import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
@@ -31,10 +30,10 @@ from .rows import arrow_module
 
 _VERSION: Final = 2
 _COPY_BYTES: Final = 1 << 20
-_LARGEST_COPY: Final = 1 << 30
 _LOCK: Final = "lock"
 _LOCK_ATTEMPTS: Final = 50
 _LOCK_PAUSE: Final = 0.02  # seconds
+_EXCERPT_CHARS: Final = 200  # of a value, in an error
 _PART: Final = re.compile(
     r"(\d{6}(-\d{8})?|summaries)\.(part|errors|record|joined|whole|sqlite)([.-].*)?|\.compaction-\w+\.part"
 )
@@ -234,7 +233,7 @@ class Manifest:
         now, before = ({**each["job"], "slice_bytes": each["slice_bytes"]} for each in (plan, earlier))
         for name, value in now.items():
             if value != before.get(name):
-                yield f"{name} was {_around(before.get(name), value)} and is now {_around(value, before.get(name))}"
+                yield f"{name} was {_excerpt(before.get(name), value)} and is now {_excerpt(value, before.get(name))}"
         sources, old = ({source["path"]: source for source in each["sources"]} for each in (plan, earlier))
         yield from (f"{path} was not an input" for path in sources if path not in old)
         yield from (f"{path} was an input" for path in old if path not in sources)
@@ -267,17 +266,13 @@ class Manifest:
         self._lock.close()
 
 
-def _around(value: object, other: object) -> str:
-    """Return a value in words; of a long one, the part where it begins to differ from another.
-
-    >>> _around(f"f({'x' * 200}, 5, y)", f"f({'x' * 200}, 7, y)")
-    "...xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx, 5, y)'..."
-    """
-    shown, beside = repr(value), repr(other)
-    if len(shown) <= 100:
-        return shown
-    same = next((place for place, (one, two) in enumerate(zip(shown, beside, strict=False)) if one != two), len(beside))
-    return f"...{shown[max(0, same - 40) : same + 40]}..."
+def _excerpt(value: Any, other: Any) -> str:
+    """Return the text of a value; of a long one, the part that begins shortly before it differs from another."""
+    text = repr(value)
+    same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(text, repr(other), strict=False)))
+    start = 0 if len(text) <= _EXCERPT_CHARS else max(0, same - _EXCERPT_CHARS // 4)
+    end = start + _EXCERPT_CHARS
+    return f"{'...' if start else ''}{text[start:end]}{'...' if end < len(text) else ''}"
 
 
 def _leftovers(parts: Path) -> list[Path]:
@@ -314,7 +309,7 @@ def _lock_folder(path: Path, parts: Path) -> IO[bytes]:
 def join_parts(target: OutputFile, parts: Sequence[Path], folder: Path) -> int:
     """Join parts into an output; O(bytes), in constant memory, or with one part of a table in memory.
 
-    A single part of a text becomes the output. Linux joins several parts without reading them into this process.
+    A single part of a text becomes the output.
 
     Returns:
         Its size in bytes.
@@ -341,11 +336,7 @@ def _write_parts(target: OutputFile, parts: Sequence[Path], stream: IO[bytes]) -
         return
     for part in parts:
         with part.open("rb") as read:
-            if sys.platform == "linux":
-                with contextlib.suppress(OSError):  # of a file system that cannot do it; a full disk is found below
-                    while os.copy_file_range(read.fileno(), stream.fileno(), _LARGEST_COPY):
-                        pass
-            shutil.copyfileobj(read, stream, _COPY_BYTES)  # what is left
+            shutil.copyfileobj(read, stream, _COPY_BYTES)
     if not parts and target.kind == "jsonl.gz":
         gzip.GzipFile("", "wb", 6, stream, mtime=0).close()
 

@@ -176,8 +176,7 @@ class _PartWriter:
     weight: int  # bytes of the input that the slice covers, as stored
     _errors: list[bytes] = attrs.field(factory=list[bytes], init=False)
     _size: int = attrs.field(default=0, init=False)
-    _unlisted: int = attrs.field(default=0, init=False)
-    _first_unlisted: int = attrs.field(default=0, init=False)
+    _first_unlisted: int | None = attrs.field(default=None, init=False)
 
     def write(self, chunk: Chunk, written: Sequence[Any]) -> None:
         """Write the compacted rows of a chunk, and keep an error entry for each bad conversation."""
@@ -186,27 +185,21 @@ class _PartWriter:
         self.out(rows)
         for place, each in enumerate(written):
             self.counts.lines += 1
-            if isinstance(each, BadConversation):
-                self._list(each, chunk, place)
-
-    def _list(self, bad: BadConversation, chunk: Chunk, place: int) -> None:
-        """Keep the entry of a bad conversation, or only count it if the entries before it are long enough."""
-        if not self._unlisted:
-            entry = {"line": self.counts.lines, "reason": bad.reason, "error": bad.error, **chunk.original(place)}
-            text = json.dumps(entry).encode() + b"\n"
-            self._size += len(text)
-            if self._size <= max(_MIN_ERROR_BYTES, _ERROR_FACTOR * self.weight):
-                self._errors.append(text)
-                return
-            self._first_unlisted = self.counts.lines
-        self._unlisted += 1
+            if isinstance(each, BadConversation) and self._first_unlisted is None:
+                entry = {"line": self.counts.lines, "reason": each.reason, "error": each.error, **chunk.original(place)}
+                self._errors.append(json.dumps(entry).encode() + b"\n")
+                self._size += len(self._errors[-1])
+                if self._size > max(_MIN_ERROR_BYTES, _ERROR_FACTOR * self.weight):
+                    del self._errors[-1]
+                    self._first_unlisted = self.counts.lines
 
     def entries(self) -> list[bytes]:
         """Return the error entries of the slice; one at the end stands for those that are not listed."""
-        if not self._unlisted:
+        if self._first_unlisted is None:
             return self._errors
-        reason = f"{self._unlisted:,} bad conversations from this line on are not listed; there are too many for their size"
-        last = {"line": self._first_unlisted, "reason": reason, "error": "NotListed", "original": None, "count": self._unlisted}
+        unlisted = self.counts.bad - len(self._errors)
+        reason = f"{unlisted:,} bad conversations from this line on are not listed; there are too many for their size"
+        last = {"line": self._first_unlisted, "reason": reason, "error": "NotListed", "original": None, "count": unlisted}
         return [*self._errors, json.dumps(last).encode() + b"\n"]
 
 

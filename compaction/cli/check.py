@@ -7,11 +7,10 @@ from typing import Annotated, Any
 import attrs
 import typer
 
-from ..errors import UnreadableFile
 from ..files import FileConversation, write_text
 from ..formats import Problem, repair, validate
 from .exit_codes import ExitCode, error_context, print_error
-from .options import STANDARD, AsJson, FormatName, Input, Output, open_output, read_input
+from .options import STANDARD, AsJson, FormatName, Input, Output, open_output, read_input, read_usable
 from .printing import plural, print_json, printable
 
 
@@ -24,40 +23,37 @@ def validate_command(
 ) -> int:
     """List the rules of their wire format that conversations break.
 
-    Each line names the place, the rule, and what to do. Exit code 1 if there is any problem, 2 if a file cannot be read; the
-    other files are checked all the same.
+    Each line names the place, the rule, and what to do. Exit code 1 if there is any problem, 2 if a conversation or a file
+    cannot be read; the others are checked all the same.
     """
     checked = [_checked(source, format) for source in sources]
     if as_json:
         print_json({"files": checked})
     for one in checked:
-        if one["error"] is not None:
-            print_error(one["error"])
+        for error in one["errors"]:
+            print_error(error)
         if not as_json:
             for problem in one["problems"]:
                 typer.echo(_line(problem))
-            if one["error"] is None:
+            if one["conversations"] or not one["errors"]:
                 found = plural(len(one["problems"]), "problem") if one["problems"] else "valid"
                 sizes = f"{plural(one['conversations'], 'conversation')} of {plural(one['messages'], 'message')}"
                 typer.echo(printable(f"{one['file']}: {found} in {sizes}"))
-    if any(one["error"] is not None for one in checked):
+    if any(one["errors"] for one in checked):
         return ExitCode.UNUSABLE
     return ExitCode.FOUND if any(one["problems"] for one in checked) else ExitCode.DONE
 
 
 def _checked(source: str, format: str | None) -> dict[str, Any]:
-    """Return a file's name, its counts, the rules it breaks, and the error if it could not be read to its end."""
-    found: dict[str, Any] = {"file": source, "conversations": 0, "messages": 0, "problems": [], "error": None}
-    try:
-        for conversation in read_input(source):
-            with error_context(conversation.where):
-                problems = validate(conversation.messages, format=format)
-            found["problems"] += [_entry(conversation, problem) for problem in problems]
-            found["conversations"] += 1
-            found["messages"] += len(conversation.messages)
-    except UnreadableFile as error:
-        found["error"] = str(error)
-    return found
+    """Return a file's name, its counts, the rules it breaks, and the errors of what could not be read."""
+    found, errors = read_usable(source, lambda each: (each, validate(each.messages, format=format)))
+    return {
+        "file": source,
+        "conversations": len(found),
+        "messages": sum(len(each.messages) for each, _ in found),
+        "problems": [_entry(each, problem) for each, problems in found for problem in problems],
+        "errors": errors,
+    }
 
 
 def repair_command(source: Input, output: Output = STANDARD, format: FormatName = None, as_json: AsJson = False) -> int:

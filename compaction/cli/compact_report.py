@@ -121,7 +121,8 @@ def show_compaction(report: ReportData, stream: TextIO, *, verbose: bool) -> Non
         if verbose and len(conversations) == 1:
             _show_one(console, conversations[0])
         elif verbose:
-            _show_all(console, report)
+            columns = ["~conversation", "~id", ">tokens", ">after", "~result"]
+            print_table(console, columns, [_row(report["file"], done) for done in conversations])
         elif len(conversations) == 1:
             _show_remarks(console, conversations[0])
         elif not all(map(is_well, conversations)):
@@ -152,19 +153,9 @@ def _verdict_on_all(totals: ReportData) -> str:
     return f"{compacted:,} of {totals['conversations']:,} compacted; {over}{problems}"
 
 
-def _show_all(console: Console, report: ReportData) -> None:
-    totals = report["totals"]
-    rows = [
-        _line(short_location(report["file"], done["where"]), done["id"], done["before"], done["after"], _verdict(done))
-        for done in report["conversations"]
-    ]
-    rows.append(_line("all", f"{len(rows):,}", totals["before"], totals["after"], _verdict_on_all(totals)))
-    print_table(console, ["~conversation", "~id", ">tokens", ">after", ">left", ">messages", ">after", "~result"], rows)
-
-
-def _line(where: str, id: str, before: Metrics, after: Metrics, verdict: str) -> Sequence[str]:
-    left = percent(after.tokens / before.tokens) if before.tokens else ""
-    return where, id, f"{before.tokens:,}", f"{after.tokens:,}", left, f"{before.messages:,}", f"{after.messages:,}", verdict
+def _row(file: str, done: ReportData) -> Sequence[str]:
+    sizes = (f"{done[when].tokens:,}" for when in ("before", "after"))
+    return short_location(file, done["where"]), done["id"], *sizes, _verdict(done)
 
 
 def _verdict(done: ReportData) -> str:

@@ -14,8 +14,8 @@ from ..errors import InputError
 from ..files import FileConversation
 from ..index import GroupKind, MessageGroup, MessageIndex, Metrics
 from ..tokens import TokenCounter
-from .exit_codes import ExitCode, error_context
-from .options import AsJson, CounterName, FormatName, Input, find_counter, read_input
+from .exit_codes import ExitCode, print_error
+from .options import AsJson, CounterName, FormatName, Input, find_counter, read_usable
 from .printing import bar, open_console, percent, print_json, print_table, printable, short_location
 
 if TYPE_CHECKING:
@@ -28,9 +28,8 @@ _CONTENT_CHARS = 80
 
 def _conversation_report(conversation: FileConversation, counter: TokenCounter, format: str | None) -> dict[str, Any]:
     """Return the sizes and groups of a conversation, as ``--json`` writes them."""
-    with error_context(conversation.where):
-        index = MessageIndex(conversation.messages, counter=counter, format=format)
-        groups = [_group_report(group, index.total.tokens) for group in index.included_groups]
+    index = MessageIndex(conversation.messages, counter=counter, format=format)
+    groups = [_group_report(group, index.total.tokens) for group in index.included_groups]
     return {"where": conversation.where, "id": conversation.id, "total": index.total, "groups": groups}
 
 
@@ -66,15 +65,25 @@ def inspect_command(
     """Show the groups of a conversation and their tokens.
 
     For each group: its kind, turn, messages, tokens and their share of the whole. Several conversations get a line each; --id
-    selects one.
+    selects one. Exit code 2 if a conversation cannot be read; the others are shown all the same.
     """
     counting, note = find_counter(counter)
-    found = [_conversation_report(read, counting, format) for read in read_input(source) if id is None or read.id == id]
+
+    def report(read: FileConversation) -> dict[str, Any] | None:
+        return _conversation_report(read, counting, format) if id is None or read.id == id else None
+
+    reports, errors = read_usable(source, report)
+    found = [each for each in reports if each is not None]
+    for error in errors:
+        print_error(error)
+    code = ExitCode.UNUSABLE if errors else ExitCode.DONE
+    if errors and not found:
+        return code
     if not found:
         raise InputError(f"--id {id}: no conversation of {source} has this id; without --id, inspect lists them")
     if as_json:
-        print_json({"counter": counting.name, "exact": counting.exact, "note": note, "conversations": found})
-        return ExitCode.DONE
+        print_json({"counter": counting.name, "exact": counting.exact, "note": note, "conversations": found, "errors": errors})
+        return code
     with open_console(sys.stdout) as console:
         if len(found) == 1:
             _show_one(console, found[0])
@@ -82,7 +91,7 @@ def inspect_command(
             columns = ["^conversation", "^id", ">tokens", ">messages", ">groups", ">turns", ">calls"]
             print_table(console, columns, [_overview(one, source) for one in found])
         console.print(printable(note or f"tokens counted by {counting.name}"))
-    return ExitCode.DONE
+    return code
 
 
 def _overview(one: dict[str, Any], source: str) -> Sequence[str]:

@@ -8,7 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO, Annotated, Final, TextIO, TypeAlias
+from typing import IO, Annotated, Final, TextIO, TypeAlias, TypeVar
 
 import typer
 
@@ -18,8 +18,10 @@ from ..formats import FORMATS
 from ..models import UnknownModel, input_limit
 from ..presets import PRESETS, Preset
 from ..tokens import TokenCounter, counter
+from .exit_codes import error_context
 
 STANDARD: Final = "-"
+_T = TypeVar("_T")
 _FORMAT_NAMES: Final = [format.name for format in FORMATS]
 _COUNTER_NAMES: Final = ("auto", "chars/4", "bytes/4", "estimate", "o200k_base", "cl100k_base")
 
@@ -187,13 +189,27 @@ def find_counter(name: str) -> tuple[TokenCounter, str | None]:
     return found, str(caught[0].message) if caught else None
 
 
-def read_input(source: str) -> Iterator[FileConversation]:
-    """Return the conversations of the ``IN`` argument."""
-    if source != STANDARD:
-        return read_conversations(Path(source))
-    if sys.stdin is None:
+def read_input(source: str, on_bad_line: Callable[[UnreadableFile], object] | None = None) -> Iterator[FileConversation]:
+    """Return the conversations of the ``IN`` argument, as `read_conversations` does."""
+    if source == STANDARD and sys.stdin is None:
         raise UnreadableFile("standard input is closed; name a file")
-    return read_conversations(sys.stdin.buffer)
+    return read_conversations(sys.stdin.buffer if source == STANDARD else Path(source), on_bad_line=on_bad_line)
+
+
+def read_usable(source: str, use: Callable[[FileConversation], _T]) -> tuple[list[_T], list[str]]:
+    """Return the result of a function for each conversation of the ``IN`` argument, and the errors of those it cannot use."""
+    found: list[_T] = []
+    errors: list[str] = []
+    try:
+        for conversation in read_input(source, lambda error: errors.append(str(error))):
+            try:
+                with error_context(conversation.where):
+                    found.append(use(conversation))
+            except UnreadableFile as error:
+                errors.append(str(error))
+    except UnreadableFile as error:  # of the whole file
+        errors.append(str(error))
+    return found, errors
 
 
 def open_output(output: str) -> tuple[Path | IO[bytes], TextIO]:

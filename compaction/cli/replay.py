@@ -152,18 +152,18 @@ def replay_command(
         data = result.to_dict()
         print_json({**data, "notes": [*wrong, *data["notes"]], **({"recommendation": advice} if advice else {})})
     else:
-        _show(result, wrong, [] if advice is None else _advice(result, advice, min_recall, calls_per_month), note)
+        _show(result, wrong, [] if advice is None else _advice(result, advice, calls_per_month), note)
     raised = any(run.failures for each in result.conversations for run in each.runs.values())
     return ExitCode.FOUND if wrong or raised or result.skipped else ExitCode.DONE
 
 
 def _read(sessions: Sequence[Path]) -> tuple[list[Recording], list[str]]:
-    """Return the recordings of all files, and an error for each file that cannot be read."""
+    """Return the recordings of all files, and an error for each file and line that cannot be read."""
     recordings: list[Recording] = []
     unread: list[str] = []
     for path in sessions:
         try:
-            recordings += recordings_of(path)
+            recordings += recordings_of(path, on_bad_line=lambda error: unread.append(str(error)))
         except UnreadableFile as error:
             unread.append(str(error))
     if not recordings:
@@ -213,10 +213,9 @@ def _show(result: ReplayResult, wrong: Sequence[str], advice: Sequence[str], not
             console.print(printable(line))
 
 
-def _advice(result: ReplayResult, advice: Recommendation, min_recall: float, calls_per_month: int) -> list[str]:
-    """Return the recommendation in lines: the sentence, its rule, the money, the command, the reasons."""
-    enough = f"{100 * min_recall:.0f} % of the needed facts (--min-recall)"
-    lines = [advice.headline, f"rule: the cheapest that keeps at least {enough}, and each that clearly keeps more"]
+def _advice(result: ReplayResult, advice: Recommendation, calls_per_month: int) -> list[str]:
+    """Return the recommendation in lines: the sentence, the money, the command, the reasons."""
+    lines = [advice.headline, *([advice.rule] if advice.rule else [])]
     each, whole = (result.dollars_per_call(name) if name else None for name in (advice.lead, "none"))
     if each is not None and whole is not None:
         cost, saved = calls_per_month * each, calls_per_month * (whole - each)

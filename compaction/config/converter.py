@@ -11,7 +11,7 @@ import types
 from collections.abc import Callable, Hashable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Union, cast, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Union, cast, get_args, get_origin, get_type_hints
 
 import attrs
 
@@ -244,12 +244,34 @@ def read_component(value: object, kind: ComponentKind, default: str | None = Non
 def _read_strategy(name: str, table: dict[str, Any]) -> Strategy:
     """Return the strategy that a preset makes."""
     if name not in component_names(ComponentKind.PRESET):
-        known = [*component_names(ComponentKind.STRATEGY), *component_names(ComponentKind.PRESET)]
-        raise ConfigurationError(f"{name!r} is not a strategy; {suggestion(name, known)}")
+        _refuse_strategy(name, table)
     strategy = _call(find_component(ComponentKind.PRESET, name), table)
     if not isinstance(strategy, Strategy):
         raise ConfigurationError(f"{name!r} returned {strategy!r}, which is not a strategy; use another entry-point group")
     return strategy
+
+
+@attrs.frozen
+class _CommonOptions:
+    """The options of every strategy."""
+
+    trigger: Trigger | None = None
+    target: Trigger | None = None
+    keep: Selector | None = None
+
+
+def _refuse_strategy(name: str, table: dict[str, Any]) -> NoReturn:
+    """Raise the error about an unknown strategy, together with those about the options that every strategy has."""
+    from cattrs import ClassValidationError
+
+    known = [*component_names(ComponentKind.STRATEGY), *component_names(ComponentKind.PRESET)]
+    unknown = ConfigurationError(f"{name!r} is not a strategy; {suggestion(name, known)}")
+    common = [field.name for field in attrs.fields(_CommonOptions)]
+    try:
+        converter().structure({key: value for key, value in table.items() if key in common}, _CommonOptions)
+    except ClassValidationError as error:
+        raise error.derive([unknown, *error.exceptions]) from None
+    raise unknown
 
 
 def _call(factory: Callable[..., Any], table: dict[str, Any]) -> Any:

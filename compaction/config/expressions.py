@@ -107,7 +107,7 @@ class _Evaluator:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
             return ~self._operand(node.operand)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd | ast.BitOr):
-            left, right = self._operand(node.left), self._operand(node.right)
+            left, right = self._operands(node)
             if isinstance(left, Trigger) is not isinstance(right, Trigger):
                 raise ConfigurationError(f"{ast.unparse(node)!r} joins a trigger and a selector; join two of the same kind")
             return left & right if isinstance(node.op, ast.BitAnd) else left | right
@@ -123,6 +123,19 @@ class _Evaluator:
         if not inspect.isfunction(component) or _is_factory(component):
             return component
         return _LIFT[self._kind](component)
+
+    def _operands(self, node: ast.BinOp) -> list[Any]:
+        """Return both sides; the mistakes of both are told together."""
+        values: list[Any] = []
+        mistakes: list[str] = []
+        for each in (node.left, node.right):
+            try:
+                values.append(self._operand(each))
+            except ConfigurationError as error:
+                mistakes.append(str(error))
+        if mistakes:
+            raise ConfigurationError("; ".join(mistakes))
+        return values
 
     def _operand(self, node: ast.expr) -> Any:
         value = self.value(node)

@@ -24,25 +24,45 @@ from .converter import USE, missing, read_component, write_component
 from .expressions import MAX_NUMBER
 from .registry import ComponentKind, suggestion
 
+_Place: TypeAlias = tuple[str | int, ...]
+"""The keys and numbers that lead to a value in plain data."""
 
-def error_messages(error: BaseException) -> list[str]:
-    """Return a message ``place: rule`` for each mistake in an error of the converter.
+
+def error_messages(error: BaseException, data: object = None) -> list[str]:
+    """Return a message ``place: rule`` for each mistake in an error of the converter, in the order of the data.
+
+    Args:
+        error: The error.
+        data: What was read. A mistake of a table comes before those of its values.
 
     Raises:
         BaseException: The error itself, if neither the converter nor this package raised it.
     """
-    if isinstance(error, CompactionError):
-        return [str(error)]
-    return [f"{place.removeprefix('.')}: {text}" if place else text for place, text in _each(error, "")]
+    found = sorted(_each(error, ()), key=lambda item: _position(item[0], data))
+    return [f"{_shown(place)}: {text}" if place else text for place, text in found]
 
 
-def _each(error: BaseException, place: str) -> Iterator[tuple[str, str]]:
+def _shown(place: _Place) -> str:
+    return "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in place).removeprefix(".")
+
+
+def _position(place: _Place, data: Any) -> list[int]:
+    """Return a place as the positions of its keys in their tables."""
+    found: list[int] = []
+    for each in place:
+        keys = list(cast("Mapping[object, object]", data)) if isinstance(data, Mapping) else []
+        found.append(each if isinstance(each, int) else keys.index(each) if each in keys else len(keys))
+        data = data[each] if each in keys or (isinstance(data, list) and isinstance(each, int)) else None
+    return found
+
+
+def _each(error: BaseException, place: _Place) -> Iterator[tuple[_Place, str]]:
     from cattrs import ClassValidationError, ForbiddenExtraKeysError, IterableValidationError
 
     if isinstance(error, IterableValidationError):
-        yield from _nested(error, lambda note: f"{place}[{note.index}]", place)
+        yield from _nested(error, lambda note: (*place, note.index), place)
     elif isinstance(error, ClassValidationError):
-        yield from _nested(error, lambda note: f"{place}.{note.name}", place)
+        yield from _nested(error, lambda note: (*place, note.name), place)
     elif isinstance(error, ForbiddenExtraKeysError):
         known = [field.alias for field in attrs.fields(error.cl)]
         yield from ((place, f"unknown key {key!r}; {suggestion(key, known)}") for key in sorted(error.extra_fields))
@@ -51,14 +71,14 @@ def _each(error: BaseException, place: str) -> Iterator[tuple[str, str]]:
     elif isinstance(error, CompactionError):
         yield place, str(error)
     elif isinstance(error, RecursionError):
-        yield f"{place[:40]}...", "it is nested too deeply, or contains itself; write it out"
+        yield (*place[:8], "..."), "it is nested too deeply, or contains itself; write it out"
     elif isinstance(error, TypeError | ValueError):
         yield place, f"it cannot be used ({error})"
     else:
         raise error
 
 
-def _nested(error: Any, place_of: Callable[[Any], str], place: str) -> Iterator[tuple[str, str]]:
+def _nested(error: Any, place_of: Callable[[Any], _Place], place: _Place) -> Iterator[tuple[_Place, str]]:
     """Yield the errors within a group, each at the place that its note names."""
     noted, others = error.group_exceptions()
     for inner, note in noted:
@@ -127,7 +147,7 @@ def from_data(
     try:
         strategy = read_component(data, ComponentKind.STRATEGY, default="Pipeline")
     except Exception as error:
-        raise ConfigurationError(f"{where}: {'; '.join(error_messages(error))}") from error
+        raise ConfigurationError(f"{where}: {'; '.join(error_messages(error, data))}") from error
     if not isinstance(strategy, Strategy):
         raise ConfigurationError(f"{where}: it makes {strategy!r}, which is not a strategy")
     return strategy

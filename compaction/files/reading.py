@@ -2,7 +2,7 @@
 
 A file is a JSON list of messages, a JSON object with such a list in ``messages``, or has one of these on each line (JSONL).
 Gzip is detected by the first byte, not by the name. If the first line is a complete value, the file is JSONL; otherwise all
-lines are one document.
+lines are one document, or JSONL with a damaged first line if the second is a conversation.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import contextlib
 import gzip
 import io
 import zlib
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from json import JSONDecodeError
 from pathlib import Path
 from typing import IO, Any, Final, cast
@@ -74,11 +74,15 @@ class _NotJson(UnreadableFile):
     """The text is not JSON. If it is the first of several lines, all lines together may be one document."""
 
 
-def read_conversations(source: Path | IO[bytes]) -> Iterator[FileConversation]:
+def read_conversations(
+    source: Path | IO[bytes], *, on_bad_line: Callable[[UnreadableFile], object] | None = None
+) -> Iterator[FileConversation]:
     r"""Yield the conversations of a file; of a JSONL file, two lines are in memory at a time.
 
     Args:
         source: A path, or a stream of bytes.
+        on_bad_line: Called with the error of each line of a JSONL file that is not a conversation; the other lines are read. By
+            default, the first such line ends the reading.
 
     Raises:
         UnreadableFile: If it cannot be read, or is not a file of conversations; the message names the place and the remedy.
@@ -92,7 +96,11 @@ def read_conversations(source: Path | IO[bytes]) -> Iterator[FileConversation]:
     name = str(source) if isinstance(source, Path) else "the input"
     with unreadable_errors(name), contextlib.ExitStack() as exit_stack:
         stream = exit_stack.enter_context(source.open("rb")) if isinstance(source, Path) else source
-        yield from _conversations(_lines(stream), name)
+        yield from _conversations(_lines(stream), name, on_bad_line or _raised)
+
+
+def _raised(error: UnreadableFile) -> None:
+    raise error
 
 
 @contextlib.contextmanager
@@ -115,46 +123,65 @@ def _lines(stream: IO[bytes]) -> Iterable[bytes]:
     return gzip.GzipFile(fileobj=reader) if reader.peek(1)[:1] == _GZIP else reader
 
 
-def _records(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
+def _records(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, bytes]]:
     """Yield each line that is not blank, with the blank lines around it, and the line number at which this text starts."""
     start, held, filled = 1, b"", False
     for number, line in enumerate(lines, 1):
         blank = line.isspace()
         if filled and not blank:
-            yield start, _decoded(held, name, start)
+            yield start, held
             start, held = number, b""
         held = held + line if held else line
         filled = filled or not blank
     if not filled:
         raise UnreadableFile(f"{name}: it is empty; a file of conversations is {_SHAPES}")
-    yield start, _decoded(held, name, start)
+    yield start, held
 
 
-def _decoded(line: bytes, name: str, number: int) -> str:
+def _decoded(text: bytes, name: str, start: int) -> str:
     try:
-        return line.decode()
+        return text.decode()
     except UnicodeDecodeError as error:
-        at = number + line.count(b"\n", 0, error.start)
+        at = start + text.count(b"\n", 0, error.start)
         raise UnreadableFile(
             f"{name}, line {at}: it is not UTF-8 text ({error.reason}); a file of conversations is JSON in UTF-8, plain or gzip"
         ) from error
 
 
-def _conversations(lines: Iterable[bytes], name: str) -> Iterator[FileConversation]:
+def _conversations(
+    lines: Iterable[bytes], name: str, on_bad_line: Callable[[UnreadableFile], object]
+) -> Iterator[FileConversation]:
     """Yield one conversation for each line that is not blank, or one for all lines."""
     records = _records(lines, name)
-    start, first = next(records)
-    second = next(records, None)
-    if second is None:
-        yield _read(first, name, start, 1)
-        return
+    opening = list(islice(records, 2))
+    if len(opening) == 1 or isinstance(_problem(opening[0][1]), _NotJson):
+        opening += records
+        start = opening[0][0]
+        try:
+            whole = _read(_decoded(b"".join([text for _, text in opening]), name, start), name, start, 1)
+        except _NotJson:
+            if len(opening) == 1 or _problem(opening[1][1]) is not None:
+                raise
+        else:
+            yield whole
+            return
+    for number, (start, line) in enumerate(chain(opening, records), 1):
+        try:
+            text = _decoded(line, name, start)
+            found = _read(text, _place(name, start, text), start, number)
+        except UnreadableFile as error:
+            on_bad_line(error)
+            continue
+        yield found
+
+
+def _problem(line: bytes) -> UnreadableFile | None:
+    """Return why a line is not a conversation; ``None`` if it is one."""
     try:
-        yield _read(first, _place(name, start, first), start, 1)
-    except _NotJson:  # the lines are one document
-        yield _read("".join([first, second[1], *(text for _, text in records)]), name, start, 1)
-        return
-    for count, (number, text) in enumerate(chain([second], records), 2):
-        yield _read(text, _place(name, number, text), number, count)
+        _read(_decoded(line, "", 1), "", 1, 1)
+    except UnreadableFile as error:
+        return error
+    return None
 
 
 def _place(name: str, number: int, text: str) -> str:

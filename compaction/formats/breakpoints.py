@@ -36,7 +36,9 @@ def without_breakpoints(value: Any, *, lists: Sequence[str] = ("content", "tool_
     fields = fields_of(value) or {}
     changed: dict[str, Any] = {}
     for name in ("content",) if fields.get("type") == "tool_result" else lists:
-        parts = items_of(fields.get(name)) or ()
+        parts = items_of(fields.get(name))
+        if not parts:
+            continue
         bare = [without_breakpoints(part, lists=()) for part in parts]
         if any(one is not other for one, other in zip(bare, parts, strict=True)):
             changed[name] = bare

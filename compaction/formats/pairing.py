@@ -72,6 +72,7 @@ class Pairing:
         only_results: Whether a message contains only results, so that others may still come.
         stub: A result for a call that has none, made from the call and its id; ``None`` if none can be made.
         content: The field with the blocks of a message; empty if a result is a message of its own.
+        role: The role of a message of blocks with results.
         answers: Whether a stub comes after this message, which follows the call or another stub.
         anywhere: Whether a result may come in a later exchange.
         counted: Whether several calls may share a key, each with its own result.
@@ -87,6 +88,7 @@ class Pairing:
     only_results: Callable[[Fields], bool]
     stub: Callable[[Any, str], Any]
     content: str = ""
+    role: str = "user"
     answers: Callable[[Fields], bool] = lambda fields: False
     anywhere: bool = False
     counted: bool = False

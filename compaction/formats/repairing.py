@@ -266,7 +266,7 @@ class _Draft:
             own = len(list(pairing.results(message_fields(self.messages[after]))))
             self._write(after, (pairing.content,), [*blocks[:own], *added, *blocks[own:]])
             return
-        made = [{"role": "user", pairing.content: added}] if pairing.content else added
+        made = [{"role": pairing.role, pairing.content: added}] if pairing.content else added
         self.messages[after:after] = made
         self._origins[after:after] = [self._origins[index]] * len(made)
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.from_thread
+import attrs
 
 from ..session import Event, OnEvent
-from .conversations import GatewayConversations
+from .conversations import ConversationInUse, GatewayConversations
 from .exchange import GatewayServices, Planner, ProxyEndpoint
 from .guard import Guard
 from .pages import page_routes
@@ -58,7 +59,7 @@ def create_app(settings: GatewaySettings, *, on_event: OnEvent | None = None, wo
         recorder=None if settings.record is None else SessionRecorder(settings.record, settings.clock),
         workers=workers,
     )
-    endpoint = ProxyEndpoint(services)
+    endpoint, deletion = ProxyEndpoint(services), _Deletion(services)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncGenerator[None]:
@@ -69,8 +70,9 @@ def create_app(settings: GatewaySettings, *, on_event: OnEvent | None = None, wo
                 answers: dict[str, Callable[[Any], Any]] = {
                     "status": lambda _: status.snapshot(),
                     "windows": conversations.windows.learn_from,
+                    "forget": deletion.in_memory,
                 }
-                conversations.windows.publish = partial(anyio.from_thread.run, partial(workers.tell, "windows"))
+                conversations.windows.publish = partial(anyio.from_thread.run, partial(workers.ask, "windows"))
                 await stack.enter_async_context(workers.listening(endpoint, answers))
             group = await stack.enter_async_context(anyio.create_task_group())
             group.start_soon(conversations.forgetting, status.forget, status.failed)
@@ -81,8 +83,39 @@ def create_app(settings: GatewaySettings, *, on_event: OnEvent | None = None, wo
         others = [] if workers is None else await workers.ask("status")
         return merged([status.snapshot(), *others])
 
-    routes = [*page_routes(snapshot), Mount("/", app=endpoint)]
+    routes = [*page_routes(snapshot, deletion.everywhere), Mount("/", app=endpoint)]
     return Guard(Starlette(routes=routes, lifespan=lifespan), settings)
+
+
+@attrs.frozen
+class _Deletion:
+    """Deletes one conversation.
+
+    Args:
+        parts: The parts of the gateway.
+    """
+
+    parts: GatewayServices
+
+    def in_memory(self, name: str) -> bool | ConversationInUse:
+        """Delete it from the memory of this process; return whether it was there, or why that is not possible."""
+        try:
+            return self.parts.conversations.forget_in_memory(name) | self.parts.status.forget(name)
+        except ConversationInUse as error:
+            return error
+
+    async def everywhere(self, name: str) -> bool:
+        """Delete it from all workers and files, and return whether anything of it was there."""
+        parts, found = self.parts, [self.in_memory(name)]
+        if parts.workers is not None:
+            found += await parts.workers.ask("forget", name)
+        for each in found:
+            if isinstance(each, ConversationInUse):
+                raise each
+        found.append(await parts.conversations.forget(name))
+        if parts.recorder is not None:
+            found.append(await parts.conversations.in_thread(partial(parts.recorder.forget, name)))
+        return any(found)
 
 
 def _both(first: OnEvent, second: OnEvent | None) -> OnEvent:

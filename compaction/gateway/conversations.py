@@ -28,7 +28,7 @@ from ..tokens import LengthError, Usage, counter
 from ..triggers import tokens_exceed
 from .breakpoints import for_comparison, keep_breakpoints
 from .economy import never_dearer
-from .recall import RecallAnswers
+from .recall import RECALL_FUNCTIONS, RecallAnswers, may_offer
 from .routes import ModelRoute
 from .settings import GatewaySettings
 from .windows import ModelWindows, ServedModel, known_prices
@@ -40,6 +40,7 @@ _LOCK_SECONDS: Final = 0.5
 _PAGE: Final = 500
 _CHECKS: Final = 20  # in the time after which a conversation is deleted
 _LONGEST_SECONDS: Final = 3_600.0
+_MOST_FORGOTTEN: Final = 1_000  # whose requests may still be running
 _T = TypeVar("_T")
 
 
@@ -137,6 +138,10 @@ class ConversationTurn:
         self.left_out = max(0, index.total.tokens - index.included.tokens)
 
 
+class ConversationInUse(Exception):
+    """A conversation cannot be deleted while it is compacted."""
+
+
 class GatewayConversations:
     """The conversations of a gateway. Holds state: a pool of sessions for each format and window.
 
@@ -153,7 +158,7 @@ class GatewayConversations:
         self._settings = settings
         self._on_event = on_event
         self._counter = counter(settings.counter)
-        self._pools: dict[tuple[str, int, float], SessionPool] = {}
+        self._pools: dict[tuple[str, int, float, int], SessionPool] = {}
         self._lock = threading.Lock()
         self._tasks = BackgroundTasks()
         self._threads: anyio.CapacityLimiter | None = None  # made in the event loop that uses it
@@ -163,8 +168,10 @@ class GatewayConversations:
             self._uses = SessionStore(f"{settings.recall}.uses", timeout_seconds=_LOCK_SECONDS)
         self._used: dict[str, float] = {}
         self._saved_uses: dict[str, float] = {}
+        self._forgotten: dict[str, None] = {}
         self.windows = ModelWindows(settings, self._store)
         self.recalled = None if settings.recall is None else SQLiteStore(settings.recall, timeout_seconds=_LOCK_SECONDS)
+        self._recall_tokens = 0 if self.recalled is None else self._counter.count_text(json.dumps(RECALL_FUNCTIONS))
 
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
@@ -177,12 +184,14 @@ class GatewayConversations:
 
     def _pool(self, request: ConversationRequest, window: int) -> SessionPool:
         settings = self._settings
-        key = (request.route.format.name, window, _cached_price(request.model))
+        reserved = self._recall_tokens if may_offer(request.route.name, request.fields) else 0
+        key = (request.route.format.name, window, _cached_price(request.model), reserved)
         with self._lock:
             if key not in self._pools:
                 while len(self._pools) >= _MOST_POOLS:
                     del self._pools[next(iter(self._pools))]
-                strategy = never_dearer(settings.strategy(window), window, cached=key[2])
+                room = max(1, window - reserved)
+                strategy = never_dearer(settings.strategy(room), room, cached=key[2])
                 self._pools[key] = SessionPool(
                     strategy if self.recalled is None else Lossless(strategy, self.recalled),
                     store=self._store,
@@ -220,6 +229,7 @@ class GatewayConversations:
         pool, options = self._pool(request, window), self._options(request)
         begun = Blocking(pool.call_sync(compared, **options)) if sync else pool.call(compared, **options)
         async with begun as session:
+            self._forgotten.pop(session.id, None)
             turn = ConversationTurn(request=request, session=session, window=window)
             if refused is not None:
                 view = await session.compact_refused(refused, sync=sync)
@@ -282,6 +292,8 @@ class GatewayConversations:
 
         def record() -> None:
             self.windows.accepted(turn.request.served, usage.prompt_tokens)
+            if turn.session.id in self._forgotten:
+                return
             with contextlib.suppress(InputError):
                 turn.session.record_usage(usage, view=turn.view)
 
@@ -290,7 +302,7 @@ class GatewayConversations:
     async def used(self, turn: ConversationTurn) -> None:
         """Note the use of a conversation, if unused ones are deleted; the file gets the time now and then."""
         after, now, name = self._settings.forget_after, self._settings.clock(), turn.session.id
-        if after is None:
+        if after is None or name in self._forgotten:
             return
         self._used[name] = now
         if self._uses is not None and now - self._saved_uses.get(name, float("-inf")) >= after / _CHECKS:
@@ -308,13 +320,47 @@ class GatewayConversations:
         if self._uses is not None:
             names.update(await self.in_thread(partial(self._uses.delete_unused, now - after, now)))
         for name in names:
-            for pool in list(self._pools.values()):
-                pool.discard(name)
+            self.forget_in_memory(name)
             if self.recalled is not None:
                 await self.in_thread(partial(_emptied, self.recalled, name))
-            for times in (self._used, self._saved_uses):
-                times.pop(name, None)
         return sorted(names)
+
+    def forget_in_memory(self, name: str) -> bool:
+        """Remove a conversation from memory, and return whether it was there; its running request saves nothing of it.
+
+        Raises:
+            ConversationInUse: If it is compacted right now.
+        """
+        pools = [pool for pool in list(self._pools.values()) if name in pool]
+        if not all(pool.discard(name) for pool in pools):
+            raise ConversationInUse(name)
+        for times in (self._used, self._saved_uses):
+            times.pop(name, None)
+        self._forgotten[name] = None
+        while len(self._forgotten) > _MOST_FORGOTTEN:
+            del self._forgotten[next(iter(self._forgotten))]
+        return bool(pools)
+
+    async def forget(self, name: str) -> bool:
+        """Delete a conversation from memory and the files, and return whether anything of it was there.
+
+        Raises:
+            ConversationInUse: If it is compacted right now.
+            StateError: If a file cannot be written.
+        """
+        found = self.forget_in_memory(name)
+        return await self.in_thread(partial(self._delete, name)) or found
+
+    def _delete(self, name: str) -> bool:
+        """Delete a conversation from the files, and return whether it was there."""
+        found = self.recalled is not None and bool(self.recalled.range(name, 1, 1))
+        if self.recalled is not None:
+            _emptied(self.recalled, name)
+        if self._uses is not None:
+            found |= self._uses.load(name) is not None
+            self._uses.delete(name)
+            self._uses.scrub()
+        return found
 
     async def forgetting(self, on_gone: Callable[[str], object], on_failure: Callable[[str], object]) -> None:
         """Delete unused conversations from time to time, until cancelled.

@@ -30,7 +30,7 @@ from .recall import offered
 from .recording import SessionRecorder
 from .routes import ModelRoute, looks_like_conversation, provider_of, route_of
 from .settings import GatewaySettings
-from .status import REPORTED_USAGE, GatewayStatus, RequestReport
+from .status import REPORTED_USAGE, GatewayStatus
 from .upstream import NoAnswer, Upstreams, WholeAnswer, read_whole
 from .usage_reading import UsageReader
 from .windows import UnknownWindow
@@ -356,22 +356,10 @@ class _ModelExchange:
         logged: dict[str, Any] = {}
         if plan is not None and plan.turn is not None:
             turn = plan.turn
-            report = RequestReport(
-                session=turn.session.id,
-                route=self._route.name,
-                model=turn.request.model,
-                upstream=self._upstream,
-                window=turn.window,
-                tokens=turn.tokens,
-                left_out=turn.left_out if plan.is_changed else 0,
-                seconds_added=self._added,
-                usage=self._usage,
-                failures=turn.failures,
-            )
             if not self._route.counts and status < 300:
-                self._services.status.reported(report)
-            logged = {name: getattr(report, name) for name in ("model", "window", "tokens", "failures")}
-            logged |= {"conversation": report.session[-12:], "left_out": turn.left_out}
+                self._services.status.reported(turn, is_changed=plan.is_changed, seconds_added=self._added, usage=self._usage)
+            logged = {name: getattr(turn, name) for name in ("window", "tokens", "left_out", "failures")}
+            logged |= {"model": turn.request.model, "conversation": turn.session.id[-12:]}
         if self._usage is not None:
             logged |= {name: getattr(self._usage, name) for name in REPORTED_USAGE}
         log_request(
@@ -450,11 +438,11 @@ class Planner:
         """Run work in a thread, because it uses the processor; in the event loop if the strategy may await a model."""
         if self._settings.awaits:
             return await work(False)
-        return await self._in_thread(lambda: unawaited(work(True)))
+        return await self._conversations.in_thread(lambda: unawaited(work(True)))
 
     async def _apart(self, work: Callable[[], _T], *, sync: bool) -> _T:
         """Run a part that uses the processor in a thread; ``sync`` is within one already."""
-        return work() if sync else await self._in_thread(work)
+        return work() if sync else await self._conversations.in_thread(work)
 
     def _asked(
         self, route: ModelRoute, body: bytes, headers: Mapping[str, str], upstream: str, query: bytes = b""
@@ -517,9 +505,6 @@ class Planner:
         self._status.failed(f"{name}{type(error).__name__}")
         return attrs.evolve(plan, why=type(error).__name__)
 
-    async def _in_thread(self, work: Callable[[], _T]) -> _T:
-        return await self._conversations.in_thread(work)
-
     async def shorter(self, plan: RequestPlan, refused: UpstreamRefusal) -> RequestPlan | None:
         """Return the plan after a length error; ``None`` if nothing shorter can be sent.
 
@@ -531,11 +516,10 @@ class Planner:
             return None
         try:
             request = plan.request
-            await self._in_thread(partial(self._learn, plan, request, refused))
+            await self._conversations.in_thread(partial(self._learn, plan, request, refused))
             turn = await self._driven(lambda sync: self._conversations.turn(request, refused=refused, sync=sync))
-            shorter = attrs.evolve(
-                plan, turn=turn, body=await self._in_thread(partial(_body, plan, turn)), why="", without_recall=None
-            )
+            body = await self._conversations.in_thread(partial(_body, plan, turn))
+            shorter = attrs.evolve(plan, turn=turn, body=body, why="", without_recall=None)
         except Exception as error:  # nothing may be removed, the window is still unknown, or the gateway has a fault
             self._status.failed(f"compacting harder: {type(error).__name__}")
             return None

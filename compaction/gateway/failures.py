@@ -55,10 +55,8 @@ def _text(answer: WholeAnswer) -> str:
     try:
         encoding = as_mapping(answer.headers).get("content-encoding", "")
         return decoded(answer.body, encoding, MOST_ERROR_BYTES).decode(errors="replace")
-    except Exception as error:
-        if isinstance(error, Unreadable):
-            return ""
-        raise
+    except Unreadable:
+        return ""
 
 
 def masked(value: Any, key: str = "") -> Any:

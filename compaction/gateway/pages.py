@@ -9,6 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
+from .conversations import ConversationInUse
 from .metrics import METRICS_TYPE, prometheus_text
 from .status import GatewaySnapshot
 
@@ -26,8 +27,13 @@ _ICONS: Final = ("/favicon.ico", "/apple-touch-icon.png", "/apple-touch-icon-pre
 _HEADERS: Final = {"x-content-type-options": "nosniff", "referrer-policy": "no-referrer", "cache-control": "no-store"}
 
 
-def page_routes(snapshot: Callable[[], Awaitable[GatewaySnapshot]]) -> list[Route]:
-    """Return the routes of the gateway's own pages, which show a snapshot."""
+def page_routes(snapshot: Callable[[], Awaitable[GatewaySnapshot]], forget: Callable[[str], Awaitable[bool]]) -> list[Route]:
+    """Return the routes of the gateway's own pages.
+
+    Args:
+        snapshot: Returns what they show.
+        forget: Deletes a conversation, and returns whether there was one.
+    """
     from starlette.responses import HTMLResponse, JSONResponse, Response
     from starlette.routing import Route
 
@@ -44,11 +50,18 @@ def page_routes(snapshot: Callable[[], Awaitable[GatewaySnapshot]]) -> list[Rout
 
         return answered
 
+    async def deleted(request: Request) -> Response:
+        try:
+            return Response(status_code=204 if await forget(request.path_params["name"]) else 404)
+        except ConversationInUse:
+            return Response("the conversation is compacted right now; try again\n", status_code=409)
+
     def unknown(request: Request) -> Response:
         return Response(status_code=404)
 
-    icons = [Route(path, unknown) for path in _ICONS]
-    return [*(Route(path, endpoint(answers[path])) for path in sorted(PAGE_PATHS)), *icons]
+    others = [Route(path, unknown) for path in _ICONS]
+    others.append(Route("/conversations/{name:path}", deleted, methods=["DELETE"]))
+    return [*(Route(path, endpoint(answers[path])) for path in sorted(PAGE_PATHS)), *others]
 
 
 def _health(snapshot: GatewaySnapshot) -> dict[str, object]:

@@ -18,7 +18,7 @@ from ..stores import SQLiteStore, handle_tool_call, tool_schemas
 from .bodies import ModelRequest, read_request
 
 _NAMES: Final = ("compaction_grep", "compaction_expand")
-_FUNCTIONS: Final = [each["function"] for each in tool_schemas() if each["function"]["name"] in _NAMES]
+RECALL_FUNCTIONS: Final = [each["function"] for each in tool_schemas() if each["function"]["name"] in _NAMES]
 _MOST_CHARS: Final = 16_000
 _NOT_RUN: Final = "Not run: it was called together with a tool of the gateway. Call it again."
 
@@ -49,6 +49,11 @@ class RecallWire:
     results: Callable[[list[tuple[RecallCall, str]]], list[Any]]
 
 
+def may_offer(route: str, fields: Mapping[str, Any]) -> bool:
+    """Return whether the tools of recall can be offered in a conversation: its wire is known, and the agent has tools."""
+    return route in _WIRES and bool(items_of(fields.get("tools")))
+
+
 def offered(body: bytes, asked: ModelRequest, route: str) -> bytes:
     """Return the body of a compacted request with the tools of recall; the same body if they cannot be offered.
 
@@ -63,7 +68,7 @@ def offered(body: bytes, asked: ModelRequest, route: str) -> bytes:
     if wire is None or not tools or not is_free or any(name in json.dumps(tools) for name in _NAMES):
         return body
     request = read_request(body, "tools")
-    return request.with_messages([*request.messages, *map(wire.tool, _FUNCTIONS)])
+    return request.with_messages([*request.messages, *map(wire.tool, RECALL_FUNCTIONS)])
 
 
 @attrs.frozen(kw_only=True)

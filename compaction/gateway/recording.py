@@ -16,7 +16,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from ..formats import MessageFormat
+from ..files import open_replacement
+from ..formats import MessageFormat, fields_of
 from ..json_data import redacted_json
 from .breakpoints import for_comparison
 
@@ -81,3 +82,29 @@ class SessionRecorder:
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                 text = json.dumps(line)
                 file.write((redacted_json(text, self._redact) if self._redact else text) + "\n")
+
+    def forget(self, conversation: str) -> bool:
+        """Delete a conversation from the files of the folder, and return whether one had it; O(files).
+
+        Raises:
+            OSError: If a file cannot be read or written.
+        """
+        found = False
+        with self._lock:
+            self._known.pop(conversation, None)
+            for path in self.path.parent.glob("gateway-*.jsonl"):
+                with path.open("rb") as lines:
+                    if not any(_is_of(line, conversation) for line in lines):
+                        continue
+                found = True
+                with path.open("rb") as lines, open_replacement(path, mode=0o600) as kept:
+                    kept.writelines(line for line in lines if not _is_of(line, conversation))
+        return found
+
+
+def _is_of(line: bytes, conversation: str) -> bool:
+    """Whether a line of a recording belongs to a conversation."""
+    if json.dumps(conversation).encode() not in line:
+        return False
+    fields = fields_of(json.loads(line)) or {}
+    return fields.get("conversation") == conversation

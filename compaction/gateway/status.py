@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -23,6 +23,9 @@ from ..result import CompactionResult
 from ..session import CacheBroken, Compacted, Event, Evicted, Overflowed, SaveFailed, StepFailed
 from ..tokens import Usage
 from .windows import known_prices
+
+if TYPE_CHECKING:
+    from .conversations import ConversationTurn
 
 _MOST_CUTS: Final = 50
 _MOST_REASONS: Final = 100
@@ -178,35 +181,6 @@ def merged(snapshots: Sequence[GatewaySnapshot]) -> GatewaySnapshot:
     )
 
 
-@attrs.frozen(kw_only=True)
-class RequestReport:
-    """The outcome of one request of a conversation.
-
-    Args:
-        session: The name of its session.
-        route: Its route.
-        model: Its model.
-        upstream: The address of its upstream.
-        window: The context window, in tokens.
-        tokens: Tokens of the request that was sent.
-        left_out: Tokens of messages that were not sent.
-        seconds_added: Seconds between reading the request and sending it on.
-        usage: The usage that the provider reported, if any.
-        failures: Failures in words.
-    """
-
-    session: str
-    route: str
-    model: str
-    upstream: str
-    window: int
-    tokens: int
-    left_out: int
-    seconds_added: float
-    usage: Usage | None = None
-    failures: tuple[str, ...] = ()
-
-
 class GatewayStatus:
     """Counts what happens. Holds state: counts, and up to ``limit`` conversations. Thread-safe.
 
@@ -299,58 +273,64 @@ class GatewayStatus:
                 for kept in (self._cuts, self._broken):
                     kept.pop(event.session, None)
 
-    def reported(self, report: RequestReport) -> None:
-        """Note a request of a conversation after its answer has ended."""
+    def reported(self, turn: ConversationTurn, *, is_changed: bool, seconds_added: float, usage: Usage | None) -> None:
+        """Note a request of a conversation after its answer has ended.
+
+        Args:
+            turn: Its turn of the conversation.
+            is_changed: Whether the turn's messages were sent, and not the client's.
+            seconds_added: Seconds between reading the request and sending it on.
+            usage: The usage that the provider reported, if any.
+        """
+        session, model = turn.session.id, turn.request.model
         with self._lock:
             now = self._clock()
-            found = self._conversations.get(report.session) or ConversationStatus(id=report.session, first_at=now)
-            usage = report.usage
-            lost = self._broken.pop(report.session, 0)
+            found = self._conversations.get(session) or ConversationStatus(id=session, first_at=now)
+            lost = self._broken.pop(session, 0)
             if usage is not None:
                 lost = min(lost, max(0, usage.prompt_tokens - usage.cached_tokens))
-            if lost and (cuts := self._cuts.get(report.session)):
+            if lost and (cuts := self._cuts.get(session)):
                 cuts[-1] = attrs.evolve(cuts[-1], tokens_lost=lost)
-            self._totals["requests"] += 1
-            failures = Counter(found.failures)
-            failures.update(report.failures)
-            prices = known_prices(report.model)
+            prices = known_prices(model)
             cached, written = (0.0, 0.0) if prices is None else (prices.cached, prices.write)
+            saved = turn.left_out if is_changed else 0
             added: dict[str, float] = {
-                "tokens_saved": report.left_out,
+                "tokens_saved": saved,
                 "tokens_lost": lost,
-                "dollars_saved": report.left_out * cached / 1_000_000,
+                "dollars_saved": saved * cached / 1_000_000,
                 "dollars_lost": lost * max(0.0, written - cached) / 1_000_000,
-                "seconds_total": report.seconds_added,
+                "seconds_total": seconds_added,
+                **{name: 0 if usage is None else getattr(usage, name) for name in REPORTED_USAGE},
             }
-            if usage is not None:
-                added |= {name: getattr(usage, name) for name in REPORTED_USAGE}
+            self._totals["requests"] += 1
             for name, value in added.items():
                 self._totals[name] += value
-            sums = {name: getattr(found, name) + value for name, value in added.items()}
-            self._conversations[report.session] = attrs.evolve(
+            self._conversations[session] = attrs.evolve(
                 found,
-                **sums,
-                route=report.route,
-                model=report.model,
-                upstream=report.upstream,
-                window=report.window,
-                tokens=usage.prompt_tokens if usage is not None else report.tokens,
+                **{name: getattr(found, name) + value for name, value in added.items()},
+                route=turn.request.route.name,
+                model=model,
+                upstream=turn.request.upstream,
+                window=turn.window,
+                tokens=turn.tokens if usage is None else usage.prompt_tokens,
                 requests=found.requests + 1,
                 last_at=now,
-                cuts=tuple(self._cuts.get(report.session, ())),
-                seconds_added=max(found.seconds_added, report.seconds_added),
-                failures=dict(failures),
+                cuts=tuple(self._cuts.get(session, ())),
+                seconds_added=max(found.seconds_added, seconds_added),
+                failures=dict(Counter(found.failures) + Counter(turn.failures)),
             )
-            self._conversations.move_to_end(report.session)
+            self._conversations.move_to_end(session)
             while len(self._conversations) > self._limit:
                 gone, _ = self._conversations.popitem(last=False)
                 self._cuts.pop(gone, None)
 
-    def forget(self, session: str) -> None:
-        """Remove a conversation."""
+    def forget(self, session: str) -> bool:
+        """Remove a conversation, and return whether it was there."""
         with self._lock:
+            found = session in self._conversations
             for kept in (self._conversations, self._cuts, self._broken):
                 kept.pop(session, None)
+        return found
 
     # ---------------------------------------------------------------- reading
 

@@ -196,22 +196,13 @@ class Workers:
                     return None
                 raise ConnectionError("another worker stopped in the middle of an answer") from error
 
-    async def tell(self, kind: str, value: Any) -> None:
-        """Tell all other workers something; those that do not run miss it."""
-        for number in self._others():
-            try:
-                async with await anyio.connect_unix(self.socket(number)) as stream:
-                    await _write(stream, kind, value)
-            except (OSError, anyio.BrokenResourceError):
-                continue
-
-    async def ask(self, kind: str) -> list[Any]:
-        """Return the answers of all other workers that run."""
+    async def ask(self, kind: str, value: Any = None) -> list[Any]:
+        """Ask or tell all other workers something, and return the answers of those that run and answer."""
         found: list[Any] = []
         for number in self._others():
             try:
                 async with await anyio.connect_unix(self.socket(number)) as stream:
-                    await _write(stream, kind, None)
+                    await _write(stream, kind, value)
                     _, data = await _read(BufferedByteReceiveStream(stream))
                     found.append(pickle.loads(data))  # from a process of this user, in a folder of this user
             except (OSError, anyio.BrokenResourceError, anyio.IncompleteRead):

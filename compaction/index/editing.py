@@ -1,9 +1,9 @@
-"""Editing: check and apply edits, delay drops that depend on others, and undo or reapply edits after the source changed."""
+"""Editing: check and apply edits, join drops that depend on one another, and undo or reapply edits after the source changed."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping
 
 import attrs
 
@@ -11,14 +11,11 @@ from ..errors import InputError
 from ..formats import MessageFormat
 from .cuts import plan_cuts
 from .edits import Drop, Drops, Edit, Restore, Together, named, renamed
-from .joins import BadJoin, JoinJudge
+from .joins import BadJoin, JoinJudge, message_before
 from .journal import Applied, Measure, inserted, perform, touched, undo
 from .marks import COLLAPSED_BY
 from .projection import Projection
 from .rules import Refusals, refusal, removable
-
-_CONNECTED = 64
-"""The most held drops that are tried together with a new one; the others are tried when the strategy ends."""
 
 
 @attrs.frozen
@@ -27,64 +24,15 @@ class _Refused:
 
     Args:
         rule: The rule that it would break, in words.
-        bad: The joins that break a rule, if they are the only reason.
+        by_neighbours: Whether messages that would become neighbours are the only reason: later drops may remove one of them.
     """
 
     rule: str
-    bad: Sequence[BadJoin] = ()
-
-
-@attrs.define(eq=False)
-class _HeldDrop:
-    """A drop that was refused because two messages would become invalid neighbours; later drops may remove one of them.
-
-    Args:
-        edit: The drop.
-        by: The strategy that made it.
-        needs: The groups on either side of the bad joins: one of them would have to be dropped, too.
-        groups: The groups that the drop names.
-    """
-
-    edit: Drop
-    by: str
-    needs: frozenset[int]
-    groups: frozenset[int]
-
-
-def _beside(held: Sequence[_HeldDrop], new: _HeldDrop) -> list[_HeldDrop]:
-    """Return the held drops of neighbouring groups, which together with a new one may leave no bad join."""
-    together: list[_HeldDrop] = []
-    groups, wanted = set(new.groups), set(new.needs)
-    found = True
-    while found and len(together) < _CONNECTED:
-        touching = _apart(
-            [
-                each
-                for each in held
-                if groups.isdisjoint(each.groups) and not (groups.isdisjoint(each.needs) and wanted.isdisjoint(each.groups))
-            ]
-        )
-        found = bool(touching)
-        for each in touching:
-            groups.update(each.groups)
-            wanted.update(each.needs)
-        together += touching
-    return together
-
-
-def _apart(held: Sequence[_HeldDrop]) -> list[_HeldDrop]:
-    """Return drops without common groups; of two with a common group, only the larger."""
-    taken: set[int] = set()
-    chosen: set[_HeldDrop] = set()
-    for each in sorted(held, key=lambda each: -len(each.groups)):
-        if taken.isdisjoint(each.groups):
-            chosen.add(each)
-            taken |= each.groups
-    return [each for each in held if each in chosen]
+    by_neighbours: bool = False
 
 
 class Editor:
-    """Applies edits to a projection, and undoes them. Holds state: the journal, the refusals and the held drops.
+    """Applies edits to a projection, and undoes them. Holds state: the journal, the refusals, the waiting drops.
 
     Args:
         projection: The view.
@@ -105,7 +53,7 @@ class Editor:
         self._format = format
         self._measure = measure
         self._joins = JoinJudge(projection, format)
-        self._held: list[_HeldDrop] = []  # the drops of the running strategy that wait for others, in order
+        self._waiting: list[tuple[Drop, str]] = []  # drops of the running strategy that only their neighbours forbid
 
     # ---------------------------------------------------------------- applying
 
@@ -115,14 +63,9 @@ class Editor:
         if isinstance(outcome, Applied):
             self._commit(outcome)
             return True
-        held = None
-        if isinstance(edit, Drop) and outcome.bad:
-            held = _HeldDrop(edit, by, frozenset(self._joins.groups_at(outcome.bad)), frozenset(edit.groups))
-            if (beside := _beside(self._held, held)) and self._apply_held([*beside, held], by):
-                return True
         self.refusals.note(edit, outcome.rule, by)
-        if held is not None:
-            self._held.append(held)
+        if isinstance(edit, Drop) and outcome.by_neighbours:
+            self._waiting.append((edit, by))
         return False
 
     def apply_all(self, drops: Drops, by: str, changed: Callable[[], object]) -> None:
@@ -146,42 +89,31 @@ class Editor:
             changed()
 
     def _commit(self, applied: Applied) -> None:
-        """Add an edit to the journal, and apply the held drops that it makes possible."""
         self.journal.append(applied)
         self.refusals.changed()
-        if not self._held:
-            return
-        gone, is_shown = set(named(applied.edit)), self._projection.is_included
-        for held in self._held.copy():
-            if not gone.isdisjoint(held.groups) and not all(map(is_shown, held.groups)):
-                self._held.remove(held)
-                if not any(map(is_shown, held.groups)):
-                    self.refusals.forget(held.edit)
-        for held in [each for each in self._held if not each.needs.isdisjoint(gone)]:
-            outcome = self._try(held.edit, held.by)
-            if isinstance(outcome, Applied):
-                self._commit(outcome)
-            else:
-                held.needs = frozenset(self._joins.groups_at(outcome.bad))
-
-    def _apply_held(self, held: Sequence[_HeldDrop], by: str) -> bool:
-        drops = [each.edit for each in held]
-        outcome = self._try(Together(*drops), by) if len(drops) > 1 else self._try(drops[0], by)
-        if not isinstance(outcome, Applied):
-            return False
-        self._commit(outcome)
-        return True
 
     def end_step(self) -> bool:
-        """Apply those held drops that together leave no bad join, and return whether there were any; the rest stays refused."""
-        applied = False
-        if self._held:
-            by_first = {each.edit.groups[0]: each for each in _apart(self._held)}
-            for cut in plan_cuts(self._projection, self._format, [list(each.edit.groups) for each in by_first.values()]):
-                if together := [by_first[id] for id in cut if id in by_first and by_first[id] in self._held]:
-                    applied = self._apply_held(together, together[0].by) or applied
-        self._held.clear()
-        return applied
+        """Apply those refused drops that together leave no bad join; return whether there were any. The rest stays refused."""
+        waiting, is_shown, count = self._waiting, self._projection.is_included, len(self.journal)
+        if not waiting:
+            return False
+        self._waiting = []
+        done: list[Drop] = [drop for drop, _ in waiting if not any(map(is_shown, drop.groups))]
+        taken: set[int] = set()
+        by_first: dict[int, tuple[Drop, str]] = {}
+        for drop, by in waiting:
+            if all(map(is_shown, drop.groups)) and taken.isdisjoint(drop.groups):
+                taken.update(drop.groups)
+                by_first[drop.groups[0]] = drop, by
+        for cut in plan_cuts(self._projection, self._format, [list(drop.groups) for drop, _ in by_first.values()]):
+            if units := [by_first[id] for id in cut if id in by_first]:
+                drops = [drop for drop, _ in units]
+                outcome = self._try(drops[0] if len(drops) == 1 else Together(*drops), units[0][1])
+                if isinstance(outcome, Applied):
+                    self._commit(outcome)
+                    done += drops
+        self.refusals.forget(done)
+        return len(self.journal) > count
 
     def _try(self, edit: Edit, by: str) -> Applied | _Refused:
         """Apply an edit, but do not add it to the journal yet; if it breaks a rule, change nothing and return the reason."""
@@ -204,7 +136,7 @@ class Editor:
         if new:
             needed = " or ".join(f"group {id}" for id in sorted(set(self._joins.groups_at([new[0]]))))
             rule = f"the provider would reject the rest of the view [{new[0].rule}]: {needed} would have to be dropped, too"
-            return _Refused(rule, new)
+            return _Refused(rule, by_neighbours=True)
         again = self._attempt(edit, by)  # the same joins were bad before the edit, so it is allowed
         assert isinstance(again, Applied)
         return again
@@ -241,24 +173,24 @@ class Editor:
     def checkpoint(self) -> int:
         """See `MessageIndex.checkpoint`."""
         self.refusals = Refusals()
-        self._held.clear()
+        self._waiting.clear()
         return len(self.journal)
 
     def begin_step(self) -> None:
         """See `MessageIndex.begin_step`."""
         self.refusals.changed()
-        self._held.clear()
+        self._waiting.clear()
 
     @contextlib.contextmanager
     def trial(self) -> Generator[None]:
         """See `MessageIndex.trial`."""
-        checkpoint, refusals, held = len(self.journal), self.refusals, self._held
-        self.refusals, self._held = Refusals(), []
+        checkpoint, refusals, waiting = len(self.journal), self.refusals, self._waiting
+        self.refusals, self._waiting = Refusals(), []
         try:
             yield
         finally:
             self.rollback(checkpoint)
-            self.refusals, self._held = refusals, held
+            self.refusals, self._waiting = refusals, waiting
 
     def rollback(self, checkpoint: int) -> None:
         """See `MessageIndex.rollback`."""
@@ -266,7 +198,7 @@ class Editor:
             raise InputError(
                 f"rollback({checkpoint}): the journal has {len(self.journal)} edits; pass a value from checkpoint()"
             )
-        self._held.clear()
+        self._waiting.clear()
         while len(self.journal) > checkpoint:
             undo(self._projection, self.journal.pop())
 
@@ -358,7 +290,8 @@ class Editor:
     def _newest_at(self, bad: BadJoin) -> int | None:
         """Return the position in the journal of the newest edit that affects these two neighbours."""
         projection = self._projection
-        start = 0 if bad.before is None else projection.visibility.anchor_of(bad.before)
+        is_first = bad.before is None or message_before(projection, bad.before) is None  # also after leading instructions
+        start = 0 if is_first or bad.before is None else projection.visibility.anchor_of(bad.before)
         end = len(projection.source) if bad.after is None else projection.visibility.anchor_of(bad.after)
         for place in reversed(range(len(self.journal))):
             applied = self.journal[place]

@@ -45,7 +45,7 @@ class Forgotten:
         gone = set(self.ordinals)
         left = [ordinal for ordinal in range(len(source)) if ordinal not in gone]
         entries: list[tuple[Any, int | None]] = [(source[ordinal], ordinal) for ordinal in left]
-        return Plan(entries, list(range(len(left))), set(), {}, len(left), HostChanges(removed=tuple(self.ordinals)))
+        return attrs.evolve(Plan.of(entries), changes=HostChanges(removed=tuple(self.ordinals)))
 
     def marks(self, marks: Marks) -> Marks:
         """Return the marks without the undone summaries; they still end at the same message."""

@@ -20,7 +20,7 @@ import json
 import operator
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from itertools import chain
 from typing import Any, Final, TypeAlias, cast
 
@@ -69,14 +69,23 @@ def message_key(raw: Any, format: MessageFormat, place: int = 0) -> str:
     """
     key = format.key(raw)
     try:
-        data = format.to_wire(raw) if isinstance(key, dict) or key is raw else key
-        text = json.dumps(data, sort_keys=True, ensure_ascii=True, default=repr)
+        text = None if isinstance(key, dict) or key is raw else _json(key)
+        if text is None:  # also if the key has objects of a framework, whose text may differ in another process
+            text = json.dumps(format.to_wire(raw), sort_keys=True, default=repr)
     except RecursionError:
         raise too_deep([raw], place) from None
     except (TypeError, ValueError) as error:
         rule = f"the message is not JSON data ({error})"
         raise InvalidMessage(f"messages[{place}]", rule, "use strings as keys") from error
     return hashlib.blake2b(text.encode(), digest_size=_DIGEST_BYTES).hexdigest()
+
+
+def _json(key: object) -> str | None:
+    """Return a key as JSON; ``None`` if it is not JSON data."""
+    try:
+        return json.dumps(key, sort_keys=True)
+    except (TypeError, ValueError):
+        return None
 
 
 def known_key(raw: Any, format: MessageFormat) -> str:
@@ -110,7 +119,8 @@ class ListKeys:
 
     def last(self, count: int) -> tuple[str, ...]:
         """Return the digests of the newest among the first ``count`` messages."""
-        return tuple([self.digest(place) for place in range(max(0, count - _NEWEST), count)])
+        known = self._digests
+        return tuple([known.get(place) or self.digest(place) for place in range(max(0, count - _NEWEST), count)])
 
     def whole(self, count: int) -> str:
         """Return one digest of the first ``count`` messages together; O(contents) the first time."""
@@ -513,6 +523,11 @@ class Plan:
         """The places in ``entries`` of messages that the host's list does not contain."""
         return [place for place, given in enumerate(self.places) if given is None]
 
+    @classmethod
+    def of(cls, entries: list[tuple[Any, int | None]], altered: Iterable[int] = ()) -> Plan:
+        """Return the plan of a list with these entries, none of which only the source has."""
+        return cls(entries, list(range(len(entries))), set(altered), {}, len(entries), HostChanges())
+
     def groups(self, old: Projection, new: Projection) -> dict[int, int]:
         """Return the new id of each source group that is unchanged, or was only joined by new results."""
         here = {ordinal: place for place, (_, ordinal) in enumerate(self.entries) if ordinal is not None}
@@ -526,14 +541,29 @@ class Plan:
                 same[id] = group
         return same
 
-    def gone(self, old: Projection, format: MessageFormat) -> dict[int, str]:
-        """Return the keys of the messages that the host altered or removed, by their previous ordinals; O(their contents)."""
-        left = {ordinal for _, ordinal in self.entries if ordinal not in self.altered}
-        return {ordinal: known_key(raw, format) for ordinal, raw in enumerate(old.source) if ordinal not in left}
+    def groups_of_saved(self, new: Projection) -> dict[int, int]:
+        """Return the new id of each stored group whose messages are there, altered or not; its old id is its first ordinal."""
+        groups: dict[int, int] = {}
+        for place, (_, ordinal) in enumerate(self.entries):
+            group = new.grouping.group_of[place]
+            members = [member for member in new.ordinals(group) if member < self.matched]
+            if ordinal is not None and members[0] == place and all(self.entries[each][1] is not None for each in members):
+                groups[ordinal] = group
+        return groups
 
-    def altered_groups(self, old: Projection) -> set[int]:
-        """Return the previous ids of the groups of which a message changed."""
-        return {old.grouping.group_of[ordinal] for ordinal in self.altered}
+    def is_altered(self, places: Iterable[int]) -> bool:
+        """Whether a message at one of these places changed."""
+        return any(place < self.matched and self.entries[place][1] in self.altered for place in places)
+
+    def gone(self, count: int, key: Callable[[int], str]) -> dict[int, str]:
+        """Return the keys of the messages that the host altered or removed, by their previous ordinals.
+
+        Args:
+            count: The number of messages before.
+            key: Returns the key of the message at an ordinal.
+        """
+        left = {ordinal for _, ordinal in self.entries if ordinal not in self.altered}
+        return {ordinal: key(ordinal) for ordinal in range(count) if ordinal not in left}
 
 
 class PassedList:
@@ -847,50 +877,17 @@ def same_beginning(fingerprints: Sequence[str], given: Sequence[Any], format: Me
     return min(len(fingerprints), len(given))
 
 
-@attrs.frozen
-class SavedPlaces:
-    """The places of stored messages in a list.
+def follow_saved(fingerprints: Sequence[str], given: Sequence[Any], format: MessageFormat) -> Plan | None:
+    """Return how a list continues stored messages; ``None`` if one before the last recognized message is missing. O(contents).
 
-    Args:
-        places: The place of each stored ordinal that was recognized.
-        altered: The stored ordinals whose content changed.
-        matched: The number of messages of the list that are covered; the rest is new.
+    Edits thus survive if the host altered or inserted a message while no process was running.
     """
-
-    places: Mapping[int, int]
-    altered: Collection[int]
-    matched: int
-
-    def gone(self, fingerprints: Sequence[str]) -> dict[int, str]:
-        """Return the keys of the stored messages that the host altered or removed, by their ordinals."""
-        left = self.places.keys() - set(self.altered)
-        return {ordinal: each for ordinal, each in enumerate(fingerprints) if ordinal not in left}
-
-    @classmethod
-    def find(cls, fingerprints: Sequence[str], given: Sequence[Any], format: MessageFormat) -> SavedPlaces | None:
-        """Return the places of the stored messages; ``None`` if one before the last recognized message is missing.
-
-        O(contents). Edits thus survive if the host altered or inserted a message while no process was running.
-        """
-        known = [Known((place, 0, 0), place, key=key) for place, key in enumerate(fingerprints)]
-        found, altered = align(known, given, format)
-        places = {each.group: place for place, each in enumerate(found) if each is not None}
-        if not places or len(places) <= max(places):
-            return None
-        return cls(places, {ordinal for ordinal, place in places.items() if place in altered}, max(places.values()) + 1)
-
-    def groups(self, projection: Projection) -> dict[int, int]:
-        """Return the new id of each stored group that has the same messages, altered or not."""
-        known = set(self.places.values())
-        groups: dict[int, int] = {}
-        for ordinal, place in self.places.items():
-            group = projection.grouping.group_of[place]
-            members = [member for member in projection.ordinals(group) if member < self.matched]
-            if members[0] == place and all(member in known for member in members):
-                groups[ordinal] = group
-        return groups
-
-    def changed_in(self, places: Iterable[int]) -> bool:
-        """Whether the content of a message at one of these places changed."""
-        changed = {self.places[ordinal] for ordinal in self.altered}
-        return not changed.isdisjoint(places)
+    known = [Known((place, 0, 0), place, key=key) for place, key in enumerate(fingerprints)]
+    found, altered = align(known, given, format)
+    ordinals = [None if each is None else each.group for each in found]
+    there = {ordinal for ordinal in ordinals if ordinal is not None}
+    if not there or len(there) <= max(there):
+        return None
+    matched = max(place for place, ordinal in enumerate(ordinals) if ordinal is not None) + 1
+    changed = {each.group for place, each in enumerate(found) if each is not None and place in altered}
+    return Plan.of(list(zip(given[:matched], ordinals, strict=False)), changed)

@@ -105,7 +105,7 @@ class JoinJudge:
         projection, problem = self._projection, self._format.join_problem
         if before is not None and after == before:
             return problem(projection.at(before, end=False), projection.at(before, end=True))
-        return problem(_message_before(projection, before), None if after is None else projection.at(after, end=False))
+        return problem(message_before(projection, before), None if after is None else projection.at(after, end=False))
 
 
 def _blames(problem: _JoinProblem | None, rule: str, side: Literal["before", "after"]) -> bool:
@@ -113,7 +113,7 @@ def _blames(problem: _JoinProblem | None, rule: str, side: Literal["before", "af
     return problem is not None and problem[0] == rule and problem[1] in (side, "both")
 
 
-def _message_before(projection: Projection, node: Node | None) -> Message | None:
+def message_before(projection: Projection, node: Node | None) -> Message | None:
     """Return the message that the next one has to follow; ``None`` for an instruction with only instructions before it."""
     if node is None:
         return None
@@ -165,7 +165,7 @@ def _joins_at(projection: Projection, places: Iterable[int]) -> Iterator[_Pair]:
                 yield place, place
         right = visibility.first() if left is None else visibility.after(left)
         yield left, right
-        if _message_before(projection, before) is None:
+        if message_before(projection, before) is None:
             while right is not None and _instructs(projection, right):
                 left, right = right, visibility.after(right)
             yield left, right

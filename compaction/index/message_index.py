@@ -30,7 +30,17 @@ from .editing import Editor
 from .edits import Drops, Edit, Refusal, Replace, Restore, group_id, written
 from .forgetting import forgotten, saved_without
 from .groups import MessageGroup
-from .identity import HostChanges, PassedList, Plan, SavedPlaces, accounts_for, follow, message_key, same_beginning
+from .identity import (
+    HostChanges,
+    PassedList,
+    Plan,
+    accounts_for,
+    follow,
+    follow_saved,
+    known_key,
+    message_key,
+    same_beginning,
+)
 from .journal import Applied, carried_over, flat, touched
 from .marks import MARK_START, Marks
 from .projection import Metrics, NewMessages, Projection
@@ -292,9 +302,9 @@ class MessageIndex:
     def apply(self, edit: Edit, *, by: str = "") -> bool:
         """Apply an edit unless it would break a rule, and return whether it was applied; O(the groups it names).
 
-        The index refuses messages that break a rule of the format, and neighbours that may not follow one another. A drop that
-        is refused only for its neighbours is held, and applied together with later drops of the same strategy that make it
-        valid. Its refusal is then removed from ``refused``, which lists each refusal with its rule until the next run.
+        The index refuses messages that break a rule of the format, and neighbours that may not follow one another. Drops that
+        are refused only for their neighbours are tried together when the strategy ends (see `end_step`). ``refused`` lists each
+        refusal with its rule until the next run.
 
         Args:
             edit: The edit.
@@ -311,7 +321,7 @@ class MessageIndex:
         self._editor.apply_all(drops, by, self._changed)
 
     def checkpoint(self) -> int:
-        """Begin a run: clear ``refused`` and the held drops, and return the position in the journal, for `rollback`."""
+        """Begin a run: clear ``refused``, and return the position in the journal, for `rollback`."""
         return self._editor.checkpoint()
 
     def begin_step(self) -> None:
@@ -319,7 +329,7 @@ class MessageIndex:
         self._editor.begin_step()
 
     def end_step(self) -> bool:
-        """End a strategy: apply the held drops that are valid together, and return whether there were any."""
+        """End a strategy: apply its refused drops that are valid together, and return whether there were any."""
         applied = self._editor.end_step()
         if applied:
             self._changed()
@@ -534,8 +544,8 @@ class MessageIndex:
         saved = saved.in_format(format)
         if same_beginning(saved.fingerprints, given, format) == len(saved.fingerprints):
             return True
-        places = SavedPlaces.find(saved.fingerprints, given, format) if by_id else None
-        return places is not None and len(places.places) == len(saved.fingerprints)
+        plan = follow_saved(saved.fingerprints, given, format) if by_id else None
+        return plan is not None and sum(ordinal is not None for _, ordinal in plan.entries) == len(saved.fingerprints)
 
     def _is_worse(self, given: Sequence[Any]) -> bool:
         """Whether the view breaks more rules of the format than the host's own list. O(contents)."""
@@ -553,8 +563,8 @@ class MessageIndex:
         kept = carried_over(
             journal,
             unchanged=plan.unchanged,
-            altered=plan.altered_groups(old),
-            gone=lambda: plan.gone(old, self.format),
+            altered={old.grouping.group_of[ordinal] for ordinal in plan.altered},
+            gone=lambda: plan.gone(len(old.source), lambda ordinal: known_key(old.source[ordinal], self.format)),
             undone=self._undone,
             summaries=plan.summaries,
             format=self.format,
@@ -573,7 +583,7 @@ class MessageIndex:
         prints = saved.fingerprints
         matched = same_beginning(prints, given, self.format)
         known, new = self._measured(given[:matched], 0), self._measured(given[matched:], matched)
-        places = None if matched == len(prints) else SavedPlaces.find(prints, given, self.format)
+        plan = None if matched == len(prints) else follow_saved(prints, given, self.format)
         self._saved = None
         self._remember_summaries(saved.journal)
         if matched == len(prints):
@@ -582,12 +592,17 @@ class MessageIndex:
             self._extend(new)
             return
         self._start(known + new)
-        places, journal = places or SavedPlaces(dict(enumerate(range(matched))), (), matched), saved.journal
-        groups = places.groups(self.columns)
-        altered = {id for id, group in groups.items() if places.changed_in(self.columns.ordinals(group))}
-        gone = lambda: places.gone(prints)  # noqa: E731
-        self._replay(carried_over(journal, unchanged=matched, altered=altered, gone=gone, undone=self._undone), groups)
-        self._restore_late(places.matched)
+        plan = plan or Plan.of([(raw, place) for place, raw in enumerate(given[:matched])])
+        groups = plan.groups_of_saved(self.columns)
+        kept = carried_over(
+            saved.journal,
+            unchanged=matched,
+            altered={id for id, group in groups.items() if plan.is_altered(self.columns.ordinals(group))},
+            gone=lambda: plan.gone(len(prints), prints.__getitem__),
+            undone=self._undone,
+        )
+        self._replay(kept, groups)
+        self._restore_late(plan.matched)
 
     def _restore_late(self, start: int) -> None:
         """Bring back the hidden groups that have messages at or after a place, and undo edits that their joins make invalid."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 
 import attrs
@@ -337,9 +337,10 @@ class Refusals:
             )
         self._since_change.add(asked)
 
-    def forget(self, edit: Edit) -> None:
-        """Remove the refusal of an edit whose groups were removed later."""
-        self.noted = [each for each in self.noted if each.edit is not edit]
+    def forget(self, edits: Iterable[Edit]) -> None:
+        """Remove the refusals of edits whose groups were removed later."""
+        gone = set(map(id, edits))
+        self.noted = [each for each in self.noted if id(each.edit) not in gone]
 
     def changed(self) -> None:
         """Allow refused edits to be tried again, because the view changed or another strategy begins."""

@@ -22,7 +22,7 @@ from .one_conversation import replay_conversation
 from .recordings import Recording, without_unreadable
 from .replayed import ReplayedConversation, ReplaySetting
 from .result import ReplayResult
-from .transcript import RECENT_MESSAGES, answers_in
+from .transcript import answers_in
 
 RecordingLike: TypeAlias = Recording | Sequence[Any] | Mapping[str, Any]
 """A recording, a list of messages, or a mapping with ``messages`` and optionally an ``id``."""
@@ -42,7 +42,6 @@ def replay(
     overhead_tokens: int = 0,
     charge_summaries: bool = False,
     baselines: bool = True,
-    recent: int = RECENT_MESSAGES,
     jobs: int = 1,
     seed: int = 0,
     on_progress: ReplayProgress | None = None,
@@ -64,7 +63,6 @@ def replay(
         overhead_tokens: Tokens of every request outside the messages, such as tool schemas.
         charge_summaries: Whether summaries cost as if the model had written them; if not, they are free, and counted.
         baselines: Whether to add the baselines that are not in ``strategies``; ``"none"`` is always added.
-        recent: Number of messages before an answer that every policy is assumed to keep.
         jobs: Processes, >= 1. With more than one, strategies must be picklable.
         seed: The seed of the intervals.
         on_progress: Called after each conversation.
@@ -83,7 +81,6 @@ def replay(
         counter=resolve_counter(counter),
         format=None if format is None else resolve(format),
         overhead_tokens=overhead_tokens,
-        recent=recent,
         charge_summaries=charge_summaries,
     )
     if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:

@@ -14,7 +14,7 @@ from ..formats import resolve
 from ..tokens import MessageMeter
 from .candidates import Candidate, CandidateAction, CandidateSession, CandidateSetting
 from .prompt_cache import PromptCache
-from .recordings import Recording, without_unreadable
+from .recordings import Recording
 from .replayed import CandidateRun, PrefixBreak, ReplayedCall, ReplayedConversation, ReplaySetting, Share
 from .requests import RequestChain, RequestDiff
 from .transcript import Needs, Transcript
@@ -27,8 +27,7 @@ def replay_conversation(
     candidates: Sequence[Candidate],
     setting: ReplaySetting,
 ) -> ReplayedConversation:
-    """Replay one conversation under every candidate."""
-    recording = without_unreadable(recording, setting.format)
+    """Replay one conversation, as `without_unreadable` returns it, under every candidate."""
     meter = MessageMeter(setting.counter)
     transcript = Transcript(
         recording,
@@ -36,7 +35,6 @@ def replay_conversation(
         meter=meter,
         window=setting.window,
         overhead_tokens=setting.overhead_tokens,
-        recent=setting.recent,
     )
     inherited = _inherited_rules(transcript, setting, meter)
     return ReplayedConversation(

@@ -41,6 +41,7 @@ class Recommendation:
             keeps enough in these sessions; ``None`` if there is none.
         python: Lines of Python that use it.
         command: The command that uses it; empty for a strategy of your own, which no command knows.
+        rule: The rule that was applied, in one sentence; empty if no conversation exceeds the window.
     """
 
     names: tuple[str, ...]
@@ -49,6 +50,7 @@ class Recommendation:
     lead: str | None = None
     python: str = ""
     command: str = ""
+    rule: str = ""
 
 
 def recommend(result: ReplayResult, *, minimum_recall: float = MINIMUM_RECALL) -> Recommendation:
@@ -80,14 +82,23 @@ def recommend(result: ReplayResult, *, minimum_recall: float = MINIMUM_RECALL) -
     if problem := _no_recommendation(result, tried, accepted, enough, minimum_recall):
         trade_off = tuple([f"{each.candidate}: {_figures(each)}." for each in accepted])
         lead = enough[0].candidate if enough else None
-        return Recommendation((), f"No recommendation: {problem}.", (*trade_off, *against), lead, *_deployment(result, lead))
-    frontier, reasons = _frontier(result, enough)
+        headline, reasons = f"No recommendation: {problem}.", (*trade_off, *against)
+        return Recommendation((), headline, reasons, lead, *_deployment(result, lead), _rule(minimum_recall))
+    frontier, compared = _frontier(result, enough)
     lead = frontier[0].candidate
     cost, kept = f"{_cost(frontier[0]):.2f}", _percent(_recall(frontier[0]))
     headline = f"Use {lead}: it costs {cost} of sending everything and keeps {kept} of the needed facts."
     too_little = [_too_little(each, minimum_recall) for each in accepted if each not in enough]
     names = tuple([each.candidate for each in frontier])
-    return Recommendation(names, headline, (*reasons, *too_little, *against), lead, *_deployment(result, lead))
+    reasons = (*compared, *too_little, *against)
+    return Recommendation(names, headline, reasons, lead, *_deployment(result, lead), _rule(minimum_recall))
+
+
+def _rule(minimum_recall: float) -> str:
+    return (
+        "The rule: the cheapest strategy whose requests would all be accepted and that keeps at least"
+        f" {_percent(minimum_recall)} of the needed facts; then each dearer one that keeps more, beyond chance."
+    )
 
 
 def _no_recommendation(
@@ -193,7 +204,9 @@ def _percent(share: float) -> str:
 
 
 def _figures(summary: CandidateSummary) -> str:
-    return f"{_cost(summary):.2f} of the cost of sending everything, {_percent(_recall(summary))} of the needed facts"
+    needed = summary.macro["usable"].value is not None
+    kept = f"{_percent(_recall(summary))} of the needed facts" if needed else "and no fact was needed"
+    return f"{_cost(summary):.2f} of the cost of sending everything, {kept}"
 
 
 def _too_little(summary: CandidateSummary, minimum_recall: float) -> str:

@@ -13,7 +13,7 @@ from ..tokens import TokenCounter
 from .candidates import CandidateAction
 from .prompt_cache import CacheUse
 from .recordings import Recording
-from .transcript import RECENT_MESSAGES, Needs
+from .transcript import Needs
 
 
 @attrs.frozen(kw_only=True)
@@ -26,7 +26,6 @@ class ReplaySetting:
         counter: Counts tokens.
         format: The wire format of all messages; ``None`` to detect it for each conversation.
         overhead_tokens: Tokens of every request outside the messages.
-        recent: Number of messages before an answer that every policy is assumed to keep.
         charge_summaries: Whether summaries cost as if the model had written them.
 
     Raises:
@@ -38,7 +37,6 @@ class ReplaySetting:
     counter: TokenCounter
     format: MessageFormat | None = None
     overhead_tokens: int = attrs.field(default=0, validator=count())
-    recent: int = attrs.field(default=RECENT_MESSAGES, validator=count())
     charge_summaries: bool = False
 
 

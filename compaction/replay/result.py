@@ -16,6 +16,7 @@ from ..models import unpriced
 from .candidates import BASELINES
 from .replayed import ReplayedConversation, ReplaySetting, Share
 from .scores import BootstrapDraws, IntervalEstimate, Score, macro_average, micro_average, score_of
+from .transcript import RECENT_MESSAGES
 
 _SEND_ALL: Final = "none"
 
@@ -180,14 +181,14 @@ class ReplayResult:
             "model": attrs.asdict(setting.prices),
             "counter": setting.counter.name,
             "overhead_tokens": setting.overhead_tokens,
-            "recent_messages": setting.recent,
+            "recent_messages": RECENT_MESSAGES,
             "charge_summaries": setting.charge_summaries,
             "seed": self.seed,
             "conversations": [self._conversation(each) for each in self.conversations],
             "short": [each.recording.id for each in self.short],
             "notes": list(self.notes),
             "cheapest_baseline": self.cheapest_baseline,
-            "contenders": {name: _summary_data(summary) for name, summary in self.summaries.items()},
+            "candidates": {name: _summary_data(summary) for name, summary in self.summaries.items()},
         }
 
     def _conversation(self, each: ReplayedConversation) -> dict[str, Any]:
@@ -212,5 +213,4 @@ def _score_data(score: Score) -> dict[str, Any]:
 
 
 def _summary_data(summary: CandidateSummary) -> dict[str, Any]:
-    data = attrs.asdict(summary)
-    return {"contender": data.pop("candidate"), **data, "score": _score_data(summary.score)}
+    return {**attrs.asdict(summary), "score": _score_data(summary.score)}

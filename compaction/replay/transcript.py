@@ -125,7 +125,6 @@ class Transcript:
         meter: Counts the tokens of messages.
         window: Tokens a request may have.
         overhead_tokens: Tokens of every request outside the messages.
-        recent: Number of messages before an answer that every policy is assumed to keep.
 
     Attributes:
         recording: The recording.
@@ -148,7 +147,6 @@ class Transcript:
         meter: MessageMeter,
         window: int,
         overhead_tokens: int = 0,
-        recent: int = RECENT_MESSAGES,
     ) -> None:
         self.recording = recording
         self.format = format
@@ -163,7 +161,6 @@ class Transcript:
         self._systems = {at for at, message in enumerate(self.messages) if message.is_system}
         self._window = window
         self._overhead = overhead_tokens
-        self._recent = recent
 
     @cached_property
     def ordinals_by_content(self) -> dict[tuple[str, str], list[int]]:
@@ -244,7 +241,7 @@ class Transcript:
         Every policy keeps the last few messages before the answer and the system messages.
         """
         before = bisect_left(places, at)
-        if not before or places[before - 1] >= at - self._recent:
+        if not before or places[before - 1] >= at - RECENT_MESSAGES:
             return None
         if not self._systems.isdisjoint(places[:before]):
             return None

@@ -9,6 +9,7 @@ import itertools
 import operator
 from collections import OrderedDict
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from ..stores import SessionStore
 
 _MOST_VIEWS: Final = 4
-_MOST_ENDS: Final = 512
+_MOST_PLACES: Final = 512
 
 
 @attrs.frozen(kw_only=True)
@@ -113,8 +114,8 @@ class PooledSession:
 
     Attributes:
         is_gone: Whether the pool has removed it.
-        keys: The keys that lead to it now.
-        ends: The keys of the places where its calls ended.
+        keys: The keys that lead to it now, apart from ``places``.
+        places: The keys of the places where its calls ended: a list continues it there, or forks there.
     """
 
     session: CompactionSession
@@ -125,7 +126,7 @@ class PooledSession:
     store: SessionStore | None = None
     is_gone: bool = False
     keys: tuple[Hashable, ...] = ()
-    ends: list[Hashable] = attrs.field(factory=list[Hashable])
+    places: list[Hashable] = attrs.field(factory=list[Hashable])
 
     @property
     def has_begun(self) -> bool:
@@ -164,14 +165,9 @@ class PooledSession:
     # ---------------------------------------------------------------- keys
 
     def keys_now(self) -> tuple[Hashable, ...]:
-        """Return the keys that lead a continuing list to this session."""
-        lines = self.known.lines
-        found: list[Hashable] = [end_key(self.space, self.id, -1, lines[0].last)]
-        if self.id is not None:
-            found.append(id_key(self.space, self.id))
-        for line in lines:
-            found += [end_key(self.space, self.id, line.length, line.last), whole_key(self.space, self.id, line.whole)]
-        return tuple(dict.fromkeys(found))
+        """Return the keys that lead lists to this session that the host has altered."""
+        tail = tail_key(self.space, self.id, self.known.lines[0].last)
+        return (tail,) if self.id is None else (tail, id_key(self.space, self.id))
 
     def saved_keys(self) -> tuple[str, list[str]]:
         """Return the scope and the keys under which it is saved. The store calls this while it saves."""
@@ -180,22 +176,22 @@ class PooledSession:
         keys = [whole_key(self.space, self.id, line.whole) for line in lines]
         return self.space, keys if self.id is None else [*keys, id_key(self.space, self.id)]
 
-    def add_ends(self) -> tuple[list[Hashable], list[Hashable]]:
-        """Record where the lines end now, because lists may fork there; return the new keys and the discarded ones.
+    def add_places(self) -> tuple[list[Hashable], list[Hashable]]:
+        """Record where the lines end now; return the new keys and the discarded ones.
 
         A list may also fork before the newest message of the source, which agents alter.
         """
         ends = [(line.length, line.last, line.whole) for line in self.known.lines]
         source = self.known.lines[0]
         ends.append((source.length - 1, *source.before))
-        now = [fork_key(self.space, length, *last) for length, last, _ in ends]
-        now += [fork_key(self.space, length, whole) for length, _, whole in ends]
-        new = [key for key in dict.fromkeys(now) if key not in self.ends[-4 * _MOST_VIEWS :]]
-        self.ends += new
-        if len(self.ends) <= _MOST_ENDS:
+        now = [place_key(self.space, length, *last) for length, last, _ in ends]
+        now += [place_key(self.space, length, whole) for length, _, whole in ends]
+        new = [key for key in dict.fromkeys(now) if key not in self.places[-4 * _MOST_VIEWS :]]
+        self.places += new
+        if len(self.places) <= _MOST_PLACES:
             return new, []
-        gone = self.ends[1 : _MOST_ENDS // 2 : 2]
-        del self.ends[1 : _MOST_ENDS // 2 : 2]
+        gone = self.places[1 : _MOST_PLACES // 2 : 2]
+        del self.places[1 : _MOST_PLACES // 2 : 2]
         return new, gone
 
 
@@ -217,12 +213,12 @@ def _same(one: Sequence[object], other: Sequence[object]) -> bool:
     return one is other or (len(one) == len(other) and all(map(operator.is_, one, other)))
 
 
-def end_key(space: str, id: str | None, length: int, last: Sequence[str]) -> Hashable:
-    """The key of the end of a list: its newest messages and its length, or -1 for any length.
+def tail_key(space: str, id: str | None, last: Sequence[str]) -> Hashable:
+    """The key of the newest messages of a list of any length.
 
     It is not saved, so it needs no digest: a search makes one for each message of a new list.
     """
-    return space, id, length, *last
+    return space, id, *last
 
 
 def whole_key(space: str, id: str | None, whole: str) -> str:
@@ -230,8 +226,8 @@ def whole_key(space: str, id: str | None, whole: str) -> str:
     return lookup_key("whole", space, id, whole)
 
 
-def fork_key(space: str, length: int, *digests: str) -> Hashable:
-    """The key of a place where a list may fork, likewise: the digests of its newest messages, or the digest of all."""
+def place_key(space: str, length: int, *digests: str) -> Hashable:
+    """The key of the end of a list, likewise: its length and the digests of its newest messages, or the digest of all."""
     return space, length, *digests
 
 
@@ -241,7 +237,6 @@ def id_key(space: str, id: str) -> str:
 
 
 _MOST_COMPARED: Final = 8  # sessions with the same key that are compared with a list one by one
-_MOST_PARENTS: Final = 4  # sessions that are kept for one place where lists may fork
 _MOST_ALIGNED: Final = 3  # sessions that are aligned with a list, which costs O(contents)
 
 
@@ -278,7 +273,9 @@ class ListRequest:
     judged: dict[PooledSession, tuple[Sequence[Any], int]] = attrs.field(factory=dict[PooledSession, tuple[Sequence[Any], int]])
 
     def continues(self, session: PooledSession) -> bool:
-        """Whether the list continues a session. Compared once for each state of the session."""
+        """Whether the list continues a session that was not refused. Compared once for each state of the session."""
+        if session in self.refused or not session.knows(self.saved):
+            return False
         known = (session.known.source, session.known.count)
         judged = self.judged.get(session)
         if judged is not None and judged[0] is known[0] and judged[1] == known[1]:
@@ -310,6 +307,7 @@ class SessionDirectory:
 
     Attributes:
         bytes: The size of all their messages, in bytes.
+        changes: The number of changes so far; while it is the same, a search finds the same.
 
     Raises:
         ConfigurationError: If a limit is below 1.
@@ -322,10 +320,10 @@ class SessionDirectory:
         self._limit = limit
         self._max_bytes = max_bytes
         self.bytes = 0
+        self.changes = 0
         self._sessions: OrderedDict[PooledSession, int] = OrderedDict()  # the least recently used first; their bytes
         self._names: dict[str, PooledSession] = {}
-        self._ends: dict[Hashable, dict[PooledSession, None]] = {}
-        self._forks: dict[Hashable, dict[PooledSession, None]] = {}
+        self._by_key: dict[Hashable, dict[PooledSession, None]] = {}
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -346,60 +344,46 @@ class SessionDirectory:
         space, id, keys = request.space, request.id, request.keys
         request.perhaps, request.parent = {}, None
         if id is not None:
-            of_id = self._ends.get(id_key(space, id), {})
-            if (found := self._continued(of_id, request)) is not None:
+            of_id = self._newest(id_key(space, id))
+            if (found := next(filter(request.continues, of_id), None)) is not None:
                 return found
-            request.perhaps.update(dict.fromkeys(itertools.islice(reversed(of_id), 1), False))
+            request.perhaps.update(dict.fromkeys(of_id[:1], False))
         for count in range(len(request.given), 0, -1):
             last = keys.last(count)
-            ending = self._ends.get(end_key(space, id, count, last), {})
-            if len(ending) > _MOST_COMPARED:
-                ending = self._ends.get(whole_key(space, id, keys.whole(count)), {})
-            if (found := self._continued(ending, request)) is not None:
+            here = self._newest(place_key(space, count, *last))
+            if len(here) == _MOST_COMPARED:
+                here = self._newest(place_key(space, count, keys.whole(count)))
+            if (found := next((each for each in here if each.id == id and request.continues(each)), None)) is not None:
                 return found
-            for each in itertools.islice(reversed(self._ends.get(end_key(space, id, -1, last), {})), _MOST_ALIGNED):
+            for each in self._newest(tail_key(space, id, last))[:_MOST_ALIGNED]:
                 if each in request.perhaps or len(request.perhaps) < _MOST_ALIGNED:
                     request.perhaps[each] = True
-            if (parent := self._parent(count, last, request)) is not None:
+            most, parent = max(
+                ((each.accounted_for(request.given), each) for each in here), key=itemgetter(0), default=(0, None)
+            )
+            if parent is not None and most >= count:
                 request.parent = parent
                 if parent.id == id:
                     request.perhaps.setdefault(parent, False)
                 break
         return None
 
-    def _parent(self, count: int, last: Sequence[str], request: ListRequest) -> PooledSession | None:
-        """Return a session that had exactly these first messages at the end of a call."""
-        parents = self._forks.get(fork_key(request.space, count, *last))
-        if parents is None:
-            return None
-        if len(parents) >= _MOST_PARENTS:
-            parents = self._forks.get(fork_key(request.space, count, request.keys.whole(count)), {})
-        found = [(each.accounted_for(request.given), each) for each in parents]
-        most, parent = max(found, key=lambda pair: pair[0], default=(0, None))
-        return parent if most >= count else None
-
-    @staticmethod
-    def _continued(sessions: dict[PooledSession, None], request: ListRequest) -> PooledSession | None:
-        some = itertools.islice(reversed(sessions), _MOST_COMPARED)
-        known = (each for each in some if each not in request.refused and each.knows(request.saved))
-        return next((each for each in known if request.continues(each)), None)
+    def _newest(self, key: Hashable) -> list[PooledSession]:
+        """Return the newest sessions with a key, the newest first."""
+        return list(itertools.islice(reversed(self._by_key.get(key, {})), _MOST_COMPARED))
 
     def register(self, session: PooledSession) -> None:
         """Update the keys of a session, and make it the most recently used one."""
-        keys = session.keys_now()
-        for key in set(session.keys).difference(keys):
-            _remove(self._ends, key, session)
-        for key in keys:
-            self._ends.setdefault(key, {})[session] = None
-        session.keys = keys
-        new, forgotten = session.add_ends()
-        for key in new:
-            parents = self._forks.setdefault(key, {})
-            parents[session] = None
-            if len(parents) > _MOST_PARENTS:
-                del parents[next(iter(parents))]
-        for key in forgotten:
-            _remove(self._forks, key, session)
+        self.changes += 1
+        now = session.keys_now()
+        new, discarded = session.add_places()
+        self._leave(session, [*set(session.keys).difference(now), *discarded])
+        session.keys = now
+        for key in (*now, *new):
+            sessions = self._by_key.setdefault(key, {})
+            sessions[session] = None
+            if len(sessions) > _MOST_COMPARED:
+                del sessions[next(iter(sessions))]
         size = session.session.index.total.bytes
         self.bytes += size - self._sessions.get(session, 0)
         self._sessions[session] = size
@@ -415,11 +399,8 @@ class SessionDirectory:
 
     def renew(self, session: PooledSession) -> None:
         """Register a session again, without the keys of its earlier calls."""
-        for key in session.keys:
-            _remove(self._ends, key, session)
-        for key in session.ends:
-            _remove(self._forks, key, session)
-        session.keys, session.ends = (), []
+        self._leave(session, [*session.keys, *session.places])
+        session.keys, session.places = (), []
         self.register(session)
 
     def evict(self) -> list[tuple[PooledSession, str]]:
@@ -441,19 +422,16 @@ class SessionDirectory:
 
     def remove(self, session: PooledSession) -> None:
         """Remove a session."""
+        self.changes += 1
         session.is_gone = True
-        for key in session.keys:
-            _remove(self._ends, key, session)
-        for key in session.ends:
-            _remove(self._forks, key, session)
+        self._leave(session, [*session.keys, *session.places])
         self.bytes -= self._sessions.pop(session, 0)
         if self._names.get(session.session.id) is session:
             del self._names[session.session.id]
 
-
-def _remove(index: dict[Hashable, dict[PooledSession, None]], key: Hashable, session: PooledSession) -> None:
-    sessions = index.get(key)
-    if sessions is not None:
-        sessions.pop(session, None)
-        if not sessions:
-            del index[key]
+    def _leave(self, session: PooledSession, keys: Iterable[Hashable]) -> None:
+        for key in keys:
+            if sessions := self._by_key.get(key):
+                sessions.pop(session, None)
+                if not sessions:
+                    del self._by_key[key]

@@ -125,6 +125,10 @@ class SessionPool:
         """Return the number of sessions in memory."""
         return len(self._directory)
 
+    def __contains__(self, id: object) -> bool:
+        """Whether the session with this id of its own is in memory."""
+        return id in self._directory
+
     @property
     def bytes(self) -> int:
         """Bytes of the messages of the sessions in memory."""
@@ -304,12 +308,14 @@ class SessionPool:
 
     def _find(self, request: ListRequest, *, is_last: bool) -> PooledSession | None:
         """Return the probable session of a list, or a new one; ``None`` if the pool changed: try again. Never waits."""
+        changes = self._directory.changes
         if not is_last and (found := self._known(request)) is not None:
             return found
         request.keys.whole(len(request.given))  # before the lock is taken again: O(contents)
         made = self._made(request)
         with self._lock:
-            if not is_last and (found := self._directory.find(request)) is not None:
+            is_same = self._directory.changes == changes  # if so, the same search found nothing
+            if not (is_last or is_same) and (found := self._directory.find(request)) is not None:
                 return found
             return made if self._directory.add(made) else None
 

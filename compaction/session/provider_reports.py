@@ -99,16 +99,17 @@ class ProviderReports:
         """Correct the anchor after a cut that left ``counted`` tokens by our count.
 
         Assumption: the provider's count is an overhead plus a factor times ours. A long and a short report give the factor;
-        without both, the anchor stays as it is.
+        without both, the anchor stays as it is. So it does if the factor is above 1, because the long report may have
+        contained more than the messages: a count that is too high until the next report costs less than a refused request.
         """
         if self.anchor is None or self.least is None:
             return
         least, reported = self.least
         grown = self.counted - least
-        if self.counted <= 0 or 2 * grown < self.counted:
+        if not 0 <= counted < self.counted <= 2 * grown:
             return
         ratio = (self.counted + self.anchor - reported) / grown
-        ratio = min(float(_MOST_RATIO), max(1 / _MOST_RATIO, ratio))
+        ratio = min(1.0, max(1 / _MOST_RATIO, ratio))
         self.anchor -= round((ratio - 1) * (self.counted - counted))
         self.counted = counted
 

@@ -11,6 +11,7 @@ are the records it stands for.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -19,6 +20,8 @@ import attrs
 from ..errors import StateError
 from ..index import Request
 from ..json_data import json_of, redacted_json
+
+_WORDS: Final = re.compile(r'"([^"]+)"|([^\s"]+)')
 
 RANKED: Final = 20_000
 """The number of the newest matches that a search ranks; if there are older ones, the result says so."""
@@ -122,6 +125,15 @@ class StoredRecord:
 def _digest(text: str, salt: str) -> str:
     key = hashlib.blake2b(salt.encode("utf-8", "surrogatepass")).digest()
     return hashlib.blake2b(text.encode(), digest_size=8, key=key).hexdigest()
+
+
+def query_words(query: str) -> list[str]:
+    """Return the words of a query; quoted words are one.
+
+    >>> query_words('tea "a cup of"')
+    ['tea', 'a cup of']
+    """
+    return [phrase or word for phrase, word in _WORDS.findall(query)]
 
 
 @attrs.frozen(kw_only=True)

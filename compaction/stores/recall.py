@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import copy
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, cast
 
@@ -22,13 +21,12 @@ import attrs
 
 from ..checks import is_count
 from ..errors import InputError
-from .base import RANKED, NotStored, Store, StoredRecord
+from .base import RANKED, NotStored, Store, StoredRecord, query_words
 
 _LINE_CHARS: Final = 240
 _LINES_EACH: Final = 3
 _EXCERPT_CHARS: Final = 16_000
 _PAGE: Final = 64
-_TERMS: Final = re.compile(r'"([^"]+)"|([^\s"]+)')
 
 
 def compaction_grep(store: Store, session: str, query: str, *, limit: int = 10, context: int = 1) -> dict[str, Any]:
@@ -49,7 +47,7 @@ def compaction_grep(store: Store, session: str, query: str, *, limit: int = 10, 
     _check_count("limit", limit, 1, 50)
     _check_count("context", context, 0, 5)
     found = store.search(session, query, limit=limit)
-    terms = [(phrase or word).casefold() for phrase, word in _TERMS.findall(query)]
+    terms = [word.casefold() for word in query_words(query)]
     results: list[dict[str, Any]] = []
     room = _EXCERPT_CHARS
     for hit in found.hits:

@@ -7,7 +7,6 @@ not read the records of another.
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -18,7 +17,7 @@ import attrs
 from ..checks import above
 from ..errors import StateError
 from ..json_data import data_of, json_of
-from .base import RANKED, NotStored, SearchHit, SearchResult, StoreCounts, StoreDescription, StoredRecord
+from .base import RANKED, NotStored, SearchHit, SearchResult, StoreCounts, StoreDescription, StoredRecord, query_words
 from .database import DatabaseFile
 
 _SCHEMA: Final = 2  # version of the tables
@@ -44,7 +43,6 @@ _SHIFT: Final = 32
 _SUMMARIES: Final = 20
 _QUERY_CHARS: Final = 1_000
 _QUERY_WORDS: Final = 32
-_WORDS: Final = re.compile(r'"([^"]*)"|([^\s"]+)')
 
 
 @attrs.frozen
@@ -176,13 +174,12 @@ class SQLiteStore:
             if beyond is None:
                 (matches,) = database.execute(f"SELECT count(*) {where}", (match, start, end)).fetchone()
             best = database.execute(
-                f"SELECT rowid, rank {where} ORDER BY rank, rowid DESC LIMIT ?", (match, start, end, max(0, limit))
-            ).fetchall()
-            query = f"SELECT {_COLUMNS} FROM records WHERE place = ?"
-            hits = tuple(
-                [SearchHit(record=_record(database.execute(query, (place,)).fetchone()), score=-rank) for place, rank in best]
+                f"SELECT rank, {_COLUMNS} FROM (SELECT rowid AS hit, rank {where} ORDER BY rank, rowid DESC LIMIT ?)"
+                " JOIN records ON place = hit ORDER BY rank, place DESC",
+                (match, start, end, max(0, limit)),
             )
-        return SearchResult(hits=hits, matches=matches, capped=beyond is not None)
+            hits = [SearchHit(record=_record(row), score=-rank) for rank, *row in best]
+        return SearchResult(hits=tuple(hits), matches=matches, capped=beyond is not None)
 
     def describe(self, session: str) -> StoreDescription:
         """Return counts by strategy and reason, and the newest stubs and summaries; O(characters of the session)."""
@@ -305,6 +302,5 @@ def _children(data: object, id: str) -> list[str]:
 
 def _match(query: str) -> str:
     """Return a query for SQLite's search, each word in quotes so that it is not an operator; empty without words."""
-    words = [phrase or word for phrase, word in _WORDS.findall(_storable(query)[:_QUERY_CHARS])]
-    kept = [word for word in words if any(sign.isalnum() for sign in word)]
+    kept = [word for word in query_words(_storable(query)[:_QUERY_CHARS]) if any(sign.isalnum() for sign in word)]
     return " ".join([f'"{word}"' for word in kept[:_QUERY_WORDS]])

@@ -7,21 +7,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ..lazy import export_lazily
-
-if TYPE_CHECKING:
-    from .base import TokenCounter
-    from .base import least_bytes_per_token as least_bytes_per_token
-    from .estimate import ByteClassEstimate, BytesPerToken, CharsPerToken, EstimateWarning
-    from .length_errors import LengthError, is_too_long
-    from .memo import Memoized
-    from .meter import MessageMeter
-    from .resolve import counter
-    from .tiktoken_counter import TiktokenCounter
-    from .toktok_counter import ToktokCounter
-    from .usage import Usage
+from .base import TokenCounter
+from .base import least_bytes_per_token as least_bytes_per_token
+from .estimate import ByteClassEstimate, BytesPerToken, CharsPerToken, EstimateWarning
+from .length_errors import LengthError, is_too_long
+from .memo import Memoized
+from .meter import MessageMeter
+from .resolve import counter
+from .tiktoken_counter import TiktokenCounter
+from .toktok_counter import ToktokCounter
+from .usage import Usage
 
 __all__ = [
     "ByteClassEstimate",
@@ -38,18 +33,3 @@ __all__ = [
     "counter",
     "is_too_long",
 ]
-
-export_lazily(
-    __name__,
-    {
-        "base": "TokenCounter least_bytes_per_token",
-        "estimate": "ByteClassEstimate BytesPerToken CharsPerToken EstimateWarning",
-        "length_errors": "LengthError is_too_long",
-        "memo": "Memoized",
-        "meter": "MessageMeter",
-        "resolve": "counter",
-        "tiktoken_counter": "TiktokenCounter",
-        "toktok_counter": "ToktokCounter",
-        "usage": "Usage",
-    },
-)

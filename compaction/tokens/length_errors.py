@@ -11,7 +11,6 @@ HTTP statuses count, and figures that contradict each other are ignored.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -32,6 +31,8 @@ _NUMBER: Final = r"(\d[\d,]{0,11})"
 @cache
 def _patterns(kind: str) -> tuple[re.Pattern[str], ...]:
     """Return the patterns of the table for ``phrases``, ``named``, ``tokens``, ``window`` or ``reply``, in their order."""
+    import tomllib  # here, as most programs never read such an error
+
     rows: list[str] = tomllib.loads(_TABLE.read_text("utf-8"))[kind]
     return tuple(re.compile(row.replace("<N>", _NUMBER), re.IGNORECASE) for row in rows)
 

@@ -22,16 +22,11 @@ They combine with ``&``, ``|`` and ``~``; see `compaction.triggers.base`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ..lazy import export_lazily
-
-if TYPE_CHECKING:
-    from .base import Trigger, TriggerLike, always, as_trigger, never
-    from .base import checked_answer as checked_answer
-    from .context import context_exceeds, every, idle_for
-    from .size import bytes_exceed, groups_exceed, has_tool_calls, messages_exceed, tokens_below, tokens_exceed, turns_exceed
-    from .worth import worth_it
+from .base import Trigger, TriggerLike, always, as_trigger, never
+from .base import checked_answer as checked_answer
+from .context import context_exceeds, every, idle_for
+from .size import bytes_exceed, groups_exceed, has_tool_calls, messages_exceed, tokens_below, tokens_exceed, turns_exceed
+from .worth import worth_it
 
 __all__ = [
     "Trigger",
@@ -51,13 +46,3 @@ __all__ = [
     "turns_exceed",
     "worth_it",
 ]
-
-export_lazily(
-    __name__,
-    {
-        "base": "Trigger TriggerLike always as_trigger checked_answer never",
-        "context": "context_exceeds every idle_for",
-        "size": "bytes_exceed groups_exceed has_tool_calls messages_exceed tokens_below tokens_exceed turns_exceed",
-        "worth": "worth_it",
-    },
-)

@@ -156,20 +156,20 @@ def test_a_replay_finds_the_same_calls_in_every_format() -> None:
 def test_items_of_one_answer_are_one_call() -> None:
     """Reasoning, text and calls in a row are one call of the model; the next call starts after their results."""
     items: list[Any] = [
-        {"role": "user", "content": "read both"},
-        {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "both"}]},
-        *({"type": "function_call", "call_id": at, "name": "read", "arguments": f'{{"path": "src/{at}.py"}}'} for at in "ab"),
-        *({"type": "function_call_output", "call_id": at, "output": "done"} for at in "ab"),
+        {"role": "user", "content": "read all"},
+        {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "all"}]},
+        *({"type": "function_call", "call_id": at, "name": "read", "arguments": f'{{"path": "src/{at}.py"}}'} for at in "abc"),
+        *({"type": "function_call_output", "call_id": at, "output": "done"} for at in "abc"),
         {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Read src/a.py."}]},
     ]
-    [each] = replay([items], window=10, counter="chars/4", recent=0).conversations
-    assert [needs.ordinal for needs in each.needs] == [1, 6]
+    [each] = replay([items], window=10, counter="chars/4").conversations
+    assert [needs.ordinal for needs in each.needs] == [1, 8]
     assert [fact.text for fact in each.needs[1].facts] == ["src/a.py"]
     assert sum(each.output_tokens) == each.tokens - each.needs[0].tokens - sum(
-        compact_sync([item], ToolResult(), counter="chars/4", format="openai-responses").before.tokens for item in items[4:6]
+        compact_sync([item], ToolResult(), counter="chars/4", format="openai-responses").before.tokens for item in items[5:8]
     )
     [whole] = replay([items[1:]], window=10, counter="chars/4").conversations
-    assert [needs.ordinal for needs in whole.needs] == [5]
+    assert [needs.ordinal for needs in whole.needs] == [7]
 
 
 def test_a_session_of_two_formats_is_not_played() -> None:

@@ -11,6 +11,7 @@ from agent_framework._types import ContentType
 
 from compaction import MessageIndex, compact_sync, last
 from compaction.errors import ConfigurationError, InvalidMessage
+from compaction.index import message_key
 from compaction.integrations.agent_framework import agent_framework
 from compaction.messages import MediaPart, OtherPart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from compaction.strategies import (
@@ -231,3 +232,11 @@ def test_what_is_no_message() -> None:
     """The error names the place and the remedy."""
     with pytest.raises(InvalidMessage, match=r"messages\[1\].*agent_framework.Message"):
         MessageIndex([Message("user", ["hi"]), {"role": "user"}], format=agent_framework, counter="chars/4")
+
+
+@pytest.mark.parametrize("kind", sorted(CONTENTS))
+def test_a_message_has_the_same_key_in_another_process(kind: str) -> None:
+    """A saved state finds a message again after it was stored: its key is data without addresses of objects."""
+    raw = Message("assistant", [CONTENTS[kind][0]])
+    restored = agent_framework.from_wire(json.loads(json.dumps(agent_framework.to_wire(raw))))
+    assert message_key(restored, agent_framework) == message_key(raw, agent_framework)

@@ -13,6 +13,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.usage import RequestUsage
 
 from compaction import MessageIndex, last, presets
+from compaction.index import message_key
 from compaction.integrations.pydantic_ai import CompactionProcessor, pydantic_ai
 from compaction.strategies import SlidingWindow, Summarization
 from compaction.summarizers import SummaryRequest
@@ -168,4 +169,6 @@ PNG = wire.BinaryContent(b"\x89PNG", media_type="image/png")
 )
 def test_a_message_is_the_same_after_json(raw: Any) -> None:
     """A message that was stored and read again equals the original, for any return value of a tool."""
-    assert pydantic_ai.key(pydantic_ai.from_wire(pydantic_ai.to_wire(raw))) == pydantic_ai.key(raw)
+    restored = pydantic_ai.from_wire(pydantic_ai.to_wire(raw))
+    assert pydantic_ai.key(restored) == pydantic_ai.key(raw)
+    assert message_key(restored, pydantic_ai) == message_key(raw, pydantic_ai)

@@ -17,18 +17,19 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import attrs
 import httpx
 
-from benchmarks.hosts.script import thought_of
+from benchmarks.hosts.script import Asked, thought_of
 from benchmarks.hosts.server import StrictServer, json_response
-from benchmarks.hosts.wires import Body, Wire
+from benchmarks.hosts.wires import Body, Wire, wire_of
 from benchmarks.priced_provider import Charge, PricedProvider
+from compaction.gateway import create_app
 from compaction.models import prices_of
 from compaction.tokens import counter
-from tests.support.gateways import serving_url
+from tests.support.gateways import serving_app, settings_of
 
 from .agent_task import PROMPT, SIGNED, AgentTask, StepTask
 
@@ -39,6 +40,7 @@ WINDOW: Final = 32_000
 STEPS: Final = 64
 CHARACTERS: Final = 10_500
 SECONDS: Final = 420.0
+_Charges: TypeAlias = tuple[list[Charge], list[Charge]]
 _MOST_BREAKPOINTS: Final = 4
 PRICED: Final[Mapping[str, tuple[str, str]]] = {
     "openai-chat": ("messages", "gpt-5.4"),
@@ -122,6 +124,79 @@ AGENTS: Final[Mapping[str, Agent]] = {
 }
 
 
+class _Prices:
+    """Prices requests by the cache rules of their wire. Holds state: the charges.
+
+    Args:
+        is_step: Whether a request is a step of the task.
+
+    Attributes:
+        charges: The charge of each request of the task.
+        beside: The charges of the other requests, such as those for a title, which agents send at any time.
+    """
+
+    def __init__(self, is_step: Callable[[Asked], bool]) -> None:
+        self.charges: list[Charge] = []
+        self.beside: list[Charge] = []
+        self._is_step = is_step
+        self._providers: dict[str, PricedProvider] = {}
+        self._lock = threading.Lock()
+
+    def price(self, wire: Wire, path: str, body: Body) -> None:
+        """Add the charge of a request."""
+        charges = self.charges if self._is_step(wire.read(path, body)) else self.beside
+        key, model = PRICED[wire.name]
+        with self._lock:  # a title is often requested together with the first step, which must not lose its cache
+            if wire.name not in self._providers:
+                self._providers[wire.name] = PricedProvider(prices_of(model), key, counter("chars/4"))
+            charges.append(self._providers[wire.name].send(json.dumps(body).encode()))
+
+
+class PricedApp(_Prices):
+    """An ASGI application in front of a gateway, which prices requests as if they went to the provider. Holds state.
+
+    Args:
+        app: The gateway.
+        is_step: Whether a request is a step of the task.
+        change: Returns the messages to pass on, given those of the agent and the name of the wire.
+
+    Attributes:
+        texts: The bodies that the agent sent.
+    """
+
+    def __init__(
+        self, app: Any, is_step: Callable[[Asked], bool], change: Callable[[list[Any], str], list[Any]] | None = None
+    ) -> None:
+        super().__init__(is_step)
+        self._app = app
+        self._change = change
+        self.texts: list[str] = []
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        wire = wire_of(scope.get("path", "")) if scope["type"] == "http" else None
+        if wire is None:
+            await self._app(scope, receive, send)
+            return
+        pieces, more = [], True
+        while more:
+            message = await receive()
+            pieces.append(message.get("body", b""))
+            more = message.get("more_body", False)
+        body: Body = json.loads(b"".join(pieces))
+        self.texts.append(json.dumps(body))
+        if self._change is not None:
+            key, _ = PRICED[wire.name]
+            body[key] = self._change(body[key], wire.name)
+        self.price(wire, scope["path"], body)
+        given = [{"type": "http.request", "body": json.dumps(body).encode()}]
+
+        async def read() -> Any:
+            return given.pop() if given else await receive()
+
+        headers = [(name, value) for name, value in scope["headers"] if name not in (b"content-length", b"content-encoding")]
+        await self._app({**scope, "headers": headers}, read, send)
+
+
 class PricedServer(StrictServer):
     """A strict model that prices what it takes, and refuses more than four breakpoints. Holds state: the charges.
 
@@ -131,18 +206,15 @@ class PricedServer(StrictServer):
 
     Attributes:
         charges: The charge of each request of the task that it took.
-        beside: The charges of the other requests, such as those for a title, which agents send at any time.
+        beside: The charges of the others.
         signatures: The most signatures that a request had.
     """
 
     def __init__(self, window: int, task: StepTask) -> None:
         super().__init__(window=window, play=task)
-        self.charges: list[Charge] = []
-        self.beside: list[Charge] = []
-        self._task = task
+        self._prices = _Prices(task.is_step)
+        self.charges, self.beside = self._prices.charges, self._prices.beside
         self.signatures = 0
-        self._providers: dict[str, PricedProvider] = {}
-        self._lock = threading.Lock()
 
     def answer(self, wire: Wire, path: str, body: Body) -> tuple[int, str, bytes]:
         """Return the response to a request."""
@@ -156,16 +228,8 @@ class PricedServer(StrictServer):
         found = super().answer(wire, path, body)
         if found[0] == 200:
             self.signatures = max(self.signatures, text.count(SIGNED))
-            charges = self.charges if self._task.is_step(wire.read(path, body)) else self.beside
-            with self._lock:  # a title is often requested together with the first step, which must not lose its cache
-                charges.append(self._provider(wire).send(text.encode()))
+            self._prices.price(wire, path, body)
         return found
-
-    def _provider(self, wire: Wire) -> PricedProvider:
-        key, model = PRICED[wire.name]
-        if wire.name not in self._providers:
-            self._providers[wire.name] = PricedProvider(prices_of(model), key, counter("chars/4"))
-        return self._providers[wire.name]
 
 
 def _separated(body: Body) -> str | None:
@@ -191,14 +255,14 @@ def _separated(body: Body) -> str | None:
 
 
 def run(name: str) -> dict[str, Any]:
-    """Run an agent's task through a gateway, then without one at a provider that takes requests of any length.
+    """Run an agent's task through a gateway.
 
     Returns:
         What came of it; ``bill_before`` and ``bill_after`` are the price of requests through the gateway for a dollar of direct
         traffic, before and after the first request of the task that is longer than the window. Other requests count before it.
+        The direct requests are those that the agent sends to the gateway.
     """
-    found, (through, beside) = _through(name)
-    direct, also = _direct(name)
+    found, (through, beside), (direct, also) = _through(name)
     ends = next((place for place, charge in enumerate(direct) if charge.tokens > WINDOW), len(direct))
     return {
         **found,
@@ -212,13 +276,6 @@ def dollars(charges: Sequence[Charge]) -> float:
     return sum(charge.dollars for charge in charges)
 
 
-def _direct(name: str) -> tuple[list[Charge], list[Charge]]:
-    agent, task = AGENTS[name], AgentTask(STEPS, CHARACTERS, has_tools=AGENTS[name].has_tools)
-    with tempfile.TemporaryDirectory() as scratch, PricedServer(10**9, task) as server:
-        output(agent, *_folders(Path(scratch), task), server.address)
-        return server.charges, server.beside
-
-
 def _folders(scratch: Path, task: AgentTask) -> tuple[Path, Path]:
     """Make a home and a folder with the files of the task."""
     home, work = scratch / "home", scratch / "work"
@@ -228,11 +285,12 @@ def _folders(scratch: Path, task: AgentTask) -> tuple[Path, Path]:
     return home, work
 
 
-def _through(name: str) -> tuple[dict[str, Any], tuple[list[Charge], list[Charge]]]:
+def _through(name: str) -> tuple[dict[str, Any], _Charges, _Charges]:
     agent, task = AGENTS[name], AgentTask(STEPS, CHARACTERS, has_tools=AGENTS[name].has_tools)
     with tempfile.TemporaryDirectory() as scratch, PricedServer(WINDOW, task) as server:
         home, work = _folders(Path(scratch), task)
-        with serving_url(server.address, window=WINDOW) as url:
+        app = PricedApp(create_app(settings_of(server.address, window=WINDOW)), task.is_step)
+        with serving_app(app) as url:
             began = time.monotonic()
             said = output(agent, home, work, url)
             seconds = time.monotonic() - began
@@ -261,7 +319,7 @@ def _through(name: str) -> tuple[dict[str, Any], tuple[list[Charge], list[Charge
             "retries": health["retries"],
             "said": said[-2_000:],
         }
-        return found, (server.charges, server.beside)
+        return found, (server.charges, server.beside), (app.charges, app.beside)
 
 
 def output(agent: Agent, home: Path, work: Path, url: str, *, seconds: float = SECONDS) -> str:

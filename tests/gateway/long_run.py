@@ -11,7 +11,7 @@ import re
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -20,15 +20,11 @@ import attrs
 import httpx
 
 from benchmarks.hosts.script import Asked, Call, Reply
-from benchmarks.hosts.wires import Body, wire_of
-from benchmarks.priced_provider import PricedProvider
 from compaction.gateway import create_app
-from compaction.models import prices_of
-from compaction.tokens import counter
 from tests.support.gateways import serving_app, settings_of
 
 from .agent_task import SHELLS
-from .agents import AGENTS, PRICED, PricedServer, dollars, output
+from .agents import AGENTS, PricedApp, PricedServer, dollars, output
 
 SAID: Final = (
     "Fix the rounding of totals in all modules. Never touch the migrations folder.",
@@ -105,51 +101,6 @@ class SourceFiles:
         return Call(f"recall_{mark[1]}", "compaction_expand", {"id": mark[1], "limit": 2_000})
 
 
-class Reminding:
-    """An ASGI application that adds reminders to requests, and prices them as if they went to the provider. Holds state.
-
-    Args:
-        app: The gateway.
-        is_step: Whether a request is a step of the task.
-
-    Attributes:
-        direct: The dollars of each request.
-        saw_recall: Whether a request of the agent has a trace of recall.
-    """
-
-    def __init__(self, app: Any, is_step: Callable[[Asked], bool]) -> None:
-        self._app = app
-        self._is_step = is_step
-        self._provider: PricedProvider | None = None
-        self.direct: list[float] = []
-        self.saw_recall = False
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        wire = wire_of(scope.get("path", "")) if scope["type"] == "http" else None
-        if wire is None:
-            await self._app(scope, receive, send)
-            return
-        pieces, more = [], True
-        while more:
-            message = await receive()
-            pieces.append(message.get("body", b""))
-            more = message.get("more_body", False)
-        body: Body = json.loads(b"".join(pieces))
-        self.saw_recall |= any(sign in json.dumps(body) for sign in ("compaction_expand", "recall_"))
-        key, model = PRICED[wire.name]
-        body[key] = _reminded(body[key], wire.name)
-        if self._is_step(wire.read(scope["path"], body)):
-            self._provider = self._provider or PricedProvider(prices_of(model), key, counter("chars/4"))
-            self.direct.append(self._provider.send(json.dumps(body).encode()).dollars)
-        given = [{"type": "http.request", "body": json.dumps(body).encode()}]
-
-        async def read() -> Any:
-            return given.pop() if given else await receive()
-
-        headers = [(name, value) for name, value in scope["headers"] if name not in (b"content-length", b"content-encoding")]
-        await self._app({**scope, "headers": headers}, read, send)
-
-
 def _reminded(messages: list[Any], wire: str) -> list[Any]:
     """Return the messages with a reminder after every tenth result."""
     found: list[Any] = []
@@ -185,7 +136,7 @@ def run(name: str, calls: int, window: int, *, recalls: bool = False) -> dict[st
         model.write(work)
         recall = home / "recall.db" if recalls else None
         settings = settings_of(server.address, window=window, timeout=60.0, recall=recall)
-        app = Reminding(create_app(settings), model.is_step)
+        app = PricedApp(create_app(settings), model.is_step, _reminded)
         with serving_app(app) as url:
             printed = [_turn(name, turn, home, work, url) for turn in range(len(SAID))]
             status = httpx.get(f"{url}/status.json").json()
@@ -196,7 +147,7 @@ def run(name: str, calls: int, window: int, *, recalls: bool = False) -> dict[st
         "agent": name,
         "replies": model.replies,
         "recalled": model.recalled,
-        "saw_recall": app.saw_recall,
+        "saw_recall": any(sign in text for text in app.texts for sign in ("compaction_expand", "recall_")),
         "lost": model.lost,
         "invalid": server.ledger.total("invalid"),
         "over": server.ledger.total("over"),
@@ -205,7 +156,7 @@ def run(name: str, calls: int, window: int, *, recalls: bool = False) -> dict[st
         "floors": floors,
         "largest": max(page.largest for page in server.ledger.pages.values()),
         "edits": Counter(_kind(edit) for cut in cuts for edit in cut["edits"]),
-        "bill": dollars(server.charges) / max(1e-9, sum(app.direct)),
+        "bill": dollars(server.charges) / max(1e-9, dollars(app.charges)),
         "seconds_added": status["totals"]["seconds_total"] / max(1, status["totals"]["requests"]),
         **{each: status[each] for each in ("passed_through", "retries", "failures")},
         "printed": [each[-600:] for each in printed],

@@ -37,7 +37,7 @@ pytestmark = pytest.mark.skipif(not SITE.exists(), reason="the site is not built
 
 
 class _Files(SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:
         """Log nothing."""
 
 

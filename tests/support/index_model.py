@@ -238,6 +238,7 @@ class Model:
                 thoughts_alone(old) if new is None else (old.role, links(old)) == (new.role, links(new)) for old, new in pairs
             )
             and not any(new is not None and thoughts_alone(new) and not thoughts_alone(old) for old, new in pairs)
+            and not any(new is not None and empty(old) and not empty(new) for old, new in pairs)
             and not any(new is not None and new is not old and breaks_more(old, new) for old, new in pairs)
         )
 

@@ -18,6 +18,7 @@ from compaction.strategies import (
     Dedupe,
     Failed,
     GrowingSummary,
+    HeadTail,
     Lossless,
     Offload,
     Summarization,
@@ -105,6 +106,7 @@ SIZES = {"tokens": 9, "initial_tokens": 9, "added_tokens": 9, "max_tokens": 9}
         (lambda: Clear(min_chars=0), "Clear: 'min_chars' must be a whole number >= 1"),
         (lambda: Clear(inputs="write_file"), "Clear: 'inputs' must be a list of tool names"),  # type: ignore[arg-type]
         (lambda: Dedupe(reads="read_file"), "Dedupe: 'reads' must be a list of tool names"),  # type: ignore[arg-type]
+        (lambda: HeadTail(chars=0), "HeadTail: 'chars' must be a whole number >= 1"),
         (lambda: Collapse(outcome_chars=0), "Collapse: 'outcome_chars' must be a whole number >= 1"),
         (lambda: Collapse(argument_chars=0), "Collapse: 'argument_chars' must be a whole number >= 1"),
         (lambda: Offload(Shelf(), min_chars=0), "Offload: 'min_chars' must be a whole number >= 1"),

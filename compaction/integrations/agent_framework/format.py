@@ -57,6 +57,9 @@ class AgentFramework(MessageAdapter):
         continues = role != "user" and bool(items) and getattr(items[0], "type", None) in _CONTINUE
         return Message(role, parts, raw, self, getattr(raw, "author_name", None), continues=continues)
 
+    def key(self, raw: Any) -> Any:
+        return raw.role, [content.to_dict(exclude_none=True) for content in raw.contents]
+
     def changed(self, message: Message, parts: Sequence[Part]) -> Message:
         raw = copy.copy(message.raw)
         raw.contents = [_content(part, message.parts) for part in parts if not _is_beside(part)]

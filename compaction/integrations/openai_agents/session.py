@@ -62,15 +62,15 @@ class CompactingSession(_SessionABC):
         self.session_id: str = underlying.session_id
         self.session_settings: Any = getattr(underlying, "session_settings", None)
         self.underlying = underlying
-        self._filter = _SessionFilter(strategy, store=store, **options)
-        self._filter.belongs_to(self.session_id)
+        self._filter = CompactionFilter(strategy, store=store, **options)
+        self._filter.belongs_to = self.session_id
         self.conversations = self._filter.conversations
         self._is_filtering = False
 
     @property
     def turn(self) -> FrameworkTurn | None:
         """The last turn, with the result and the index of the conversation; ``None`` before the first."""
-        return self._filter.turn
+        return self.conversations.last
 
     @property
     def skipped(self) -> str | None:
@@ -83,14 +83,14 @@ class CompactingSession(_SessionABC):
         Args:
             focus: A topic that a summary should give most room to, if any.
         """
-        self._filter.compact_next(focus)
+        self.conversations.compact_next(focus)
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
         """Return the compacted history for the start of a run; with a limit or the filter, the items as they are stored."""
         items = await self.underlying.get_items(limit)
         if limit is not None or self._is_filtering or not items:
             return list(items)
-        return await self._filter.history(items)
+        return (await self.conversations.turn(items, id=self.session_id)).view
 
     @property
     def filter(self) -> CompactionFilter:
@@ -138,7 +138,7 @@ class CompactionFilter:
         self.conversations = FrameworkConversations(
             IntegrationOptions(strategy=strategy, **options), openai_responses, store=store
         )
-        self._id: str | None = None  # of a session's only conversation
+        self.belongs_to: str | None = None  # the session whose only conversation it compacts
         self.skipped: str | None = None
 
     @property
@@ -153,28 +153,10 @@ class CompactionFilter:
         if self.skipped is not None:
             return given
         overhead = self.conversations.count(given.instructions, _tools(agent))
-        turn = await self._compacted(given.input, overhead_tokens=overhead, model=_model_name(agent))
+        model = _model_name(agent)
+        turn = await self.conversations.turn(given.input, id=self.belongs_to, overhead_tokens=overhead, model=model)
         current_turn.set(turn)
         return import_framework("agents.run_config").ModelInputData(input=turn.view, instructions=given.instructions)
-
-    async def _compacted(self, items: list[Any], **request: Any) -> FrameworkTurn:
-        return await self.conversations.turn(items, id=self._id, **request)
-
-
-class _SessionFilter(CompactionFilter):
-    """The filter of a session, for its only conversation."""
-
-    def belongs_to(self, session_id: str) -> None:
-        """Name the conversation."""
-        self._id = session_id
-
-    def compact_next(self, focus: str) -> None:
-        """Compact at the next turn."""
-        self.conversations.compact_next(focus)
-
-    async def history(self, items: list[Any]) -> list[Any]:
-        """Return the view of the stored items."""
-        return (await self._compacted(items)).view
 
 
 def _refuse_services(session: Any) -> None:

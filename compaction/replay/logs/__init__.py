@@ -39,11 +39,15 @@ _DOCUMENTS: Final[Sequence[tuple[Callable[[Any], bool], _Reader]]] = (
 )
 
 
-def recordings_of(source: Path) -> list[Recording]:
+def recordings_of(source: Path, *, on_bad_line: Callable[[UnreadableFile], object] | None = None) -> list[Recording]:
     r"""Return the conversations in a file: a session log, or a file of conversations; plain or gzip.
+
+    A line of a log that is not JSON is skipped, and noted in its recordings.
 
     Args:
         source: The file.
+        on_bad_line: Called with the error of each line of a file of conversations that is not one; see
+            `compaction.files.read_conversations`.
 
     Raises:
         UnreadableFile: If it cannot be read, or contains something else.
@@ -61,13 +65,14 @@ def recordings_of(source: Path) -> list[Recording]:
     first = _first_records(data)
     for recognizes, read in _LINES:
         if recognizes(first):
-            records, notes = _records(data, where)
+            records, notes = _records(data)
             return [attrs.evolve(found, notes=(*found.notes, *notes)) for found in read(records, where)]
     document = _document(data)
     for recognizes, read in _DOCUMENTS:
         if recognizes(document):
             return list(read(document, where))
-    return [Recording(id=each.id, messages=each.messages, where=each.where) for each in read_conversations(source)]
+    conversations = read_conversations(source, on_bad_line=on_bad_line)
+    return [Recording(id=each.id, messages=each.messages, where=each.where) for each in conversations]
 
 
 def _first_records(data: bytes) -> list[Any]:
@@ -81,18 +86,16 @@ def _first_records(data: bytes) -> list[Any]:
     return found
 
 
-def _records(data: bytes, where: str) -> tuple[list[Any], tuple[str, ...]]:
-    """Return every line as a JSON value, with notes on what is wrong."""
+def _records(data: bytes) -> tuple[list[Any], list[str]]:
+    """Return every line as a JSON value, and a note on each that is none."""
     records: list[Any] = []
-    lines = [(number, line) for number, line in enumerate(data.splitlines(), 1) if line.strip()]
-    for number, line in lines:
+    notes: list[str] = []
+    for number, line in enumerate(data.splitlines(), 1):
         try:
-            records.append(json.loads(line))
+            records += [json.loads(line)] if line.strip() else []
         except (ValueError, RecursionError) as error:
-            if number != lines[-1][0]:
-                raise UnreadableFile(f"{where}, line {number}: it is not JSON ({error}); remove the line") from error
-            return records, (f"line {number}, the last, is truncated and skipped",)
-    return records, ()
+            notes.append(f"line {number} is not JSON and is skipped ({error})")
+    return records, notes
 
 
 def _document(data: bytes) -> Any:

@@ -3,7 +3,8 @@
 function volume() { return Math.max(1, Math.floor(Number(byId("volume").value)) || data.calls_per_month); }
 
 function showAdvice(data) {
-  const { headline, reasons, names, lead, python, command } = data.recommended;
+  const { headline, rule, names, lead, python, command } = data.recommended;
+  const reasons = [...(rule ? [rule] : []), ...data.recommended.reasons];
   byId("headline").textContent = headline;
   byId("reasons").append(...reasons.map((text) => make("li", { text })));
   byId("reasons").parentElement.hidden = !reasons.length;

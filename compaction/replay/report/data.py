@@ -23,7 +23,7 @@ def overview_data(result: ReplayResult, minimum_recall: float, calls_per_month: 
         "model": setting.prices.model,
         "prices": setting.prices.date or "undated",
         "counter": setting.counter.name,
-        "contenders": list(result.candidates),
+        "candidates": list(result.candidates),
         "baselines": list(result.baselines),
         "minimum_recall": minimum_recall,
         "calls_per_month": calls_per_month,
@@ -124,7 +124,7 @@ def _run(run: CandidateRun) -> dict[str, Any]:
         ],
         "missing": [[place, call.missing_facts] for place, call in enumerate(calls) if call.missing_facts],
         "moves": [[place, call.left, call.back] for place, call in enumerate(calls) if call.left or call.back],
-        "deeds": [
+        "actions": [
             [place, action.by, action.kind, action.reason, action.ordinals, "\n\n".join(filter(None, action.texts))]
             for place, call in enumerate(calls)
             for action in call.actions

@@ -40,12 +40,12 @@ function dollars(amount) {
 // The class of a strategy's colour; baselines are grey and hollow.
 function seriesOf(name) {
   if (data.baselines.includes(name)) return "series base";
-  return `series s${data.contenders.filter((each) => !data.baselines.includes(each)).indexOf(name) % COLOURS}`;
+  return `series s${data.candidates.filter((each) => !data.baselines.includes(each)).indexOf(name) % COLOURS}`;
 }
 
 // The path of a strategy's shape around a point.
 function outline(name, x, y, radius) {
-  const [sides, turn, notch] = SHAPES[data.contenders.indexOf(name) % SHAPES.length];
+  const [sides, turn, notch] = SHAPES[data.candidates.indexOf(name) % SHAPES.length];
   if (!sides) return `M${x - radius} ${y}a${radius} ${radius} 0 1 0 ${2 * radius} 0a${radius} ${radius} 0 1 0 ${-2 * radius} 0Z`;
   const corners = notch ? 2 * sides : sides;
   const points = Array.from({ length: corners }, (_, place) => {

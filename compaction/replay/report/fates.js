@@ -1,4 +1,4 @@
-// The fate of each message at a given call, from the moves and actions ("deeds" in the data) of a run, in their order.
+// The fate of each message at a given call, from the moves and actions of a run, in their order.
 
 const FATES = ["kept", "cleared", "collapsed", "summarized", "dropped", "offloaded", "later"];
 const FATE_OF = { drop: "dropped", summarize: "summarized", collapse: "collapsed", rewrite: "cleared", replace: "summarized" };
@@ -8,7 +8,7 @@ function fatesAt(conversation, run, call) {
   const upTo = conversation.calls.length ? conversation.calls[call] : total;
   const fates = new Array(total), actions = new Array(total).fill(-1);
   for (let at = 0; at < total; at += 1) fates[at] = at < upTo ? "kept" : "later";
-  run.deeds.some(([place, , kind, , ordinals], number) => {
+  run.actions.some(([place, , kind, , ordinals], number) => {
     if (place > call) return true;
     for (const at of ordinals) actions[at] = kind === "restore" ? -1 : number;
     return false;
@@ -19,7 +19,7 @@ function fatesAt(conversation, run, call) {
     for (const at of back) fates[at] = "kept";
     return false;
   });
-  for (let at = 0; at < upTo; at += 1) if (fates[at] === "left") fates[at] = fateOf(run.deeds[actions[at]]);
+  for (let at = 0; at < upTo; at += 1) if (fates[at] === "left") fates[at] = fateOf(run.actions[actions[at]]);
   return { fates, actions };
 }
 

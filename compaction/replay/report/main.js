@@ -68,8 +68,8 @@ function start() {
     showShares("kinds", data, "kinds", ["url", "path", "id", "number", "identifier", "quoted"], "Needed facts kept, by kind of fact", "");
     showCauses(data);
   }
-  byId("strategy").append(...data.contenders.map((name) => make("option", { value: name, text: name })));
-  const strategy = data.recommended.lead || data.contenders.at(-1);
+  byId("strategy").append(...data.candidates.map((name) => make("option", { value: name, text: name })));
+  const strategy = data.recommended.lead || data.candidates.at(-1);
   byId("strategy").value = strategy;
   byId("filter-label").hidden = data.conversations.length < 20;
   byId("conversation").addEventListener("change", (event) => select({ place: Number(event.target.value) }));

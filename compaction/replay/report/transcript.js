@@ -50,7 +50,7 @@ class Transcript {
     const [role, name, text] = this.conversation.messages[at];
     const fate = this.fates[at];
     const gone = !["kept", "later"].includes(fate);
-    const action = this.run.deeds[this.actions[at]];
+    const action = this.run.actions[this.actions[at]];
     const shown = gone && ["cleared", "collapsed"].includes(fate) && action && action[5] ? action[5] : text;
     const row = make("div", { class: `row ${fate}${gone ? " gone" : ""}`, role: "option", id: `message-${at}`,
       "aria-selected": "false", "aria-posinset": at + 1, "aria-setsize": this.conversation.messages.length, onclick: () => { this.choose(at); this.open(); } },
@@ -111,7 +111,7 @@ class Transcript {
   open() {
     const at = this.chosen;
     const [role, name, text] = this.conversation.messages[at];
-    const action = this.run.deeds[this.actions[at]];
+    const action = this.run.actions[this.actions[at]];
     const parts = [make("button", { text: "Close", onclick: () => this.close() }),
       make("h3", { text: `Message ${at}, ${name ? `${role} (${name})` : role}: ${this.fates[at]}` })];
     parts.push(...this.callParts(at));

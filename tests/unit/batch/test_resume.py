@@ -17,8 +17,11 @@ from typing import Any
 import attrs
 import pytest
 
+from compaction import Pipeline
 from compaction.batch import BatchProgress
 from compaction.errors import StateError, UnwritableFile
+from compaction.strategies import ClearMedia, Truncation
+from compaction.triggers import tokens_below
 from tests.support.corpora import BAD, CHATS, KINDS, errors_of, expected, lines, read_rows, run, store
 from tests.support.limits import WAIT_SECONDS
 
@@ -148,6 +151,16 @@ def test_another_batch_is_refused(options: dict[str, Any], says: str, tmp_path: 
         run(source, tmp_path / "out.jsonl", **options)
     assert says in str(caught.value)
     assert run(source, tmp_path / "out.jsonl", restart=True, **{**options, "strict": False}).outcome == "finished"
+
+
+def test_the_difference_between_two_long_strategies_is_shown(tmp_path: Path) -> None:
+    """Both are cut around the place where they differ."""
+    source = store(tmp_path / "in.jsonl", "jsonl")
+    first, second = (Pipeline(*[ClearMedia()] * 40, Truncation(target=tokens_below(tokens))) for tokens in (100, 200))
+    run(source, tmp_path / "out.jsonl", stop=lambda: True, strategy=first)
+    with pytest.raises(StateError, match=r"\.\.\..*tokens_below\(100\).* and is now \.\.\..*tokens_below\(200\)") as caught:
+        run(source, tmp_path / "out.jsonl", strategy=second)
+    assert len(str(caught.value)) < 800
 
 
 def test_other_inputs_are_refused(tmp_path: Path) -> None:
@@ -353,7 +366,7 @@ def test_an_interrupt_at_any_moment(tmp_path: Path) -> None:
     """Ctrl-C ends a batch with 130 whatever its workers do; no half-written file is left, and the cursor is shown."""
     (tmp_path / "in.jsonl").write_bytes(lines() * 100)
     moments = random.Random(1)
-    for number in range(12):
+    for number in range(6):
         output = tmp_path / f"{number}.jsonl"
         options = ("-o", output, "--budget", "300", "--counter", "chars/4", "--workers", "3")
         code, said = interrupted(moments.uniform(0, 0.4), "batch", tmp_path / "in.jsonl", *options)

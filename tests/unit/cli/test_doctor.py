@@ -1,16 +1,11 @@
-"""``compaction doctor``: its report, its exit codes, and what it does without a network."""
+"""``compaction doctor``: its report and its exit codes."""
 
 from __future__ import annotations
 
 import json
-import socket
-import threading
 import tomllib
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -24,28 +19,6 @@ ROOT = Path(__file__).resolve().parents[3]
 def run(*arguments: str) -> Result:
     """Run the command in this process."""
     return CliRunner().invoke(app, ["doctor", *arguments])
-
-
-class Refusing(BaseHTTPRequestHandler):
-    """Answers every request with 401, as a provider does without a key."""
-
-    def do_GET(self) -> None:
-        """Refuse."""
-        self.send_error(401)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Print nothing."""
-
-
-@pytest.fixture
-def server() -> Iterator[str]:
-    """Serve on loopback, and yield the address."""
-    with HTTPServer(("127.0.0.1", 0), Refusing) as serving:
-        thread = threading.Thread(target=serving.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield f"http://127.0.0.1:{serving.server_port}/v1"
-        serving.shutdown()
-        thread.join()
 
 
 def test_the_report_names_the_counter_and_every_extra() -> None:
@@ -84,43 +57,3 @@ def test_a_models_window(model: str, code: int, says: str) -> None:
     """The limit of a known model is shown; an unknown model has exit code 1."""
     done = run("--model", model)
     assert (done.exit_code, says in " ".join(done.stdout.split())) == (code, True)
-
-
-def test_an_address_that_answers(server: str) -> None:
-    """Any HTTP status is an answer."""
-    done = run("--url", server, "--json")
-    assert (done.exit_code, json.loads(done.stdout)["url"]) == (0, {"url": server, "status": 401, "error": None})
-    assert "answers (HTTP 401)" in run("--url", server).stdout
-
-
-@pytest.mark.parametrize("says", [None, b"SSH-2.0-server\r\n"], ids=["silent", "not http"])
-def test_an_address_that_does_not_answer(says: bytes | None) -> None:
-    """A server that stays silent, or does not speak HTTP, has exit code 1."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-
-        def answer() -> None:
-            with listening.accept()[0] as client:
-                client.sendall(says or b"")
-                client.recv(1)
-                client.recv(65_536)
-
-        thread = threading.Thread(target=answer)
-        thread.start()
-        done = run("--url", f"http://127.0.0.1:{listening.getsockname()[1]}", "--timeout", "0.5")
-        thread.join()
-    assert (done.exit_code, "no answer: " in done.stdout) == (1, True)
-
-
-def test_a_closed_port() -> None:
-    """A refused connection has exit code 1 and names the reason."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port = listening.getsockname()[1]
-    done = run("--url", f"http://127.0.0.1:{port}")
-    assert (done.exit_code, "refused" in done.stdout) == (1, True)
-
-
-def test_an_address_of_another_kind() -> None:
-    """Only HTTP addresses are requested; a file is not read."""
-    done = run("--url", "file:///etc/passwd")
-    assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert "http://" in done.stderr

@@ -292,14 +292,29 @@ def test_a_template_from_a_file(tmp_path: Path) -> None:
                 "steps[1]: 'None' is not a strategy",
             ],
         ),
+        (
+            (
+                '[[steps]]\nuse = "Truncatio"\nkeep = "lst(turns=1) | last(turn=1)"\n'
+                '[[steps]]\nstile = 1\nkeep = "x"\nuse = "ToolResult"'
+            ),
+            [
+                "steps[0]: 'Truncatio' is not a strategy; did you mean 'Truncation'?",
+                "steps[0].keep: 'lst' is not one of the selectors; did you mean",
+                "'last(turn=1)' has no argument 'turn'; did you mean 'turns'?",
+                "steps[1]: unknown key 'stile'; did you mean 'style'?",
+                "steps[1].keep: 'x' is not one of the selectors",
+            ],
+        ),
     ],
     ids=lambda value: value[:24] if isinstance(value, str) else "",
 )
 def test_unknown_names_and_keys(text: str, told: list[str]) -> None:
-    """Each unknown name or key is reported with its place and the nearest known name, all of them in one error."""
+    """Each unknown name or key is reported with its place and the nearest known name, all in one error, in the file's order."""
     with pytest.raises(ConfigurationError) as caught:
         loads(text)
-    assert [each for each in told if each not in str(caught.value)] == []
+    places = [str(caught.value).find(each) for each in told]
+    assert places == sorted(places)
+    assert -1 not in places
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,8 @@ def test_lines_are_read_as_they_are_asked_for() -> None:
         ('["\x00"]', "Invalid control character"),
         ('[]\n\n{"messages": [}\n[]\n', "the input, line 3: it is not JSON (Expecting value: line 3, column 15)"),
         ("[]\n[1,\n", "the input, line 2: it is not JSON (Expecting value: line 2, column 4)"),
-        ("[{\n[]\n[]\n", "property name enclosed in double quotes: line 2, column 1)"),
+        ("[{\n[]\n[]\n", "the input, line 1: it is not JSON"),
+        ('[\n{"role": "user"}\n', "the input: it is not JSON (Expecting ',' delimiter: line 2, column 17)"),
         ("[]\n12\n", "the input, line 2: it is not a conversation"),
         ('"text"', "it is not a conversation"),
         ('{"a": 1}', "it has no 'messages'"),
@@ -131,6 +132,18 @@ def test_says_what_is_wrong_with_a_file(text: str | bytes, said: str) -> None:
     assert said in answer
     assert "; " in answer
     assert "\n" not in answer
+
+
+@pytest.mark.parametrize("bad", [b'{"messages": [', b"\xff", b"12", HELLO.encode(), DEEP.encode()])
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_a_damaged_line_can_be_skipped(bad: bytes, at: int) -> None:
+    """With ``on_bad_line``, the lines that are no conversations are told with their places, and the others are read."""
+    lines = [f'{{"id": {number}, "messages": [{HELLO}]}}'.encode() for number in range(2)]
+    lines.insert(at, bad)
+    told: list[UnreadableFile] = []
+    found = read_conversations(io.BytesIO(b"\n".join(lines)), on_bad_line=told.append)
+    assert [each.id for each in found] == ["0", "1"]
+    assert [str(error).partition(": ")[0] for error in told] == [f"the input, line {at + 1}"]
 
 
 def test_says_that_a_path_cannot_be_read(tmp_path: Path) -> None:

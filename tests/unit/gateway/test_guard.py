@@ -140,6 +140,8 @@ ATTACKS = {
     **{f"headers: {name}": get("/v1/models", *headers) for name, headers in HEADERS.items()},
     **{f"body: {name}": raw for name, raw in BODIES.items()},
     **{f"line: {name}": raw for name, raw in LINES.items()},
+    "deletion: a page of another origin": b"DELETE /conversations/a HTTP/1.1\r\nhost: 127.0.0.1\r\norigin: https://evil.example\r\n\r\n",
+    "deletion: a name that is not known": b"DELETE /conversations/a HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n",
     **{f"file: {name}": get(name) for name in ("/favicon.ico", "/apple-touch-icon.png", "/robots.txt")},
 }
 

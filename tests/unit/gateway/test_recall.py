@@ -98,7 +98,7 @@ def test_a_streamed_answer_says_the_same(name: str) -> None:
 
 
 async def test_it_costs_nothing_when_unused(tmp_path: Path) -> None:
-    """Without a cut, or without tools of the agent, or with a tool that it must call, no byte differs."""
+    """Without a cut, or without tools of the agent, no byte differs; where the model may not choose, no tool is offered."""
     short, long = tool_chat(2), tool_chat(20)
     look = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}]
     bodies: list[dict[str, Any]] = [
@@ -113,7 +113,8 @@ async def test_it_costs_nothing_when_unused(tmp_path: Path) -> None:
                 for body in bodies:
                     await client.post("/v1/chat/completions", json=body)
         sent.append([got.body for got in upstream.got])
-    assert sent[0] == sent[1]
+    assert sent[0][:2] == sent[1][:2]
+    assert b"compaction_expand" not in sent[1][2]
     assert (tmp_path / "recall.db").stat().st_mode & 0o777 == 0o600
 
 

@@ -165,7 +165,7 @@ def test_requests_that_come_at_once_get_one_worker(seed: int, tmp_path: Path) ->
 
 @pytest.mark.slow
 def test_a_conversation_is_not_split_by_requests_that_come_at_once(tmp_path: Path) -> None:
-    """Each conversation begins with two requests at once, over two connections, right after the start."""
+    """Each conversation begins with two requests at once, over two connections, and is deleted through either worker."""
     chance, names = random.Random(7), [f"c{number}" for number in range(24)]
     with (
         ScriptedUpstream(chat_reply()) as upstream,
@@ -177,8 +177,11 @@ def test_a_conversation_is_not_split_by_requests_that_come_at_once(tmp_path: Pat
             chance.shuffle(bodies)
             assert set(threads.map(partial(post, gateway), bodies)) == {200}
         _until_counted(gateway, upstream)
-        conversations = status(gateway)["conversations"]
+        conversations, alone = status(gateway)["conversations"], {"connection": "close"}
+        deleted = [gateway.client.delete(f"/conversations/{each['id']}", headers=alone).status_code for each in conversations]
+        assert status(gateway)["conversations"] == []
     assert sorted(each["requests"] for each in conversations) == [4] * len(names)
+    assert deleted == [204] * len(names)
 
 
 @pytest.mark.slow

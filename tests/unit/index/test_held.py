@@ -1,4 +1,4 @@
-"""Drops that are refused only for the messages they would make neighbours: held until later drops of the step close the gap.
+"""Drops that are refused only for the messages they would make neighbours: tried together when the step ends.
 
 In Anthropic's format an instruction within the conversation stands between the user and an answer, and an answer with thoughts
 does not follow another. So neither the answer nor the question of ``user, system, answer, question, thoughts`` may leave alone.
@@ -6,19 +6,21 @@ does not follow another. So neither the answer nor the question of ``user, syste
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import pytest
 
-from compaction import Drop, Edit, MessageIndex, Pipeline, Together, compact_sync, run_sync, validate
+from compaction import Drop, Edit, MessageIndex, Pipeline, Replace, Together, compact_sync, run_sync, validate
 from compaction.errors import NoProgress
 from compaction.formats import anthropic, gemini
 from compaction.selectors import last
 from compaction.strategies import Truncation
+from tests.support.letters import Letters
 
 Raw: TypeAlias = dict[str, Any]
 Chat: TypeAlias = list[Raw]
+ROLES = {"s": "system", "u": "user", "v": "user"}
 
 ANSWER, QUESTION = 2, 3
 RULE = "the provider would reject the rest of the view [misplaced-system]: group 1 or group 3 would have to be dropped, too"
@@ -47,22 +49,28 @@ def rules(index: MessageIndex) -> list[str]:
     return [refusal.rule for refusal in index.refused]
 
 
-class TestClosed:
-    @pytest.mark.parametrize(("first", "second"), [(ANSWER, QUESTION), (QUESTION, ANSWER)])
-    def test_by_a_later_drop(self, first: int, second: int) -> None:
+def ended(index: MessageIndex, *drops: Drop) -> bool:
+    """Ask for each drop in one step, and return whether the end of the step applied any."""
+    index.begin_step()
+    for drop in drops:
+        index.apply(drop, by="Tests")
+    return index.end_step()
+
+
+class TestTogether:
+    @pytest.mark.parametrize("groups", [(ANSWER, QUESTION), (QUESTION, ANSWER)])
+    def test_two_that_need_one_another(self, groups: tuple[int, int]) -> None:
         """Both become one journal entry, and neither counts as refused."""
         index = index_of()
-        assert not index.apply(Drop(first, "one"), by="Tests")
-        assert len(index.refused) == 1
-        assert index.apply(Drop(second, "other"), by="Tests")
-        assert index.edits == (Together(Drop(first, "one"), Drop(second, "other")),)
+        assert ended(index, *map(Drop, groups))
+        assert index.edits == (Together(Drop(ANSWER), Drop(QUESTION)),)
         assert [applied.by for applied in index.journal] == ["Tests"]
-        assert index.refused == ()
-        assert index.included_ids == [0, 1, 4, 5]
+        assert (index.refused, index.included_ids) == ((), [0, 1, 4, 5])
         assert validate(index.messages(), format=anthropic) == []
+        assert not index.end_step()
 
-    def test_by_another_edit_that_is_allowed_itself(self) -> None:
-        """Once the call is dropped, the held drop of its question is applied as a separate journal entry."""
+    def test_one_that_another_edit_allows(self) -> None:
+        """Once the call is dropped, the question may leave as well, as a separate journal entry."""
         messages: Chat = [
             {"role": "user", "parts": [{"text": "hi"}]},
             {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]},
@@ -70,130 +78,79 @@ class TestClosed:
             {"role": "user", "parts": [{"text": "now"}]},
         ]
         index = MessageIndex(messages, counter="chars/4", format=gemini)
-        assert not index.apply(Drop(0))
-        assert index.apply(Drop(1))
-        assert (index.edits, index.refused) == ((Drop(1), Drop(0)), ())
-        assert index.messages() == messages[3:]
+        assert ended(index, Drop(0), Drop(1))
+        assert (index.edits, index.refused, index.messages()) == ((Drop(1), Drop(0)), (), messages[3:])
 
-    def test_a_rollback_lets_go_of_what_is_held(self) -> None:
-        index = index_of()
-        assert not index.apply(Drop(ANSWER))
-        index.rollback()
-        assert not index.apply(Drop(QUESTION))
-        assert index.edits == ()
-
-    @pytest.mark.parametrize("blocks", [40, 100])
-    def test_many_that_are_connected(self, blocks: int) -> None:
-        """Each is wrong at two places until all of them are gone; the last of a hundred, only when the step ends."""
-        index = index_of(blocks)
-        index.begin_step()
-        asked = [Drop([5 * n - 2, 5 * n + 2]) for n in range(1, blocks)]
-        for drop in [Drop(2), *asked]:
-            assert not index.apply(drop)
-        connected = blocks <= 64
-        assert index.apply(Drop(5 * blocks - 2)) == connected
-        assert index.end_step() != connected
+    def test_a_hundred_that_need_one_another(self) -> None:
+        """Each is wrong at two places until all of them are gone."""
+        index = index_of(100)
+        assert ended(index, Drop(2), *[Drop([5 * n - 2, 5 * n + 2]) for n in range(1, 100)], Drop(498))
         assert [type(edit) for edit in index.edits] == [Together]
-        assert index.refused == ()
-        assert index.included.messages == 3 * blocks + 1
+        assert (index.refused, index.included.messages) == ((), 301)
         assert validate(index.messages(), format=anthropic) == []
         index.rollback()
         assert index.included == index.total
 
 
-class TestStillHeld:
-    def test_it_is_refused_with_what_it_would_have_needed(self) -> None:
+class TestRefused:
+    def test_it_names_what_it_would_have_needed(self) -> None:
         """From the moment it is asked for, and after the step."""
         index = index_of()
-        index.begin_step()
         assert not index.apply(Drop(ANSWER))
         assert rules(index) == [RULE]
         assert not index.end_step()
-        assert rules(index) == [RULE]
-        assert (index.edits, index.included) == ((), index.total)
+        assert (rules(index), index.edits, index.included) == ([RULE], (), index.total)
 
     def test_asking_twice_is_no_progress(self) -> None:
-        """As for any refusal; it is held once all the same."""
+        """As for any refusal."""
         index = index_of()
         assert not index.apply(Drop(ANSWER))
         with pytest.raises(NoProgress, match="repeated the refused Drop of group 2"):
             index.apply(Drop(ANSWER))
-        assert index.apply(Drop(QUESTION))
-        assert index.edits == (Together(Drop(ANSWER), Drop(QUESTION)),)
 
-    def test_what_is_refused_for_another_reason_is_not_held(self) -> None:
-        """A drop refused by a rule about one of its groups is not held."""
+    def test_what_is_refused_for_another_reason_does_not_wait(self) -> None:
+        """Neither does what was undone by a rollback."""
         index = index_of()
-        assert not index.apply(Drop([ANSWER, 5]))
-        assert not index.apply(Drop(QUESTION))
+        assert not ended(index, Drop([ANSWER, 5]), Drop(QUESTION))
         assert rules(index)[0] == "the newest group must be kept"
-        assert index.edits == ()
+        index.begin_step()
+        assert not index.apply(Drop(ANSWER))
+        index.rollback()
+        assert not index.apply(Drop(QUESTION), by="Tests")
+        assert not index.end_step()
 
-    def test_a_trial_leaves_what_is_held_as_it_was(self) -> None:
+    def test_a_trial_leaves_what_waits_as_it_was(self) -> None:
         index = index_of()
         assert not index.apply(Drop(ANSWER))
         with index.trial():
             assert not index.apply(Drop(QUESTION))
+            assert not index.end_step()
         assert rules(index) == [RULE]
-        assert index.apply(Drop(QUESTION))
+        assert not index.apply(Drop(QUESTION))
+        assert index.end_step()
 
-
-class TestSharedGroups:
-    """Drops that name a group of one another are never applied together."""
-
-    def test_a_drop_of_more_takes_the_place_of_one_that_is_held(self) -> None:
-        """The groups of the held drop have left the view."""
+    def test_drops_of_one_group_are_not_applied_together(self) -> None:
+        """The first of them counts, or one that is allowed by itself."""
         index = index_of()
-        assert not index.apply(Drop(ANSWER))
-        assert index.apply(Drop([ANSWER, QUESTION]))
+        assert not ended(index, Drop(ANSWER), Drop([ANSWER, QUESTION]))
         assert (index.edits, index.refused) == ((Drop([ANSWER, QUESTION]),), ())
-
-    def test_the_one_that_asks_for_more_goes_first(self) -> None:
         index = index_of(2)
-        assert not index.apply(Drop(2))
-        assert not index.apply(Drop([2, 7]))
-        assert index.apply(Drop([3, 8]))
-        assert (index.edits, index.refused) == ((Together(Drop([2, 7]), Drop([3, 8])),), ())
-
-    def test_at_the_end_of_a_step(self) -> None:
-        index = index_of(2)
-        index.begin_step()
-        for groups in ([2], [2, 7], [7]):
-            assert not index.apply(Drop(groups))
-        assert not index.end_step()
-        assert len(index.refused) == 3
-        assert index.edits == ()
-
-    def test_a_group_that_left_is_held_no_longer(self) -> None:
-        """The drop of its other group stays refused, and blocks no later drop."""
-        index = index_of(2)
-        assert not index.apply(Drop([2, 7]))
-        assert index.apply(Drop([2, 3]))
-        assert not index.apply(Drop(8))
-        assert index.apply(Drop(7))
-        assert index.edits == (Drop([2, 3]), Together(Drop(8), Drop(7)))
+        assert not ended(index, *map(Drop, ([2], [2, 7], [7])))
+        assert (len(index.refused), index.edits) == (3, ())
 
 
-def ask_for(*groups: int, told: list[bool] | None = None) -> Callable[[MessageIndex], Iterator[Edit]]:
-    """A function that drops these groups one by one, and records the answers."""
-
-    def strategy(index: MessageIndex) -> Generator[Edit, bool]:
-        for id in groups:
-            done = yield Drop(id, "old")
-            if told is not None:
-                told.append(done)
-
-    return strategy
+def ask_for(*groups: int) -> Callable[[MessageIndex], Iterator[Edit]]:
+    """A function that drops these groups one by one."""
+    return lambda index: iter([Drop(id, "old") for id in groups])
 
 
-class TestInARun:
-    def test_steps_do_not_help_one_another(self) -> None:
-        """Each function of a pipeline is a step; the second may ask for what the first was refused."""
-        index = index_of()
-        run_sync(index, Pipeline(ask_for(ANSWER), ask_for(QUESTION)))
-        assert index.edits == ()
-        run_sync(index, Pipeline(ask_for(ANSWER), ask_for(ANSWER, QUESTION)))
-        assert len(index.edits) == 1
+def test_steps_do_not_help_one_another() -> None:
+    """Each function of a pipeline is a step; the second may ask for what the first was refused."""
+    index = index_of()
+    run_sync(index, Pipeline(ask_for(ANSWER), ask_for(QUESTION)))
+    assert index.edits == ()
+    run_sync(index, Pipeline(ask_for(ANSWER), ask_for(ANSWER, QUESTION)))
+    assert len(index.edits) == 1
 
 
 class TestMessagesThatCome:
@@ -240,3 +197,70 @@ def test_a_built_in_strategy_asks_for_steps_and_holds_nothing() -> None:
     result = compact_sync(index_of(3).messages(), Truncation(keep=last(groups=1)), counter="chars/4", format="anthropic")
     assert result.refused == ()
     assert validate(result.messages, format=anthropic) == []
+
+
+# ---------------------------------------------------------------- in a format of letters
+
+
+def letters_of(letters: str, *forbidden: str, disliked: str = "") -> MessageIndex:
+    """A message of eleven words for each letter, in a format that forbids these pairs of letters."""
+    format = Letters(
+        {(pair[0], pair[1]): ("rule", "after") for pair in forbidden},
+        [(pair[0].strip("-"), pair[1]) for pair in disliked.split()],
+    )
+    messages = [
+        {"role": ROLES.get(letter, "assistant"), "text": f"{letter}{at}" + " word" * 10} for at, letter in enumerate(letters)
+    ]
+    return MessageIndex(messages, counter="chars/4", format=format)
+
+
+def needed(index: MessageIndex) -> list[str]:
+    """Return the groups that each refusal names as needed."""
+    return [refusal.rule.partition("]: ")[2].partition(" would")[0] for refusal in index.refused]
+
+
+def test_what_is_needed_are_groups() -> None:
+    """The first group by its id too, one of several messages by the id of its first, and a summary by its own."""
+    index = letters_of("uabu", "ub")
+    index.apply(Drop(1))
+    assert needed(index) == ["group 0 or group 2"]
+    called = [
+        {"role": "user", "text": "u0 word word word"},
+        {"role": "assistant", "text": "c1", "calls": ["x"]},
+        {"role": "tool", "text": "r2", "answers": "x"},
+        {"role": "assistant", "text": "a3"},
+        {"role": "assistant", "text": "b4"},
+        {"role": "user", "text": "u5"},
+    ]
+    format = Letters({("r", "b"): ("rule", "after"), ("u", "b"): ("rule", "after")})
+    index = MessageIndex(called, counter="chars/4", format=format)
+    index.apply(Drop(3))
+    assert needed(index) == ["group 1 or group 4"]
+    assert index.apply(Replace([0, 1], [format.new("user", "u")]))
+    index.begin_step()
+    index.apply(Drop(3))
+    assert needed(index)[-1] == "group -1 or group 4"
+
+
+@pytest.mark.parametrize("disliked", ["", "-b"])
+def test_one_that_may_leave_after_all_leaves_when_the_step_ends(disliked: str) -> None:
+    """The instruction opens the view once the question is dropped, although the question is not its neighbour."""
+    index = letters_of("usabau", "sb", disliked=disliked)
+    index.begin_step()
+    assert not index.apply(Drop(2))
+    assert index.apply(Drop(0))
+    assert index.end_step() is True
+    assert index.edits == (Drop(0), Drop(2))
+    assert index.refused == ()
+    assert index.end_step() is False
+
+
+def test_an_inner_pair_of_a_summary_is_a_join() -> None:
+    """Its two messages follow one another, too; and instructions lead only as far as all of a summary instructs."""
+    index = letters_of("uabau", "ua", "ab")
+    said = index.format.new
+    assert not index.apply(Replace([1, 2], [said("user", "u"), said("assistant", "a")]))
+    assert index.apply(Replace([1, 2], [said("user", "u"), said("assistant", "b")]))
+    index = letters_of("uvbau", "ab")
+    said = index.format.new
+    assert not index.apply(Replace([0, 1], [said("system", "s"), said("assistant", "a")]))

@@ -6,11 +6,14 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import attrs
 import pytest
 
 from compaction import Drop, Edit, MessageIndex, Replace, Rewrite, RunContext, Together
 from compaction.errors import StateError
 from compaction.formats import openai_chat
+from compaction.formats.openai_chat.reading import OpenAIChat
+from compaction.index import message_key
 from compaction.index.marks import marked
 from compaction.messages import Message
 from tests.support.chats import Chat, assistant, call, indexed, result, shown, system, tool_turns, turns, user
@@ -254,3 +257,29 @@ class TestCorrupt:
         """With what to do."""
         with pytest.raises(StateError, match="version=2: this release reads version 1; upgrade"):
             loaded({"version": 2})
+
+
+class Wrapped(OpenAIChat):
+    """A format whose key contains an object, as those of some frameworks do."""
+
+    def key(self, raw: Any) -> Any:
+        return raw["role"], Content(raw["content"])
+
+
+@attrs.frozen(repr=False)
+class Content:
+    """Equal by value, without a text of its own."""
+
+    text: str
+
+
+def test_the_key_of_a_message_is_the_same_in_every_process() -> None:
+    """It never contains the address of an object; a copy of a message has the same key, another message another one."""
+    messages = [user("hi"), user("hi"), user("ho")]
+    keys = [message_key(raw, Wrapped()) for raw in messages]
+    assert keys[0] == keys[1] != keys[2]
+    index = MessageIndex([*messages, user("so")], counter="chars/4", format=Wrapped())
+    assert index.apply(Drop(2))
+    again = MessageIndex.from_dict(index.to_dict(messages=False), counter="chars/4", format=Wrapped())
+    again.sync([dict(raw) for raw in index.source])
+    assert (again.edits, again.messages()) == (index.edits, index.messages())

@@ -222,19 +222,20 @@ def test_files_of_conversations_are_read_as_ever(tmp_path: Path) -> None:
 
 
 def test_a_session_that_still_runs_may_end_within_a_line(tmp_path: Path) -> None:
-    """The complete lines are read, and the truncated one is noted."""
+    """The complete lines are read; one that is truncated or damaged is noted."""
     path = written(tmp_path, *CODEX)
-    path.write_text(path.read_text()[:-30])
+    path.write_text(path.read_text()[:-30].replace("\n", "\n{damaged\n", 1))
     recording = only(path)
     assert recording.messages[-1]["content"] == "All pass."
-    assert recording.notes == ("line 11, the last, is truncated and skipped",)
+    assert [note.partition(" (")[0] for note in recording.notes] == [
+        f"line {number} is not JSON and is skipped" for number in (2, 12)
+    ]
 
 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
         (b"", "empty"),
-        (b'{"type": "session_meta", "payload": {}}\nbroken\n{}\n', "line 2: it is not JSON"),
         (b"\x1f\x8b\x08broken", "gzip data is cut short or damaged"),
         (b"no json", "not JSON"),
     ],

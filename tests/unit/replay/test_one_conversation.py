@@ -14,6 +14,7 @@ from compaction.models import ModelPrices
 from compaction.replay import Candidate, Recording
 from compaction.replay.candidates import candidate_of, candidates_of
 from compaction.replay.one_conversation import replay_conversation
+from compaction.replay.recordings import without_unreadable
 from compaction.replay.replayed import CandidateRun, ReplayedConversation, ReplaySetting, Share
 from compaction.strategies import Pipeline, SlidingWindow, ToolResult, Truncation
 from compaction.tokens import counter
@@ -32,7 +33,7 @@ def setting(window: int = 200, **options: Any) -> ReplaySetting:
 
 def replayed(messages: Chat, strategy: Any, *, times: Any = (), **options: Any) -> ReplayedConversation:
     """Replay a conversation under one candidate."""
-    recording = Recording(id="1", messages=messages, times=times)
+    recording = without_unreadable(Recording(id="1", messages=messages, times=times), openai_chat)
     return replay_conversation(recording, [candidate_of(strategy)], setting(**options))
 
 
@@ -55,7 +56,8 @@ def views_of(messages: Chat, candidate: Candidate, **options: Any) -> list[list[
 
         return view
 
-    replay_conversation(Recording(id="1", messages=messages), [Candidate.of_function("watched", watched)], setting(**options))
+    recording = Recording(id="1", messages=messages, format=openai_chat)
+    replay_conversation(recording, [Candidate.of_function("watched", watched)], setting(**options))
     return views
 
 
@@ -252,7 +254,7 @@ def test_a_candidate_that_cannot_start_is_named() -> None:
         raise RuntimeError("no license")
 
     record = replay_conversation(
-        Recording(id="1", messages=turns(2)), candidates_of([Candidate.of_function("x", start)]), setting()
+        Recording(id="1", messages=turns(2), format=openai_chat), candidates_of([Candidate.of_function("x", start)]), setting()
     )
     assert (record.runs["x"].calls, record.runs["x"].failures) == (
         (),

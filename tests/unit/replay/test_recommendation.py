@@ -64,6 +64,7 @@ def test_the_cheapest_that_keeps_enough_is_recommended() -> None:
     assert found.headline.startswith("Use keeps: it costs 0.")
     assert found.headline.endswith(" of sending everything and keeps 100 % of the needed facts.")
     assert found.reasons == ("forgets keeps 0 % of the needed facts, less than the minimum of 80 %.", BASELINES)
+    assert "the cheapest strategy whose requests would all be accepted and that keeps at least 80 %" in found.rule
 
 
 def test_what_costs_more_and_keeps_more_is_named_too() -> None:
@@ -147,6 +148,7 @@ def test_nothing_was_needed() -> None:
     """If no answer needs an older fact, no recall can be judged."""
     found = recommend(replayed(*(turns(20, words=20) for _ in range(6)), strategies=[FORGETS_ANY]))
     assert "no recorded answer needs a fact" in found.headline
+    assert found.reasons[0].endswith(" of the cost of sending everything, and no fact was needed.")
 
 
 FORGETS_ANY = Candidate.of_function("forgets", lambda setting: lambda messages: messages[-3:])

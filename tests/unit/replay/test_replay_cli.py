@@ -91,6 +91,7 @@ def test_recommendation(sessions: Path, capsys: pytest.CaptureFixture[str]) -> N
     )
     assert "to try context_window: compaction serve --preset context_window --window 200" in out
     assert "- none, truncate and hysteresis are baselines" in out
+    assert "The rule: the cheapest strategy whose requests would all be accepted and that keeps at least 0 %" in out
     run(sessions, "--window", "100k", "--recommend")
     assert "Do not compact. None of the 2 conversations exceeds the window" in capsys.readouterr().out
 
@@ -112,9 +113,12 @@ def test_json(sessions: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_is_wrong_is_named_and_the_rest_is_replayed(
     sessions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A missing file and an unknown model are named; the exit code says so."""
-    run(sessions, tmp_path / "none.jsonl", "--window", "200", "--model", "gpt-0", code=1)
+    """A missing file, a damaged line and an unknown model are named; the exit code says so."""
+    damaged = tmp_path / "damaged.jsonl"
+    damaged.write_text(f'[{{"role": "user", "content": "hi"}}]\n{{damaged\n{sessions.read_text()}')
+    run(damaged, tmp_path / "none.jsonl", "--window", "200", "--model", "gpt-0", code=1)
     out = " ".join(capsys.readouterr().out.split())
+    assert "damaged.jsonl, line 2: it is not JSON" in out
     assert "none.jsonl: it cannot be read" in out
     assert "no table has prices for model 'gpt-0'" in out
     assert "1 session over 200 tokens" in out

@@ -66,7 +66,7 @@ def test_every_message_and_every_call_is_in_it() -> None:
     missing = data["runs"]["truncate"]["missing"]
     assert missing[-1] == [len(data["calls"]) - 1, [0]]
     dropped = {at for place, left, _ in run["moves"] for at in left}
-    told = {at for *_, ordinals, _ in run["deeds"] for at in ordinals}
+    told = {at for *_, ordinals, _ in run["actions"] for at in ordinals}
     assert 0 in dropped
     assert dropped <= told
 

@@ -155,8 +155,8 @@ def test_the_result_is_json() -> None:
     """All figures can be written as JSON."""
     found = replayed(chat(20), chat(1), strategies=[FIRST])
     data = json.loads(json.dumps(found.to_dict()))
-    assert set(data["contenders"]) == {"none", "truncate", "hysteresis", "first"}
-    assert data["contenders"]["first"]["macro"]["usable"]["value"] == 1.0
+    assert set(data["candidates"]) == {"none", "truncate", "hysteresis", "first"}
+    assert data["candidates"]["first"]["macro"]["usable"]["value"] == 1.0
     assert data["short"] == ["2"]
 
 
@@ -193,7 +193,7 @@ def test_processes_find_what_one_process_finds() -> None:
 
     def figures(result: ReplayResult) -> Any:
         data = result.to_dict()
-        for each in data["contenders"].values():
+        for each in data["candidates"].values():
             each["score"].pop("seconds")
         for each in data["conversations"]:
             for score in each["scores"].values():

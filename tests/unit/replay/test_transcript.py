@@ -48,7 +48,6 @@ def test_what_was_just_said_is_not_needed() -> None:
     fresh = [user("order A-170 came"), *filler(3), assistant("I cancel A-170")]
     assert last_needs(fresh).facts == ()
     assert [fact.text for fact in last_needs([*fresh[:1], *filler(4), fresh[-1]]).facts] == ["A-170"]
-    assert [fact.text for fact in last_needs(fresh, recent=3).facts] == ["A-170"]
 
 
 def test_what_the_system_message_says_is_not_needed() -> None:

@@ -115,11 +115,11 @@ def test_reported_usage_anchors_the_count() -> None:
     assert watched.status().compactions == 1
 
 
-@pytest.mark.parametrize("ratio", [0.8, 1.3])
+@pytest.mark.parametrize("ratio", [0.5, 0.8])
 @pytest.mark.parametrize(("overhead", "turns"), [(0, (2, 10)), (500, (10,))], ids=["reported", "named"])
-def test_the_count_is_right_at_once_after_a_large_cut(ratio: float, overhead: int, turns: tuple[int, ...]) -> None:
-    """If a provider counts differently, a request after a cut is not counted with the offset of a long one."""
-    strategy = Truncation(trigger=tokens_exceed(4_000), target=tokens_below(1_500))
+def test_the_count_is_not_too_low_after_a_large_cut(ratio: float, overhead: int, turns: tuple[int, ...]) -> None:
+    """If a provider counts less than we do, a request after a cut is not counted with the offset of a long one."""
+    strategy = Truncation(trigger=tokens_exceed(4_000), target=tokens_below(1_500), keep=last(groups=2))
     session = CompactionSession(strategy, counter="chars/4", overhead_tokens=overhead)
     for each in turns:
         session.view_sync(chat(each))

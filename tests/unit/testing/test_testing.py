@@ -526,7 +526,7 @@ def test_every_shape_and_fault_is_generated(valid: bool) -> None:
     """``conversations()`` generates every documented shape, and with ``valid=False`` every kind of fault."""
     left = set(SHAPES) if valid else {*FAULTS, "late"}
 
-    @settings(max_examples=600, phases=[Phase.generate], derandomize=True)
+    @settings(max_examples=600 if valid else 1_500, phases=[Phase.generate], derandomize=True)
     @given(conversations(valid=valid))
     def collect(messages: Chat) -> None:
         if left:

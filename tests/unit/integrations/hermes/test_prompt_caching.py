@@ -14,7 +14,6 @@ from compaction.integrations.hermes.prompt_caching import apply_cache_control, c
 FIVE = {"type": "ephemeral"}
 CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 SYSTEM = {"role": "system", "content": "be brief"}
-MARKED_SYSTEM = {"role": "system", "content": [{"type": "text", "text": "be brief", "cache_control": FIVE}]}
 
 
 def said(count: int) -> list[dict[str, Any]]:
@@ -32,49 +31,6 @@ def test_system_and_three() -> None:
     assert carriers(apply_cache_control(said(9))) == [5, 6, 7, 8]
     assert carriers(apply_cache_control([SYSTEM, *said(2)])) == [0, 1, 2]
     assert apply_cache_control([]) == []
-
-
-@pytest.mark.parametrize(
-    ("message", "native", "gateway"),
-    [
-        (SYSTEM, MARKED_SYSTEM, MARKED_SYSTEM),
-        ({"role": "system", "content": ""}, *[{"role": "system", "content": "", "cache_control": FIVE}] * 2),
-        (
-            {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": "u"}}]},
-            *[
-                {
-                    "role": "user",
-                    "content": [
-                        {"type": "text", "text": "a"},
-                        {"type": "image_url", "image_url": {"url": "u"}, "cache_control": FIVE},
-                    ],
-                }
-            ]
-            * 2,
-        ),
-        (
-            {"role": "assistant", "content": None, "tool_calls": [CALL]},
-            {"role": "assistant", "content": None, "tool_calls": [CALL], "cache_control": FIVE},
-            {"role": "assistant", "content": None, "tool_calls": [CALL]},
-        ),
-        (
-            {"role": "tool", "tool_call_id": "c", "content": "r"},
-            {"role": "tool", "tool_call_id": "c", "content": "r", "cache_control": FIVE},
-            {"role": "tool", "tool_call_id": "c", "content": [{"type": "text", "text": "r", "cache_control": FIVE}]},
-        ),
-        (
-            {"role": "tool", "tool_call_id": "c", "content": ""},
-            {"role": "tool", "tool_call_id": "c", "content": "", "cache_control": FIVE},
-            {"role": "tool", "tool_call_id": "c", "content": ""},
-        ),
-        ({"role": "user", "content": ["text"]}, {"role": "user", "content": ["text"]}, {"role": "user", "content": ["text"]}),
-    ],
-    ids=["text", "empty system", "list", "call", "tool", "empty tool", "list of text"],
-)
-def test_where_the_mark_goes(message: dict[str, Any], native: dict[str, Any], gateway: dict[str, Any]) -> None:
-    """Each kind of content is marked at its place, for Anthropic's own API and through a gateway."""
-    assert apply_cache_control([message], native=True) == [native]
-    assert apply_cache_control([message]) == [gateway]
 
 
 def test_what_cannot_carry_one_takes_none() -> None:
