@@ -165,7 +165,8 @@ class Voice(enum.Enum):
     """Who speaks in a passage."""
 
     OWN = enum.auto()
-    UNKNOWN = enum.auto()  # perhaps pasted, or what a program returned
+    UNKNOWN = enum.auto()  # perhaps pasted
+    LABELLED = enum.auto()  # below a label, a sign or a tag that is not the user's
     INTRODUCED = enum.auto()  # below words that introduce it as somebody else's, up to where nobody can tell
     QUOTED = enum.auto()  # in quotation marks, of a mail or a chat
     PROGRAM = enum.auto()  # printed by a program, or code
@@ -235,7 +236,8 @@ def passages(
 
     What stands below a short introduction that ends in a colon or asks, and demands nothing itself, is `Voice.INTRODUCED`. The
     lines of mails and chats, and those behind ``>``, are `Voice.QUOTED`. What stands below a first paragraph that does not
-    speak of the user is `Voice.UNKNOWN`, and so is a message that `is_handed_over`. A list, a table or a tag is the user's,
+    speak of the user is `Voice.UNKNOWN`. A block below a foreign label, and a message that `is_handed_over`, is
+    `Voice.LABELLED`. A list, a table or a tag is the user's,
     unless a question about it introduces it.
 
     Args:
@@ -315,7 +317,7 @@ class _Reader:
         filled = [at for at, line in enumerate(self.lines) if line.strip()]
         if is_handed_over(text) and not (len(text) > _LONG and self.concerns_user(self.lines[filled[0]])):
             # a long one that speaks of the user is a task, as SWE-agent ends it with a prompt
-            return min(self.labelled, default=0), Voice.UNKNOWN
+            return min(self.labelled, default=0), Voice.LABELLED
         if len(filled) < 2 or len(text) > _LONG:
             return none
         first, second = filled[:2]
@@ -369,7 +371,7 @@ class _Reader:
             return Voice.QUOTED
         if self.pasted <= at < self.pasted_end:
             return self.voice
-        return Voice.INTRODUCED if any(start <= at < end for start, end in self.labelled.items()) else Voice.OWN
+        return Voice.LABELLED if any(start <= at < end for start, end in self.labelled.items()) else Voice.OWN
 
     def _block(self, start: int, end: int) -> Iterator[Passage]:
         """Yield the passages of lines without a blank line between them."""
