@@ -8,8 +8,7 @@ from __future__ import annotations
 import itertools
 import operator
 from collections import OrderedDict
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from operator import itemgetter
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote
 
@@ -17,7 +16,7 @@ import attrs
 
 from ..errors import ConfigurationError, InputError
 from ..formats import MessageFormat
-from ..index import KnownLine, ListKeys, MessageIndex, Saved, lookup_key, same_beginning
+from ..index import KnownLine, ListKeys, MessageIndex, Saved, lookup_key
 from .session import CompactionSession
 
 if TYPE_CHECKING:
@@ -27,33 +26,17 @@ _MOST_VIEWS: Final = 4
 _MOST_PLACES: Final = 512
 
 
-@attrs.frozen(kw_only=True)
-class Inheritance:
-    """The state that a new session starts from.
+@attrs.frozen
+class Forked:
+    """The state that a fork takes over.
 
     Args:
-        saved: Messages and edits of another session.
-        parent: The name of that session; ``None`` if a saved session is resumed.
-        state: The saved state, if a saved session is resumed.
+        saved: The shared messages, and the edits made before any other message arrived.
+        parent: The name of the session that the fork leaves; ``None`` if it has none.
     """
 
-    saved: Saved | None = None
-    parent: str | None = None
-    state: dict[str, Any] | None = None
-
-    @classmethod
-    def of(cls, session: CompactionSession, state: dict[str, Any], name: str | None, given: Sequence[Any]) -> Inheritance:
-        """Return what a list inherits from a saved session: the whole state, or the part that a fork takes over."""
-        if session.index.accounts_for(given, by_id=True):
-            return cls(state=state)
-        saved = session.index.snapshot
-        count = same_beginning(saved.fingerprints, given, saved.format)
-        return cls(saved=saved.beginning(count, given[:count]), parent=name)
-
-    @property
-    def edits(self) -> int:
-        """The number of edits taken over from another session."""
-        return 0 if self.saved is None else len(self.saved.journal)
+    saved: Saved
+    parent: str | None
 
 
 @attrs.frozen(eq=False, kw_only=True)
@@ -77,13 +60,16 @@ class KnownConversation:
     def followed(self, index: MessageIndex) -> KnownConversation:
         """Return the record of an index as it is now. Cost: O(new messages), and O(view) after a compaction."""
         source, saved = index.columns.source, index.snapshot
+        edited = self.saved is None or not _same(self.saved.journal, saved.journal)
+        if source is self.source and len(source) == self.count and not edited:
+            return self
         grew = self._grew_to(source, index)
         lines = [attrs.evolve(line) for line in self.lines] if grew else [KnownLine()]
         keys = ListKeys(source, index.format)
         for digest in map(keys.digest, range(self.count if grew else 0, len(source))):
             for line in lines:
                 line.add(digest)
-        if saved.journal and not (grew and self.saved is not None and _same(self.saved.journal, saved.journal)):
+        if saved.journal and (edited or not grew):
             lines = [lines[0], *lines[1:][1 - _MOST_VIEWS :], KnownLine.of_view(index.messages(), source, index.format)]
         return KnownConversation(source=source, count=len(source), format=index.format, lines=tuple(lines), saved=saved)
 
@@ -109,24 +95,24 @@ class PooledSession:
         space: The scope and format, as one key.
         id: The host's id, if there is one.
         known: The conversation; before the first call, the list for which the session was created.
-        inheritance: The state that it takes over at its first call.
+        fork: The state that it takes over at its first call.
         store: Where it is saved.
 
     Attributes:
         is_gone: Whether the pool has removed it.
-        keys: The keys that lead to it now, apart from ``places``.
-        places: The keys of the places where its calls ended: a list continues it there, or forks there.
+        keys: The keys of its lines as they are now, and of the host's id.
+        places: Those, and the keys of earlier calls, because lists may fork there; the newest last.
     """
 
     session: CompactionSession
     space: str
     id: str | None
     known: KnownConversation
-    inheritance: Inheritance | None = None
+    fork: Forked | None = None
     store: SessionStore | None = None
     is_gone: bool = False
-    keys: tuple[Hashable, ...] = ()
-    places: list[Hashable] = attrs.field(factory=list[Hashable])
+    keys: dict[Hashable, None] = attrs.field(factory=dict[Hashable, None])
+    places: dict[Hashable, None] = attrs.field(factory=dict[Hashable, None])
 
     @property
     def has_begun(self) -> bool:
@@ -137,37 +123,23 @@ class PooledSession:
         """Update the record of the session. The caller holds the session's lock."""
         self.known = self.known.followed(self.session.index)
 
-    # ---------------------------------------------------------------- judging a list, without the session's lock
-
     def knows(self, saved: Mapping[str, Any] | None) -> bool:
         """Whether it includes every edit of a saved state; if not, another process has compacted the conversation since."""
         return saved is None or self.session.has_had(saved.get("revision"))
 
-    def continues(self, given: Sequence[Any]) -> bool:
-        """Whether a list contains the whole source unchanged, or a complete earlier view and everything after it."""
-        known = self.known
-        return known.shared(given, by_id=self.id is not None)[0] >= known.count
-
-    def accounted_for(self, given: Sequence[Any]) -> int:
-        """Return how many of the first messages of a list are messages of this session or of an earlier view."""
-        count, line = self.known.shared(given, by_id=self.id is not None)
-        return count - line.count + len(line.base) if count else 0
-
-    def part(self, given: Sequence[Any]) -> Inheritance | None:
-        """Return the inheritance of a fork: the shared messages, and the edits made before any other message arrived."""
+    def forked(self, given: Sequence[Any]) -> Forked | None:
+        """Return the state that a list takes over if it forks from this session; ``None`` if no edit remains."""
         known = self.known
         count, line = known.shared(given, by_id=self.id is not None)
         if known.saved is None or not count:
             return None
         saved = known.saved.beginning(count, (known.source if line.base else given)[:count])
-        return Inheritance(saved=saved, parent=self.session.id) if saved.journal else None
+        return Forked(saved, self.session.id) if saved.journal else None
 
-    # ---------------------------------------------------------------- keys
-
-    def keys_now(self) -> tuple[Hashable, ...]:
-        """Return the keys that lead lists to this session that the host has altered."""
-        tail = tail_key(self.space, self.id, self.known.lines[0].last)
-        return (tail,) if self.id is None else (tail, id_key(self.space, self.id))
+    def keys_now(self) -> dict[Hashable, None]:
+        """Return the keys that lead a continuing list to this session."""
+        found = [key for line in self.known.lines for key in _end_keys(self.space, line.last, line.whole)]
+        return dict.fromkeys(found if self.id is None else [*found, id_key(self.space, self.id)])
 
     def saved_keys(self) -> tuple[str, list[str]]:
         """Return the scope and the keys under which it is saved. The store calls this while it saves."""
@@ -175,24 +147,6 @@ class PooledSession:
         lines = [line for line in self.known.lines if line.is_specific or self.id is not None]
         keys = [whole_key(self.space, self.id, line.whole) for line in lines]
         return self.space, keys if self.id is None else [*keys, id_key(self.space, self.id)]
-
-    def add_places(self) -> tuple[list[Hashable], list[Hashable]]:
-        """Record where the lines end now; return the new keys and the discarded ones.
-
-        A list may also fork before the newest message of the source, which agents alter.
-        """
-        ends = [(line.length, line.last, line.whole) for line in self.known.lines]
-        source = self.known.lines[0]
-        ends.append((source.length - 1, *source.before))
-        now = [place_key(self.space, length, *last) for length, last, _ in ends]
-        now += [place_key(self.space, length, whole) for length, _, whole in ends]
-        new = [key for key in dict.fromkeys(now) if key not in self.places[-4 * _MOST_VIEWS :]]
-        self.places += new
-        if len(self.places) <= _MOST_PLACES:
-            return new, []
-        gone = self.places[1 : _MOST_PLACES // 2 : 2]
-        del self.places[1 : _MOST_PLACES // 2 : 2]
-        return new, gone
 
 
 def keys_of_saved(space: str, name: str, fingerprints: Iterable[str], before: Collection[str]) -> list[str]:
@@ -213,30 +167,26 @@ def _same(one: Sequence[object], other: Sequence[object]) -> bool:
     return one is other or (len(one) == len(other) and all(map(operator.is_, one, other)))
 
 
-def tail_key(space: str, id: str | None, last: Sequence[str]) -> Hashable:
-    """The key of the newest messages of a list of any length.
+def _end_keys(space: str, last: Sequence[str], whole: str) -> tuple[Hashable, Hashable]:
+    """Return the keys of the end of a list: its newest messages, and the digest of all.
 
-    It is not saved, so it needs no digest: a search makes one for each message of a new list.
+    They are not saved, so they need no digest of their own: a search makes one for each message of a new list.
     """
-    return space, id, *last
+    return (space, *last), (space, "whole", whole)
 
 
 def whole_key(space: str, id: str | None, whole: str) -> str:
-    """The key of a whole list."""
+    """Return the key under which a list is saved."""
     return lookup_key("whole", space, id, whole)
 
 
-def place_key(space: str, length: int, *digests: str) -> Hashable:
-    """The key of the end of a list, likewise: its length and the digests of its newest messages, or the digest of all."""
-    return space, length, *digests
-
-
 def id_key(space: str, id: str) -> str:
-    """The key of a host's id."""
+    """Return the key of a host's id."""
     return lookup_key("id", space, id)
 
 
 _MOST_COMPARED: Final = 8  # sessions with the same key that are compared with a list one by one
+_MOST_PARENTS: Final = 4  # sessions that are kept for one place of earlier calls
 _MOST_ALIGNED: Final = 3  # sessions that are aligned with a list, which costs O(contents)
 
 
@@ -257,7 +207,6 @@ class ListRequest:
         refused: Sessions that the list does not continue.
         perhaps: Sessions that it may continue, and for each, whether its newest messages are in the list.
         parent: The session that shares the most messages with the list.
-        judged: Sessions that it continues, each with the source and the number of known messages at the time of the comparison.
     """
 
     given: list[Any]
@@ -270,20 +219,30 @@ class ListRequest:
     refused: set[PooledSession] = attrs.field(factory=set[PooledSession])
     perhaps: dict[PooledSession, bool] = attrs.field(factory=dict[PooledSession, bool])
     parent: PooledSession | None = None
-    judged: dict[PooledSession, tuple[Sequence[Any], int]] = attrs.field(factory=dict[PooledSession, tuple[Sequence[Any], int]])
+    _shared: dict[PooledSession, tuple[KnownConversation, int, KnownLine]] = attrs.field(init=False, factory=dict)
+
+    def _compared(self, session: PooledSession) -> tuple[KnownConversation, int, KnownLine]:
+        """Compare the list with a session, without its lock; once for each state of the session."""
+        known, compared = session.known, self._shared.get(session)
+        if compared is None or compared[0] is not known:
+            compared = self._shared[session] = (known, *known.shared(self.given, by_id=session.id is not None))
+        return compared
+
+    def may_continue(self, sessions: Iterable[PooledSession]) -> None:
+        """Record sessions whose newest messages are in the list."""
+        for each in sessions:
+            if each in self.perhaps or len(self.perhaps) < _MOST_ALIGNED:
+                self.perhaps[each] = True
 
     def continues(self, session: PooledSession) -> bool:
-        """Whether the list continues a session that was not refused. Compared once for each state of the session."""
-        if session in self.refused or not session.knows(self.saved):
-            return False
-        known = (session.known.source, session.known.count)
-        judged = self.judged.get(session)
-        if judged is not None and judged[0] is known[0] and judged[1] == known[1]:
-            return True
-        continues = session.continues(self.given)
-        if continues:
-            self.judged[session] = known
-        return continues
+        """Whether the list contains the whole source unchanged, or a complete earlier view and everything after it."""
+        known, count, _ = self._compared(session)
+        return count >= known.count
+
+    def accounted_for(self, session: PooledSession) -> int:
+        """Return how many of the first messages of the list are messages of a session or of an earlier view."""
+        _, count, line = self._compared(session)
+        return count - line.count + len(line.base) if count else 0
 
     def accounts_for(self, session: PooledSession) -> bool:
         """Whether a list in which the host changed messages still belongs to a session. The caller holds the session's lock."""
@@ -300,6 +259,10 @@ class ListRequest:
 
 class SessionDirectory:
     """The sessions of a pool. Holds state; callers hold the pool's lock.
+
+    One map leads from the end of a line, as it is or was after a call, to the sessions of that line. A list is looked up from
+    its end to its beginning: a session whose line it continues is the session of the list; one whose line it leaves is its
+    parent.
 
     Args:
         limit: The largest number of sessions, >= 1.
@@ -323,7 +286,7 @@ class SessionDirectory:
         self.changes = 0
         self._sessions: OrderedDict[PooledSession, int] = OrderedDict()  # the least recently used first; their bytes
         self._names: dict[str, PooledSession] = {}
-        self._by_key: dict[Hashable, dict[PooledSession, None]] = {}
+        self._places: dict[Hashable, dict[PooledSession, None]] = {}
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -344,50 +307,67 @@ class SessionDirectory:
         space, id, keys = request.space, request.id, request.keys
         request.perhaps, request.parent = {}, None
         if id is not None:
-            of_id = self._newest(id_key(space, id))
-            if (found := next(filter(request.continues, of_id), None)) is not None:
+            of_id = list(reversed(self._places.get(id_key(space, id), {})))
+            if (found := self._continued(of_id, request)) is not None:
                 return found
             request.perhaps.update(dict.fromkeys(of_id[:1], False))
         for count in range(len(request.given), 0, -1):
-            last = keys.last(count)
-            here = self._newest(place_key(space, count, *last))
-            if len(here) == _MOST_COMPARED:
-                here = self._newest(place_key(space, count, keys.whole(count)))
-            if (found := next((each for each in here if each.id == id and request.continues(each)), None)) is not None:
+            key, _ = _end_keys(space, keys.last(count), "")
+            if (here := self._places.get(key)) is None:
+                continue
+            request.may_continue(itertools.islice(self._ending(key, id), _MOST_ALIGNED))
+            if len(here) > _MOST_COMPARED:
+                _, key = _end_keys(space, (), keys.whole(count))
+                here = self._places.get(key, {})
+            if (found := self._continued(self._ending(key, id), request)) is not None:
                 return found
-            for each in self._newest(tail_key(space, id, last))[:_MOST_ALIGNED]:
-                if each in request.perhaps or len(request.perhaps) < _MOST_ALIGNED:
-                    request.perhaps[each] = True
-            most, parent = max(
-                ((each.accounted_for(request.given), each) for each in here), key=itemgetter(0), default=(0, None)
-            )
-            if parent is not None and most >= count:
-                request.parent = parent
-                if parent.id == id:
-                    request.perhaps.setdefault(parent, False)
+            request.parent = max(list(here)[-_MOST_COMPARED:], key=request.accounted_for, default=None)
+            if request.parent is not None and request.accounted_for(request.parent) >= count:
                 break
+            request.parent = None
+        if request.parent is not None and request.parent.id == id:
+            request.perhaps.setdefault(request.parent, False)
         return None
 
-    def _newest(self, key: Hashable) -> list[PooledSession]:
-        """Return the newest sessions with a key, the newest first."""
-        return list(itertools.islice(reversed(self._by_key.get(key, {})), _MOST_COMPARED))
+    def _ending(self, key: Hashable, id: str | None) -> Iterator[PooledSession]:
+        """Yield the sessions with the host's id that have a line with this end now, the newest first."""
+        return (each for each in reversed(self._places.get(key, {})) if each.id == id and key in each.keys)
+
+    @staticmethod
+    def _continued(sessions: Iterable[PooledSession], request: ListRequest) -> PooledSession | None:
+        some = itertools.islice(sessions, _MOST_COMPARED)
+        known = (each for each in some if each not in request.refused and each.knows(request.saved))
+        return next((each for each in known if request.continues(each)), None)
 
     def register(self, session: PooledSession) -> None:
         """Update the keys of a session, and make it the most recently used one."""
         self.changes += 1
-        now = session.keys_now()
-        new, discarded = session.add_places()
-        self._leave(session, [*set(session.keys).difference(now), *discarded])
-        session.keys = now
-        for key in (*now, *new):
-            sessions = self._by_key.setdefault(key, {})
-            sessions[session] = None
-            if len(sessions) > _MOST_COMPARED:
-                del sessions[next(iter(sessions))]
+        left, session.keys = session.keys, session.keys_now()
+        # A list may also fork before the newest message of the source, which agents alter.
+        before = _end_keys(session.space, *session.known.lines[0].before)
+        for key in (*before, *session.keys):
+            self._places.setdefault(key, {})[session] = None
+            session.places[key] = None
+        for key in {*left, *before}.difference(session.keys):
+            earlier = [each for each in self._places.get(key, ()) if key not in each.keys]
+            for each in earlier[:-_MOST_PARENTS]:
+                self._leave(each, key)
+        if len(session.places) > _MOST_PLACES:
+            old = [key for key in session.places if key not in session.keys][: _MOST_PLACES // 2]
+            for pair in range(0, len(old), 4):  # of the older half, every second place, which has two keys
+                for key in old[pair : pair + 2]:
+                    self._leave(session, key)
         size = session.session.index.total.bytes
         self.bytes += size - self._sessions.get(session, 0)
         self._sessions[session] = size
         self._sessions.move_to_end(session)
+
+    def _leave(self, session: PooledSession, key: Hashable) -> None:
+        session.places.pop(key, None)
+        sessions = self._places.get(key, {})
+        sessions.pop(session, None)
+        if not sessions:
+            self._places.pop(key, None)
 
     def named(self, name: str) -> PooledSession | None:
         """Return the session with a name; ``None`` if it is not in memory."""
@@ -399,9 +379,13 @@ class SessionDirectory:
 
     def renew(self, session: PooledSession) -> None:
         """Register a session again, without the keys of its earlier calls."""
-        self._leave(session, [*session.keys, *session.places])
-        session.keys, session.places = (), []
+        self._leave_all(session)
         self.register(session)
+
+    def _leave_all(self, session: PooledSession) -> None:
+        for key in list(session.places):
+            self._leave(session, key)
+        session.keys = {}
 
     def evict(self) -> list[tuple[PooledSession, str]]:
         """Remove sessions above the limits, least recently used first, except those with a running call."""
@@ -424,14 +408,7 @@ class SessionDirectory:
         """Remove a session."""
         self.changes += 1
         session.is_gone = True
-        self._leave(session, [*session.keys, *session.places])
+        self._leave_all(session)
         self.bytes -= self._sessions.pop(session, 0)
         if self._names.get(session.session.id) is session:
             del self._names[session.session.id]
-
-    def _leave(self, session: PooledSession, keys: Iterable[Hashable]) -> None:
-        for key in keys:
-            if sessions := self._by_key.get(key):
-                sessions.pop(session, None)
-                if not sessions:
-                    del self._by_key[key]

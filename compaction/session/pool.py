@@ -7,20 +7,20 @@ import itertools
 import logging
 import secrets
 import threading
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import attrs
 
 from ..errors import ConfigurationError, StateError
 from ..formats import as_list, resolve
-from ..index import ListKeys, Saved, lookup_key, written
+from ..index import ListKeys, Saved, lookup_key, same_beginning, written
 from ..run import unawaited
 from ..stores import ForgettingStore, NotStored, Store, StoredRecord
 from ..strategies import Failed, Strategy, StrategyLike, as_strategy
 from .ahead import BackgroundTasks, Rehearsed
 from .directory import (
-    Inheritance,
+    Forked,
     KnownConversation,
     ListRequest,
     PooledSession,
@@ -272,22 +272,13 @@ class SessionPool:
         the thread while a call of the session runs.
         """
         request = self._request(messages, id, scope, overhead_tokens, None)
-        found = self._known(request)
-        if found is None:
-            made = self._made(request)
-            taken, name = made.inheritance, made.session.id
-            state = None if taken is None else taken.state
-        else:
-            with found.session.lock.thread:
-                taken, state, name = None, found.session.to_dict(), found.session.id
-        alone: dict[str, Any] = {**self._options, "id": name, "on_event": None, "ahead": None, "portal": None}
-        strategy = Rehearsed(self._strategy)
-        if state is None:
-            session = CompactionSession(strategy, **alone)
-        else:
-            session = CompactionSession.from_dict(state, strategy, **alone)
-        if taken is not None and taken.saved is not None:
-            session.begin_with(taken.saved)
+        found = self._known(request) or self._made(request)
+        with found.session.lock.thread:
+            state, fork = found.session.to_dict(), found.fork
+        alone = {**self._options, "id": found.session.id, "on_event": None, "ahead": None, "portal": None}
+        session = CompactionSession.from_dict(state, Rehearsed(self._strategy), **alone)
+        if fork is not None:
+            session.begin_with(fork.saved)
         session.follow(request.given, overhead_tokens=overhead_tokens)
         return session
 
@@ -341,86 +332,82 @@ class SessionPool:
 
     def _made(self, request: ListRequest) -> PooledSession:
         """Return a new session for a list: loaded from the store, forked from another session, or empty."""
-        name, inheritance = self._saved(request)
-        if inheritance is None and request.saved is not None:
-            name, inheritance = self._kept_by_host(request.saved, request)
-        if inheritance is None and request.parent is not None:
-            inheritance = request.parent.part(request.given)
-        if name is None:
-            name = request.name
-            if name is None or name in self._directory:
-                name = f"{name or 'auto'}:{self._new_id()}"  # `request.name` is URL-quoted: it has no colon
-        state = None if inheritance is None else inheritance.state
-        options: dict[str, Any] = {**self._options, "id": name}
-        made = CompactionSession(self._strategy, **options) if state is None else self._resumed(state, id=name)
+        origin, is_taken = self._saved(request)
+        if origin is None and request.saved is not None:
+            kept = request.saved.get("id")
+            named = kept if isinstance(kept, str) else None
+            name = self._new_name(request, is_taken=is_taken) if named is None or named in self._directory else named
+            origin = _origin(self._resumed(request.saved, name), named, request.given)
+        if origin is None and request.parent is not None:
+            origin = request.parent.forked(request.given)
+        if isinstance(origin, CompactionSession):
+            made, fork = origin, None
+        else:
+            name = self._new_name(request, is_taken=is_taken)
+            made, fork = CompactionSession(self._strategy, **{**self._options, "id": name}), origin
         given, line = request.given, request.keys.line()
         known = KnownConversation(source=given, count=len(given), format=self._format, lines=(line,))
-        pooled = PooledSession(session=made, space=request.space, id=request.id, known=known, inheritance=inheritance)
+        pooled = PooledSession(session=made, space=request.space, id=request.id, known=known, fork=fork)
         if self._store is not None:
             pooled.store = self._store.keyed(pooled.saved_keys)
             made.save_to(pooled.store)
         return pooled
 
-    def _resumed(self, state: dict[str, Any], **options: Any) -> CompactionSession:
-        return CompactionSession.from_dict(state, self._strategy, **self._options, **options)
+    def _new_name(self, request: ListRequest, *, is_taken: bool = False) -> str:
+        name = request.name
+        if name is None or is_taken or name in self._directory:
+            name = f"{name or 'auto'}:{self._new_id()}"  # `request.name` is URL-quoted: it has no colon
+        return name
 
     # ---------------------------------------------------------------- saved sessions
 
-    def _saved(self, request: ListRequest) -> tuple[str | None, Inheritance | None]:
-        """Return the name and the state of the saved session that a list continues, or the edits that a fork takes over.
+    def _saved(self, request: ListRequest) -> tuple[CompactionSession | Forked | None, bool]:
+        """Return the saved session that a list continues or forks from, and whether the store has one of the request's name.
 
         If the store fails, the conversation counts as new and gets a new name, so that nothing is overwritten.
         """
         if self._store is None:
-            return None, None
+            return None, False
         space, id, count = request.space, request.id, len(request.given)
+        keys = [whole_key(space, id, request.keys.whole(place)) for place in range(count, 0, -1)]
+        forks: list[Forked] = []
+        names: list[str] = []
         try:
-            keys = [whole_key(space, id, request.keys.whole(place)) for place in range(count, 0, -1)]
             for name in self._store.find(space, keys):
-                if (resumed := self._read_saved(name)) is not None:
-                    return name, Inheritance(state=resumed[1])
-            return self._saved_of_id(request, [] if id is None else self._store.find(space, [id_key(space, id)]))
+                if (session := self._readable(name)) is not None:
+                    return session, False
+            names = [] if id is None else self._store.find(space, [id_key(space, id)])
+            for name in names:
+                if (session := self._readable(name)) is not None:
+                    origin = _origin(session, name, request.given)
+                    if isinstance(origin, CompactionSession):
+                        return origin, False
+                    forks.append(origin)
         except StateError as error:
-            name = f"{request.name or 'auto'}:{self._new_id()}"
-            self._could_not_read(name, error, "the conversation counts as new")
-            return name, None
+            self._could_not_read(request.name or "auto", error, "the conversation counts as new")
+            return None, True
+        best = max(forks, key=lambda fork: len(fork.saved.journal), default=None)
+        return best if best is not None and best.saved.journal else None, bool(names)
 
-    def _read_saved(self, name: str) -> tuple[CompactionSession, dict[str, Any]] | None:
-        """Return a saved session and its state; ``None`` if it is in memory or was deleted.
-
-        If a session cannot be read, this is reported as an event, and the result is also ``None``.
-        """
-        assert self._store is not None
-        if name in self._directory or (state := self._store.load(name)) is None:
-            return None
+    def _readable(self, name: str) -> CompactionSession | None:
+        """Return a saved session; ``None`` if it is in memory, was deleted, or is invalid, which is reported."""
+        state = self._state(name)
         try:
-            return self._resumed(state), state
+            return None if state is None else self._resumed(state, name)
         except StateError as error:
             self._could_not_read(name, error, "the saved session is not used and not changed")
             return None
 
+    def _state(self, name: str) -> dict[str, Any] | None:
+        """Return the saved state of a session; ``None`` if the session is in memory or was deleted."""
+        assert self._store is not None
+        return None if name in self._directory else self._store.load(name)
+
+    def _resumed(self, state: Mapping[str, Any], name: str) -> CompactionSession:
+        return CompactionSession.from_dict(state, self._strategy, **self._options, id=name)
+
     def _could_not_read(self, name: str, error: StateError, policy: str) -> None:
         EventReporter(name, self._on_event).save_failed(Failed(type(self._store).__name__, error, policy).logged())
-
-    def _kept_by_host(self, state: Mapping[str, Any], request: ListRequest) -> tuple[str | None, Inheritance]:
-        """Return the name and the inheritance of a session whose state the host keeps."""
-        id = state.get("id")
-        name = id if isinstance(id, str) else None
-        taken = Inheritance.of(self._resumed(dict(state)), dict(state), name, request.given)
-        return None if taken.state is None or name in self._directory else name, taken
-
-    def _saved_of_id(self, request: ListRequest, names: list[str]) -> tuple[str | None, Inheritance | None]:
-        name = f"{request.name}:{self._new_id()}" if names else None
-        best: Inheritance | None = None
-        for each in names:
-            if (read := self._read_saved(each)) is None:
-                continue
-            taken = Inheritance.of(*read, each, request.given)
-            if taken.state is not None:
-                return each, taken
-            if taken.edits > (0 if best is None else best.edits):
-                best = taken
-        return name, best
 
     # ---------------------------------------------------------------- a call, under the lock of its session
 
@@ -438,21 +425,21 @@ class SessionPool:
 
     def _granted(self, found: PooledSession) -> Generator[Any]:
         """Copy for a fork the stored content that its inherited edits refer to."""
-        taken = found.inheritance
-        if taken is not None and taken.saved is not None and taken.parent is not None:
-            yield from _copies(self._strategy, taken.saved, taken.parent, found.session.id)
+        fork = found.fork
+        if fork is not None and fork.parent is not None:
+            yield from _copies(self._strategy, fork.saved, fork.parent, found.session.id)
 
     @staticmethod
     @contextlib.contextmanager
     def _took_over(found: PooledSession) -> Generator[None]:
-        """Run the block, then start a new session from its inheritance. If either fails, warn, and start it empty."""
+        """Run the block, then start a fork from the state that it takes over. If either fails, warn, and start it empty."""
         try:
             yield
-            if found.inheritance is not None and found.inheritance.saved is not None:
-                found.session.begin_with(found.inheritance.saved)
+            if found.fork is not None:
+                found.session.begin_with(found.fork.saved)
         except Exception as error:
             _logger.warning("a fork could not take over the edits of its parent (%r)", error)
-        found.inheritance = None
+        found.fork = None
 
     @contextlib.contextmanager
     def _followed(self, found: PooledSession, request: ListRequest) -> Generator[None]:
@@ -490,7 +477,8 @@ class SessionPool:
         failures: list[StateError] = []
         for name, keys in () if self._store is None else list(self._store.in_scope(space).items()):
             try:
-                if (session := self._loaded(name)) is not None:
+                if (state := self._state(name)) is not None:
+                    session = self._resumed(state, name)
                     await settled(session.forget_stored(given), sync=sync)
                     count += self._forget_saved(session, given, space, keys)
             except StateError as error:
@@ -560,12 +548,6 @@ class SessionPool:
                     if not found.is_gone:
                         self._directory.renew(found)
 
-    def _loaded(self, name: str) -> CompactionSession | None:
-        """Return a saved session; ``None`` if it is in memory or was deleted."""
-        assert self._store is not None
-        state = None if name in self._directory else self._store.load(name)
-        return None if state is None else self._resumed(state, id=name)
-
     def _forget_saved(self, session: CompactionSession, given: list[Any], space: str, keys: list[str]) -> int:
         """Forget in a saved session, and save it under keys that do not depend on the messages."""
         assert self._store is not None
@@ -576,6 +558,15 @@ class SessionPool:
             new = keys_of_saved(space, session.id, fingerprints, keys)
             self._store.keyed(lambda: (space, new)).save(session.id, session.to_dict())
         return count
+
+
+def _origin(session: CompactionSession, name: str | None, given: Sequence[Any]) -> CompactionSession | Forked:
+    """Return the saved session if a list continues it, otherwise the state that the list takes over as a fork."""
+    if session.index.accounts_for(given, by_id=True):
+        return session
+    saved = session.index.snapshot
+    count = same_beginning(saved.fingerprints, given, saved.format)
+    return Forked(saved.beginning(count, given[:count]), name)
 
 
 # -------------------------------------------------------------------- the stored content of a fork

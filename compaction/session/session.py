@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 _TARGET: Final = 80  # hundredths of the window to cut to, so that not every call cuts again; chosen, not measured
 _CLIPS: Final = (0.25, 0.10, 0.05)  # of that, to which messages are shortened as a last resort
 _NOTHING_TO_DO: Final = "no part of the strategy found anything that it may remove or shorten"
+_MOST_REVISIONS: Final = 1_000  # a host or a process may come back with a state that is as many revisions old
 _VERSION: Final = 1  # the version of the data that CompactionSession.to_dict returns
 
 
@@ -110,7 +111,7 @@ class _Committed:
         sent: The last view.
         reported: What the events have reported.
         compactions: The number of runs that changed the view.
-        revisions: The number of revisions.
+        revisions: The newest revisions.
         last: The result of the last run.
     """
 
@@ -121,7 +122,7 @@ class _Committed:
     sent: SentView
     reported: Reported
     compactions: int
-    revisions: int
+    revisions: tuple[str, ...]
     last: CompactionResult | None
 
 
@@ -204,7 +205,7 @@ class CompactionSession:
         self._saver = SessionSaver(store, id, self.to_dict, self._reporter.save_failed)
         self._reports = ProviderReports()
         self._compactions = 0
-        self._revisions = [f"{id}:0"]
+        self._revisions: tuple[str, ...] = (f"{id}:0",)
         self._last: CompactionResult | None = None
         self._named = None if format is None else resolve(format)
         context = self._context()
@@ -260,7 +261,8 @@ class CompactionSession:
         return self._revisions[-1]
 
     def _revise(self, *decided: object) -> None:
-        self._revisions.append(f"{self._id}:{lookup_key(self.revision, *decided)}")
+        revision = f"{self._id}:{lookup_key(self.revision, *decided)}"
+        self._revisions = (*self._revisions[1 - _MOST_REVISIONS :], revision)
 
     @property
     def has_decided(self) -> bool:
@@ -268,7 +270,7 @@ class CompactionSession:
         return len(self._revisions) > 1 or self._index.edit_count > 0
 
     def has_had(self, revision: object) -> bool:
-        """Whether this is the current or an earlier revision of this session."""
+        """Whether this is the current revision of this session or a recent one."""
         return revision in self._revisions
 
     @property
@@ -682,15 +684,15 @@ class CompactionSession:
             sent=self._reports.sent,
             reported=self._reporter.reported,
             compactions=self._compactions,
-            revisions=len(self._revisions),
+            revisions=self._revisions,
             last=self._last,
         )
 
     def _return_to(self, point: _Committed) -> None:
-        self._marks, self._last, self._compactions = point.marks, point.last, point.compactions
+        self._marks, self._last = point.marks, point.last
+        self._compactions, self._revisions = point.compactions, point.revisions
         self._base.pauses.useless = point.useless
         self._reports.sent, self._reporter.reported = point.sent, attrs.evolve(point.reported, undone=0)
-        del self._revisions[point.revisions :]
         self._ahead.drop()
         self._index = self._index_at(point)
         self._committed = self._state()
@@ -709,12 +711,12 @@ class CompactionSession:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the session as JSON-ready data, with edits and fingerprints but without the messages."""
-        point, is_torn = self._committed, self._is_torn
+        point = self._committed
         return {
             "version": _VERSION,
-            "index": (self._index_at(point) if is_torn else self._index).to_dict(messages=False),
+            "index": (self._index_at(point) if self._is_torn else self._index).to_dict(messages=False),
             **self._reports.to_dict(),
-            "compactions": point.compactions if is_torn else self._compactions,
+            "compactions": point.compactions,
             "pauses": self._base.pauses.to_dict(),
         }
 
@@ -731,7 +733,7 @@ class CompactionSession:
             raise StateError(f"the saved session is corrupt ({error}); {remedy}") from error
         self._base = attrs.evolve(self._base, pauses=RunHistory.from_dict(data.get("pauses", {})))
         if isinstance(revision := data.get("revision"), str):
-            self._revisions = [revision]
+            self._revisions = (revision,)
         self.begin_with(Saved.read(cast("dict[str, Any]", data.get("index")), self._named))
 
     def save_to(self, store: SessionStore | None) -> None:
