@@ -2,9 +2,8 @@
 
 Only shapes decide that are the same in every language: size, fences, quotation marks, headers, the lines of logs, stack
 traces, listings and code, lines that are laid out alike, a line that answers an opening one, and the labels of frameworks.
-A list is no such shape: people write lists. What is ambiguous is kept: as the user's own words or, behind a framework's
-label, as words of unknown origin, which are never rules. `layout_of` says what only a second message can tell: how a program
-frames what it hands over.
+A list is no such shape: people write lists. What is ambiguous is kept: as the user's own words or, below a label, a sign or a
+tag that is not the user's, as words of unknown origin, which are never rules.
 """
 
 from __future__ import annotations
@@ -166,7 +165,8 @@ class Voice(enum.Enum):
     """Who speaks in a passage."""
 
     OWN = enum.auto()
-    UNKNOWN = enum.auto()  # perhaps pasted, or what a program returned
+    UNKNOWN = enum.auto()  # perhaps pasted
+    LABELLED = enum.auto()  # below a label, a sign or a tag that is not the user's
     INTRODUCED = enum.auto()  # below words that introduce it as somebody else's, up to where nobody can tell
     QUOTED = enum.auto()  # in quotation marks, of a mail or a chat
     PROGRAM = enum.auto()  # printed by a program, or code
@@ -236,7 +236,8 @@ def passages(
 
     What stands below a short introduction that ends in a colon or asks, and demands nothing itself, is `Voice.INTRODUCED`. The
     lines of mails and chats, and those behind ``>``, are `Voice.QUOTED`. What stands below a first paragraph that does not
-    speak of the user is `Voice.UNKNOWN`, and so is a message that `is_handed_over`. A list, a table or a tag is the user's,
+    speak of the user is `Voice.UNKNOWN`. A block below a foreign label, and a message that `is_handed_over`, is
+    `Voice.LABELLED`. A list, a table or a tag is the user's,
     unless a question about it introduces it.
 
     Args:
@@ -277,13 +278,21 @@ class _Reader:
         self.pasted_end = len(self.lines) if end is None else end
 
     def _below_labels(self) -> Iterator[tuple[int, int]]:
-        """Yield where each block below a label, a sign or a tag that is not the user's starts and ends."""
-        behind = 0
-        for start, end in _blocks(self.lines):
-            following = next(filter(str.strip, self.lines[start + 1 :]), "")
-            found = _foreign_label(self.lines[start], following) if start >= behind else None
+        """Yield where each block below a label, a sign or a tag that is not the user's starts and ends.
+
+        After `_MOST_BLOCKS` of them the rest of the message is one: so many are a program's.
+        """
+        behind, count = 0, 0
+        blocks = [*_blocks(self.lines), (len(self.lines), 0)]
+        for (start, end), (next_start, _) in itertools.pairwise(blocks):
+            if start < behind:
+                continue
+            following = self.lines[min(start + 1 if start + 1 < end else next_start, len(self.lines) - 1)]
+            found = _foreign_label(self.lines[start], following) if start + 1 < len(self.lines) else None
             if found is not None:
+                count += 1
                 behind = end if found["field"] else self._end_below(start)
+                behind = behind if count < _MOST_BLOCKS else len(self.lines)
                 yield start, behind
 
     def _end_below(self, start: int) -> int:
@@ -307,9 +316,8 @@ class _Reader:
         none = len(self.lines), Voice.OWN
         filled = [at for at, line in enumerate(self.lines) if line.strip()]
         if is_handed_over(text) and not (len(text) > _LONG and self.concerns_user(self.lines[filled[0]])):
-            return min(
-                self.labelled, default=0
-            ), Voice.UNKNOWN  # a long one that speaks of the user is a task, as SWE-agent ends it with a prompt
+            # a long one that speaks of the user is a task, as SWE-agent ends it with a prompt
+            return min(self.labelled, default=0), Voice.LABELLED
         if len(filled) < 2 or len(text) > _LONG:
             return none
         first, second = filled[:2]
@@ -363,7 +371,7 @@ class _Reader:
             return Voice.QUOTED
         if self.pasted <= at < self.pasted_end:
             return self.voice
-        return Voice.UNKNOWN if any(start <= at < end for start, end in self.labelled.items()) else Voice.OWN
+        return Voice.LABELLED if any(start <= at < end for start, end in self.labelled.items()) else Voice.OWN
 
     def _block(self, start: int, end: int) -> Iterator[Passage]:
         """Yield the passages of lines without a blank line between them."""

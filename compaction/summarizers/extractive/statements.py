@@ -94,6 +94,8 @@ def _statements_of(passage: Passage) -> Iterator[Statement]:
         )
         if voice in (Voice.QUOTED, Voice.INTRODUCED):
             found = disowned(found)
+        elif voice is Voice.LABELLED:
+            found = attrs.evolve(found, kind=min(found.kind, Kind.FACT))
         if before is not None:
             if _belong_together(before, found, judged):
                 yield _joined(before, found)
