@@ -10,7 +10,7 @@ import os
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
 
@@ -46,13 +46,18 @@ def _shown(place: _Place) -> str:
     return "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in place).removeprefix(".")
 
 
-def _position(place: _Place, data: Any) -> list[int]:
-    """Return a place as the positions of its keys in their tables."""
+def _position(place: _Place, data: object) -> list[int]:
+    """Return a place as the positions of its keys in their tables and lists."""
     found: list[int] = []
+    value: object = data
     for each in place:
-        keys = list(cast("Mapping[object, object]", data)) if isinstance(data, Mapping) else []
-        found.append(each if isinstance(each, int) else keys.index(each) if each in keys else len(keys))
-        data = data[each] if each in keys or (isinstance(data, list) and isinstance(each, int)) else None
+        inner: dict[object, object] = {}
+        if isinstance(value, Mapping):
+            inner = dict(cast("Mapping[object, object]", value))
+        elif isinstance(value, list | tuple):
+            inner = dict(enumerate(cast("Sequence[object]", value)))
+        found.append(list(inner).index(each) if each in inner else len(inner))
+        value = inner.get(each)
     return found
 
 
