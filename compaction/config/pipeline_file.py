@@ -10,7 +10,7 @@ import os
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
 
@@ -18,7 +18,6 @@ import attrs
 
 from ..errors import CompactionError, ConfigurationError
 from ..files import write_text
-from ..formats import fields_of, items_of
 from ..strategies import Strategy, StrategyLike, as_strategy
 from .allowed_servers import server_problems
 from .converter import USE, missing, read_component, write_component
@@ -48,16 +47,17 @@ def _shown(place: _Place) -> str:
 
 
 def _position(place: _Place, data: object) -> list[int]:
-    """Return a place as the positions of its keys in their tables."""
+    """Return a place as the positions of its keys in their tables and lists."""
     found: list[int] = []
+    value: object = data
     for each in place:
-        fields, items = fields_of(data), items_of(data)
-        keys = list(fields or ())
-        found.append(each if isinstance(each, int) else keys.index(each) if each in keys else len(keys))
-        if fields is not None and isinstance(each, str):
-            data = fields.get(each)
-        else:
-            data = items[each] if items is not None and isinstance(each, int) and each < len(items) else None
+        inner: dict[object, object] = {}
+        if isinstance(value, Mapping):
+            inner = dict(cast("Mapping[object, object]", value))
+        elif isinstance(value, list | tuple):
+            inner = dict(enumerate(cast("Sequence[object]", value)))
+        found.append(list(inner).index(each) if each in inner else len(inner))
+        value = inner.get(each)
     return found
 
 
