@@ -266,7 +266,7 @@ class EventReporter:
             self._sent_now(index.messages(), index)
 
     def settled(self, result: CompactionResult, index: MessageIndex, start: int) -> CompactionResult:
-        """Report the result of a run that began after ``start`` edits, and return it: vetoed, or with the function's failures."""
+        """Report the result of a run that began after ``start`` edits; return it, without its edits after a veto."""
         result = self._allowed(result, index, start)
         for failure in result.failures:
             self.tell(StepFailed(session=self._session, failure=failure))
