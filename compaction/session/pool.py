@@ -328,7 +328,8 @@ class SessionPool:
         """Return a new session for a list: loaded from the store, forked from another session, or empty."""
         origin, is_taken = self._saved(request)
         if origin is None and request.saved is not None:
-            named = id if isinstance(id := request.saved.get("id"), str) else None
+            id = request.saved.get("id")
+            named = id if isinstance(id, str) else None
             name = self._new_name(request, is_taken=is_taken) if named is None or named in self._directory else named
             origin = _origin(self._resumed(request.saved, name), named, request.given)
         if origin is None and request.parent is not None:
