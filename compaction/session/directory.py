@@ -219,7 +219,9 @@ class ListRequest:
     refused: set[PooledSession] = attrs.field(factory=set[PooledSession])
     perhaps: dict[PooledSession, bool] = attrs.field(factory=dict[PooledSession, bool])
     parent: PooledSession | None = None
-    _shared: dict[PooledSession, tuple[KnownConversation, int, KnownLine]] = attrs.field(init=False, factory=dict)
+    _shared: dict[PooledSession, tuple[KnownConversation, int, KnownLine]] = attrs.field(
+        init=False, factory=dict["PooledSession", "tuple[KnownConversation, int, KnownLine]"]
+    )
 
     def _compared(self, session: PooledSession) -> tuple[KnownConversation, int, KnownLine]:
         """Compare the list with a session, without its lock; once for each state of the session."""

@@ -338,7 +338,8 @@ class SessionPool:
             made, fork = origin, None
         else:
             name = self._new_name(request, is_taken=is_taken)
-            made, fork = CompactionSession(self._strategy, **{**self._options, "id": name}), origin
+            options: dict[str, Any] = {**self._options, "id": name}
+            made, fork = CompactionSession(self._strategy, **options), origin
         given, line = request.given, request.keys.line()
         known = KnownConversation(source=given, count=len(given), format=self._format, lines=(line,))
         pooled = PooledSession(session=made, space=request.space, id=request.id, known=known, fork=fork)
