@@ -327,19 +327,12 @@ class SummariesAhead:
 
 @attrs.define(eq=False)
 class _Asked:
-    """A running request.
-
-    Args:
-        request: The request.
-        summary: The summary that its answer completes.
-        is_due: Whether the strategy already needs it.
-        task: The background task, once it has started.
-    """
+    """A running request."""
 
     request: SummaryRequest
-    summary: PreparedSummary
-    is_due: bool
-    task: BackgroundTask | None = None
+    summary: PreparedSummary  # its answer completes it
+    is_due: bool  # whether the strategy already needs it
+    task: BackgroundTask | None = None  # once it has started
 
 
 async def _called(request: SummaryRequest) -> object:

@@ -266,18 +266,8 @@ class EventReporter:
             self._sent_now(index.messages(), index)
 
     def settled(self, result: CompactionResult, index: MessageIndex, start: int) -> CompactionResult:
-        """Report the result of a run, and return it; if the function vetoed it, the edits are undone.
-
-        Args:
-            result: The result.
-            index: The conversation.
-            start: The number of edits before the run.
-        """
-        if (veto := self._vetoed(result)) is not None:
-            index.rollback(start)
-            notes, view = (*result.notes, f"vetoed: {veto}"), index.messages()
-            result = attrs.evolve(result, messages=view, after=result.before, edits=(), outcome="unchanged", notes=notes)
-            result = attrs.evolve(result, triggered=())
+        """Report the result of a run that began after ``start`` edits; return it, without its edits after a veto."""
+        result = self._allowed(result, index, start)
         for failure in result.failures:
             self.tell(StepFailed(session=self._session, failure=failure))
         if result.edits:
@@ -291,15 +281,17 @@ class EventReporter:
             self._failures.clear()
         return result
 
-    def _vetoed(self, result: CompactionResult) -> Veto | None:
-        """Report that the view is about to change, and return the veto, if any."""
+    def _allowed(self, result: CompactionResult, index: MessageIndex, start: int) -> CompactionResult:
+        """Report that the view is about to change, and return the result; after a veto, undo the edits first."""
         if not result.edits or self._on_event is None:
-            return None
+            return result
         try:
             self.tell(Compacting(session=self._session, edits=result.edits, before=result.before, after=result.after))
         except Veto as veto:
-            return veto
-        return None
+            index.rollback(start)
+            undone: dict[str, Any] = {"after": result.before, "edits": (), "triggered": (), "outcome": "unchanged"}
+            return attrs.evolve(result, messages=index.messages(), notes=(*result.notes, f"vetoed: {veto}"), **undone)
+        return result
 
     def save_failed(self, failure: Failed) -> None:
         """Report that the session could not be saved."""

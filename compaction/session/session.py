@@ -101,22 +101,10 @@ class SessionStatus:
 
 @attrs.frozen(kw_only=True, eq=False)
 class _Committed:
-    """The state after the last whole change of a session, to which it returns if a call is interrupted.
+    """The state after the last whole change of a session, to which it returns if a call is interrupted."""
 
-    Args:
-        saved: The messages and edits. The list of messages may have grown since.
-        messages: The number of messages.
-        marks: The rules for marked messages.
-        useless: The last runs that saved too little.
-        sent: The last view.
-        reported: What the events have reported.
-        compactions: The number of runs that changed the view.
-        revisions: The newest revisions.
-        last: The result of the last run.
-    """
-
-    saved: Saved
-    messages: int
+    saved: Saved  # its list of messages may have grown since
+    messages: int  # the number of messages
     marks: Marks
     useless: UselessRuns
     sent: SentView
@@ -606,11 +594,7 @@ class CompactionSession:
             self._index.context = attrs.evolve(self._index.context, window=self._window)
 
     def forget_stored(self, given: Sequence[Any]) -> Iterator[Any]:
-        """Delete messages from the stores of the strategy; yield what each `ForgettingStore.forget` returns.
-
-        Raises:
-            Exception: As for `forget`, before any store is changed; later, any exception that a store raises.
-        """
+        """Delete messages from the stores of the strategy; yield what each `ForgettingStore.forget` returns; see `forget`."""
         index = self._index
         stores = forgetting(self._strategy)
         format = index.format if self._named or fits(given, index.format) else resolve(None, given)
@@ -627,10 +611,9 @@ class CompactionSession:
             yield store.forget(name, records)
 
     def forget_known(self, given: Sequence[Any]) -> int:
-        """Remove messages from the session itself, save it, and return their number.
+        """Remove messages from the session itself, save it, and return their number; see `forget`.
 
-        Raises:
-            StateError: If it cannot be saved. The session in memory has then forgotten the messages.
+        If it cannot be saved, the session in memory has forgotten the messages nevertheless.
         """
         with self._changing():
             index = self._index

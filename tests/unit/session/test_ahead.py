@@ -1,4 +1,4 @@
-"""Summaries prepared in the background: no turn waits for one, and an outdated one is never used."""
+"""Summaries prepared in the background: no call waits for one, and an outdated one is never used."""
 
 from __future__ import annotations
 
@@ -111,8 +111,8 @@ def shows(view: Chat, text: str) -> bool:
 # ---------------------------------------------------------------- nobody waits
 
 
-async def test_a_model_that_does_not_answer_delays_no_turn() -> None:
-    """While the model writes, turns send the list unchanged, also past the trigger, and the model gets one request."""
+async def test_a_model_that_does_not_answer_delays_no_call() -> None:
+    """While the model writes, calls send the list unchanged, also past the trigger, and the model gets one request."""
     model, source = Gated(), chat(16)
     async with session(summarizing(model), window=4_000) as talk:
         for count in range(2, 15):
@@ -156,8 +156,8 @@ async def test_later_rounds_update_the_summary_ahead_of_time() -> None:
     assert status.compactions in (len(model.requests) - 1, len(model.requests))
 
 
-async def test_a_summary_that_is_due_at_once_delays_no_turn_either() -> None:
-    """Many messages arrive at once and still fit the window: this turn sends them, the next one has the summary."""
+async def test_a_summary_that_is_due_at_once_delays_no_call_either() -> None:
+    """Many messages arrive at once and still fit the window: this call sends them, the next one has the summary."""
     model, source = Gated(), chat(15)
     async with session(summarizing(model), window=4_000) as talk:
         assert await talk.view(source[:14]) == source[:14]
@@ -254,7 +254,7 @@ async def test_a_rehearsal_leaves_no_trace(tmp_path: Path) -> None:
 
 
 async def ask_again(change: Callable[[Chat], Chat]) -> tuple[Gated, Chat]:
-    """Prepare a summary, change the list, and return the view of the turn in which it is due."""
+    """Prepare a summary, change the list, and return the view of the call in which it is due."""
     model, source = Gated("Ahead.", "Anew."), chat(9)
     async with session(summarizing(model)) as talk:
         await prepared(model, talk, source[:9])
@@ -348,7 +348,7 @@ async def test_a_failure_counts_and_is_told_in_the_next_result() -> None:
 
 @pytest.mark.parametrize("tree", [summarizing, growing], ids=["summarization", "growing"])
 async def test_a_failure_of_a_due_summary_is_decided_by_the_strategy(tree: Callable[..., Any]) -> None:
-    """If the summary was due when requested, the next turn applies the strategy's ``on_failure``."""
+    """If the summary was due when requested, the next call applies the strategy's ``on_failure``."""
     model, source = Gated(SummaryFailed("no")), chat(14)
     strategy = tree(model, on_failure="digest") if tree is summarizing else tree(model)
     async with session(strategy, window=4_000) as talk:
@@ -363,7 +363,7 @@ async def test_a_failure_of_a_due_summary_is_decided_by_the_strategy(tree: Calla
     assert len(model.requests) == 1
 
 
-async def test_a_rehearsal_that_fails_fails_no_turn() -> None:
+async def test_a_rehearsal_that_fails_fails_no_call() -> None:
     """An exception of the ahead trigger is reported and does not change the view."""
 
     def broken(index: Any) -> bool:
@@ -379,7 +379,7 @@ async def test_a_rehearsal_that_fails_fails_no_turn() -> None:
 
 
 async def test_leaving_cancels_what_is_under_way_and_the_session_stays_usable() -> None:
-    """After leaving, no task is left, and turns run as without ``ahead=``."""
+    """After leaving, no task is left, and calls run as without ``ahead=``."""
     model, source = Gated(), chat(14)
     async with session(summarizing(model)) as talk:
         await talk.view(source[:9])
@@ -410,7 +410,7 @@ async def test_an_owner_that_is_killed_leaves_the_session_usable() -> None:
 
 
 @pytest.mark.parametrize("steps", range(12))
-async def test_a_turn_cancelled_at_any_point_loses_nothing(steps: int) -> None:
+async def test_a_call_cancelled_at_any_point_loses_nothing(steps: int) -> None:
     """After a cancellation the prepared summary is still there or was used once."""
     model, source = Gated(), chat(14)
     async with session(summarizing(model)) as talk:
@@ -427,7 +427,7 @@ async def test_a_turn_cancelled_at_any_point_loses_nothing(steps: int) -> None:
 
 
 async def test_a_vetoed_or_failed_run_keeps_the_prepared_summary() -> None:
-    """If a later step raises, the index is as before, and the next turn uses the summary."""
+    """If a later step raises, the index is as before, and the next call uses the summary."""
     model, source, fails = Gated(), chat(14), [True]
 
     def later(index: Any) -> Any:
@@ -447,7 +447,7 @@ async def test_a_vetoed_or_failed_run_keeps_the_prepared_summary() -> None:
 # ---------------------------------------------------------------- owners
 
 
-async def test_turns_of_threads_start_tasks_in_the_owners_loop() -> None:
+async def test_calls_of_threads_start_tasks_in_the_owners_loop() -> None:
     """`view_sync` in a thread starts the request in the event loop and uses the answer."""
     model, source = Gated(), chat(14)
     async with session(summarizing(model)) as talk:
@@ -516,8 +516,8 @@ def test_a_sync_host_passes_a_portal(backend: str) -> None:
     assert model.requests == 2
 
 
-async def test_a_turn_without_an_owner_is_refused() -> None:
-    """Without an owner every turn raises, async or sync."""
+async def test_a_call_without_an_owner_is_refused() -> None:
+    """Without an owner every call raises, async or sync."""
     talk = session(summarizing(Gated()))
     with pytest.raises(ConfigurationError, match="async with session"):
         await talk.view(chat(1))

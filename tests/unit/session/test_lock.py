@@ -1,4 +1,4 @@
-"""One turn runs at a time, over threads and event loops; a turn that would wait for itself raises at once."""
+"""One call runs at a time, over threads and event loops; a call that would wait for itself raises at once."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ def in_threads(*actions: Callable[[], object]) -> list[BaseException]:
         thread.start()
     for thread in threads:
         thread.join(WAIT_SECONDS)
-    assert not any(thread.is_alive() for thread in threads), "a turn hangs"
+    assert not any(thread.is_alive() for thread in threads), "a call hangs"
     return raised
 
 
 class Room:
-    """A lock and the turns inside it. Holds state: how many there are, and the maximum."""
+    """A lock and the calls inside it. Holds state: how many there are, and the maximum."""
 
     def __init__(self) -> None:
         self.lock = CallLock()
-        self.inside = self.most = self.turns = 0
+        self.inside = self.most = self.calls = 0
 
     def enter(self) -> None:
         self.inside += 1
@@ -53,54 +53,43 @@ class Room:
 
     def leave(self) -> None:
         self.inside -= 1
-        self.turns += 1
+        self.calls += 1
 
-    async def awaited(self, turns: int) -> None:
-        """Take turns in a task that other tasks interrupt."""
-        for _ in range(turns):
+    async def awaited(self, calls: int) -> None:
+        """Make calls in a task that other tasks interrupt."""
+        for _ in range(calls):
             async with self.lock.task:
                 self.enter()
                 await anyio.lowlevel.checkpoint()
                 self.leave()
 
-    async def many(self, tasks: int, turns: int) -> None:
+    async def many(self, tasks: int, calls: int) -> None:
         """The same in several tasks of a loop."""
         async with anyio.create_task_group() as group:
             for _ in range(tasks):
-                group.start_soon(self.awaited, turns)
+                group.start_soon(self.awaited, calls)
 
-    def blocking(self, turns: int) -> None:
-        """Take turns in a thread."""
-        for _ in range(turns):
+    def blocking(self, calls: int) -> None:
+        """Make calls in a thread."""
+        for _ in range(calls):
             with self.lock.thread:
                 self.enter()
                 self.leave()
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_loops_and_threads_take_turns(seed: int) -> None:
-    """Tasks of asyncio and trio in six threads, and two plain threads: never two turns at a time, and every turn runs."""
+def test_loops_and_threads_take_turns() -> None:
+    """Tasks of asyncio and trio in six threads, and two plain threads: never two calls at a time, and every call runs."""
     room, before = Room(), threading.active_count()
     loops = [lambda backend=backend: anyio.run(room.many, 4, 20, backend=backend) for backend in BACKENDS * 3]
     assert in_threads(*loops, *[lambda: room.blocking(80)] * 2) == []
-    assert (room.most, room.inside, room.turns) == (1, 0, 6 * 4 * 20 + 2 * 80)
+    assert (room.most, room.inside, room.calls) == (1, 0, 6 * 4 * 20 + 2 * 80)
     assert threading.active_count() == before
     with room.lock.if_free() as free:
         assert free
 
 
-def test_awaited_and_blocking_turns_on_one_session() -> None:
-    """`view` and `view_sync` on one session, from several threads."""
-    shared, expected = session(), session().view_sync(chat(30))
-    views: list[Any] = []
-    sync: list[Callable[[], object]] = [lambda: views.append(shared.view_sync(chat(30)))] * 4
-    loops: list[Callable[[], object]] = [lambda: views.append(anyio.run(shared.view, chat(30)))] * 4
-    assert in_threads(*sync, *loops) == []
-    assert views == [expected] * 8
-
-
 async def test_cancelled_while_waiting_the_lock_is_not_lost() -> None:
-    """A cancelled turn leaves the queue, even if it gets the lock at the same moment."""
+    """A cancelled call leaves the queue, even if it gets the lock at the same moment."""
     room = Room()
     for cancel_first in (True, False):
         async with anyio.create_task_group() as tasks:
@@ -130,7 +119,7 @@ def test_cancelled_in_one_loop_another_continues(backend: str) -> None:
 
     loops = [lambda: anyio.run(impatient, backend=backend)] * 3
     assert in_threads(*loops, lambda: anyio.run(room.many, 2, 20), lambda: room.blocking(20)) == []
-    assert (room.turns, room.most) == (60, 1)
+    assert (room.calls, room.most) == (60, 1)
     with room.lock.if_free() as free:
         assert free
 
@@ -149,11 +138,11 @@ def test_a_loop_that_ended_is_passed_over() -> None:
         other = threading.Thread(target=room.blocking, args=[1])
         other.start()
     other.join(WAIT_SECONDS)
-    assert room.turns == 1
+    assert room.calls == 1
 
 
 async def _started(loop: Any, room: Room) -> None:
-    """Start a turn that waits, and leave it."""
+    """Start a call that waits, and leave it."""
     task = loop.create_task(room.awaited(1))
     for _ in range(9):
         await anyio.lowlevel.checkpoint()
@@ -164,7 +153,7 @@ async def _started(loop: Any, room: Room) -> None:
 _ABANDONED: list[Any] = []
 
 
-async def test_a_turn_that_blocks_its_own_loop_is_refused() -> None:
+async def test_a_call_that_blocks_its_own_loop_is_refused() -> None:
     """`view_sync` raises in an event loop in which another task holds the lock."""
     watched = session(summarizing(Awaited("Round.", seconds=0.2)))
     async with anyio.create_task_group() as tasks:
@@ -175,7 +164,7 @@ async def test_a_turn_that_blocks_its_own_loop_is_refused() -> None:
     assert watched.status().compactions == 1
 
 
-async def test_a_turn_inside_a_turn_is_refused() -> None:
+async def test_a_call_inside_a_call_is_refused() -> None:
     """A strategy that uses its own session raises."""
     raised: list[Exception] = []
 
@@ -191,8 +180,8 @@ async def test_a_turn_inside_a_turn_is_refused() -> None:
     assert len(raised) == 2
 
 
-async def test_a_task_inside_its_own_turn_is_refused() -> None:
-    """Awaited turns of one task do not nest."""
+async def test_a_task_inside_its_own_call_is_refused() -> None:
+    """Awaited calls of one task do not nest."""
     lock = CallLock()
     async with lock.task:
         with pytest.raises(SyncDriverError):
@@ -204,8 +193,8 @@ async def test_a_task_inside_its_own_turn_is_refused() -> None:
         pass
 
 
-async def test_a_turn_that_blocks_its_loop_goes_before_those_it_blocks() -> None:
-    """A turn that blocks its event loop is served before the tasks of that loop, which could not run."""
+async def test_a_call_that_blocks_its_loop_goes_before_those_it_blocks() -> None:
+    """A call that blocks its event loop is served before the tasks of that loop, which could not run."""
     room, inside, leave = Room(), threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -221,6 +210,6 @@ async def test_a_turn_that_blocks_its_loop_goes_before_those_it_blocks() -> None
         await anyio.wait_all_tasks_blocked()
         threading.Timer(0.05, leave.set).start()
         room.blocking(1)
-        assert room.turns == 1
+        assert room.calls == 1
     holder.join()
-    assert room.turns == 2
+    assert room.calls == 2

@@ -79,6 +79,11 @@ def calls_of(chat: Chat) -> Iterator[Chat]:
             yield rebuilt(chat[: place + 1])
 
 
+def state_of(session: CompactionSession) -> dict[str, Any]:
+    """The state of a session as a host keeps it."""
+    return {**session.to_dict(), "id": session.id, "revision": session.revision}
+
+
 def session_of(pool: SessionPool, messages: Chat, **about: Any) -> CompactionSession:
     with pool.call_sync(messages, **about) as session:
         session.compact_due_sync()
@@ -252,11 +257,6 @@ def test_a_host_with_an_id_may_remove_earlier_messages() -> None:
         pool.view_sync(rebuilt(chat), id)
         pool.view_sync(rebuilt(left), id)
         assert len(pool) == count
-
-
-def state_of(session: CompactionSession) -> dict[str, Any]:
-    """The state of a session as a host keeps it."""
-    return {**session.to_dict(), "id": session.id, "revision": session.revision}
 
 
 @pytest.mark.parametrize("id", [None, "kim"])
@@ -528,20 +528,16 @@ def test_a_state_that_the_host_keeps_is_read_once(restarts: bool) -> None:
     So does a new process, which reads the state on its first turn.
     """
     pool, chat = pool_of(), grown("Ann", 12)
-    with pool.call_sync(chat) as session:
-        session.compact_due_sync()
-    states = [{**session.to_dict(), "id": session.id, "revision": session.revision}]
+    session = session_of(pool, chat)
+    states = [state_of(session)]
     if restarts:
         pool = pool_of()
         chat = [*chat, user("And now?"), answer("Now.")]
-        with pool.call_sync(chat, saved=states[-1]) as session:
-            session.compact_due_sync()
+        session = session_of(pool, chat, saved=states[-1])
         assert session.index.edits
     for number in range(12):
         chat = grown(f"Ann {number}", 1, chat)
         for saved in states[-2:]:
-            with pool.call_sync(chat, saved=saved) as same:
-                same.compact_due_sync()
-            assert same is session
-        states.append({**session.to_dict(), "id": session.id, "revision": session.revision})
+            assert session_of(pool, chat, saved=saved) is session
+        states.append(state_of(session))
     assert len({state["revision"] for state in states}) > 2

@@ -1,4 +1,4 @@
-"""A trial of a turn leaves no trace, and a session can be discarded."""
+"""A trial of a call leaves no trace, and a session can be discarded."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def chat() -> list[Any]:
     return tool_turns(12)
 
 
-def test_a_trial_shows_what_a_turn_would_send(chat: list[Any], tmp_path: Path) -> None:
+def test_a_trial_shows_what_a_call_would_send(chat: list[Any], tmp_path: Path) -> None:
     """A trial works for a new, known, continued, forked and saved list; nothing is reported or saved."""
     told: list[object] = []
     store = SessionStore(tmp_path / "s.db")
@@ -96,7 +96,7 @@ class Other(Request):
 
 
 def test_a_session_is_discarded(chat: list[Any]) -> None:
-    """`discard` removes a session from memory, except one with a running turn or an unknown name."""
+    """`discard` removes a session from memory, except one with a running call or an unknown name."""
     pool = pool_of()
     with pool.call_sync(chat) as session:
         assert not pool.discard(session.id)
@@ -105,7 +105,7 @@ def test_a_session_is_discarded(chat: list[Any]) -> None:
 
 
 def test_a_refused_view_is_shortened_under_the_lock(chat: list[Any]) -> None:
-    """`compact_refused` is `overflowed` inside a turn."""
+    """`compact_refused` is `overflowed` inside a call."""
     pool = pool_of()
     error = ValueError("prompt is too long: 500 tokens > 400 maximum")
     with pool.call_sync(chat[:13]) as session:

@@ -246,37 +246,6 @@ def test_a_store_that_is_corrupt_newer_or_foreign_is_refused(tmp_path: Path) -> 
         SessionStore(messages.path)
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        {},
-        {"version": 99},
-        {"version": 1, "index": [], "anchor": None, "compactions": 0},
-        {"version": 1, "index": {}, "anchor": "x"},
-        {"version": 1, "index": {}, "anchor": None, "pauses": [1]},
-    ],
-    ids=["empty", "newer", "no index", "wrong types", "wrong pauses"],
-)
-def test_saved_data_that_is_not_ours_is_refused(data: dict[str, Any]) -> None:
-    """Saved data of the wrong shape raises a typed error."""
-    with pytest.raises(StateError):
-        CompactionSession.from_dict(data, cut(), counter="chars/4")
-
-
-def test_a_store_holds_many_sessions_and_forgets_one_when_told(tmp_path: Path) -> None:
-    """Sessions are apart by id; the file is readable by its owner alone."""
-    store = SessionStore(tmp_path / "sessions.db")
-    for id in ("one", "two"):
-        session(store=store, id=id).view_sync(chat(12))
-    store.delete("one")
-    assert store.load("one") is None
-    assert store.load("two") is not None
-    assert (tmp_path / "sessions.db").stat().st_mode & 0o777 == 0o600
-
-
-# ---------------------------------------------------------------- laws over sessions
-
-
 def test_pauses_after_failures_are_kept(tmp_path: Path) -> None:
     """Pauses after failures last over turns and processes; a state saved without them can be read."""
     seen: list[bool] = []
@@ -400,10 +369,3 @@ def test_a_report_that_cannot_be_right_is_ignored(ratio: float) -> None:
         view = told.view_sync(chat(turns))
         assert view == plain.view_sync(chat(turns))
         told.record_usage({"prompt_tokens": int(MessageIndex(view, counter="chars/4").tokens * ratio), "completion_tokens": 1})
-
-
-def test_an_unknown_window_does_not_replace_a_known_one() -> None:
-    """A host that does not know the window of its model leaves the one that was set before."""
-    session = CompactionSession(Truncation(trigger=tokens_exceed(100)), counter="chars/4", window=2_000)
-    session.use_window(None)
-    assert session.status().window == 2_000

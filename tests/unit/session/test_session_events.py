@@ -102,7 +102,7 @@ def test_the_broken_tokens_are_those_sent_again() -> None:
 
 
 def test_a_veto_keeps_the_view() -> None:
-    """`Veto` undoes the edits; the next turn reports `Compacting` again."""
+    """`Veto` undoes the edits; the next call reports `Compacting` again."""
     allowed = False
 
     def watch(event: Event) -> None:
@@ -129,25 +129,19 @@ def test_another_exception_stops_nothing() -> None:
     assert [failure.split("'")[1] for failure in failures] == ["Compacting", "Compacted", "ContextUsed"]
 
 
-def test_near_the_limit_is_told_once() -> None:
-    """`NearLimit` is reported once from nine tenths of the window on."""
+@pytest.mark.parametrize(("more", "told_near"), [(0, 2), (1, 0)])
+def test_near_is_nine_tenths_of_the_window(more: int, told_near: int) -> None:
+    """`NearLimit` is reported once from exactly nine tenths of the window on, and not in a window of one token more."""
+    sizes = {turns: MessageIndex(talk(turns), counter="chars/4").included.tokens for turns in range(2, 30)}
+    near = next(turns for turns, tokens in sizes.items() if tokens % 9 == 0)
     told: list[Event] = []
-    session = CompactionSession(Truncation(trigger=never), counter="chars/4", window=1_000, on_event=told.append)
-    for turns in (9, 10, 11, 4, 11):
+    window = sizes[near] // 9 * 10 + more
+    session = CompactionSession(Truncation(trigger=never), counter="chars/4", window=window, on_event=told.append)
+    for turns in (near - 1, near, near, 1, near):
         session.view_sync(talk(turns))
-    near = [event for event in told if isinstance(event, NearLimit)]
-    assert [(event.tokens >= 900, event.window) for event in near] == [(True, 1_000), (True, 1_000)]
-
-
-@pytest.mark.parametrize(("more", "told_near"), [(0, True), (1, False)])
-def test_near_is_nine_tenths_of_the_window_and_no_less(more: int, told_near: bool) -> None:
-    """A list of exactly nine tenths is near the limit, and one in a window of one token more is not."""
-    sizes = {turns: MessageIndex(talk(turns), counter="chars/4").included.tokens for turns in range(1, 30)}
-    turns = next(turns for turns, tokens in sizes.items() if tokens % 9 == 0)
-    told: list[Event] = []
-    window = sizes[turns] // 9 * 10 + more
-    CompactionSession(Truncation(trigger=never), counter="chars/4", window=window, on_event=told.append).view_sync(talk(turns))
-    assert any(isinstance(event, NearLimit) for event in told) is told_near
+    assert [(event.tokens, event.window) for event in told if isinstance(event, NearLimit)] == [
+        (sizes[near], window)
+    ] * told_near
 
 
 def test_a_host_that_changes_its_list_is_told() -> None:
@@ -172,7 +166,7 @@ class TestUselessRuns:
         assert guards[1].after(huge, huge // 2) == UselessRuns()
 
     def session(self, told: list[Event], **options: Any) -> CompactionSession:
-        """A session whose strategy drops one small group on every turn."""
+        """A session whose strategy drops one small group on every call."""
 
         def nibble(index: Any) -> Any:
             free = index.removable_ids()
@@ -267,13 +261,15 @@ class TestOverflowed:
 
 
 def test_a_window_that_becomes_known_keeps_what_was_learned() -> None:
-    """Only another model's window makes the provider's figures worthless."""
+    """Only another model's window makes the provider's figures worthless, and an unknown one changes nothing."""
     session = CompactionSession(Truncation(trigger=never), counter="chars/4")
     session.view_sync(talk(20))
     session.overflowed_sync(too_long(1_700, 1_000))
     session.use_window(8_000)
+    session.use_window(None)
     assert session.status().window == 1_000
     session.use_window(4_000)
+    session.use_window(None)
     assert session.status().window == 4_000
 
 

@@ -12,21 +12,17 @@ from compaction.session import CompactionSession
 from compaction.strategies import Summarization
 from compaction.summarizers import OpenAISummarizer, SummaryBudget
 from compaction.triggers import tokens_below, tokens_exceed
-from tests.support.fault_server import Answer, FaultServer, closes_early, echo, raw, reply, slow, status
+from tests.support.fault_server import Answer, FaultServer, echo, reply, slow, status
 from tests.unit.session.test_session import chat, session
 
 GOOD = "## Goal\nFind boxes.\n\n## Progress\n### Done\n- Boxes 0 to 60 were found on their shelves."
 FAULTS: list[Any] = [
     pytest.param(slow(30), 0.5, id="times out"),
-    pytest.param(closes_early(), 30.0, id="closes mid-body"),
-    *[pytest.param(status(code), 30.0, id=str(code)) for code in (403, 413, 500)],
-    pytest.param(raw(b'{"choices": [{"mess'), 30.0, id="malformed JSON"),
-    pytest.param(reply(None, refusal="I will not."), 30.0, id="refusal"),
+    pytest.param(status(500), 30.0, id="500"),
     pytest.param(reply("word " * 2_000_000), 30.0, id="10 MB of text"),
     pytest.param(echo(), 30.0, id="repeats its input"),
-    pytest.param(reply(""), 30.0, id="empty"),
 ]
-"""Failures of each kind, with the seconds that the client waits; `tests/unit/summarizers` has all of them."""
+"""A failure of each kind, with the seconds that the client waits; `tests/unit/summarizers` has all of them."""
 
 
 def summarizing(server: FaultServer, *, timeout: float, **options: Any) -> Summarization:
@@ -60,7 +56,7 @@ async def test_nothing_is_lost_and_the_session_goes_on(fault: Answer, patience: 
 
 @pytest.mark.parametrize("checkpoint", range(0, 60, 4))
 async def test_cancelled_at_any_point_of_a_request_nothing_changes(checkpoint: int) -> None:
-    """The call is cancelled after so many turns of the event loop, through connection, request, answer and second request."""
+    """The call is cancelled after so many milliseconds, through connection, request, answer and second request."""
     with FaultServer(status(503), slow(0.05, reply(GOOD))) as server:
         watched = session(summarizing(server, timeout=30.0))
         source = chat(12)

@@ -1,4 +1,4 @@
-"""A store that fails: it is reported, the view is not affected, and the next turn saves."""
+"""A store that fails: it is reported, the view is not affected, and the next call saves."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ FAILURE = "FailingStore: StateError('the disk is full'); the session is not save
 
 
 async def test_a_save_that_fails_is_said_and_made_up_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """The view is sent; the next turn saves although it compacts nothing; a restart requests no second summary."""
+    """The view is sent; the next call saves although it compacts nothing; a restart requests no second summary."""
     store, scripted, calm = FailingStore(tmp_path, 0), Scripted("Round."), session(summarizing(Scripted("Round.")))
     watched = session(summarizing(scripted), store=store)
     with caplog.at_level(logging.WARNING, "compaction"):
@@ -63,7 +63,7 @@ async def test_a_save_that_fails_is_said_and_made_up_for(tmp_path: Path, caplog:
 
 
 def test_nothing_is_saved_that_is_saved(tmp_path: Path) -> None:
-    """A turn that compacts nothing writes nothing once everything is saved."""
+    """A call that compacts nothing writes nothing once everything is saved."""
     store = FailingStore(tmp_path, 0)
     watched = session(store=store)
     watched.view_sync(chat(2))
@@ -75,7 +75,7 @@ def test_nothing_is_saved_that_is_saved(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("failing", [[0], [0, 1], [1]], ids=["anchor", "both", "whole"])
 def test_reported_usage_that_is_not_saved(tmp_path: Path, failing: list[int]) -> None:
-    """`record_usage` does not raise if saving fails; the report counts, and the next turn saves it."""
+    """`record_usage` does not raise if saving fails; the report counts, and the next call saves it."""
     store = FailingStore(tmp_path, *failing)
     watched = session(store=store)
     assert watched.status().failures == ()
@@ -90,8 +90,8 @@ def test_reported_usage_that_is_not_saved(tmp_path: Path, failing: list[int]) ->
     assert again.status().tokens == tokens
 
 
-async def test_usage_reported_in_the_middle_of_a_turn_saves_no_half_of_it(tmp_path: Path) -> None:
-    """The running turn saves a report; the edits of a failing turn are not saved."""
+async def test_usage_reported_in_the_middle_of_a_call_saves_no_half_of_it(tmp_path: Path) -> None:
+    """The running call saves a report; the edits of a failing call are not saved."""
     store = SessionStore(tmp_path / "sessions.db")
 
     def breaking(index: MessageIndex) -> Iterator[Any]:
@@ -124,13 +124,14 @@ def test_loading_that_fails_raises(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        *({"anchor": True}, {"anchor": 1.0}, {"compactions": True}, {"compactions": -1}, {"index": None}),
+        *({"version": None}, {"version": 99}, {"index": []}, {"index": None}, {"pauses": [1]}),
+        *({"anchor": "x"}, {"anchor": True}, {"anchor": 1.0}, {"compactions": True}, {"compactions": -1}),
         *({"pauses": {"x": value}} for value in ([True, 0], [1, float("nan")], [1, 10**400])),
     ],
     ids=str,
 )
 def test_values_of_another_type(changes: dict[str, Any]) -> None:
-    """Saved numbers must be finite and not booleans."""
+    """Saved data of another version or shape raises a typed error; numbers must be finite and not booleans."""
     with pytest.raises(StateError):
         CompactionSession.from_dict({**session().to_dict(), **changes}, cut(), counter="chars/4")
 
