@@ -105,3 +105,14 @@ def test_sessions_are_found_by_their_keys(tmp_path: Path) -> None:
     assert store.find("scope", ["2", "3"]) == ["a"]
     store.save("a", {"version": 1})
     assert store.find("scope", ["1"]) == []
+
+
+def test_sessions_are_apart_and_the_file_is_for_its_owner_alone(tmp_path: Path) -> None:
+    """Deleting a session leaves the others; nobody else can read the file."""
+    store = SessionStore(tmp_path / "sessions.db")
+    for id in ("one", "two"):
+        store.save(id, STATE)
+    store.delete("one")
+    assert store.load("one") is None
+    assert store.load("two") == STATE
+    assert (tmp_path / "sessions.db").stat().st_mode & 0o777 == 0o600
