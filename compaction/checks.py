@@ -82,11 +82,14 @@ def refuse_uncalled(given: object, what: str) -> None:
 
 
 def made(what: str) -> Validator:
-    """Return a validator that refuses a class where ``what``, one of its instances, is wanted."""
+    """Return a validator that refuses a class, or its name, where ``what``, one of its instances, is wanted."""
 
     def check(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
-        """Raise an error if the value is a class."""
+        """Raise an error if the value is a class or a text."""
         refuse_uncalled(value, what)
+        if isinstance(value, str):
+            where = f"{type(instance).__name__}: {attribute.name!r}"
+            raise ConfigurationError(f"{where} must be {what} (got the text {value!r}); names are for pipeline files")
 
     return check
 

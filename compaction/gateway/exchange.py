@@ -359,7 +359,7 @@ class _ModelExchange:
             if not self._route.counts and status < 300:
                 self._services.status.reported(turn, is_changed=plan.is_changed, seconds_added=self._added, usage=self._usage)
             logged = {name: getattr(turn, name) for name in ("window", "tokens", "left_out", "failures")}
-            logged |= {"model": turn.request.model, "conversation": turn.session.id[-12:]}
+            logged |= {"model": turn.request.model, "conversation": turn.session.id}
         if self._usage is not None:
             logged |= {name: getattr(self._usage, name) for name in REPORTED_USAGE}
         log_request(

@@ -99,6 +99,8 @@ class SessionRecorder:
                 found = True
                 with path.open("rb") as lines, open_replacement(path, mode=0o600) as kept:
                     kept.writelines(line for line in lines if not _is_of(line, conversation))
+                if not path.stat().st_size:
+                    path.unlink()
         return found
 
 

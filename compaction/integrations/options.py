@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, TypedDict
 import attrs
 from anyio.from_thread import BlockingPortal
 
-from ..checks import count
+from ..checks import count, one_of
 from ..formats import MessageFormat
 from ..messages import Message
 from ..models import input_limit
@@ -76,7 +76,7 @@ class IntegrationOptions:
     overhead_tokens: int = attrs.field(default=0, validator=count())
     pin: Callable[[Message], bool] | None = None
     clock: Callable[[], float] | None = time.time
-    on_failure: OnStrategyFailure = attrs.field(default="uncompacted", validator=attrs.validators.in_(("uncompacted", "raise")))
+    on_failure: OnStrategyFailure = attrs.field(default="uncompacted", validator=one_of("uncompacted", "raise"))
     on_result: Callable[[CompactionResult], object] | None = None
     on_step: Observer | None = None
     on_event: OnEvent | None = None

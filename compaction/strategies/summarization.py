@@ -21,7 +21,7 @@ from typing import Any, Final, Literal, TypeAlias
 import attrs
 
 from .. import summarizers
-from ..checks import count
+from ..checks import count, one_of
 from ..errors import SummaryFailed
 from ..index import DEFAULT_CEILING, Drop, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Replace, Rewrite, Together
 from ..messages import Message
@@ -103,9 +103,7 @@ class Summarization(CompactionStrategy):
     keep: Selector = attrs.field(default=last(groups=4), converter=as_selector, kw_only=True)
     budget: SummaryBudget = attrs.field(factory=SummaryBudget, kw_only=True)
     user_tokens: int | None = attrs.field(default=None, kw_only=True, validator=attrs.validators.optional(count()))
-    on_failure: OnFailure = attrs.field(
-        default="keep", validator=attrs.validators.in_(("keep", "digest", "drop", "raise")), kw_only=True
-    )
+    on_failure: OnFailure = attrs.field(default="keep", validator=one_of("keep", "digest", "drop", "raise"), kw_only=True)
     least_share: float = attrs.field(default=0.1, kw_only=True)
     focus: str | None = attrs.field(default=None, kw_only=True)
     template: SummaryTemplate = attrs.field(factory=default_template, converter=as_template, kw_only=True)

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
-from ..checks import count
+from ..checks import is_count, size_remedy
 from ..errors import ConfigurationError
 from ..index import MessageIndex
 from .base import Trigger
 
 
+def _is_limit(trigger: Trigger, attribute: attrs.Attribute[Any], value: object) -> None:
+    """Refuse a limit that is not a whole number >= 0, under the name of the function that the user called."""
+    if not is_count(value):
+        name = repr(trigger).partition("(")[0]
+        raise ConfigurationError(f"{name}: the limit must be a whole number >= 0 (got {value!r}){size_remedy(value)}")
+
+
 @attrs.frozen(repr=False)
 class _Exceeds(Trigger):
     unit: str
-    limit: int = attrs.field(validator=count())
+    limit: int = attrs.field(validator=_is_limit)
     system: bool = True
 
     def __call__(self, index: MessageIndex) -> bool:
@@ -41,7 +48,7 @@ class _Exceeds(Trigger):
 
 @attrs.frozen(repr=False)
 class _TokensBelow(Trigger):
-    limit: int = attrs.field(validator=count())
+    limit: int = attrs.field(validator=_is_limit)
 
     def __call__(self, index: MessageIndex) -> bool:
         return index.tokens < self.limit

@@ -64,3 +64,16 @@ def test_a_recording_holds_no_secrets(tmp_path: Path) -> None:
     ]
     assert "hunter22x" not in text
     assert other.messages == messages
+
+
+def test_a_recording_of_which_all_is_forgotten_is_deleted(tmp_path: Path) -> None:
+    """No empty file is left, which `replay` could not read; the next message begins a new one."""
+    recorder = SessionRecorder(tmp_path, lambda: 0.0)
+    for name in ("one", "two"):
+        recorder.record(name, openai_chat, [{"role": "user", "content": name}])
+    assert recorder.forget("one")
+    assert recorder.path.exists()
+    assert recorder.forget("two")
+    assert not recorder.path.exists()
+    recorder.record("three", openai_chat, [{"role": "user", "content": "three"}])
+    assert recorded(tmp_path)[0].messages == [{"role": "user", "content": "three"}]

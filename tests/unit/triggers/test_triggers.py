@@ -140,7 +140,7 @@ class TestSizes:
         assert messages_exceed(4, system=False).explain(index) == "messages without system messages 4 <= 4"
         with pytest.raises(ConfigurationError, match="system must be True or False"):
             messages_exceed(3, system="no")  # type: ignore[arg-type]
-        with pytest.raises(ConfigurationError, match="'limit' must be a whole number >= 0"):
+        with pytest.raises(ConfigurationError, match="messages_exceed: the limit must be a whole number >= 0"):
             messages_exceed(-1, system=False)
 
     def test_overhead_counts_in_tokens(self) -> None:
@@ -164,7 +164,7 @@ class TestSizes:
     ("make", "values", "rule"),
     [
         *(
-            (each, [-1, 1.5, True, "10", None], "'limit' must be a whole number >= 0")
+            (each, [-1, 1.5, True, "10", None], f"{each.__name__}: the limit must be a whole number >= 0")
             for each in (tokens_exceed, tokens_below, messages_exceed, turns_exceed, groups_exceed, bytes_exceed)
         ),
         (context_exceeds, [0, -0.5, 1.01, True, "half", float("nan")], "'ratio' must be a share above 0 and at most 1"),
