@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from compaction import Drop, MessageIndex, Replace, Rewrite
-from compaction.formats import Side
+from compaction.formats import Side, bedrock
 from tests.support.letters import Letters
 
 ROLES = {"s": "system", "u": "user", "v": "user"}
@@ -100,3 +100,18 @@ def test_the_users_words_that_came_with_a_late_result_stay() -> None:
     assert (letters_of(again), again.edits) == ("ucavw", index.edits)
     index.rollback(mark)
     assert letters_of(index) == "ucavw"
+
+
+def test_a_dropped_message_comes_back_if_an_instruction_hides_what_follows_it() -> None:
+    """The message after leading instructions is the first: the edit that took the one before them is undone."""
+    answer, kind, call = (
+        {"role": "assistant", "content": [{"text": "hello"}]},
+        {"role": "system", "content": [{"text": "now be kind"}]},
+        {"role": "assistant", "content": [{"toolUse": {"toolUseId": "one", "name": "look", "input": {}}}]},
+    )
+    index = MessageIndex([answer, {"role": "user", "content": [{"text": "hi"}]}], counter="chars/4", format=bedrock)
+    drop = Drop((0,))
+    assert index.apply(drop)
+    index.sync([answer, kind, call])
+    assert index.messages() == [answer, kind, call]
+    assert index.undone == (drop,)
