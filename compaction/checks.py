@@ -89,7 +89,7 @@ def made(what: str) -> Validator:
         refuse_uncalled(value, what)
         if isinstance(value, str):
             where = f"{type(instance).__name__}: {attribute.name!r}"
-            raise ConfigurationError(f"{where} must be {what} (got the text {value!r}); names are for pipeline files")
+            raise ConfigurationError(f"{where} must be {what} (got the text {value!r}); pass an object, not a name")
 
     return check
 

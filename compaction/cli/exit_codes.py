@@ -110,7 +110,7 @@ def name_option(text: str, given: Sequence[str]) -> str:
 
 
 def _end_unread() -> NoReturn:
-    """End as a program does whose output is no longer read: by SIGPIPE, which a shell does not report.
+    """End the process by SIGPIPE, as programs do when nobody reads their output any more; shells do not report it.
 
     The signal is ignored until then. A command also writes to pipes of its own, such as those of its workers, and must outlive
     a reader of these; and what it half wrote is removed first.

@@ -152,8 +152,9 @@ def dry_run(
     def _report(report: StepReport) -> None:
         if report.is_end:
             index.end_step()
-            while names and names.pop() is not report.strategy:
-                pass  # a step that was stopped reports no end
+            while names:
+                if names.pop() is report.strategy:
+                    break  # the names after it are of steps that were stopped, which report no end
         else:
             index.begin_step()
             names.append(report.strategy)

@@ -290,8 +290,10 @@ class Editor:
     def _newest_at(self, bad: BadJoin) -> int | None:
         """Return the position in the journal of the newest edit that affects these two neighbours."""
         projection = self._projection
-        is_first = bad.before is None or message_before(projection, bad.before) is None  # also after leading instructions
-        start = 0 if is_first or bad.before is None else projection.visibility.anchor_of(bad.before)
+        before = bad.before
+        if message_before(projection, before) is None:
+            before = None  # only instructions are before it: to the provider, it is the first message
+        start = 0 if before is None else projection.visibility.anchor_of(before)
         end = len(projection.source) if bad.after is None else projection.visibility.anchor_of(bad.after)
         for place in reversed(range(len(self.journal))):
             applied = self.journal[place]

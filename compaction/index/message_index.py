@@ -353,7 +353,8 @@ class MessageIndex:
         self._editor.rollback(checkpoint)
         self._editor.restore_words()
         if self._editor.journal and undone:
-            self._editor.settle([place for applied in undone for place in touched(self.columns, applied) if place >= 0])
+            places = [place for applied in undone for place in touched(self.columns, applied)]
+            self._editor.settle([place for place in places if place >= 0])  # the summaries of undone edits are gone
         self._pinned_ids = {id for id in self._pinned_ids if self.columns.exists(id)}
         self._changed()
 

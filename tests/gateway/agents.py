@@ -21,6 +21,7 @@ from typing import Any, Final, TypeAlias
 
 import attrs
 import httpx
+from starlette.requests import Request
 
 from benchmarks.hosts.script import Asked, thought_of
 from benchmarks.hosts.server import StrictServer, json_response
@@ -177,12 +178,7 @@ class PricedApp(_Prices):
         if wire is None:
             await self._app(scope, receive, send)
             return
-        pieces, more = [], True
-        while more:
-            message = await receive()
-            pieces.append(message.get("body", b""))
-            more = message.get("more_body", False)
-        body: Body = json.loads(b"".join(pieces))
+        body: Body = await Request(scope, receive).json()
         self.texts.append(json.dumps(body))
         if self._change is not None:
             key, _ = PRICED[wire.name]

@@ -43,14 +43,20 @@ def browser() -> Iterator[Browser]:
         started.close()
 
 
+def new_page(browser: Browser, complaints: list[str]) -> Page:
+    """Open a page as wide as a desktop; errors of its scripts are added to ``complaints``."""
+    opened = browser.new_page(viewport={"width": 1200, "height": 900})
+    opened.set_default_timeout(20_000)
+    opened.on("pageerror", lambda error: complaints.append(f"error: {error}"))
+    return opened
+
+
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
     """Open a page; any console message or network request fails the test."""
-    opened = browser.new_page(viewport={"width": 1200, "height": 900})
-    opened.set_default_timeout(20_000)
     complaints: list[str] = []
+    opened = new_page(browser, complaints)
     opened.on("console", lambda message: complaints.append(f"console: {message.text}"))
-    opened.on("pageerror", lambda error: complaints.append(f"error: {error}"))
     opened.on("request", lambda request: complaints.append(request.url) if request.url.startswith("http") else None)
     yield opened
     opened.close()

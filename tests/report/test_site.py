@@ -16,6 +16,8 @@ axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe i
 
 from playwright.sync_api import Browser, Page  # noqa: E402  # after the skip
 
+from .conftest import new_page  # noqa: E402
+
 SITE = Path(__file__).resolve().parents[2] / "build" / "site"
 KINDS = (
     "index",
@@ -54,10 +56,8 @@ def address() -> Iterator[str]:
 @pytest.fixture
 def reader(browser: Browser) -> Iterator[Page]:
     """Open a page of a reader; errors of scripts fail the test."""
-    opened = browser.new_page(viewport={"width": 1200, "height": 900})
-    opened.set_default_timeout(20_000)
     errors: list[str] = []
-    opened.on("pageerror", lambda error: errors.append(str(error)))
+    opened = new_page(browser, errors)
     yield opened
     opened.close()
     assert errors == []

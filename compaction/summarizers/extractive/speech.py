@@ -1,9 +1,10 @@
 """Who speaks in a message, and its passages: the user's own words, what the user quotes, and what a program printed.
 
-Only shapes decide that are the same in every language: size, fences, quotation marks, headers, the lines of logs, stack
-traces, listings and code, lines that are laid out alike, a line that answers an opening one, and the labels of frameworks.
-A list is no such shape: people write lists. What is ambiguous is kept: as the user's own words or, below a label, a sign or a
-tag that is not the user's, as words of unknown origin, which are never rules.
+Shapes decide, which are the same in every language: size, fences, quotation marks, headers, the lines of logs, stack traces,
+listings and code, lines that are laid out alike, and a line that answers an opening one. So do two sets of labels: those of
+frameworks, and those with which people head their own lists. A list alone says nothing, because people write lists, too.
+Ambiguous text is kept as the user's own words. Below a label, a sign or a tag that is not the user's, it is kept as words of
+unknown origin, which are never rules.
 """
 
 from __future__ import annotations

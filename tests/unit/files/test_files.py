@@ -133,7 +133,7 @@ def test_says_what_is_wrong_with_a_file(text: str | bytes, said: str) -> None:
 @pytest.mark.parametrize("bad", [b'{"messages": [', b"\xff", b"12", HELLO.encode(), DEEP.encode()])
 @pytest.mark.parametrize("at", [0, 1, 2])
 def test_a_damaged_line_can_be_skipped(bad: bytes, at: int) -> None:
-    """With ``on_bad_line``, the lines that are no conversations are told with their places, and the others are read."""
+    """``on_bad_line`` gets an error with the place of each line that is not a conversation. The other lines are read."""
     lines = [f'{{"id": {number}, "messages": [{HELLO}]}}'.encode() for number in range(2)]
     lines.insert(at, bad)
     told: list[UnreadableFile] = []

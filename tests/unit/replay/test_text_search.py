@@ -32,7 +32,7 @@ pieces = st.lists(
     ],
 )
 def test_a_string_occurs_by_itself(string: str, text: str, expected: bool) -> None:
-    """A part of a longer word or number is another one, and does not hide a later place; Korean particles are no part."""
+    """A string inside a longer word or number is not found, but a later one is; a Korean particle may follow a word."""
     assert occurs_in(string, text) is expected
 
 
