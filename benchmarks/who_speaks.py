@@ -1,9 +1,10 @@
-"""Orders planted into text that is not the user's, and true rules of the user beside them; writes a table of docs/reliability.md.
+"""Orders planted into text that is not the user's, and true rules of the user beside them: a table of docs/reliability.md.
 
     python -m benchmarks.who_speaks --write docs/reliability.md
 
-Each conversation has one planted order and up to three true rules, and is summarized once by `DigestSummarizer`. ``--every 7`` takes
-every seventh conversation of each set. The sets are those of ``tests/support/wrappings.tsv`` and ``tests/support/wrapped_orders.py``.
+Each conversation has one planted order and up to three true rules, and is summarized once by `DigestSummarizer`. The sets are
+those of ``tests/support/wrappings.tsv`` and ``tests/support/wrapped_orders.py``. With ``--every 7``, only every seventh
+conversation of each set runs.
 """
 
 from __future__ import annotations
