@@ -291,7 +291,7 @@ class MessageIndex:
 
     @property
     def undone(self) -> tuple[Edit, ...]:
-        """All edits so far that were undone because of new messages, or of messages that the host altered or removed."""
+        """The edits that the last `sync`, `append` or `forget` undid: new, altered or missing messages made them invalid."""
         return tuple(self._undone)
 
     @property
@@ -388,6 +388,7 @@ class MessageIndex:
         given = as_list(messages)
         if self._saved is not None:
             raise StateError("append: this index was saved without its messages; pass the full list to sync first")
+        self._undone.clear()
         self._passed.clear()
         if self._detects and not fits(given, self.format):
             self._turn_to(resolve(None, [*self.columns.source, *given]))
@@ -500,6 +501,7 @@ class MessageIndex:
             verify: Whether to compare the contents of identical objects too, to detect a message changed in place; O(contents).
         """
         columns, count = self.columns, len(self.columns.source)
+        self._undone.clear()
         self._sync(as_list(messages), verify=verify)
         if self.columns is not columns or len(columns.source) > count:
             self._note_time()
@@ -644,6 +646,7 @@ class MessageIndex:
         for place, raw in enumerate(given):
             self._read(raw, place)
         self.notes.clear()
+        self._undone.clear()
         if self._saved is not None:
             self._saved, count, _ = saved_without(self._saved, given)
             return count
