@@ -12,7 +12,8 @@ from compaction.index.edits import Restore
 from compaction.index.journal import Applied, perform
 from compaction.index.rules import refusal
 from compaction.messages import ReasoningPart
-from tests.support.letters import Fault, Letters, View, disallowed
+from tests.support.index_model import View
+from tests.support.letters import Fault, Letters, disallowed
 
 EDITS = 12
 WITHIN = "a replacement must not be written between the messages of a remaining group"
