@@ -57,12 +57,6 @@ def forgotten(projection: Projection, journal: Sequence[Applied], given: Sequenc
     """Return the messages and edits to remove in order to forget these messages. O(contents).
 
     A group of which only a part is forgotten is removed whole if the rest would break more rules of the format.
-
-    Args:
-        projection: The conversation.
-        journal: The edits that are currently applied.
-        given: The messages.
-        format: Decides which messages are the same.
     """
     found = occurrences(projection, journal, given, format)
     source, groups = projection.source, {projection.grouping.group_of[ordinal] for ordinal in found}
@@ -116,15 +110,9 @@ def _judged(
     start: int,
     format: MessageFormat,
 ) -> tuple[list[Applied], list[Applied]]:
-    """Return the edits that stay and those that used a message, in order.
+    """Return the edits that stay and those that named, read or wrote one of the messages, in order.
 
-    Args:
-        journal: The edits.
-        names: Returns whether an edit names the group of such a message.
-        groups: These groups.
-        given: The messages; an edit that wrote one of them goes, too.
-        start: The place of the first of them; nothing of them was read before it arrived.
-        format: The format.
+    ``names`` tells whether an edit names one of their ``groups``; none of them was read before the one at ``start`` arrived.
     """
     keys = _keys(given, format)
     read = set(groups)  # the groups with something of the messages

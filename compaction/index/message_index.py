@@ -178,10 +178,8 @@ class MessageIndex:
     ) -> Iterator[list[int]]:
         """Plan what to drop: the smallest sets of these groups that can only be removed together, oldest first.
 
-        After each set is removed, the provider accepts the rest of the view. Sets after which the view is as the format prefers
-        it come first; most formats prefer a view that begins with a user message. Groups that cannot be removed are in no set.
-        In a format where any message may follow any other, the user message that begins the view stays until the next user
-        message can begin it. O(messages) for all sets.
+        After each set is removed, the provider accepts the rest of the view; groups that cannot be removed are in no set. Sets
+        after which the view is as the format prefers it come first (see `cuts`). O(messages) for all sets.
 
         Args:
             groups: The groups that may be removed, in order.
@@ -190,8 +188,7 @@ class MessageIndex:
             replaced: Whether a message will replace the groups; it may then be the first message of the view.
 
         Yields:
-            The ids of the groups of a set. Each set is planned as if the earlier ones had been dropped: drop each before you
-            request the next, or request all of them first.
+            The ids of the groups of a set, planned as if the earlier sets had been dropped.
         """
         units = cuts.units_of(map(group_id, groups), together)
         return cuts.plan_cuts(self.columns, self.format, units, preferred_only=preferred_only, replaced=replaced)
@@ -211,8 +208,7 @@ class MessageIndex:
     def summary(self, body: str, groups: Iterable[MessageGroup], *, by: str, round: int = 1) -> tuple[Message, ...]:
         """Return ``body`` as the messages of a `Replace` of these groups: with a mark, and a role that fits there. O(messages).
 
-        There are two messages if the format requires alternating roles; the mark is in the first. ``by``, ``round`` and the
-        errors are those of `marked`.
+        There are two messages if the format requires alternating roles. ``by``, ``round`` and the errors are those of `marked`.
         """
         before, after = cuts.neighbours(self.columns, {group.id for group in groups})
         text = (self.marks or Marks()).write(body, by=by, round=round, role=self.format.summary(body, before, after)[0].role)
@@ -302,9 +298,7 @@ class MessageIndex:
     def apply(self, edit: Edit, *, by: str = "") -> bool:
         """Apply an edit unless it would break a rule, and return whether it was applied; O(the groups it names).
 
-        The index refuses messages that break a rule of the format, and neighbours that may not follow one another. Drops that
-        are refused only for their neighbours are tried together when the strategy ends (see `end_step`). ``refused`` lists each
-        refusal with its rule until the next run.
+        ``refused`` lists each refusal with its rule. See also `end_step`.
 
         Args:
             edit: The edit.
@@ -491,10 +485,9 @@ class MessageIndex:
     def sync(self, messages: Iterable[Any], *, verify: bool = False) -> None:
         """Update the index from the full list that a framework passes on each call.
 
-        The list may be the source, the last view or an earlier view, followed by newer messages. They may be the same objects
-        or equal ones. Messages are recognized by identity and content, not by position; one that is not recognized is new.
-        Edits of messages that the host did not touch stay. What the host changed is in ``changes``. O(list) comparisons, by
-        identity first; from the first difference on, O(contents).
+        The list may be the source, the last view or an earlier view, followed by newer messages. Messages are recognized by
+        identity and content, not by position (see `identity`). Edits of messages that the host did not touch stay. What the
+        host changed is in ``changes``. O(list) for the same objects; from the first difference on, O(contents).
 
         Args:
             messages: The whole conversation, oldest first.
@@ -675,8 +668,7 @@ class MessageIndex:
     def to_dict(self, *, messages: bool = True) -> dict[str, Any]:
         """Return the index as JSON-ready data. O(edits), plus O(contents) of messages stored or not fingerprinted yet.
 
-        With ``messages=False`` the data contains fingerprints instead of messages: `from_dict` then returns an empty index,
-        which the first `sync` fills. Until then, `append` raises a `StateError`.
+        With ``messages=False`` it has fingerprints instead: the index of `from_dict` is then empty until the first `sync`.
         """
         if messages and self._saved is not None:
             raise StateError("to_dict: this index was saved without its messages; call sync first, or pass messages=False")

@@ -164,12 +164,7 @@ class Inserted:
     known_originals: list[range] | None = None
 
     def originals(self, inserted: Mapping[int, Inserted], ordinals: Callable[[int], Sequence[int]]) -> list[range]:
-        """Return the ordinals of the source messages that it replaces, in order; O(the groups it replaces) the first time.
-
-        Args:
-            inserted: The summaries that it may replace, by id.
-            ordinals: Returns the ordinals of the messages of a source group.
-        """
+        """Return the ordinals of the source messages that it replaces, in order; O(the groups it replaces) the first time."""
         if self.known_originals is None:
             found: list[range] = []
             waiting = list(self.replaces)
@@ -251,9 +246,9 @@ class Visibility:
         return not self.shown_groups and self.messages.find(0) < 0
 
     def shown_of(self, values: Sequence[_T], start: int, end: int) -> list[_T]:
-        """Return the values, one for each source message, of those between two ordinals that the view shows; at C speed.
+        """Return the values of the source messages between two ordinals that the view shows; at C speed.
 
-        The first runs of shown messages are copied as wholes: most views consist of the beginning and the end.
+        The first runs are copied as wholes: most views consist of the beginning and the end.
         """
         shown, found = self.messages, list[_T]()
         for _ in range(_RUNS):
@@ -386,12 +381,7 @@ class Projection:
         self._late: set[int] = set()  # groups that a message joined while they were excluded
 
     def extend(self, fresh: NewMessages, restore: Callable[[int], object]) -> None:
-        """Add source messages at the end; O(new).
-
-        Args:
-            fresh: The messages.
-            restore: Called with the id of an excluded group that a message joins.
-        """
+        """Add source messages at the end; O(new). ``restore`` is called with the id of an excluded group that one joins."""
         grouping = self.grouping
         start, known, calls, system = len(self.source), len(grouping.ids), 0, grouping.system
         self._add_columns(fresh)
