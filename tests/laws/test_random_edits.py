@@ -1,7 +1,7 @@
 """Whatever edits a strategy yields, in any order and with any content, the result has no problem that the input did not have.
 
-These are 4,000 runs with fixed seeds, about 5,000 edits a format; ``make soak`` asks for a hundred times as many with any seed. A
-failure shows the conversation and the state of the random numbers; it is not shrunk, which would take minutes.
+These are 4,000 runs with fixed seeds, about 5,000 edits a format; ``make soak`` asks for a hundred times as many. A failure
+shows the conversation and the state of the random numbers; it is not shrunk, which would take minutes.
 """
 
 from __future__ import annotations
