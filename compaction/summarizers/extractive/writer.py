@@ -210,7 +210,7 @@ class SummaryWriter:
 
     def _add_said(self, least: Kind, upto: float, *, held: bool = False) -> None:
         """Add the statements of a kind, and of those that weigh more; with ``held``, those of the earlier summary."""
-        some = takewhile(lambda each: self._weight(each) >= least, self._said)
+        some = takewhile(lambda each: each.statement.kind >= least or self._weight(each) >= least, self._said)
         _until_full(
             self._add(each, upto) for each in some if each.statement.kind >= least and (not held or self._is_in_previous(each))
         )
@@ -257,20 +257,17 @@ class SummaryWriter:
 
     def _add_found(self, upto: float, *, held: bool = False) -> None:
         """Add failed calls that did not succeed later, and rows that the user asked for, the newest first."""
-        _until_full(
-            self.page.add(section, line, upto=upto, place=place, by=tool)
-            for place, section, line, tool in self._found
-            if not held or line in self._previous
-        )
+        found = (each for each in self._found if not held or each[2] in self._previous)
+        added = (self.page.add(section, line, upto=upto, place=place, by=tool) for place, section, line, tool in found)
+        _until_full(added, in_a_row=False)
 
     def _add_calls(self, upto: float, *, held: bool = False) -> None:
         """Add calls, those that changed something first, and files."""
         memory, page = self._memory, self.page
-        _until_full(
-            page.add(Section.DONE, action.line, upto=upto, place=action.place)
-            for action in self._calls
-            if not held or action.call in self._held_calls
-        )
+        calls = (each for each in self._calls if not held or each.call in self._held_calls)
+        added = (page.add(Section.DONE, each.line, upto=upto, place=each.place) for each in calls)
+        if not _until_full(added, in_a_row=False):
+            return
         newest_first = list(reversed(memory.files.items()))
         for place, (path, changed) in enumerate(sorted(newest_first, key=lambda item: -item[1])):
             if (not held or path in self._previous) and not page.add(
@@ -308,13 +305,14 @@ class SummaryWriter:
         self.page.add_facts(held, upto=upto, held=True)
 
 
-def _until_full(added: Iterable[bool]) -> None:
-    """Add lines until a dozen in a row, each of which says whether it is on the page, did not fit."""
+def _until_full(added: Iterable[bool], *, in_a_row: bool = True) -> bool:
+    """Add lines until a dozen did not fit, in a row or in all; return whether all were tried."""
     misses = 0
     for is_added in added:
-        misses = 0 if is_added else misses + 1
+        misses = 0 if is_added and in_a_row else misses + (not is_added)
         if misses > _MOST_MISSES:
-            return
+            return False
+    return True
 
 
 def _older_values(memory: ConversationMemory) -> set[str]:
