@@ -204,8 +204,8 @@ class TestCorrupt:
         "damage",
         [
             without("version"),
-            put("version", 2),
-            put("version", "1"),
+            put("version", 1),
+            put("version", "2"),
             without("format"),
             put("format", "smoke-signals"),
             without("journal"),
@@ -250,13 +250,13 @@ class TestCorrupt:
     @pytest.mark.parametrize("data", [{}, [], "state", None])
     def test_what_is_no_state(self, data: Any) -> None:
         """Not even a mapping."""
-        with pytest.raises(StateError, match="this release reads version 1"):
+        with pytest.raises(StateError, match="this release reads version 2"):
             loaded(data)
 
     def test_a_newer_version_says_so(self) -> None:
         """With what to do."""
-        with pytest.raises(StateError, match="version=2: this release reads version 1; upgrade"):
-            loaded({"version": 2})
+        with pytest.raises(StateError, match="version=3: this release reads version 2; upgrade"):
+            loaded({"version": 3})
 
 
 class Wrapped(OpenAIChat):
