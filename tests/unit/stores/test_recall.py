@@ -105,14 +105,6 @@ def test_grep_says_when_it_ranks_the_newest_only(store: SQLiteStore) -> None:
 # ------------------------------------------------------------------------ expand
 
 
-def test_expand_gives_a_message_exactly(store: SQLiteStore) -> None:
-    """``compaction_expand`` returns the exact message as JSON, or its text."""
-    one = note("차 한 잔\ntwo")
-    store.put("s", [one])
-    assert compaction_expand(store, "s", one.id)["content"] == "차 한 잔\ntwo"
-    assert compaction_expand(store, "s", one.id, form="json")["content"] == '{"role": "user", "content": "차 한 잔\\ntwo"}'
-
-
 @pytest.mark.parametrize("limit", [1, 7, 64, 100_000])
 def test_pages_join_to_the_whole(store: SQLiteStore, limit: int) -> None:
     """The pages of ``compaction_expand`` join to the whole text, and the last page has no ``next_offset``."""
