@@ -44,6 +44,7 @@ _NEWEST: Final = 3
 """The number of messages in the key of the end of a list."""
 
 _DIGEST_BYTES: Final = 12
+_SORTED: Final = json.JSONEncoder(sort_keys=True)
 
 _Position: TypeAlias = tuple[int, int, int]
 
@@ -69,7 +70,8 @@ def message_key(raw: Any, format: MessageFormat, place: int = 0) -> str:
     """
     key = format.key(raw)
     try:
-        text = None if isinstance(key, dict) or key is raw else _json(key)
+        is_plain = key is raw and raw.__class__ is dict  # its wire data has the same text, unless it holds other objects
+        text = _json(key) if is_plain or not (isinstance(key, dict) or key is raw) else None
         if text is None:  # also if the key has objects of a framework, whose text may differ in another process
             text = json.dumps(format.to_wire(raw), sort_keys=True, default=repr)
     except RecursionError:
@@ -83,7 +85,7 @@ def message_key(raw: Any, format: MessageFormat, place: int = 0) -> str:
 def _json(key: object) -> str | None:
     """Return a key as JSON; ``None`` if it is not JSON data."""
     try:
-        return json.dumps(key, sort_keys=True)
+        return _SORTED.encode(key)
     except (TypeError, ValueError):
         return None
 
