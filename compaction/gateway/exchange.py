@@ -37,7 +37,7 @@ from .windows import UnknownWindow
 from .workers import HANDED_OVER, Workers, binding
 
 if TYPE_CHECKING:
-    import httpx
+    from aiohttp import ClientResponse
     from starlette.types import Receive, Scope, Send
 
 _OTHER: Final = "other"
@@ -121,14 +121,16 @@ async def _pass_through(services: GatewayServices, client: ClientConnection) -> 
     headers = request_headers(client.raw_headers, readable="", rewritten=False)
     if length := client.headers.get("content-length"):
         headers.append((b"content-length", length.encode("latin-1")))
-    url = services.upstreams.url(provider, client.raw_path, client.query)
+    target = (client.raw_path, client.query)
     if not has_body:
         _ = [piece async for piece in client.pieces()]
     failure: Exception | None = None
     async with anyio.create_task_group() as group:
         group.start_soon(_cancel_if_gone, client, group.cancel_scope)
         try:
-            response = await services.upstreams.send(client.method, url, headers, client.pieces() if has_body else None)
+            response = await services.upstreams.send(
+                client.method, provider, target, headers, client.pieces() if has_body else None
+            )
             await client.stream(response)
             await client.end()
         except (NoAnswer, ClientGone, SlowBody) as error:  # raised below, outside of the group
@@ -200,7 +202,7 @@ class _ModelExchange:
             )
             self._added = anyio.current_time() - began
             response = await self._send(self._plan)
-            whole = await read_whole(response) if response.status_code in REFUSALS and self._plan.request is not None else None
+            whole = await read_whole(response) if response.status in REFUSALS and self._plan.request is not None else None
             again = None if whole is None else await self._second(self._plan, whole)
             if whole is not None and again is None:
                 await self._client.send_whole(whole)
@@ -220,30 +222,30 @@ class _ModelExchange:
             self._services.status.failed(f"upstream stopped: {stopped}")
             raise
 
-    async def _send(self, plan: RequestPlan) -> httpx.Response:
+    async def _send(self, plan: RequestPlan) -> ClientResponse:
         client = self._client
-        url = self._services.upstreams.url(self._route.provider, client.raw_path, client.query)
         headers = request_headers(client.raw_headers, readable=READABLE, rewritten=plan.is_changed)
-        return await self._services.upstreams.send(client.method, url, headers, plan.body)
+        target = (client.raw_path, client.query)
+        return await self._services.upstreams.send(client.method, self._route.provider, target, headers, plan.body)
 
-    async def _stream(self, response: httpx.Response) -> None:
+    async def _stream(self, response: ClientResponse) -> None:
         kind, encoding = response.headers.get("content-type", ""), response.headers.get("content-encoding", "")
         reader = UsageReader(kind, encoding)
         try:
             await self._client.stream(response, reader.feed)
         finally:
-            self._usage = reader.read() if response.status_code < 300 else None
+            self._usage = reader.read() if response.status < 300 else None
             with anyio.CancelScope(shield=True):
                 await self._record()
         await self._client.end()
 
     # ---------------------------------------------------------------- recall
 
-    async def _recalled(self, plan: RequestPlan, response: httpx.Response) -> WholeAnswer | httpx.Response:
+    async def _recalled(self, plan: RequestPlan, response: ClientResponse) -> WholeAnswer | ClientResponse:
         """Answer the model's calls of the tools of recall, and return the answer that is meant for the client."""
         services, body = self._services, plan.body
         answers = services.conversations.recall_answers(plan.turn)
-        if answers is None or plan.without_recall is None or response.status_code >= 300:
+        if answers is None or plan.without_recall is None or response.status >= 300:
             return response
         for _ in range(_MOST_RECALLS):
             whole = await read_whole(response, _LARGEST_ANSWER)
@@ -262,9 +264,9 @@ class _ModelExchange:
             services.status.retried("recall")
             body = following
             response = await self._send(attrs.evolve(plan, body=body))
-            if response.status_code >= 300:
+            if response.status >= 300:
                 break
-        await response.aclose()
+        response.close()
         return await self._send(attrs.evolve(plan, body=plan.without_recall))
 
     async def _give(self, whole: WholeAnswer) -> None:
@@ -278,7 +280,7 @@ class _ModelExchange:
 
     # ---------------------------------------------------------------- the second request
 
-    async def _second(self, plan: RequestPlan, refused: WholeAnswer) -> httpx.Response | None:
+    async def _second(self, plan: RequestPlan, refused: WholeAnswer) -> ClientResponse | None:
         """Send a second request if the contents of the first were refused.
 
         Returns:
@@ -293,12 +295,12 @@ class _ModelExchange:
         self._services.status.retried("refused")
         original = attrs.evolve(plan, body=plan.original)
         response = await self._try(original)
-        if response is not None and response.status_code < 300:
+        if response is not None and response.status < 300:
             self._plan = attrs.evolve(original, why="refused as it was compacted")
             await self._our_fault(plan)
         return response
 
-    async def _shorter(self, plan: RequestPlan, error: UpstreamRefusal) -> httpx.Response | None:
+    async def _shorter(self, plan: RequestPlan, error: UpstreamRefusal) -> ClientResponse | None:
         shorter = await self._services.planner.shorter(plan, error)
         if shorter is None:
             return None
@@ -306,7 +308,7 @@ class _ModelExchange:
         self._services.status.retried("length")
         return await self._try(shorter)
 
-    async def _try(self, plan: RequestPlan) -> httpx.Response | None:
+    async def _try(self, plan: RequestPlan) -> ClientResponse | None:
         """Send a plan; return ``None`` if the upstream gives no answer, so that the client gets the first one."""
         try:
             return await self._send(plan)

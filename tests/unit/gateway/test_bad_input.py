@@ -218,14 +218,14 @@ def resets(handler: Handler, got: Got) -> None:
 
 
 async def test_an_upstream_that_resets_or_is_not_there() -> None:
-    """If the upstream closes the connection or cannot be reached, the client gets 502, and the request is not repeated."""
+    """If the upstream closes the connection or cannot be reached, the client gets 502; a request to a model is not repeated."""
     with ScriptedUpstream(resets) as upstream:
         async with in_process(upstream) as client:
             replies = [await client.post(CHAT, content=long_request()), await client.get("/v1/models")]
     async with in_process(upstream) as client:
         replies.append(await client.post(CHAT, content=long_request()))
     assert [reply.status_code for reply in replies] == [502, 502, 502]
-    assert len(upstream.got) == 2
+    assert [got.method for got in upstream.got].count("POST") == 1
 
 
 async def test_the_first_answer_counts_if_the_second_request_gets_none() -> None:
@@ -255,7 +255,7 @@ def test_half_an_event() -> None:
         pieces: list[bytes] = []
         with httpx.stream("POST", f"{url}{CHAT}", content=long_request()) as reply, pytest.raises(httpx.RemoteProtocolError):
             pieces.extend(reply.iter_raw())
-        assert httpx.get(f"{url}/healthz").json()["failures"] == {"upstream stopped: RemoteProtocolError": 1}
+        assert httpx.get(f"{url}/healthz").json()["failures"] == {"upstream stopped: ClientPayloadError": 1}
     assert b"".join(pieces) == b'data: {"choices": []}\n\ndata: {"cho'
 
 
