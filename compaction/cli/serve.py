@@ -199,6 +199,7 @@ def settings_of(preset: str, pipeline: Path | None, *, window: str, store: Path 
         awaits=pipeline is not None,
         window="auto" if window == "auto" else window_tokens(window, None),
         store=store,
+        cases=(Path.home() / ".compaction" if store is None else store.parent) / "gateway-cases",
         keys=signing_keys(),
         **options,
     )

@@ -24,7 +24,7 @@ from ..tokens import LengthError, Usage
 from .bodies import READABLE, ModelRequest, TooLarge, Unreadable, decoded, read_request
 from .client import AnswerStopped, ClientConnection, ClientGone, SlowBody
 from .conversations import ConversationRequest, ConversationTurn, GatewayConversations
-from .failures import REFUSALS, UpstreamRefusal, length_error
+from .failures import REFUSALS, UpstreamRefusal, length_error, write_case
 from .headers import as_mapping, asks_for_long_context, has_signature, request_headers, session_of, tenant_of
 from .recall import offered
 from .recording import SessionRecorder
@@ -159,7 +159,6 @@ class _ModelExchange:
         self._began = anyio.current_time()
         self._added = 0.0
         self._retried = ""
-        self._broken: tuple[str, ...] = ()
         self._error: str | None = None
         self._usage: Usage | None = None
 
@@ -297,7 +296,7 @@ class _ModelExchange:
         response = await self._try(original)
         if response is not None and response.status < 300:
             self._plan = attrs.evolve(original, why="refused as it was compacted")
-            await self._our_fault(plan)
+            await self._our_fault(plan, refused)
         return response
 
     async def _shorter(self, plan: RequestPlan, error: UpstreamRefusal) -> ClientResponse | None:
@@ -316,14 +315,21 @@ class _ModelExchange:
             self._services.status.failed(f"upstream: {failure.why}")
             return None
 
-    async def _our_fault(self, plan: RequestPlan) -> None:
-        """Stop compacting a conversation whose compacted request alone was refused; log which rules that breaks, if any."""
+    async def _our_fault(self, plan: RequestPlan, refused: WholeAnswer) -> None:
+        """Stop compacting a conversation whose compacted request alone was refused, and write the case."""
         self._services.status.failed("a compacted request was refused")
         if plan.turn is None or self._route.counts:
             return
         self._services.planner.leave_alone(plan.turn.session.id)
-        validate = partial(self._route.format.validate, plan.turn.messages)
-        self._broken = tuple(sorted({problem.rule for problem in await self._services.conversations.in_thread(validate)}))
+        folder = self._services.settings.cases
+        if folder is None:
+            return
+        name = f"{self._route.name}-{int(self._services.settings.clock() * 1000)}"
+        given, sent = plan.turn.request.messages, plan.turn.messages
+        try:
+            await anyio.to_thread.run_sync(partial(write_case, folder, name, given=given, sent=sent, answer=refused))
+        except Exception as error:
+            self._services.status.failed(f"writing a case: {type(error).__name__}")
 
     # ---------------------------------------------------------------- afterwards
 
@@ -363,7 +369,6 @@ class _ModelExchange:
             compacted=plan is not None and plan.is_changed,
             why=None if plan is None else plan.why,
             retried=self._retried,
-            broken_rules=self._broken,
             error=self._error,
             added_seconds=self._added,
             seconds=anyio.current_time() - self._began,

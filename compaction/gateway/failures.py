@@ -1,13 +1,24 @@
-"""Refusals of upstreams: which of them say that a request is too long."""
+"""Refusals of upstreams: length errors are recognized, and faults of the gateway are written to files for a report, masked."""
 
 from __future__ import annotations
 
-from typing import Final
+import json
+import re
+from pathlib import Path
+from typing import Any, Final
 
+from ..files import open_replacement
+from ..formats import fields_of, items_of
 from ..tokens import LengthError
 from .bodies import Unreadable, decoded
 from .headers import as_mapping
 from .upstream import MOST_ERROR_BYTES, WholeAnswer
+
+_KEPT_KEYS: Final = frozenset(("type", "role", "status", "finish_reason", "stop_reason", "phase"))
+_SHORT: Final = re.compile(r"[a-z][a-z0-9_.-]{0,39}", re.ASCII)
+_WORD: Final = re.compile(r"\w+")
+_MOST_CASES: Final = 20
+
 
 REFUSALS: Final = (400, 413, 422, 500)
 """The statuses with which an upstream may refuse a request for its length; Ollama answers 500."""
@@ -46,3 +57,57 @@ def _text(answer: WholeAnswer) -> str:
         return decoded(answer.body, encoding, MOST_ERROR_BYTES).decode(errors="replace")
     except Unreadable:
         return ""
+
+
+def masked(value: Any, key: str = "") -> Any:
+    """Return JSON data with the words of every string replaced by as many ``x``; names of fields, types and roles are kept.
+
+    >>> masked({"role": "user", "content": [{"type": "text", "text": "my secret"}], "n": 7})
+    {'role': 'user', 'content': [{'type': 'text', 'text': 'xx xxxxxx'}], 'n': 7}
+    """
+    if (fields := fields_of(value)) is not None:
+        return {_key(name): masked(each, name) for name, each in fields.items()}
+    if (items := items_of(value)) is not None:
+        return [masked(each, key) for each in items]
+    if isinstance(value, str):
+        return value if key in _KEPT_KEYS and _SHORT.fullmatch(value) else _WORD.sub(lambda word: "x" * len(word[0]), value)
+    return value
+
+
+def _key(name: str) -> str:
+    return name if _SHORT.fullmatch(name) or name.isidentifier() else "x" * len(name)
+
+
+def _refusal_words(answer: WholeAnswer, requests: list[Any]) -> str:
+    """Return the text of an answer, with every word masked that occurs in a text of the requests."""
+    said = json.dumps(requests, ensure_ascii=False)
+    words = set(_WORD.findall(said)) - set(_WORD.findall(json.dumps(masked(requests))))
+    return _WORD.sub(lambda word: "x" * len(word[0]) if word[0] in words else word[0], _text(answer))[:2_000]
+
+
+def write_case(folder: Path, name: str, *, given: Any, sent: Any, answer: WholeAnswer) -> Path | None:
+    """Write the case of a request that an upstream refused only in its compacted form; all texts are masked.
+
+    Args:
+        folder: The folder; created if it does not exist. At most twenty cases are written to it.
+        name: The file's name without its suffix.
+        given: The messages of the client's request.
+        sent: The messages of the compacted request.
+        answer: The upstream's answer to them.
+
+    Returns:
+        The file; ``None`` if the folder already has twenty cases.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if sum(1 for _ in folder.glob("*.json")) >= _MOST_CASES:
+        return None
+    case = {
+        "status": answer.status,
+        "said": _refusal_words(answer, [given, sent]),
+        "given": masked(given),
+        "sent": masked(sent),
+    }
+    path = folder / f"{name}.json"
+    with open_replacement(path, mode=0o600) as file:
+        file.write(json.dumps(case, indent=1).encode())
+    return path

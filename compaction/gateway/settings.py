@@ -56,6 +56,7 @@ class GatewaySettings:
         shadow: Whether every request is sent unchanged, and the pages show what compaction would have done.
         recall: The file in which content that leaves requests is stored for the model to read; ``None`` to store none.
         record: The folder in which sessions are recorded; ``None`` to record nothing.
+        cases: The folder for requests that were refused only in their compacted form, masked; ``None`` to write none.
         max_body: The largest request body in bytes, >= 1.
         conversations: The most conversations in memory, >= 1, for each format and window.
         conversation_bytes: The most bytes of their messages, >= 1.
@@ -84,6 +85,7 @@ class GatewaySettings:
     shadow: bool = False
     recall: Path | None = None
     record: Path | None = None
+    cases: Path | None = None
     max_body: int = attrs.field(default=64 * _MEBIBYTE, validator=count(1))
     conversations: int = attrs.field(default=1_000, validator=count(1))
     conversation_bytes: int = attrs.field(default=256 * _MEBIBYTE, validator=count(1))

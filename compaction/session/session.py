@@ -675,7 +675,7 @@ class CompactionSession:
         self._marks, self._last = point.marks, point.last
         self._compactions, self._revisions = point.compactions, point.revisions
         self._base.pauses.useless = point.useless
-        self._reports.sent, self._reporter.reported = point.sent, attrs.evolve(point.reported, undone=0)
+        self._reports.sent, self._reporter.reported = point.sent, point.reported
         self._ahead.drop()
         self._index = self._index_at(point)
         self._committed = self._state()

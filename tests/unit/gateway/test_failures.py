@@ -1,14 +1,52 @@
-"""Which refusals are length errors."""
+"""Saved cases of requests that were refused only after compaction."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from compaction.gateway.failures import length_error
+from compaction.gateway.failures import length_error, masked, write_case
 from compaction.gateway.upstream import WholeAnswer
 from compaction.tokens import LengthError
+
+SECRET = "Zanzibar"
+JSON = st.recursive(
+    st.none() | st.integers() | st.just(SECRET), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+)
+
+
+@given(value=JSON)
+def test_no_text_is_left(value: Any) -> None:
+    """Whatever field it is in; the shape stays."""
+    found = masked(value)
+    assert SECRET not in json.dumps(found)
+    assert type(found) is type(value)
+
+
+@given(name=st.sampled_from(["type", "role", "status"]))
+def test_a_text_in_the_place_of_a_type_is_masked(name: str) -> None:
+    """Only what looks like a name of the format is kept."""
+    assert masked({name: f"Call {SECRET} now"}) == {name: "xxxx xxxxxxxx xxx"}
+    assert masked({name: "tool_use"}) == {name: "tool_use"}
+
+
+def test_a_case_quotes_nothing(tmp_path: Path) -> None:
+    """A saved case contains no text of the messages or of the upstream's error, and at most twenty cases are saved."""
+    said = {"error": {"message": f"messages.1: tool_use id {SECRET} was found twice"}}
+    answer = WholeAnswer(400, [], json.dumps(said).encode())
+    given = [{"role": "user", "content": f"Go to {SECRET}", "id": SECRET}]
+    paths = [write_case(tmp_path / "cases", f"case-{place}", given=given, sent=given, answer=answer) for place in range(25)]
+    assert sum(path is not None for path in paths) == 20
+    assert paths[0] is not None
+    text = paths[0].read_text()
+    assert SECRET not in text
+    assert "tool_use id xxxxxxxx was found twice" in text
+    assert paths[0].stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize(

@@ -221,12 +221,6 @@ class TestRefusals:
             "pinned groups must not be changed",
         ]
 
-    def test_system_groups_go_if_the_edit_says_so(self) -> None:
-        """As the options of the last resorts do."""
-        index = indexed([system("s"), user("q")])
-        assert index.apply(Drop([0], allow_system=True))
-        assert texts(index) == ["q"]
-
     @pytest.mark.parametrize("count", [0, 3])
     def test_a_replacement_is_one_message_or_two(self, count: int) -> None:
         """No fewer, no more."""
@@ -331,15 +325,6 @@ class TestTogether:
         assert index.apply(Together(growing, Drop([1])))
         assert texts(index) == ["a longer text", "c", "d"]
 
-    def test_counts_as_one_edit(self) -> None:
-        """One journal entry, undone at once."""
-        index = indexed(turns(3, words=50))
-        messages = index.messages()
-        assert index.apply(Together(Drop([0]), Replace([1, 2], [summary()]), reason="both"))
-        assert (index.edit_count, index.edits[0].reason) == (1, "both")
-        index.rollback()
-        assert index.messages() == messages
-
 
 class TestTrial:
     def test_whatever_is_tried_is_taken_back(self) -> None:
@@ -386,13 +371,6 @@ class TestAskingAgain:
         assert not index.apply(Drop([0]), by="Stubborn")
         with pytest.raises(NoProgress, match=r"^Stubborn repeated the refused .*: system messages must be kept"):
             index.apply(Drop([0], "another reason"), by="Stubborn")
-
-    def test_another_edit_may_be_asked_for(self) -> None:
-        """One refusal does not prevent another edit."""
-        index = indexed([system("s"), system("t"), user("q")])
-        assert not index.apply(Drop([0]))
-        assert not index.apply(Drop([1]))
-        assert not index.apply(Drop([0, 1]))
 
     def test_after_a_change_it_may_be_asked_for_again(self) -> None:
         """An edit, or new messages, may have made it possible; so may the start of another run."""

@@ -10,7 +10,8 @@ from random import Random
 import pytest
 
 from compaction import Drop, MessageIndex, Replace
-from tests.support.letters import LETTERS, Letters, View, faults
+from tests.support.index_model import View
+from tests.support.letters import LETTERS, Letters, faults
 
 MOST = 7
 """The number of groups that may be dropped: 127 sets."""
