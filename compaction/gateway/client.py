@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
 from .headers import RawHeaders, answer_headers, as_mapping
 from .routes import normalized
-from .upstream import NoAnswer, WholeAnswer, chunks
+from .upstream import NoAnswer, UnsentBody, WholeAnswer, chunks
 from .workers import Workers
 
 if TYPE_CHECKING:
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 _IDLE_SECONDS: Final = 60.0
 
 
-class ClientGone(Exception):
+class ClientGone(UnsentBody):
     """The client closed its connection."""
 
 
-class SlowBody(Exception):
+class SlowBody(UnsentBody):
     """The client sent its body too slowly."""
 
 
@@ -40,10 +40,7 @@ def is_worth_a_log(record: logging.LogRecord) -> bool:
     >>> is_worth_a_log(logging.LogRecord("uvicorn.error", logging.ERROR, "", 0, "cannot listen", None, None))
     True
     """
-    error = record.exc_info[1] if record.exc_info else None
-    if isinstance(error, BaseExceptionGroup):
-        return cast("BaseExceptionGroup[BaseException]", error).split(AnswerStopped)[1] is not None
-    return not isinstance(error, AnswerStopped)
+    return record.exc_info is None or not isinstance(record.exc_info[1], AnswerStopped)
 
 
 class ClientConnection:

@@ -45,6 +45,10 @@ class NoAnswer(Exception):
         self.says = f"the upstream gave no answer ({why}{says and ': '}{says})"
 
 
+class UnsentBody(Exception):
+    """The body of a request could not be read to its end while it was sent."""
+
+
 @attrs.frozen(eq=False)
 class WholeAnswer:
     """An upstream's answer that was read completely.
@@ -134,6 +138,7 @@ class Upstreams:
 
         Raises:
             NoAnswer: If the upstream gives no answer.
+            UnsentBody: As the body raises it.
         """
         import aiohttp
         from yarl import URL
@@ -149,6 +154,8 @@ class Upstreams:
         except TimeoutError as error:
             raise NoAnswer(504, type(error).__name__, _said(url, error)) from error
         except (aiohttp.ClientError, ValueError) as error:
+            if isinstance(error.__cause__, UnsentBody):
+                raise error.__cause__ from None
             raise NoAnswer(502, type(error).__name__, _said(url, error)) from error
 
 

@@ -372,3 +372,15 @@ def test_an_unknown_encoding_is_named_as_such() -> None:
     with pytest.raises(Unreadable) as damaged:
         decoded(b"body", "gzip", 100)
     assert [str(unknown.value), str(damaged.value)] == ["content-encoding", "damaged content-encoding"]
+
+
+def test_a_passed_on_body_that_stops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A body that is streamed to an upstream and stops is the client's fault, not the upstream's."""
+    monkeypatch.setattr("compaction.gateway.client._IDLE_SECONDS", 0.1)
+    with ScriptedUpstream(answer(200, {})) as upstream, serving(upstream) as url:
+        address = ("127.0.0.1", int(url.rpartition(":")[2]))
+        with socket.create_connection(address, timeout=WAIT_SECONDS) as client:
+            client.sendall(b"POST /v1/files HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 9\r\n\r\nabc")
+            status = int(client.recv(100).split()[1])
+        failures = httpx.get(f"{url}/healthz").json()["failures"]
+    assert (status, failures) == (408, {})
