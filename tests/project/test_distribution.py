@@ -26,6 +26,7 @@ LINKS = ("strategies", "triggers")
 HEAVY = {
     "agent_framework",
     "agents",
+    "aiohttp",
     "anthropic",
     "cattrs",
     "daft",
@@ -53,6 +54,7 @@ HEAVY = {
     "typer",
     "uvicorn",
     "yaml",
+    "yarl",
 }
 
 
