@@ -97,7 +97,7 @@ def serve(kind: str, url: str, window: int, ports: Any) -> None:
     app = {"model": lambda: model, "passing": lambda: passing(url), "gateway": lambda: create_app(settings)}[kind]()
     if kind == "gateway":
         sys.setswitchinterval(0.0005)  # these two as compaction serve does
-        gc.set_threshold(20_000, 20, 100)
+        gc.set_threshold(5_000, 20, 100)
     server = uvicorn.Server(uvicorn.Config(app, log_level="critical", access_log=False, ws="none"))
     listening = listening_socket("127.0.0.1", 0)
     ports.put(listening.getsockname()[1])

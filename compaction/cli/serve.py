@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _PRESETS: Final = [name for name, preset in PRESETS.items() if preset.size == "window"]
 _SWITCH_SECONDS: Final = 0.0005  # so that a compaction in a thread does not delay streams by five milliseconds at a time
-_COLLECT: Final = (20_000, 20, 100)  # so that the garbage collector rarely walks all conversations; requests leave few cycles
+_COLLECT: Final = (5_000, 20, 100)  # so that the garbage collector rarely walks all conversations, and stops for a millisecond
 _KEEP_ALIVE_SECONDS: Final = 120  # longer than the pauses of most agents, which then stay with one worker
 _MOST_CONNECTIONS: Final = 2_000  # of a process; further ones get 503
 _NEEDED: Final = ("starlette", "uvicorn", "aiohttp", "msgspec")
