@@ -27,7 +27,6 @@ HEAVY = {
     "agent_framework",
     "agents",
     "anthropic",
-    "cattrs",
     "daft",
     "datasets",
     "genai_prices",
