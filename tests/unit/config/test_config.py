@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from compaction import GroupKind, compact_sync, everything, first, kinds, last, nothing, pinned, presets, system, tools
-from compaction import config as configuration
 from compaction.config import ComponentKind, component_names, dump, dumps, from_data, load, loads, registry, to_data
 from compaction.errors import ConfigurationError
 from compaction.selectors import Selector, fitting
@@ -572,8 +571,3 @@ def test_what_no_file_can_hold(strategy: Strategy) -> None:
     """A function that is not registered cannot be written to a file and raises a `ConfigurationError`."""
     with pytest.raises(ConfigurationError, match=r"function|entry point"):
         dumps(strategy)
-
-
-def test_the_front_shows_what_is_needed() -> None:
-    """The package exports the functions that read and write pipelines."""
-    assert {"load", "loads", "dump", "dumps"} <= set(configuration.__all__)
