@@ -206,16 +206,11 @@ def used_by(strategies: list[Strategy]) -> set[str]:
     return used
 
 
-@pytest.mark.parametrize("trigger", TRIGGERS, ids=repr)
-def test_every_trigger_there_and_back(trigger: Trigger) -> None:
-    """A trigger is written as its ``repr`` and read as an equal one, also if it is composed."""
-    assert from_data(to_data(ClearReasoning(trigger=trigger))) == ClearReasoning(trigger=trigger)
-
-
-@pytest.mark.parametrize("selector", SELECTORS, ids=repr)
-def test_every_selector_there_and_back(selector: Selector) -> None:
-    """A selector is written as its ``repr`` and read as an equal one, also if it is composed."""
-    assert from_data(to_data(ClearReasoning(keep=selector))) == ClearReasoning(keep=selector)
+@pytest.mark.parametrize("value", [*TRIGGERS, *SELECTORS], ids=repr)
+def test_every_expression_there_and_back(value: Trigger | Selector) -> None:
+    """A trigger or selector is written as its ``repr`` and read as an equal one, also if it is composed."""
+    strategy = ClearReasoning(trigger=value) if isinstance(value, Trigger) else ClearReasoning(keep=value)
+    assert from_data(to_data(strategy)) == strategy
 
 
 @pytest.mark.parametrize(
