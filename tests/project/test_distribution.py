@@ -28,7 +28,6 @@ HEAVY = {
     "agents",
     "aiohttp",
     "anthropic",
-    "cattrs",
     "daft",
     "datasets",
     "genai_prices",
