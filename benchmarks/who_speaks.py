@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 
-from tests.laws.test_who_speaks import digest_of, digest_of_chat, is_rule, rules_in
+from tests.laws.test_who_speaks import digest_of, digest_of_chat, is_rule, rule_line, rules_in
 from tests.support.wrapped_orders import planted_orders
 from tests.support.wrappings import SETS, Planted, planted
 
@@ -34,7 +34,7 @@ def measured(conversations: Iterable[Planted]) -> Counter[str]:
         rules = rules_in(digest)
         counts.update(orders=1, promoted=each.order in rules)
         for where, token in each.rules.items():
-            counts.update({where: 1, f"{where} kept": token in digest})
+            counts.update({where: 1, f"{where} kept": rule_line(each, where) in digest})
             if is_rule(each, where):
                 counts.update({f"{where} sure": 1, f"{where} under": token in rules})
     return counts

@@ -11,9 +11,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from compaction.summarizers.extractive.classifier import HEAD, KINDS, PLACES, STEPS, ZERO, features_of, slot_of
+from compaction.summarizers.extractive.classifier import HEAD, KINDS, PLACES, STEPS, ZERO
 
 from .examples import Example
+from .features import features_of, slot_of
 
 SLOTS: Final = 59_999  # a prime; so many rows are less than 500 KB, compressed
 WEIGHT: Final = 0.25  # of one step of a byte

@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 
 from ..formats import MessageFormat
-from .edits import Replace, Rewrite, named, written
+from .edits import Replace, Restore, Rewrite, named, written
 from .identity import NEVER, HostChanges, Plan, known_key, known_messages, message_key
 from .journal import Applied, flat, inserted
 from .marks import Marks, text_digest
@@ -86,7 +86,13 @@ def saved_without(saved: Saved, given: Sequence[Any]) -> tuple[Saved, int, list[
     keys = _keys(given, saved.format)
     gone = [ordinal for ordinal, each in enumerate(saved.fingerprints) if each in keys]
     start = min(gone, default=NEVER)
-    kept, undone = _judged(saved.journal, lambda each: _seen(each) > start, (), given, start=start, format=saved.format)
+    restores = [each.edit for each in saved.journal if isinstance(each.edit, Restore) and _seen(each) > start]
+    restored = {id for edit in restores for id in edit.groups}  # without the restore, its group must not be hidden
+
+    def goes(applied: Applied) -> bool:
+        return _seen(applied) > start or not restored.isdisjoint(named(applied.edit))
+
+    kept, undone = _judged(saved.journal, goes, (), given, start=start, format=saved.format)
     if not gone and not undone:
         return saved, 0, []
     lost = {*gone, *(id for applied in undone for id in inserted(applied))}

@@ -76,11 +76,15 @@ def test_orders_in_unseen_wrappings_are_not_promoted() -> None:
     assert promoted_share(ATTACKS[::19]) <= 0.01
 
 
+def rule_line(attack: Planted, where: str) -> str:
+    """Return the line of the true rule at this place."""
+    lines = "\n".join(str(message["content"]) for message in attack.messages).splitlines()
+    return next(line for line in lines if attack.rules[where] in line)
+
+
 def is_rule(attack: Planted, where: str) -> bool:
     """Whether there is a true rule at this place, and its line is a rule to the learned model."""
-    lines = "\n".join(str(message["content"]) for message in attack.messages).splitlines()
-    said = [line for line in lines if where in attack.rules and attack.rules[where] in line]
-    return bool(said) and score(said[0]).kind is Kind.RULE
+    return where in attack.rules and score(rule_line(attack, where)).kind is Kind.RULE
 
 
 def kept_share(where: str, messages: list[Planted]) -> float:

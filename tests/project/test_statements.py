@@ -11,9 +11,10 @@ import pytest
 
 from benchmarks.statements.__main__ import main
 from benchmarks.statements.examples import KEPT, RULES, judging
+from benchmarks.statements.features import features_of, slot_of
 from benchmarks.statements.report import area_under_curve, average_precision
 from compaction.summarizers.extractive.classifier import KINDS as ORDER
-from compaction.summarizers.extractive.classifier import MODEL, PLACES, ZERO, classifier, features_of, slot_of
+from compaction.summarizers.extractive.classifier import MODEL, PLACES, ZERO, classifier
 
 STATEMENTS = Path(__file__).parents[2] / "benchmarks" / "statements"
 KINDS = (

@@ -138,7 +138,7 @@ def _wrap(form: Any) -> Callable[[Lines], str]:
 
 
 def wrappings(origin: str) -> tuple[Wrapping, ...]:
-    """Return the wrappings of a set: first, second, third, fourth, or fifth."""
+    """Return the wrappings of a set: first to sixth."""
     with Path(__file__).with_name("wrappings.tsv").open(encoding="utf-8", newline="") as file:
         rows = [*csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)]
     return tuple(
@@ -150,7 +150,7 @@ def wrappings(origin: str) -> tuple[Wrapping, ...]:
     )
 
 
-SETS: Final = {origin: wrappings(origin) for origin in ("first", "second", "third", "fourth", "fifth")}
+SETS: Final = {origin: wrappings(origin) for origin in ("first", "second", "third", "fourth", "fifth", "sixth")}
 
 
 @frozen

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import re
 import struct
-from collections.abc import Iterator
 from math import isqrt
 from pathlib import Path
 from typing import Final
@@ -38,10 +37,10 @@ _PIECE: Final = 3
 _LONGEST_AFFIX: Final = 4
 _MOST_WORDS: Final = 200
 _MOST_KNOWN: Final = 8_192
-_START, _END = 1, 2
-_BEFORE, _AFTER, _APART = 31, 17, 7  # so that the feature of a pair is none of a word
+START, END = 1, 2
+BEFORE, AFTER, APART = 31, 17, 7  # so that the feature of a pair is none of a word
+BITS: Final = 0xFFFFFFFF
 _NO_WORD: Final = ""
-_BITS: Final = 0xFFFFFFFF
 
 
 def words_of(sentence: str) -> list[str]:
@@ -98,27 +97,9 @@ def _hashed(text: str) -> int:
     return crc32(text.encode("utf-8", "surrogatepass"))
 
 
-def feature_of_pair(one: int, other: int) -> int:
-    """Return the feature of two words that follow each other, given the first feature of each."""
-    return (one * _BEFORE + other * _AFTER + _APART) & _BITS
-
-
 def feature_of_first(feature: int) -> int:
     """Return the feature that stands for another one in the first word of a sentence."""
-    return (feature * 7 + 1) & _BITS
-
-
-def features_of(sentence: str) -> Iterator[int]:
-    """Yield the features of a sentence; the model sums their weights."""
-    before, is_first = _START, True
-    for word in words_of(sentence):
-        found = features_of_word(word)
-        yield from found
-        yield feature_of_pair(before, found[0])
-        if is_first:
-            yield from map(feature_of_first, found)
-        before, is_first = found[0], False
-    yield feature_of_pair(before, _END)
+    return (feature * 7 + 1) & BITS
 
 
 # ---------------------------------------------------------------- weights as whole numbers
@@ -138,11 +119,6 @@ STEPS: Final = 16
 """Scores have this many steps for each power of two of a probability."""
 
 _POWERS: Final = tuple([round((1 << 16) * 2 ** (-step / STEPS)) for step in range(256)])
-
-
-def slot_of(feature: int, slots: int) -> tuple[int, int]:
-    """Return the only row in which a feature may stand, and the byte that shows that it does."""
-    return feature % slots, feature >> 24
 
 
 class Classifier:
@@ -173,7 +149,7 @@ class Classifier:
             rows[2 * place :: _ROW] = data[start + place :: len(KINDS)]
         rows[2 * len(KINDS) :: _ROW] = b"\1" * self.slots
         self.rows = bytes(rows)
-        self._known: dict[str, tuple[int, int, int]] = {_NO_WORD: (0, _END * _AFTER + _APART, 0)}
+        self._known: dict[str, tuple[int, int, int]] = {_NO_WORD: (0, END * AFTER + APART, 0)}
         self._first: dict[str, int] = {}
 
     def probabilities(self, sentence: str) -> list[int]:
@@ -200,11 +176,11 @@ class Classifier:
             int.from_bytes,
         )
         total = pairs = 0
-        before = _START * _BEFORE
+        before = START * BEFORE
         for word in (*words, _NO_WORD):
             entry = known.get(word) or self._learn(word)
             total += entry[0]
-            pair = (before + entry[1]) & _BITS  # `feature_of_pair`
+            pair = (before + entry[1]) & BITS  # as `benchmarks/statements/features.py` writes it, without a call
             before = entry[2]
             slot = pair % slots
             if marks[slot] == pair >> 24:
@@ -222,9 +198,9 @@ class Classifier:
         features = features_of_word(word)
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
-            self._known[_NO_WORD] = 0, _END * _AFTER + _APART, 0
+            self._known[_NO_WORD] = 0, END * AFTER + APART, 0
         code = features[0]
-        entry = self._known[word] = self._sum(features), code * _AFTER + _APART, code * _BEFORE
+        entry = self._known[word] = self._sum(features), code * AFTER + APART, code * BEFORE
         return entry
 
     def _learn_first(self, word: str) -> int:

@@ -218,3 +218,16 @@ def test_a_state_without_messages_is_forgotten_to_the_safe_side() -> None:
     assert "secret" not in json.dumps(saved.to_dict(messages=False))
     saved.sync([*chat[:4], *chat[5:]])
     assert saved.edits == (Drop([1], "old"),)
+
+
+def test_a_call_that_a_late_result_brought_back_stays() -> None:
+    """If the restore goes, because it came after the forgotten message, the edit that had hidden the call goes, too."""
+    chat = [user("go"), calls("a"), user("more"), answer("so"), user("the code is 4711"), result("a", "found"), user("?")]
+    index = MessageIndex(chat[:4], counter="chars/4", marks=Marks())
+    assert index.apply(Drop([1], "old"))
+    index.append(chat[4:])
+    saved = MessageIndex.from_dict(index.to_dict(messages=False), counter="chars/4", marks=Marks())
+    assert saved.forget([chat[4]]) == 1
+    left = [*chat[:4], *chat[5:]]
+    saved.sync(left)
+    assert saved.messages() == left

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from compaction import Drop, MessageIndex, Metrics, Replace, Rewrite, RunContext, counter
+from compaction import Drop, MessageIndex, Metrics, Replace, RunContext, counter
 from compaction.errors import InputError, InvalidMessage
 from compaction.formats import openai_chat
 from compaction.index.edits import Restore
@@ -94,15 +94,6 @@ class TestAppend:
         with pytest.raises(InvalidMessage) as caught:
             indexed([user("fine"), {"content": "no role"}])
         assert caught.value.where == "messages[1].role"
-
-    def test_a_rewritten_group_takes_late_results(self) -> None:
-        """A shortened message stays short; a late result is shown unchanged."""
-        index = indexed([user("q"), call("1", text=LONG), user("r"), assistant("a")])
-        assert index.apply(Rewrite(1, [index.group(1).messages[0].evolve(text="brief")]))
-        index.append([result("1", LONG)])
-        assert [message.text for message in index.group(1).messages] == ["brief", LONG]
-        index.rollback()
-        assert index.included == index.total
 
 
 class TestRollback:

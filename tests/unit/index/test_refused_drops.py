@@ -1,4 +1,4 @@
-"""Drops that are refused only for the messages they would make neighbours: tried together when the step ends.
+"""Drops that are refused only for their new neighbours: they are tried together when the step ends.
 
 In Anthropic's format an instruction within the conversation stands between the user and an answer, and an answer with thoughts
 does not follow another. So neither the answer nor the question of ``user, system, answer, question, thoughts`` may leave alone.
@@ -123,7 +123,7 @@ def test_steps_do_not_help_one_another() -> None:
     assert len(index.edits) == 1
 
 
-def test_a_built_in_strategy_asks_for_steps_and_holds_nothing() -> None:
+def test_a_built_in_strategy_plans_with_steps_and_is_refused_nothing() -> None:
     """It plans with ``index.steps``, so that nothing is refused."""
     result = compact_sync(index_of(3).messages(), Truncation(keep=last(groups=1)), counter="chars/4", format="anthropic")
     assert result.refused == ()
