@@ -91,10 +91,6 @@ class Readings:
         self._known[id(message), redact] = message, reading
         return reading
 
-    def knows(self, message: Message, redact: Redact | None = None) -> bool:
-        """Return whether the reading of a message is kept."""
-        return (id(message), redact) in self._known
-
     def forget(self, message: Message, redact: Redact | None = None) -> None:
         """Forget what was read in a message that will hardly be asked about again."""
         self._known.pop((id(message), redact), None)
