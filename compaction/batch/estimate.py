@@ -15,8 +15,7 @@ from ..errors import ConfigurationError, UnreadableFile
 from ..files import unreadable_errors
 from ..index import Request
 from ..run import unawaited
-from ..session import Rehearsed
-from ..strategies import StrategyLike
+from ..strategies import Rehearsed, StrategyLike
 from ..summarizers import DigestSummarizer, SummaryRequest
 from .chunks import read_chunks
 from .input_files import InputFile, Slice, cut_slices, find_input_files

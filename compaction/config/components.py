@@ -328,7 +328,7 @@ def _write(value: Any, kind: Any) -> Any:
             raise ConfigurationError(f"{value!r} is a function that a file cannot name; omit it, or set it in code")
         return name
     if isinstance(value, tuple):
-        return [_write(each, get_args(kind)[0]) for each in cast("tuple[Any, ...]", value)]
+        return [_write(each, get_args(kind)[0]) for each in value]
     if attrs.has(type(value)):
         return _written_options(value)
     return str(value) if isinstance(value, Path) else value

@@ -21,7 +21,7 @@ from ..errors import InputError
 from ..formats import fields_of, items_of
 from ..index import as_given
 from ..result import CompactionResult
-from ..session import BackgroundTasks, Blocking, CompactionSession, OnEvent, SessionPool
+from ..session import BackgroundTasks, CompactionSession, OnEvent, SessionPool
 from ..stores import SessionStore, SQLiteStore
 from ..strategies import Failed, Lossless
 from ..tokens import LengthError, Usage, counter
@@ -227,8 +227,7 @@ class GatewayConversations:
         """
         window, compared = self._compared(request)
         pool, options = self._pool(request, window), self._options(request)
-        begun = Blocking(pool.call_sync(compared, **options)) if sync else pool.call(compared, **options)
-        async with begun as session:
+        async with pool.call(compared, **options, sync=sync) as session:
             self._forgotten.pop(session.id, None)
             turn = ConversationTurn(request=request, session=session, window=window)
             if refused is not None:

@@ -14,8 +14,7 @@ import attrs
 
 from ..checks import share
 from ..index import CutWorth, MessageIndex, dry_run
-from ..session import within
-from ..strategies import Pipeline, Strategy, StrategyLike, as_strategy
+from ..strategies import Pipeline, Strategy, StrategyLike, as_strategy, within
 from ..summarizers import SummaryRequest
 from ..triggers import Trigger, tokens_exceed
 

@@ -26,7 +26,7 @@ from ..errors import BudgetUnsatisfiable, ConfigurationError, InputError, StateE
 from ..formats import MessageFormat, fields_of
 from ..index import MessageIndex, Metrics
 from ..result import CompactionResult
-from ..session import Blocking, CompactionSession
+from ..session import CompactionSession
 from ..stores import SessionStore
 from ..strategies import Failed
 from ..tokens import LengthError, MessageMeter
@@ -140,7 +140,7 @@ class FrameworkTurn:
         revision = self.session.revision
         if isinstance(saved, Mapping) and cast("Mapping[str, Any]", saved).get("revision") == revision:
             return None
-        return {**self.session.to_dict(), "id": self.session.id, "revision": revision, "last": self.report()}
+        return {**self.session.to_dict(), "last": self.report()}
 
     def report(self) -> dict[str, Any]:
         """Return a report of the run as JSON-ready data."""
@@ -302,8 +302,7 @@ class FrameworkConversations:
                 raise StateError(
                     f"saved state: {type(saved).__name__} is not what FrameworkTurn.state returned; start without it"
                 )
-            turn = Blocking(self._pool.call_sync(given, **known)) if sync else self._pool.call(given, **known)
-            async with turn as session:
+            async with self._pool.call(given, **known, sync=sync) as session:
                 followed = session
                 prepare(session)
                 due = session.compact_due(sync=sync) if focus is None else session.compact_now(focus, sync=sync)
@@ -322,7 +321,8 @@ class FrameworkConversations:
 
     def _prepare(self, session: CompactionSession, window: int | None, usages: Sequence[object] | None) -> None:
         """Set the model's window, and record the usage that the reply to the last view carries, or the history, if any."""
-        session.use_window(window)
+        if window is not None:
+            session.use_window(window)
         if session.last_result is None:
             known = map(self._format.reported_usage, session.index.source) if usages is None else usages
             session.recall_usage(list(known))

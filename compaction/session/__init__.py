@@ -14,7 +14,6 @@ from ..lazy import export_lazily
 
 if TYPE_CHECKING:
     from .ahead import BackgroundTasks
-    from .ahead import Rehearsed as Rehearsed
     from .events import (
         CacheBroken,
         Compacted,
@@ -31,12 +30,10 @@ if TYPE_CHECKING:
         StepFailed,
         Veto,
     )
-    from .lock import Blocking as Blocking
     from .lock import CallLock
     from .pool import SessionPool
     from .provider_reports import LearnedWindow as LearnedWindow
     from .session import CompactionSession, SessionStatus
-    from .session import within as within
 
 __all__ = [
     "BackgroundTasks",
@@ -63,12 +60,12 @@ __all__ = [
 export_lazily(
     __name__,
     {
-        "ahead": "BackgroundTasks Rehearsed",
+        "ahead": "BackgroundTasks",
         "events": "CacheBroken Compacted Compacting ContextUsed Event Evicted HostChanged LittleSaved NearLimit OnEvent"
         " Overflowed SaveFailed StepFailed Veto",
-        "lock": "Blocking CallLock",
+        "lock": "CallLock",
         "pool": "SessionPool",
         "provider_reports": "LearnedWindow",
-        "session": "CompactionSession SessionStatus within",
+        "session": "CompactionSession SessionStatus",
     },
 )

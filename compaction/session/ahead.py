@@ -13,7 +13,7 @@ import contextlib
 import inspect
 import threading
 from collections.abc import Awaitable, Callable
-from typing import Any, ClassVar, Final, Self, cast
+from typing import Final, Self, cast
 
 import anyio
 import anyio.to_thread
@@ -21,12 +21,20 @@ import attrs
 from anyio.abc import TaskGroup
 from anyio.from_thread import BlockingPortal
 
-from .. import summarizers
-from ..errors import ConfigurationError, StrategyError
-from ..index import PASS_ON, MessageIndex, PreparedSummaries, PreparedSummary, Request, RunHistory, dry_run, relay
+from ..errors import ConfigurationError
+from ..index import MessageIndex, PreparedSummaries, PreparedSummary, RunHistory, dry_run
 from ..result import CompactionResult
-from ..stores import StoreRequest
-from ..strategies import Failed, Pipeline, Steps, Strategy, may_stand, prepared_for, replaced_by, token_limits
+from ..strategies import (
+    Failed,
+    Pipeline,
+    Strategy,
+    answer_without_model,
+    asks_model,
+    may_stand,
+    prepared_for,
+    replaced_by,
+    token_limits,
+)
 from ..summarizers import SummaryRequest
 from ..triggers import Trigger, TriggerLike, as_trigger
 from .lock import loop_scheduler
@@ -346,54 +354,6 @@ async def _called(request: SummaryRequest) -> object:
     return "" if answer is None else answer  # in `_answer`, None means that there was no answer
 
 
-_WORD: Final = "word "
-
-
-def _answered(request: Request) -> Any:
-    if isinstance(request, StoreRequest):
-        return None
-    if not isinstance(request, SummaryRequest):
-        raise StrategyError(f"{type(request).__name__} cannot be rehearsed")
-    if not _asks_model(request):
-        return request.call()
-    text = _WORD * request.budget
-    return text[: len(text) * request.budget // max(request.budget, request.counter.count_text(text))]
-
-
-@attrs.frozen
-class Rehearsed(Strategy):
-    """Runs a strategy without calling a model or writing to a store.
-
-    Args:
-        strategy: The strategy.
-        answer: Returns the answer to a request; by default a model's summary is assumed to use its whole budget.
-    """
-
-    runs: ClassVar[str] = "strategy"
-
-    strategy: Strategy
-    answer: Callable[[Request], Any] = _answered
-
-    @property
-    def name(self) -> str:
-        return self.strategy.name
-
-    def __call__(self, index: MessageIndex) -> Steps:
-        yield from relay(self.strategy(index), self._answered)
-
-    def _answered(self, item: object) -> Any:
-        return self.answer(item) if isinstance(item, Request) else PASS_ON
-
-
-def _asks_model(request: Request) -> bool:
-    """Whether a request is to a model: neither to a store nor to an extractive summarizer."""
-    extractive = summarizers.DigestSummarizer | summarizers.FactSummarizer
-    return not (
-        isinstance(request, StoreRequest)
-        or (isinstance(request, SummaryRequest) and isinstance(request.summarizer, extractive))
-    )
-
-
 def rehearsed(
     index: MessageIndex, strategy: Strategy, *, is_due: bool = False
 ) -> tuple[SummaryRequest, PreparedSummary] | None:
@@ -401,16 +361,10 @@ def rehearsed(
 
     The strategy runs as if the request had grown to the token limit of one of its triggers, for each limit in turn, and
     finally as if `CompactionSession.compact` had forced it. The rehearsal calls no model, writes to no store, and does not
-    change the index. Cost: O(groups) for each limit, and O(contents) of the groups to summarize.
+    change the index. If ``is_due``, only the run that is due now is tried. It returns ``None`` if the strategy would not call a
+    model, does not use prepared summaries, is paused after a failure, or has too little to summarize.
 
-    Args:
-        index: The conversation.
-        strategy: The strategy.
-        is_due: Whether to try only the run that is due now.
-
-    Returns:
-        ``None`` if the strategy would not call a model, does not use prepared summaries, is paused after a failure, or has too
-        little to summarize.
+    Cost: O(groups) for each limit, and O(contents) of the groups to summarize.
     """
     context = index.context
     pauses = RunHistory.from_dict(context.pauses.to_dict())
@@ -425,7 +379,7 @@ def rehearsed(
             prepared=PreparedSummaries(),
         )
         try:
-            with dry_run(tried, index, until_request=_asks_model, answer=_answered) as dry:
+            with dry_run(tried, index, until_request=asks_model, answer=answer_without_model) as dry:
                 request = dry.request
                 found = _standing(index, strategy, dry.step, request) if isinstance(request, SummaryRequest) else None
         finally:

@@ -150,14 +150,7 @@ class PooledSession:
 
 
 def keys_of_saved(space: str, name: str, fingerprints: Iterable[str], before: Collection[str]) -> list[str]:
-    """Return the keys of a saved session from which messages were removed.
-
-    Args:
-        space: Its scope and format, as one key.
-        name: Its name, which contains the host's id, if there is one.
-        fingerprints: The fingerprints of the remaining messages.
-        before: Its previous keys.
-    """
+    """Return the keys of a saved session with the remaining messages; ``before`` are its keys before some were removed."""
     whole, id = ListKeys.whole_of(fingerprints), unquote(name.partition(":")[0].rpartition("/")[2])
     of_id = id_key(space, id)
     return [whole_key(space, id, whole), of_id] if of_id in before else [whole_key(space, None, whole)]

@@ -70,7 +70,7 @@ class CallLock:
 
     def held(self, *, sync: bool) -> contextlib.AbstractAsyncContextManager[None]:
         """Hold the lock in a task, or in a thread if ``sync`` is true."""
-        return Blocking(self.thread) if sync else self.task
+        return _Blocking(self.thread) if sync else self.task
 
     @contextlib.contextmanager
     def if_free(self) -> Generator[bool]:
@@ -159,7 +159,8 @@ class _AwaitedCall(contextlib.AbstractAsyncContextManager[None]):
     async def __aenter__(self) -> None:
         await anyio.lowlevel.checkpoint()
         admitted = anyio.Event()
-        call = _Call(_waker(admitted), task=anyio.get_current_task().id)
+        schedule = loop_scheduler()
+        call = _Call(lambda: schedule(admitted.set), task=anyio.get_current_task().id)
         with contextlib.ExitStack() as stack:
             stack.enter_context(self._left(call))
             if not self._enter(call):
@@ -170,7 +171,7 @@ class _AwaitedCall(contextlib.AbstractAsyncContextManager[None]):
         self._stack.close()
 
 
-class Blocking(contextlib.AbstractAsyncContextManager[_T]):
+class _Blocking(contextlib.AbstractAsyncContextManager[_T]):
     """Makes a sync context manager usable with ``async with``."""
 
     def __init__(self, manager: contextlib.AbstractContextManager[_T]) -> None:
@@ -198,12 +199,6 @@ class Unawaited(contextlib.AbstractContextManager[_T]):
 
 async def _awaiting(awaitable: Awaitable[_T]) -> _T:
     return await awaitable
-
-
-def _waker(event: anyio.Event) -> Callable[[], object]:
-    """Return a function that any thread may call to set an event of the running loop."""
-    schedule = loop_scheduler()
-    return lambda: schedule(event.set)
 
 
 def loop_scheduler() -> Callable[..., object]:

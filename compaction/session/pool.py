@@ -10,15 +10,13 @@ import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
 
-import attrs
-
 from ..errors import ConfigurationError, StateError
 from ..formats import as_list, resolve
 from ..index import ListKeys, Saved, lookup_key, same_beginning, written
 from ..run import unawaited
-from ..stores import ForgettingStore, NotStored, Store, StoredRecord
-from ..strategies import Failed, Strategy, StrategyLike, as_strategy
-from .ahead import BackgroundTasks, Rehearsed
+from ..stores import ForgettingStore, StoredRecord, copied
+from ..strategies import Failed, Rehearsed, Strategy, StrategyLike, as_strategy, forgetting_stores, storing_parts
+from .ahead import BackgroundTasks
 from .directory import (
     Forked,
     KnownConversation,
@@ -31,7 +29,7 @@ from .directory import (
 )
 from .events import EventReporter, Evicted, OnEvent
 from .lock import Unawaited
-from .session import CompactionSession, forgetting, settled, storing
+from .session import CompactionSession, settled
 
 if TYPE_CHECKING:
     from ..stores import SessionStore
@@ -136,14 +134,17 @@ class SessionPool:
 
     # ---------------------------------------------------------------- calls
 
-    def call(
+    @contextlib.asynccontextmanager
+    async def call(
         self,
         messages: Iterable[Any],
         id: str | None = None,
         scope: str = "",
         overhead_tokens: int = 0,
         saved: Mapping[str, Any] | None = None,
-    ) -> contextlib.AbstractAsyncContextManager[CompactionSession]:
+        *,
+        sync: bool = False,
+    ) -> AsyncGenerator[CompactionSession]:
         """Return a context manager that locks the session of a list for one call of the model.
 
         The session is up to date with the list but not yet compacted::
@@ -156,29 +157,16 @@ class SessionPool:
             id: The id of the conversation, if you have one. Earlier messages may then be missing from the list or altered.
             scope: A scope, combined with that of the pool.
             overhead_tokens: Tokens of the next request outside the messages, as for `CompactionSession.follow`.
-            saved: The session's state as ``to_dict`` returned it, plus its ``"id"``, if you keep it. The pool uses it if no
-                session in memory belongs to the list, or if another process has compacted the conversation since.
+            saved: The session's state as ``to_dict`` returned it, if you keep it. The pool uses it if no session in memory
+                belongs to the list, or if another process has compacted the conversation since.
+            sync: Whether nothing may be awaited, for a coroutine that is driven without an event loop.
 
         Raises:
             InputError: If ``messages`` is not a list, or contains a message that cannot be read.
             StateError: If ``saved`` is needed but corrupt or from a newer version.
             SyncDriverError: If it is called inside another call of the same session; see `CallLock`.
         """
-        return self._call(self._request(messages, id, scope, overhead_tokens, saved), sync=False)
-
-    def call_sync(
-        self,
-        messages: Iterable[Any],
-        id: str | None = None,
-        scope: str = "",
-        overhead_tokens: int = 0,
-        saved: Mapping[str, Any] | None = None,
-    ) -> contextlib.AbstractContextManager[CompactionSession]:
-        """`call` for strategies that do not await. Blocks the thread while another call of the session runs."""
-        return Unawaited(self._call(self._request(messages, id, scope, overhead_tokens, saved), sync=True))
-
-    @contextlib.asynccontextmanager
-    async def _call(self, request: ListRequest, *, sync: bool) -> AsyncGenerator[CompactionSession]:
+        request = self._request(messages, id, scope, overhead_tokens, saved)
         for place in itertools.count(1):
             found = self._find(request, is_last=place >= _MOST_TRIES)
             if found is None:
@@ -192,6 +180,17 @@ class SessionPool:
                     yield found.session
                 return
 
+    def call_sync(
+        self,
+        messages: Iterable[Any],
+        id: str | None = None,
+        scope: str = "",
+        overhead_tokens: int = 0,
+        saved: Mapping[str, Any] | None = None,
+    ) -> contextlib.AbstractContextManager[CompactionSession]:
+        """`call` for strategies that do not await. Blocks the thread while another call of the session runs."""
+        return Unawaited(self.call(messages, id, scope, overhead_tokens, saved, sync=True))
+
     async def view(self, messages: Iterable[Any], id: str | None = None, scope: str = "") -> list[Any]:
         """Return the messages to send for a list; see `call` and `CompactionSession.view`."""
         async with self.call(messages, id, scope) as session:
@@ -202,11 +201,16 @@ class SessionPool:
         with self.call_sync(messages, id, scope) as session:
             return session.compact_due_sync().messages
 
-    async def forget(self, messages: Iterable[Any], scope: str = "") -> int:
+    async def forget(self, messages: Iterable[Any], scope: str = "", *, sync: bool = False) -> int:
         """Remove messages from every session of a scope, in memory and in the store; see `CompactionSession.forget`.
 
         It waits for running calls. A saved session contains only fingerprints, so all edits are undone that were decided after
         the first of these messages was read. Call this method in other processes, and change states that you keep, as well.
+
+        Args:
+            messages: The messages, as they are in the conversations.
+            scope: The scope, combined with that of the pool.
+            sync: As for `call`.
 
         Returns:
             The number of messages removed, over all sessions.
@@ -216,13 +220,30 @@ class SessionPool:
             InputError: If a message cannot be read.
             StateError: If a store cannot be written or a saved session cannot be read. Call it again for the rest.
         """
-        return await self._forget(as_list(messages), self._space(scope), sync=False)
+        given, space = as_list(messages), self._space(scope)
+        done: set[PooledSession] = set()
+        count = await self._forget_in_memory(given, space, done, sync=sync)
+        failures: list[StateError] = []
+        for name, keys in () if self._store is None else list(self._store.in_scope(space).items()):
+            try:
+                if (state := self._state(name)) is not None:
+                    session = self._resumed(state, name)
+                    await settled(session.forget_stored(given), sync=sync)
+                    count += self._forget_saved(session, given, space, keys)
+            except StateError as error:
+                failures.append(error)
+        count += await self._forget_in_memory(given, space, done, sync=sync)
+        if self._store is not None:
+            self._store.scrub()
+        if failures:
+            raise failures[0]
+        return count
 
     def forget_sync(self, messages: Iterable[Any], scope: str = "") -> int:
         """`forget` for stores whose methods are not async."""
-        return unawaited(self._forget(as_list(messages), self._space(scope), sync=True))
+        return unawaited(self.forget(messages, scope, sync=True))
 
-    async def delete(self, id: str | None, scope: str = "") -> int:
+    async def delete(self, id: str | None, scope: str = "", *, sync: bool = False) -> int:
         """Delete conversations: from memory, from the session store, and from the stores of the strategy.
 
         It waits for running calls. Sessions in other processes and states that you keep are not changed. If a deleted
@@ -231,6 +252,7 @@ class SessionPool:
         Args:
             id: The host's id of the conversation, as for `call`; ``None`` for every conversation of the scope.
             scope: The scope, combined with that of the pool.
+            sync: As for `call`.
 
         Returns:
             The number of sessions deleted.
@@ -239,11 +261,32 @@ class SessionPool:
             ConfigurationError: If a store of the strategy cannot forget. Nothing is deleted then.
             StateError: If a store cannot be written. Call it again for the rest.
         """
-        return await self._delete(id, self._space(scope), sync=False)
+        space = self._space(scope)
+        stores = [store for store, *_ in forgetting_stores(self._strategy)]
+        names: set[str] = set()
+        for each in self._in_memory(space, set()):
+            if id is None or each.id == id:
+                async with each.session.lock.held(sync=sync):
+                    with self._lock:
+                        self._directory.remove(each)
+                    each.session.save_to(None)  # a late report of usage saves nothing
+                each.session.close()
+                names.add(each.session.id)
+        if self._store is not None:
+            key = None if id is None else id_key(space, id)
+            names.update(name for name, keys in self._store.in_scope(space).items() if key is None or key in keys)
+        for name in sorted(names):
+            for store in stores:
+                await settled(_emptied(store, name), sync=sync)
+            if self._store is not None:
+                self._store.delete(name)
+        if self._store is not None:
+            self._store.scrub()
+        return len(names)
 
     def delete_sync(self, id: str | None, scope: str = "") -> int:
         """`delete` for stores whose methods are not async."""
-        return unawaited(self._delete(id, self._space(scope), sync=True))
+        return unawaited(self.delete(id, scope, sync=True))
 
     def discard(self, id: str) -> bool:
         """Remove a session from memory unless it has a running call; return whether it was removed.
@@ -472,48 +515,6 @@ class SessionPool:
 
     # ---------------------------------------------------------------- forgetting
 
-    async def _forget(self, given: list[Any], space: str, *, sync: bool) -> int:
-        done: set[PooledSession] = set()
-        count = await self._forget_in_memory(given, space, done, sync=sync)
-        failures: list[StateError] = []
-        for name, keys in () if self._store is None else list(self._store.in_scope(space).items()):
-            try:
-                if (state := self._state(name)) is not None:
-                    session = self._resumed(state, name)
-                    await settled(session.forget_stored(given), sync=sync)
-                    count += self._forget_saved(session, given, space, keys)
-            except StateError as error:
-                failures.append(error)
-        count += await self._forget_in_memory(given, space, done, sync=sync)
-        if self._store is not None:
-            self._store.scrub()
-        if failures:
-            raise failures[0]
-        return count
-
-    async def _delete(self, id: str | None, space: str, *, sync: bool) -> int:
-        stores = [store for store, *_ in forgetting(self._strategy)]
-        names: set[str] = set()
-        for each in self._in_memory(space, set()):
-            if id is None or each.id == id:
-                async with each.session.lock.held(sync=sync):
-                    with self._lock:
-                        self._directory.remove(each)
-                    each.session.save_to(None)  # a late report of usage saves nothing
-                each.session.close()
-                names.add(each.session.id)
-        if self._store is not None:
-            key = None if id is None else id_key(space, id)
-            names.update(name for name, keys in self._store.in_scope(space).items() if key is None or key in keys)
-        for name in sorted(names):
-            for store in stores:
-                await settled(_emptied(store, name), sync=sync)
-            if self._store is not None:
-                self._store.delete(name)
-        if self._store is not None:
-            self._store.scrub()
-        return len(names)
-
     async def _forget_in_memory(self, given: list[Any], space: str, done: set[PooledSession], *, sync: bool) -> int:
         count = 0
         for each in self._in_memory(space, done):
@@ -570,12 +571,12 @@ def _origin(session: CompactionSession, name: str | None, given: Sequence[Any]) 
     return Forked(saved.beginning(count, given[:count]), name)
 
 
-# -------------------------------------------------------------------- the stored content of a fork
+# -------------------------------------------------------------------- the stores of the strategy
 
 
 def _refuse_named_stores(strategy: Strategy) -> None:
     """Raise `ConfigurationError` if the strategy stores every conversation under the same name."""
-    for each in storing(strategy):
+    for each in storing_parts(strategy):
         if each.session is not None:
             raise ConfigurationError(
                 f"{type(each).__name__}(session={each.session!r}): each session of a pool stores under its own id; "
@@ -590,45 +591,12 @@ def _emptied(store: ForgettingStore, session: str) -> Iterator[Any]:
 
 
 def _copies(strategy: Strategy, saved: Saved, parent: str, child: str) -> Iterator[Any]:
-    """Copy the records that a fork's edits name, in each store of a strategy; yield what each `Store.put` returns.
-
-    Args:
-        strategy: The strategy.
-        saved: The messages and edits that the fork takes over.
-        parent: The name of the session that stored the records.
-        child: The name of the fork.
-
-    Raises:
-        Exception: Any exception that a store raises.
-    """
+    """Copy the records that a fork's edits name, in each store of a strategy; yield what each `Store.put` returns."""
     messages = [message for applied in saved.journal for message in written(applied.edit)]
-    for each in storing(strategy):
-        records: dict[str, StoredRecord] = {}
-        for message in messages:
-            wire = saved.format.to_wire(message.raw)
-            ids = [
-                StoredRecord.of_message(wire, role=message.role, text="", salt=each.salt or name).id for name in (parent, child)
-            ]
-            for record in _with_children(each.store, parent, ids[0]):
-                records[record.id] = record
-                if record.id == ids[0]:
-                    records[ids[1]] = attrs.evolve(record, id=ids[1])
-        if records:
-            yield each.store.put(child, sorted(records.values(), key=lambda record: record.position))
-
-
-def _with_children(store: Store, session: str, id: str) -> Iterator[StoredRecord]:
-    """Yield a record and, recursively, the records that it replaces; nothing if it is not stored."""
-    seen: set[str] = set()
-    waiting = [id]
-    while waiting:
-        one = waiting.pop()
-        if one in seen:
-            continue
-        seen.add(one)
-        try:
-            [record] = store.get(session, [one])
-        except NotStored:
-            continue
-        yield record
-        waiting += record.children
+    wires = [(saved.format.to_wire(message.raw), message.role) for message in messages]
+    for each in storing_parts(strategy):
+        ids = [
+            [StoredRecord.of_message(wire, role=role, text="", salt=each.salt or name).id for name in (parent, child)]
+            for wire, role in wires
+        ]
+        yield copied(each.store, parent, child, dict(ids))

@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Any, Final, Self, cast
 import attrs
 from anyio.from_thread import BlockingPortal
 
-from .. import strategies
 from ..errors import BudgetUnsatisfiable, ConfigurationError, InputError, StateError
 from ..formats import MessageFormat, as_list, fits, resolve
 from ..index import Marks, MessageIndex, Metrics, RunContext, RunHistory, Saved, UselessRuns, lookup_key, occurrences
@@ -35,11 +34,10 @@ from ..json_data import natural_number, shown
 from ..messages import Message
 from ..result import CompactionResult, Observer, Outcome, space_report
 from ..run import refuse, run, run_sync, unawaited
-from ..selectors import last
-from ..stores import ForgettingStore, StoredRecord
-from ..strategies import HeadTail, Lossless, Offload, Pipeline, Strategy, StrategyLike, ToolResult, as_strategy
+from ..stores import StoredRecord
+from ..strategies import Pipeline, Strategy, StrategyLike, as_strategy, forgetting_stores, within
 from ..tokens import LengthError, TokenCounter, Usage
-from ..triggers import TriggerLike, tokens_below, tokens_exceed
+from ..triggers import TriggerLike
 from .ahead import BackgroundTasks, SummariesAhead
 from .events import EventReporter, LittleSaved, OnEvent, Overflowed, Reported
 from .lock import CallLock
@@ -49,31 +47,9 @@ from .saving import SessionSaver
 if TYPE_CHECKING:
     from ..stores import SessionStore
 
-_TARGET: Final = 80  # hundredths of the window to cut to, so that not every call cuts again; chosen, not measured
-_CLIPS: Final = (0.25, 0.10, 0.05)  # of that, to which messages are shortened as a last resort
 _NOTHING_TO_DO: Final = "no part of the strategy found anything that it may remove or shorten"
 _MOST_REVISIONS: Final = 1_000  # a host or a process may come back with a state that is as many revisions old
 _VERSION: Final = 1  # the version of the data that CompactionSession.to_dict returns
-
-
-def within(strategy: Strategy, tokens: int) -> Strategy:
-    """Return a pipeline that runs a strategy and, if the request is still too long, more drastic steps.
-
-    These steps force the strategy (see `Strategy.forced`), then shorten tool results, and then do what `LastResort` does.
-
-    Cost: that of the given strategy while the request fits, otherwise O(messages).
-
-    Args:
-        strategy: The strategy.
-        tokens: The largest number of tokens of a request, >= 1.
-    """
-    over, target = tokens_exceed(tokens), tokens_below(max(1, tokens * _TARGET // 100))
-    last_means = Pipeline(
-        ToolResult(HeadTail(), target=target, keep=last(groups=1)),
-        strategies.LastResort(tokens=max(1, tokens * _TARGET // 100), clips=_CLIPS, trigger=over),
-        trigger=over,
-    )
-    return Pipeline(strategy, Pipeline(strategy.forced(), trigger=over), last_means)
 
 
 @attrs.frozen(kw_only=True)
@@ -281,11 +257,12 @@ class CompactionSession:
 
     # ---------------------------------------------------------------- calls
 
-    async def view(self, messages: Iterable[Any]) -> list[Any]:
+    async def view(self, messages: Iterable[Any], *, sync: bool = False) -> list[Any]:
         """Return the messages to send for this conversation now.
 
         Args:
             messages: The conversation, oldest first: all messages, or an earlier view followed by the messages since then.
+            sync: Whether nothing may be awaited, for a coroutine that is driven without an event loop.
 
         Returns:
             The messages to send. Unchanged messages are the caller's own objects.
@@ -295,44 +272,39 @@ class CompactionSession:
                 next call tries again.
             SyncDriverError: If the call could never get the lock; see `CallLock`.
         """
-        return await self._view(messages, sync=False)
-
-    def view_sync(self, messages: Iterable[Any]) -> list[Any]:
-        """`view` for strategies that do not await. Blocks the thread while another call runs."""
-        return self.lock.unawaited(self._view(messages, sync=True))
-
-    async def _view(self, messages: Iterable[Any], *, sync: bool) -> list[Any]:
         async with self.lock.held(sync=sync):
             self.follow(messages)
             return (await self.compact_due(sync=sync)).messages
 
-    async def compact(self, messages: Iterable[Any] | None = None, *, focus: str | None = None) -> CompactionResult:
+    def view_sync(self, messages: Iterable[Any]) -> list[Any]:
+        """`view` for strategies that do not await. Blocks the thread while another call runs."""
+        return self.lock.unawaited(self.view(messages, sync=True))
+
+    async def compact(
+        self, messages: Iterable[Any] | None = None, *, focus: str | None = None, sync: bool = False
+    ) -> CompactionResult:
         """Compact now. Strategies that lose little ignore their triggers; the others do not. See `Strategy.forced`.
 
         Args:
             messages: The conversation, if it changed since the last view.
             focus: A topic that a summary should cover in most detail.
+            sync: As for `view`.
 
         Returns:
             The result. If nothing was compacted, its ``notes`` say why.
         """
-        return await self._compact(messages, focus, sync=False)
-
-    def compact_sync(self, messages: Iterable[Any] | None = None, *, focus: str | None = None) -> CompactionResult:
-        """`compact` for strategies that do not await."""
-        return self.lock.unawaited(self._compact(messages, focus, sync=True))
-
-    async def _compact(self, messages: Iterable[Any] | None, focus: str | None, *, sync: bool) -> CompactionResult:
         async with self.lock.held(sync=sync):
             self.follow(messages)
             return await self.compact_now(focus, sync=sync)
 
-    async def overflowed(self, error: BaseException) -> list[Any]:
+    def compact_sync(self, messages: Iterable[Any] | None = None, *, focus: str | None = None) -> CompactionResult:
+        """`compact` for strategies that do not await."""
+        return self.lock.unawaited(self.compact(messages, focus=focus, sync=True))
+
+    async def overflowed(self, error: BaseException, *, sync: bool = False) -> list[Any]:
         """Return a shorter list of messages after the provider refused the last view as too long.
 
-        The session reads the provider's token count and window from the error and runs the strategy. If the result is still
-        too long, the session forces the strategy, then shortens tool results, drops the oldest groups and shortens messages,
-        whatever the strategy's triggers are::
+        The session reads the provider's token count and window from the error and runs the strategy within that window::
 
             try:
                 reply = client.create(messages=await session.view(messages))
@@ -341,23 +313,21 @@ class CompactionSession:
 
         Args:
             error: The error that the client or framework raised; see `compaction.tokens.LengthError`.
+            sync: As for `view`.
 
         Raises:
             BaseException: The given error, if it is not about the length of the request.
             ConfigurationError: If the session has no messages yet.
             BudgetUnsatisfiable: If nothing more can be removed. It lists the groups that use the space.
         """
-        return await self._overflowed(error, sync=False)
-
-    def overflowed_sync(self, error: BaseException) -> list[Any]:
-        """`overflowed` for strategies that do not await."""
-        return self.lock.unawaited(self._overflowed(error, sync=True))
-
-    async def _overflowed(self, error: BaseException, *, sync: bool) -> list[Any]:
         async with self.lock.held(sync=sync):
             return await self.compact_refused(error, sync=sync)
 
-    async def forget(self, messages: Iterable[Any]) -> int:
+    def overflowed_sync(self, error: BaseException) -> list[Any]:
+        """`overflowed` for strategies that do not await."""
+        return self.lock.unawaited(self.overflowed(error, sync=True))
+
+    async def forget(self, messages: Iterable[Any], *, sync: bool = False) -> int:
         """Remove messages from everything that the session wrote.
 
         - Every message with the same content is removed from the session's copy of the conversation.
@@ -373,6 +343,7 @@ class CompactionSession:
 
         Args:
             messages: The messages, as they are in the conversation.
+            sync: As for `view`.
 
         Returns:
             The number of messages removed from the conversation.
@@ -382,13 +353,6 @@ class CompactionSession:
             InputError: If a message cannot be read. Nothing changes then.
             StateError: If a store cannot be written. Call it again; repeating it is harmless.
         """
-        return await self._forget(messages, sync=False)
-
-    def forget_sync(self, messages: Iterable[Any]) -> int:
-        """`forget` for stores whose methods are not async."""
-        return self.lock.unawaited(self._forget(messages, sync=True))
-
-    async def _forget(self, messages: Iterable[Any], *, sync: bool) -> int:
         given = as_list(messages)
         async with self.lock.held(sync=sync):
             await settled(self.forget_stored(given), sync=sync)
@@ -396,6 +360,10 @@ class CompactionSession:
             if self._saver.store is not None:
                 self._saver.store.scrub()
             return count
+
+    def forget_sync(self, messages: Iterable[Any]) -> int:
+        """`forget` for stores whose methods are not async."""
+        return self.lock.unawaited(self.forget(messages, sync=True))
 
     def record_usage(self, usage: Any, *, view: Sequence[Any] | None = None) -> None:
         """Record the token usage that a provider reported for the last view, and correct later counts with it.
@@ -506,7 +474,7 @@ class CompactionSession:
         """Run the strategy if its trigger fires.
 
         Args:
-            sync: Whether the strategy must not await, for a coroutine that is driven without an event loop.
+            sync: As for `view`.
 
         Raises:
             Exception: Any exception that the strategy raises. The session is then unchanged.
@@ -518,7 +486,7 @@ class CompactionSession:
         return unawaited(self.compact_due(sync=True))
 
     async def compact_now(self, focus: str | None = None, *, sync: bool = False) -> CompactionResult:
-        """Run the strategy now, and end its pauses; see `compact`, and for ``sync`` `compact_due`."""
+        """Run the strategy now, and end its pauses; see `compact`."""
 
         def begin() -> Strategy:
             self._base.pauses.clear()
@@ -536,7 +504,7 @@ class CompactionSession:
         return result
 
     async def compact_refused(self, error: BaseException, *, sync: bool = False) -> list[Any]:
-        """Return a shorter list after an error; see `overflowed`, and for ``sync`` `compact_due`."""
+        """Return a shorter list after an error; see `overflowed`."""
         found = LengthError.read(error)
         if found is None:
             raise error
@@ -598,9 +566,9 @@ class CompactionSession:
         learned = self._reports.learned.window
         return strategy if learned is None else within(strategy, learned)
 
-    def use_window(self, window: int | None) -> None:
-        """Set the model's window, if known. If another one was set before, also discard the window learned from errors."""
-        if window is not None and window != self._base.window:
+    def use_window(self, window: int) -> None:
+        """Set the model's window. If another one was set before, also discard the window learned from errors."""
+        if window != self._base.window:
             if self._base.window is not None:
                 self._reports.learned = LearnedWindow()
             self._base = attrs.evolve(self._base, window=window)
@@ -609,7 +577,7 @@ class CompactionSession:
     def forget_stored(self, given: Sequence[Any]) -> Iterator[Any]:
         """Delete messages from the stores of the strategy; yield what each `ForgettingStore.forget` returns; see `forget`."""
         index = self._index
-        stores = forgetting(self._strategy)
+        stores = forgetting_stores(self._strategy)
         format = index.format if self._named or fits(given, index.format) else resolve(None, given)
         for place, raw in enumerate(given):
             format.read(raw, place)
@@ -697,6 +665,8 @@ class CompactionSession:
         point = self._committed
         return {
             "version": _VERSION,
+            "id": self._id,
+            "revision": point.state.revisions[-1],
             "index": (self._index_at(point) if self._is_torn else self._index).to_dict(messages=False),
             **self._reports.to_dict(),
             "compactions": point.state.compactions,
@@ -769,21 +739,3 @@ def _reported_sizes(index: MessageIndex, usages: Sequence[Any]) -> Iterator[tupl
                     yield counted, usage if isinstance(usage, Usage) else Usage.read(usage)
                 break
         counted += index.columns.tokens(id)
-
-
-def storing(strategy: Strategy) -> list[Offload | Lossless]:
-    """Return the parts of a strategy that store messages, outermost first."""
-    return [part for part in strategy.parts() if isinstance(part, Offload | Lossless)]
-
-
-def forgetting(strategy: Strategy) -> list[tuple[ForgettingStore, str | None, str | None]]:
-    """Return the stores of a strategy, each with its configured session and salt."""
-    found: list[tuple[ForgettingStore, str | None, str | None]] = []
-    for each in storing(strategy):
-        if not isinstance(each.store, ForgettingStore):
-            kind = type(each.store).__name__
-            raise ConfigurationError(
-                f"forget: {kind} has no method forget(session, records), so the messages would stay in it; add that method"
-            )
-        found.append((each.store, each.session, each.salt))
-    return found

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         StoredRecord,
         StoreRequest,
     )
+    from .base import copied as copied
     from .database import DatabaseFile as DatabaseFile
     from .recall import TOOLS, handle_tool_call, tool_schemas
     from .sessions import SessionStore
@@ -46,7 +47,7 @@ export_lazily(
     __name__,
     {
         "base": "ForgettingStore NotStored SearchHit SearchResult Store StoreCounts StoreDescription StoredKind StoredRecord"
-        " StoreRequest",
+        " StoreRequest copied",
         "database": "DatabaseFile",
         "recall": "TOOLS handle_tool_call tool_schemas",
         "sessions": "SessionStore",

@@ -10,9 +10,10 @@ are the records it stands for.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
 
 import attrs
@@ -266,3 +267,30 @@ class StoreRequest(Request):
 
     def call(self) -> Any:
         return self.store.put(self.session, self.records)
+
+
+def copied(store: Store, parent: str, child: str, ids: Mapping[str, str]) -> Awaitable[None] | None:
+    """Copy records of a session, and all records that they stand for, to another session; return what `Store.put` returns.
+
+    The copies do not depend on the first session: deleting it, or forgetting messages in it, does not change them.
+
+    Args:
+        store: The store.
+        parent: The session that has the records.
+        child: The session that receives them.
+        ids: For each id in the parent the id in the child. Ids that are not stored are ignored.
+    """
+    records: dict[str, StoredRecord] = {}
+    for own, other in ids.items():
+        waiting = [own]
+        while waiting:
+            id = waiting.pop()
+            if id in records:
+                continue
+            with contextlib.suppress(NotStored):
+                [record] = store.get(parent, [id])
+                records[id] = record
+                waiting += record.children
+        if own in records:
+            records[other] = attrs.evolve(records[own], id=other)
+    return store.put(child, sorted(records.values(), key=lambda record: record.position)) if records else None

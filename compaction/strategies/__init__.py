@@ -48,12 +48,18 @@ if TYPE_CHECKING:
     from .growing_summary import GrowingSummary
     from .irrelevant import DropIrrelevant
     from .last_resort import LastResort
+    from .last_resort import within as within
     from .media import ClearMedia
     from .offload import Lossless, Offload, OnStoreFailure
+    from .offload import forgetting_stores as forgetting_stores
+    from .offload import storing_parts as storing_parts
     from .prepared import may_stand as may_stand
     from .prepared import prepared_for as prepared_for
     from .provider_compaction import ProviderCompaction
     from .reasoning import ClearReasoning
+    from .rehearsal import Rehearsed as Rehearsed
+    from .rehearsal import answer_without_model as answer_without_model
+    from .rehearsal import asks_model as asks_model
     from .selective_tool_call import SelectiveToolCall
     from .sliding_window import SlidingWindow
     from .summarization import OnFailure, Summarization
@@ -112,9 +118,10 @@ export_lazily(
         "excerpt": "Excerpt",
         "growing_summary": "GrowingSummary",
         "irrelevant": "DropIrrelevant",
-        "last_resort": "LastResort",
+        "last_resort": "LastResort within",
         "media": "ClearMedia",
-        "offload": "Lossless Offload OnStoreFailure",
+        "offload": "Lossless Offload OnStoreFailure forgetting_stores storing_parts",
+        "rehearsal": "Rehearsed answer_without_model asks_model",
         "prepared": "may_stand prepared_for",
         "provider_compaction": "ProviderCompaction",
         "reasoning": "ClearReasoning",

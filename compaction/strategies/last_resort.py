@@ -11,15 +11,19 @@ from ..checks import count
 from ..errors import ConfigurationError, SummaryFailed
 from ..index import Drop, GroupKind, MarkCeiling, MessageIndex
 from ..selectors import kinds, last, spoken
-from ..triggers import Trigger, as_trigger, tokens_exceed
-from .base import CompactionStrategy, Failed, Steps, Strategy
+from ..triggers import Trigger, as_trigger, tokens_below, tokens_exceed
+from .base import CompactionStrategy, Failed, Pipeline, Steps, Strategy
 from .clip import Clip
 from .excerpt import Excerpt
 from .summary_text import room_beside
+from .tool_result import ToolResult
+from .tool_styles import HeadTail
 from .truncation import Truncation
 
 _USER_SHARE: Final = 0.25  # of the limit, for an excerpt of what the user said
 _CLIPS: Final = (0.20, 0.10, 0.05)
+_TARGET: Final = 80  # hundredths of a window to cut to, so that not every call cuts again; chosen, not measured
+_WITHIN_CLIPS: Final = (0.25, 0.10, 0.05)  # of that
 _OVER: Final = attrs.Factory(lambda resort: tokens_exceed(resort.tokens), takes_self=True)
 
 
@@ -109,3 +113,23 @@ class LastResort(CompactionStrategy):
         places = [place for group in groups for place in index.ordinals(group)]
         said = [str(place) for place in places if index.format.read(index.source[place]).said]
         return ", ".join(said)
+
+
+def within(strategy: Strategy, tokens: int) -> Strategy:
+    """Return a pipeline that runs a strategy and, if the request is still too long, more drastic steps.
+
+    These steps force the strategy (see `Strategy.forced`), then shorten tool results, and then do what `LastResort` does.
+
+    Cost: that of the given strategy while the request fits, otherwise O(messages).
+
+    Args:
+        strategy: The strategy.
+        tokens: The largest number of tokens of a request, >= 1.
+    """
+    over, most = tokens_exceed(tokens), max(1, tokens * _TARGET // 100)
+    last_means = Pipeline(
+        ToolResult(HeadTail(), target=tokens_below(most), keep=last(groups=1)),
+        LastResort(tokens=most, clips=_WITHIN_CLIPS, trigger=over),
+        trigger=over,
+    )
+    return Pipeline(strategy, Pipeline(strategy.forced(), trigger=over), last_means)

@@ -45,7 +45,7 @@ from ..index import (
 )
 from ..messages import Message, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ..selectors import Selector, as_selector, last
-from ..stores import TOOLS, Store, StoredRecord, StoreRequest
+from ..stores import TOOLS, ForgettingStore, Store, StoredRecord, StoreRequest
 from ..triggers import always, never
 from .base import CompactionStrategy, Failed, StepBegan, StepEnded, Steps, Strategy, as_strategy
 from .tool_styles import brief_call
@@ -304,3 +304,25 @@ def _searchable(part: object, calls: dict[str, ToolCallPart]) -> str:
         call = calls.get(part.call_id)
         return "" if call is not None and call.name in TOOLS else part.text
     return part.text if isinstance(part, TextPart | ReasoningPart) else ""
+
+
+def storing_parts(strategy: Strategy) -> list[Offload | Lossless]:
+    """Return the parts of a strategy that store messages, outermost first."""
+    return [part for part in strategy.parts() if isinstance(part, Offload | Lossless)]
+
+
+def forgetting_stores(strategy: Strategy) -> list[tuple[ForgettingStore, str | None, str | None]]:
+    """Return the stores of a strategy, each with its configured session and salt.
+
+    Raises:
+        ConfigurationError: If one of them cannot forget.
+    """
+    found: list[tuple[ForgettingStore, str | None, str | None]] = []
+    for each in storing_parts(strategy):
+        if not isinstance(each.store, ForgettingStore):
+            kind = type(each.store).__name__
+            raise ConfigurationError(
+                f"forget: {kind} has no method forget(session, records), so the messages would stay in it; add that method"
+            )
+        found.append((each.store, each.session, each.salt))
+    return found

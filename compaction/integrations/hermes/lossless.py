@@ -7,9 +7,8 @@ from typing import Final, cast
 import attrs
 
 from ... import presets
-from ...session import within
 from ...stores import Store
-from ...strategies import Lossless, Offload, Pipeline, Strategy, ToolResult
+from ...strategies import Lossless, Offload, Pipeline, Strategy, ToolResult, within
 from ...triggers import tokens_exceed
 
 _RESULT_CHARS: Final = 200

@@ -77,7 +77,7 @@ class Room:
                 self.leave()
 
 
-def test_loops_and_threads_take_turns() -> None:
+def test_loops_and_threads_call_one_after_another() -> None:
     """Tasks of asyncio and trio in six threads, and two plain threads: never two calls at a time, and every call runs."""
     room, before = Room(), threading.active_count()
     loops = [lambda backend=backend: anyio.run(room.many, 4, 20, backend=backend) for backend in BACKENDS * 3]
@@ -108,7 +108,7 @@ async def test_cancelled_while_waiting_the_lock_is_not_lost() -> None:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_cancelled_in_one_loop_another_continues(backend: str) -> None:
-    """Turns that time out at any moment do not keep the lock."""
+    """Calls that time out at any moment do not keep the lock."""
     room = Room()
 
     async def impatient() -> None:

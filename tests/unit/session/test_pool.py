@@ -79,11 +79,6 @@ def calls_of(chat: Chat) -> Iterator[Chat]:
             yield rebuilt(chat[: place + 1])
 
 
-def state_of(session: CompactionSession) -> dict[str, Any]:
-    """The state of a session as a host keeps it."""
-    return {**session.to_dict(), "id": session.id, "revision": session.revision}
-
-
 def session_of(pool: SessionPool, messages: Chat, **about: Any) -> CompactionSession:
     with pool.call_sync(messages, **about) as session:
         session.compact_due_sync()
@@ -260,7 +255,7 @@ def test_a_host_with_an_id_may_remove_earlier_messages() -> None:
 
 
 @pytest.mark.parametrize("id", [None, "kim"])
-def test_processes_that_share_a_conversation_take_turns(id: str | None) -> None:
+def test_processes_that_share_a_conversation(id: str | None) -> None:
     """The host's state, with newer decisions of another process, wins over the state in memory."""
     scripted = quoting()
     pools = [pool_of(summarizing(scripted)) for _ in range(3)]
@@ -269,7 +264,7 @@ def test_processes_that_share_a_conversation_take_turns(id: str | None) -> None:
         chat = list(more)
         with pools[number % 3].call_sync(rebuilt(chat), id, saved=saved) as session:
             views.append(session.compact_due_sync().messages)
-            saved = state_of(session)
+            saved = session.to_dict()
     alone = looped(pool_of(summarizing(quoting())), chat, id=id)
     assert views[-1] == alone.index.messages()
     breaks = sum(one != other[: len(one)] for one, other in itertools.pairwise(views))
@@ -371,8 +366,8 @@ def test_the_least_recently_used_session_goes_first() -> None:
     assert pool.view_sync(rebuilt(chats["b"]), "b") == chats["b"]
 
 
-def test_a_session_whose_turn_is_under_way_is_not_evicted() -> None:
-    """A session with a running turn is not evicted; others are, or the pool is too large for a while."""
+def test_a_session_with_a_running_call_is_not_evicted() -> None:
+    """A session with a running call is not evicted; others are, or the pool is too large for a while."""
     pool = pool_of(limit=1)
     with pool.call_sync(grown("a", 1), "a") as session:
         with pool.call_sync(grown("b", 1), "b"):
@@ -459,7 +454,7 @@ class Broken(SessionStore):
             raise StateError("the database is locked")
 
 
-def test_a_locked_store_stops_no_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_locked_store_stops_no_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A failing store does not change the view; the failure is reported, and nothing saved is overwritten."""
     events: list[Any] = []
     store = Broken(tmp_path / "sessions.db")
@@ -510,8 +505,8 @@ def test_a_saved_session_of_another_version_is_passed_over(tmp_path: Path) -> No
 # ---------------------------------------------------------------- bad input and races
 
 
-def test_a_conversation_of_many_turns_is_found_on_each() -> None:
-    """The ends by which a list is found are thinned out after some hundred turns; one session goes on, turn after turn."""
+def test_a_conversation_is_found_at_each_of_many_calls() -> None:
+    """The ends by which a list is found are thinned out after some hundred calls, and one session continues at each."""
     pool = pool_of()
     chat = [SYSTEM]
     for number in range(280):
@@ -523,13 +518,13 @@ def test_a_conversation_of_many_turns_is_found_on_each() -> None:
 
 @pytest.mark.parametrize("restarts", [False, True])
 def test_a_state_that_the_host_keeps_is_read_once(restarts: bool) -> None:
-    """A host that passes its saved state on each turn, or one a turn old, goes on with the session in memory.
+    """A host that passes its saved state at each call, or one a call old, continues with the session in memory.
 
     So does a new process, which reads the state on its first turn.
     """
     pool, chat = pool_of(), grown("Ann", 12)
     session = session_of(pool, chat)
-    states = [state_of(session)]
+    states = [session.to_dict()]
     if restarts:
         pool = pool_of()
         chat = [*chat, user("And now?"), answer("Now.")]
@@ -539,5 +534,5 @@ def test_a_state_that_the_host_keeps_is_read_once(restarts: bool) -> None:
         chat = grown(f"Ann {number}", 1, chat)
         for saved in states[-2:]:
             assert session_of(pool, chat, saved=saved) is session
-        states.append(state_of(session))
+        states.append(session.to_dict())
     assert len({state["revision"] for state in states}) > 2

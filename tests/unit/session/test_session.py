@@ -1,4 +1,4 @@
-"""A session over many turns: edits stay in force, the beginning stays the same, and a killed process can resume."""
+"""A session over many calls: edits stay applied, the beginning stays the same, and a killed process can resume."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def test_the_window_and_the_clock_reach_the_triggers() -> None:
 
 
 def test_another_strategy_and_window_go_on_from_there() -> None:
-    """`reconfigure` keeps earlier edits; later turns use the new strategy and window; wrong values change nothing."""
+    """`reconfigure` keeps earlier edits; later calls use the new strategy and window; wrong values change nothing."""
     session = CompactionSession(cut(), counter="chars/4", window=1_000)
     view = session.view_sync(chat(9))
     session.reconfigure(Truncation(trigger=context_exceeds(0.5), keep=last(groups=1)), window=100_000)
@@ -213,8 +213,8 @@ def test_another_strategy_and_window_go_on_from_there() -> None:
 
 
 @pytest.mark.parametrize("make", [cut, lambda: summarizing(Scripted("Round."))], ids=["truncation", "summarization"])
-def test_a_session_resumed_after_any_turn_goes_on_with_the_same_views(make: Callable[[], Any], tmp_path: Path) -> None:
-    """Undisturbed, through JSON on every turn, and through SQLite on every turn: the same views and requests."""
+def test_a_session_resumed_after_any_call_continues_with_the_same_views(make: Callable[[], Any], tmp_path: Path) -> None:
+    """Undisturbed, through JSON at every call, and through SQLite at every call: the same views and requests."""
     source = chat(28)
     calm, store = session(make()), SessionStore(tmp_path / "sessions.db")
     data: dict[str, Any] = session(make()).to_dict()
@@ -248,7 +248,7 @@ def test_a_store_that_is_corrupt_newer_or_foreign_is_refused(tmp_path: Path) -> 
 
 
 def test_pauses_after_failures_are_kept(tmp_path: Path) -> None:
-    """Pauses after failures last over turns and processes; a state saved without them can be read."""
+    """Pauses after failures last over calls and processes; a state saved without them can be read."""
     seen: list[bool] = []
 
     def failing(index: MessageIndex) -> Iterator[Edit]:

@@ -261,15 +261,13 @@ class TestOverflowed:
 
 
 def test_a_window_that_becomes_known_keeps_what_was_learned() -> None:
-    """Only another model's window makes the provider's figures worthless, and an unknown one changes nothing."""
+    """Only another model's window makes the provider's figures worthless."""
     session = CompactionSession(Truncation(trigger=never), counter="chars/4")
     session.view_sync(talk(20))
     session.overflowed_sync(too_long(1_700, 1_000))
     session.use_window(8_000)
-    session.use_window(None)
     assert session.status().window == 1_000
     session.use_window(4_000)
-    session.use_window(None)
     assert session.status().window == 4_000
 
 
