@@ -70,22 +70,13 @@ _CODE_END: Final = re.compile(r".*(?:[{};]|\)\s*:|=>|\\)\s*")
 
 # How agents' frameworks, browsers and retrieval hand texts of programs to a model in a user's message.
 _GIVEN: Final = r"(?:outputs?|results?|responses?|std(?:out|err)|observations?|returned|return ?code|url|logs?)"
-_FOUND: Final = r"(?:documents?|passages?|context|pages?|chunks|snippets|sources?|content)"
 _HANDED_OVER: Final = re.compile(
     r"\s*(?:"
     rf"\[(?:tool|function|mcp|browser|terminal|command|event|{_GIVEN})\b[^\]\n]{{0,80}}\]"
-    r"|\[\w+ for '[^'\n]{0,200}'\] result\b"
-    r"|[#*=\s]{0,6}(?:"
-    rf"[^:.!?\n]{{0,60}}\b{_GIVEN}(?: (?:from|of|for)\b[^:.!?\n]{{0,200}})?:"
-    rf"|#[^:.!?\n]{{0,60}}\b{_GIVEN}\n|tool_(?:result|output|response)s?\b|event: ?\w+\n"
-    rf"|[^:.!?\n]{{0,40}}\b(?:retrieved|search|web|page)\b[^:.!?\n]{{0,20}}\b{_FOUND}\b[^:\n]{{0,120}}:"
-    r"|(?:tool|function|mcp|browser)(?: ?\([\w.-]{1,60}\))?\s?:|observation of\b|thought:|interactive elements"
-    rf"|(?:results?|output) (?:of|from) (?:calling|running|the)\b|mcp tool\b)"
-    r"|[*=-]{3,} ?response from\b|exit ?code:|executed code block|execution result\b|[io]\w*> "
-    r"|[\w.-]{1,32}@[\w.-]{1,64}:[^\s@:]{0,200}[$#] "
-    r"|context information is below|(?:use|answer\b[^\n]{0,60} (?:using|from|based on)) (?:only )?the following\b"
-    rf"[^\n]{{0,40}}\b(?:{_FOUND}|results?)\b"
-    rf"|<(?:[\w:-]{{0,24}}[_-])?(?:{_GIVEN}|{_FOUND})\b[^>\n]{{0,80}}>"
+    rf"|[#*=\s]{{0,6}}(?:[^:.!?\n]{{0,60}}\b{_GIVEN}(?: (?:from|of|for)\b[^:.!?\n]{{0,200}})?:"
+    rf"|#[^:.!?\n]{{0,60}}\b{_GIVEN}\n"
+    r"|(?:tool|function|mcp|browser)\b[^:\n]{0,60}:|thought:|context information is below|use the following\b)"
+    rf"|<(?:[\w:-]{{0,24}}[_-])?{_GIVEN}\b[^>\n]{{0,80}}>|[io]\w*> "
     r"|\[1\] [^\n]*\n(?:[^\n]*\n)*?\[2\] )",
     re.IGNORECASE,
 )
@@ -117,8 +108,8 @@ def is_output(text: str) -> bool:
 
 
 _LABEL: Final = re.compile(
-    r"(?:[\[<{(=][=<\[{(]*+|\*{3,}|[-~_]{3,} ?\w|#{2,} (?=[^\n]*#{2,}$)|【\d|[★%])[^\n]*|(?P<label>[^\n:：]{1,120}[:：])\s*"
-    r"|(?P<field>[^\n:：]{1,120}[:：] ?(?!//)[^\W\d_]\S*(?: \S+){0,2})"
+    r"(?:[\[<{(=\\][=<\[{(]*+|\*{3,}|[-~_]{3,} ?\w|#{2,} (?=[^\n]*#{2,}$)|【\d|[★%])[^\n]*|(?P<label>[^\n:：]{1,120}[:：])\s*"
+    r"|(?P<field>[^\n:：]{1,120}[:：] ?(?!//)(?:[^\W\d_]|<)\S*(?: \S+){0,2})"
 )
 _CLOSING: Final = re.compile(r"(?=[^\w\s]*[^\s})\];,])(?:[^\w\s].*|.*[$>\])}]|[^:：]{1,60}[:：](?:\s*\S+){0,3})")
 _LABEL_CHARS: Final = 40
@@ -296,7 +287,8 @@ class _Reader:
         following = next((at for at in range(start + 1, len(self.lines)) if self.lines[at].strip()), None)
         shown = _end_of(self.lines, start, self.others)
         if shown is None and following is not None:
-            shown = _end_of(self.lines, following, self.others)
+            is_fence = _FENCE.match(self.lines[following])
+            shown = (_end_of_one if is_fence else _end_of)(self.lines, following, self.others)
         if shown is not None:
             return shown
         first = self.lines[start].strip()
@@ -509,9 +501,10 @@ _MOST_BLOCKS: Final = 64
 
 _TIME: Final = r"\d{1,2}[:.]\d\d(?:[:.]\d\d)?(?:[.,]\d{1,3})?"
 _BEGINNING: Final = re.compile(
-    r"\s{0,8}(?:\[[^\]\n]{1,40}\]|[\w./-]{1,60}:\d{1,6}:|[^:\n]{1,40}:(?=\s)|(?=\S{0,40}[\d|<>\[\]+/(=])\S{1,40}(?=\s))"
+    r"\s{0,8}(?:\[[^\]\n]{1,40}\]|[\w./-]{1,60}:\d{1,6}:|\+(?=[^\s+])|[^:\n]{1,40}:(?=\s)|[^'\"\n]{4,60}[(=<,][ ]?['\"]"
+    r"|(?=\S{0,40}[\d|│<>\[\]+/(=])\S{1,40}(?=\s))"
 )
-_SIGN: Final = re.compile(r"[\d|<>\[\]+\t/(=]")
+_SIGN: Final = re.compile(r"[\d|│<>\[\]+\t/(=]")
 _SPEAKER_LINE: Final = re.compile(rf"[^\n]*(?<!\d){_TIME}(?!\d)[^\n]*(?<![.!?。！？])")
 _BYLINE: Final = re.compile(  # a name, a time or a state with dots between; a key with fields; a date with a time
     r"(?=[^\n]{3,100}\Z)(?:\w[^\n|]* [·•] [^\n]*[^\s.!?。！？]|[A-Z]{2,10}-\d{1,6} [^:\n]{1,40}: [^:\n]{1,40}: [^\n]+"
@@ -551,6 +544,19 @@ def _blocks(lines: list[str]) -> Iterator[tuple[int, int]]:
 
 def _end_of(lines: list[str], at: int, others: set[int]) -> int | None:
     """Return the line behind what a line begins, as its own layout shows; ``None`` if that shows no end.
+
+    What follows without a blank line belongs to it, and must show its own end.
+    """
+    for _ in range(_MOST_BLOCKS):
+        end = _end_of_one(lines, at, others)
+        if end is None or end >= len(lines) or not lines[end].strip():
+            return end
+        at = end
+    return None
+
+
+def _end_of_one(lines: list[str], at: int, others: set[int]) -> int | None:
+    """Return the line behind what a line begins alone.
 
     Only the line itself tells, and what answers it: what is inside may hold a closing line, too, but none behind the last.
     """
