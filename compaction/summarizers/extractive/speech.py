@@ -314,6 +314,9 @@ class _Reader:
             return none
         if head.endswith((",", "，", "、")):  # a greeting
             return none
+        below = self.lines[filled[1]]
+        if not head.endswith(("?", "？")) and any(shape(below) for shape in (_BULLET.match, _TAG.fullmatch, _ROW.fullmatch)):
+            return none
         if head.endswith(("?", "？", ":", "：")):
             return none if self.demands(head) else (filled[1], Voice.QUOTED)
         return none if self.concerns_user(head) else (filled[1], Voice.UNKNOWN)
