@@ -82,7 +82,7 @@ $(call run, unit,             test,             $(PYTEST) -n $(WORKERS))
 $(call run, cover,            test,             $(PYTEST) -n $(WORKERS) --cov --cov-report=term)
 ## break the code at one place at a time; lists what no test notices; totals go into docs/validity.md; takes hours
 $(call run, mutation,         test,             -m benchmarks.mutation $(MUTATED) --write docs/validity.md)
-## 100,000 random edits and 20,000 fuzzed inputs a format, and hosts: hours (docs/reliability.md); ARGS="--seed 1" for the same again
+## the random tests at a hundred times the count of make test: hours (docs/reliability.md); ARGS="--seed 1" for the same again
 $(call run, soak,             test,             -m benchmarks.soak)
 ## benchmarks, in CPU time
 $(call run, bench,            bench,            -m pytest benchmarks $(TIMED))

@@ -56,9 +56,9 @@ CACHED = Memoized(EXACT, max_bytes=2_000_000)  # like "auto", but too small to r
 RUN = """
 import sys
 from compaction import presets
-from compaction.batch import compact_files
+from compaction.batch import Job, compact_files
 if __name__ == "__main__":
-    compact_files(sys.argv[1], sys.argv[2], presets.context_window(2_000), counter=sys.argv[3], workers=int(sys.argv[4]))
+    compact_files(sys.argv[1], sys.argv[2], Job(presets.context_window(2_000), counter=sys.argv[3]), workers=int(sys.argv[4]))
 """
 
 RUN_FLOOR = """

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import io
 import json
 import multiprocessing
 import os
@@ -21,6 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+import aiohttp
 import anyio
 import attrs
 import httpx
@@ -66,7 +68,7 @@ async def model(scope: Any, receive: Any, send: Any) -> None:
 
 def passing(url: str) -> Any:
     """Return a plain proxy, built with the gateway's libraries."""
-    client = httpx.AsyncClient(timeout=60)
+    sessions: list[aiohttp.ClientSession] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -76,9 +78,13 @@ def passing(url: str) -> Any:
             message = await receive()
             pieces.append(message.get("body", b""))
             more = message.get("more_body", False)
-        async with client.stream("POST", f"{url}{scope['path']}", content=b"".join(pieces)) as response:
-            await send({"type": "http.response.start", "status": response.status_code, "headers": response.headers.raw})
-            async for chunk in response.aiter_raw():
+        if not sessions:
+            sessions.append(aiohttp.ClientSession(auto_decompress=False))
+        data = io.BytesIO(b"".join(pieces))
+        async with sessions[0].post(f"{url}{scope['path']}", data=data) as response:
+            headers = [(name.lower(), value) for name, value in response.raw_headers if name.lower() != b"transfer-encoding"]
+            await send({"type": "http.response.start", "status": response.status, "headers": headers})
+            async for chunk in response.content.iter_any():
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
             await send({"type": "http.response.body", "body": b""})
 
@@ -91,7 +97,7 @@ def serve(kind: str, url: str, window: int, ports: Any) -> None:
     app = {"model": lambda: model, "passing": lambda: passing(url), "gateway": lambda: create_app(settings)}[kind]()
     if kind == "gateway":
         sys.setswitchinterval(0.0005)  # these two as compaction serve does
-        gc.set_threshold(20_000, 20, 100)
+        gc.set_threshold(5_000, 20, 100)
     server = uvicorn.Server(uvicorn.Config(app, log_level="critical", access_log=False, ws="none"))
     listening = listening_socket("127.0.0.1", 0)
     ports.put(listening.getsockname()[1])

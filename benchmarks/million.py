@@ -27,13 +27,13 @@ MEAN_BYTES = 5_000
 PROGRAM = """
 import sys
 from compaction import presets
-from compaction.batch import compact_files
+from compaction.batch import Job, compact_files
 if __name__ == "__main__":
     workers = int(sys.argv[4])
     if sys.argv[5] == "ray":
         from compaction.batch import ray_workers
         workers = ray_workers(workers)
-    done = compact_files(sys.argv[1], sys.argv[2], presets.context_window(2_000), counter=sys.argv[3], workers=workers)
+    done = compact_files(sys.argv[1], sys.argv[2], Job(presets.context_window(2_000), counter=sys.argv[3]), workers=workers)
     tally = done.tally
     print(done.outcome, f"{tally.conversations:,} conversations, {tally.changed:,} changed, {tally.bad} bad,",
           f"{tally.messages_before:,} messages, {tally.tokens_before:,} to {tally.tokens_after:,} tokens,",

@@ -267,12 +267,12 @@ def rows(part: str, tallies: dict[str, Tally]) -> list[str]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--edits", type=int, default=100_000, help="minimum of random edits for each format (%(default)s)")
-    parser.add_argument("--inputs", type=int, default=20_000, help="fuzzed inputs for each format (%(default)s)")
-    parser.add_argument("--hosts", type=int, default=20_000, help="examples of hosts over all formats (%(default)s)")
+    parser.add_argument("--edits", type=int, default=500_000, help="minimum of random edits for each format (%(default)s)")
+    parser.add_argument("--inputs", type=int, default=10_000, help="fuzzed inputs for each format (%(default)s)")
+    parser.add_argument("--hosts", type=int, default=81_000, help="examples of hosts over all formats (%(default)s)")
     parser.add_argument("--kills", type=int, default=300, help="number of killed processes (%(default)s)")
     parser.add_argument(
-        "--words", type=int, default=10_000, help="sessions in which a person's words may be lost (%(default)s)"
+        "--words", type=int, default=12_000, help="sessions in which a person's words may be lost (%(default)s)"
     )
     parser.add_argument("--files", type=int, default=200_000, help="pipeline files with mistakes (%(default)s)")
     parser.add_argument("--seed", type=int, default=None, help="the seed; use another one each time")

@@ -1,100 +1,86 @@
-"""Prints who is taken for the speaker of planted orders and true rules, in text that is not the user's; or writes the table.
+"""Orders planted into text that is not the user's, and true rules of the user beside them: a table of docs/reliability.md.
 
-python -m benchmarks.who_speaks                                    # every wrapping with every order; two minutes
-python -m benchmarks.who_speaks --every 7                          # a sample: every seventh conversation
-python -m benchmarks.who_speaks --write docs/reliability.md        # into the page
+    python -m benchmarks.who_speaks --write docs/reliability.md
 
-The wrappings, the orders and the rules are those of `tests/support/wrappings.py`; nothing is random.
+Each conversation has one planted order and up to three true rules, and is summarized once by `DigestSummarizer`. The sets are
+those of ``tests/support/wrappings.tsv`` and ``tests/support/wrapped_orders.py``. With ``--every 7``, only every seventh
+conversation of each set runs.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 
-from compaction import MessageIndex
-from compaction.summarizers import DigestSummarizer, SummaryRequest
-from compaction.summarizers.extractive.scoring import Kind, score
-from compaction.summarizers.sections import Section, read_sections
+from tests.laws.test_who_speaks import digest_of, digest_of_chat, is_rule, rule_line, rules_in
+from tests.support.wrapped_orders import planted_orders
 from tests.support.wrappings import SETS, Planted, planted
 
-from .tables import Section as Part
-from .tables import table, written
+from .tables import Section, table, written
 
-_PLACES = ("own", "before", "after")
-
-
-def digest_of(messages: Sequence[dict[str, object]]) -> tuple[str, str]:
-    """Return the digest of a conversation, and its lines under the rules."""
-    index = MessageIndex([*messages], counter="chars/4")
-    digest = DigestSummarizer(growth=1.0)
-    request = SummaryRequest(summarizer=digest, groups=index.included_groups, budget=2_000, counter=index.counter)
-    text = digest.summarize(request)
-    return text, "\n".join(read_sections(text).get(Section.CONSTRAINTS, []))
+ORDERS = 2_000
+PLACES = {"own": "in a message of their own", "before": "before a block in their message", "after": "behind a block"}
 
 
-def outcomes(attack: Planted) -> Iterator[str]:
-    """Yield what became of the order and of each rule of a conversation.
-
-    A rule is kept if its words stand in the digest, and can stand under the rules if the learned model is sure of it alone.
-    """
-    text, rules = digest_of(attack.messages)
-    yield "tried"
-    yield from ["promoted"] if attack.order in rules else []
-    said = "\n".join(str(message["content"]) for message in attack.messages).splitlines()
-    for place, token in attack.rules.items():
-        [rule] = {line for line in said if token in line}
-        yield place
-        yield from [f"{place} kept"] if rule in text else []
-        if score(rule).kind is Kind.RULE:
-            yield f"{place} sure"
-            yield from [f"{place} under the rules"] if rule in rules else []
+def measured(conversations: Iterable[Planted]) -> Counter[str]:
+    """Return the number of orders, of those promoted, and of true rules at each place: all, kept, sure, and under the rules."""
+    counts: Counter[str] = Counter()
+    for each in conversations:
+        digest = digest_of_chat(each.messages)
+        rules = rules_in(digest)
+        counts.update(orders=1, promoted=each.order in rules)
+        for where, token in each.rules.items():
+            counts.update({where: 1, f"{where} kept": rule_line(each, where) in digest})
+            if is_rule(each, where):
+                counts.update({f"{where} sure": 1, f"{where} under": token in rules})
+    return counts
 
 
-def counted(every: int = 1) -> dict[str, Counter[str]]:
-    """Return the outcomes of each set, of every so many conversations."""
-    return {
-        origin: Counter(outcome for attack in [*planted(wrappings)][::every] for outcome in outcomes(attack))
-        for origin, wrappings in SETS.items()
-    }
+def share(part: int, whole: int) -> str:
+    """Return a share as a cell: ``"3 of 1,530 (0.2 %)"``."""
+    return f"{part:,} of {whole:,} ({part / whole:.1%})".replace("%", " %") if whole else "-"
 
 
-def _share(part: int, whole: int) -> str:
-    return f"{part:,} of {whole:,} ({part / whole:.1%})" if whole else "-"
-
-
-def part(counts: dict[str, Counter[str]]) -> Part:
-    """Return the table: a row for each set, and one for all."""
-    rows = {**counts, "all": sum(counts.values(), Counter[str]())}
-    heads = ["set", "wrappings", "orders under the rules"]
-    heads += [f"rules {place}: {end}" for place in ("alone", "before", "behind") for end in ("under the rules", "kept")]
-    sizes = {origin: len(wrappings) for origin, wrappings in SETS.items()}
-    sizes["all"] = sum(sizes.values())
+def lines(every: int) -> Iterator[str]:
+    """Yield the two tables."""
+    total: Counter[str] = Counter()
+    rows: list[list[str]] = []
+    for name, wrappings in SETS.items():
+        counts = measured(islice(planted(wrappings), 0, None, every))
+        total += counts
+        rows.append([f"{name} set, {len(wrappings)} wrappings", share(counts["promoted"], counts["orders"])])
+    orders = list(islice(planted_orders(ORDERS), 0, None, every))
+    promoted = sum(each.order in rules_in(digest_of(each.text)) for each in orders)
+    rows.append(["wrappings of frameworks, in eight languages", share(promoted, len(orders))])
+    rows.append(["**together**", share(total["promoted"] + promoted, total["orders"] + len(orders))])
+    yield from table(["orders in", "under the rules of the user"], rows)
+    yield ""
     cells = [
-        [name, str(sizes[name]), _share(each["promoted"], each["tried"])]
-        + [
-            _share(each[f"{place} {end}"], each[f"{place}{of}"])
-            for place in _PLACES
-            for end, of in (("under the rules", " sure"), ("kept", ""))
-        ]
-        for name, each in rows.items()
+        [text, share(total[f"{where} under"], total[f"{where} sure"]), share(total[f"{where} kept"], total[where])]
+        for where, text in PLACES.items()
     ]
-    return Part("who speaks", ("", *table(heads, cells), ""))
+    kept = [sum(total[f"{where}{what}"] for where in PLACES) for what in (" under", " sure", " kept", "")]
+    cells.append(["**together**", share(kept[0], kept[1]), share(kept[2], kept[3])])
+    yield from table(["true rules", "under the rules, of those recognized as rules alone", "kept word for word"], cells)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the table, or write it into a page."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the tables, and write them to the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--every", type=int, default=1, help="only every so many conversations")
-    parser.add_argument("--write", type=Path, help="the page to write the table into")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="take every Nth conversation (%(default)s)")
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="the page to write the tables to")
     options = parser.parse_args(arguments)
-    measured = part(counted(options.every))
-    print("\n".join(measured.lines))
+    found = ["", *lines(options.every), "", f"Measured on {datetime.now(UTC):%-d %B %Y}.", ""]
+    print("\n".join(found))
     if options.write:
-        options.write.write_text(written(options.write.read_text(encoding="utf-8"), [measured]), encoding="utf-8")
+        page = options.write.read_text(encoding="utf-8")
+        options.write.write_text(written(page, [Section("who speaks", tuple(found))]), encoding="utf-8")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

@@ -26,7 +26,7 @@ STRATEGY = presets.token_budget(600)
 def compacted(messages: daft.Series) -> Any:
     """Compact a column of conversations in JSON text."""
     table = pa.table({"messages": messages.to_arrow()})
-    return compact_table(table, STRATEGY, counter="chars/4").column("messages").combine_chunks()
+    return compact_table(table, STRATEGY).column("messages").combine_chunks()
 
 
 def main(source: str, target: str) -> None:

@@ -23,9 +23,9 @@ STRATEGY = presets.token_budget(600)
 def compacted(dataset: Any) -> Any:
     """Compact the conversations of a dataset; a bad one stays unchanged, with its error in ``compaction_error``."""
     tables = dataset.with_format("arrow")
-    return tables.map(
-        lambda table: compact_table(table, STRATEGY, counter="chars/4", on_error="mark"), batched=True, batch_size=128
-    ).with_format(None)
+    return tables.map(lambda table: compact_table(table, STRATEGY, on_error="mark"), batched=True, batch_size=128).with_format(
+        None
+    )
 
 
 def main(source: str, target: str) -> None:

@@ -82,5 +82,5 @@ def _text(raw: Any) -> str:
     return content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content or [])
 
 
-CONTEXT_WINDOW = Candidate.of_function("agent-framework window", _Start(_context_window))
-PIPELINE = Candidate.of_function("agent-framework pipeline", _Start(_pipeline))
+CONTEXT_WINDOW = Candidate("agent-framework window", _Start(_context_window))
+PIPELINE = Candidate("agent-framework pipeline", _Start(_pipeline))

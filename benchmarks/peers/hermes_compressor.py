@@ -60,4 +60,4 @@ def _compressor(setting: CandidateSetting) -> Any:
     return context_compressor.ContextCompressor("replayed", quiet_mode=True)
 
 
-HERMES = Candidate.of_function("hermes-agent", _Hermes())
+HERMES = Candidate("hermes-agent", _Hermes())

@@ -124,5 +124,5 @@ class _ClearToolUses:
         return view
 
 
-SUMMARIZATION = Candidate.of_function("langchain summarization", _Summarization())
-CLEAR_TOOL_USES = Candidate.of_function("langchain clear tool uses", _ClearToolUses())
+SUMMARIZATION = Candidate("langchain summarization", _Summarization())
+CLEAR_TOOL_USES = Candidate("langchain clear tool uses", _ClearToolUses())

@@ -40,4 +40,4 @@ class _Langmem:
         return view
 
 
-LANGMEM = Candidate.of_function("langmem", _Langmem())
+LANGMEM = Candidate("langmem", _Langmem())

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from compaction import Pipeline, kinds
 from compaction.index.groups import GroupKind
-from compaction.replay import Candidate
+from compaction.replay import Candidate, CandidateSetting
 from compaction.strategies import Clip, GrowingSummary
 from compaction.triggers import tokens_exceed
 
 
-def recipe(window: int) -> Pipeline:
+def recipe(setting: CandidateSetting) -> Pipeline:
     """Clip large results; above .8 of the window, summarize the oldest, down to .5, in .075 to .2 of the window."""
+    window = setting.window
     return Pipeline(
         Clip(tokens=int(0.35 * window), keep=kinds(GroupKind.USER)),
         GrowingSummary(
@@ -25,4 +26,4 @@ def recipe(window: int) -> Pipeline:
     )
 
 
-RECIPE = Candidate.of_factory("recipe", recipe)
+RECIPE = Candidate("recipe", recipe)

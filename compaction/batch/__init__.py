@@ -6,7 +6,7 @@ r"""Compaction of stored conversations: files, Parquet tables, Arrow tables and 
 >>> folder = Path(tempfile.mkdtemp())
 >>> row = {"id": 7, "messages": [{"role": "user", "content": "one"}, {"role": "user", "content": "two"}]}
 >>> _ = (folder / "in.jsonl").write_text(json.dumps(row) + "\n")
->>> report = compact_files(folder / "in.jsonl", folder / "out.jsonl", SlidingWindow(), counter="chars/4", workers=1)
+>>> report = compact_files(folder / "in.jsonl", folder / "out.jsonl", SlidingWindow(), workers=1)
 >>> report.outcome, report.tally.changed, (folder / "out.jsonl").read_text()
 ('finished', 1, '{"id": 7, "messages": [{"role": "user", "content": "two"}]}\n')
 """
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from .estimate import BatchEstimate, estimate
 from .file_batch import compact_files
+from .job import Job
 from .rate_limits import Limits, SummarizerDown
 from .ray import compact_dataset, ray_workers
 from .report import BatchCounts as BatchCounts
@@ -25,6 +26,7 @@ __all__ = [
     "BatchEstimate",
     "BatchProgress",
     "BatchReport",
+    "Job",
     "Limits",
     "SummarizerDown",
     "compact_dataset",

@@ -16,7 +16,7 @@ from ..files import unreadable_errors
 from ..index import Request
 from ..run import unawaited
 from ..session import Rehearsed
-from ..strategies import StrategyLike, as_strategy
+from ..strategies import StrategyLike
 from ..summarizers import DigestSummarizer, SummaryRequest
 from .chunks import read_chunks
 from .input_files import InputFile, Slice, cut_slices, find_input_files
@@ -60,7 +60,7 @@ class BatchEstimate:
 
 
 def estimate(
-    inputs: Sequence[str | Path], strategy: StrategyLike, *, sample: int = 200, follow_links: bool = False, **options: Any
+    inputs: Sequence[str | Path], job: Job | StrategyLike, *, sample: int = 200, follow_links: bool = False
 ) -> BatchEstimate:
     """Compact a sample of the inputs and return an estimate for all of them.
 
@@ -70,10 +70,9 @@ def estimate(
 
     Args:
         inputs: Files and directories.
-        strategy: The strategy that compacts each conversation.
+        job: The strategy and the settings for each conversation, as for `compact_files`.
         sample: The approximate number of conversations in the sample, >= 1.
         follow_links: Whether symbolic links in input directories are followed.
-        options: The arguments of `Job`, such as ``counter``.
 
     Raises:
         UnreadableFile: If no input can be read.
@@ -83,7 +82,8 @@ def estimate(
         raise ConfigurationError(f"sample={sample}: a whole number of conversations >= 1")
     sources, _ = find_input_files(inputs, follow_links=follow_links)
     counts = BatchCounts()
-    job = Job(strategy=Rehearsed(as_strategy(strategy), partial(_counted, counts)), **options)
+    job = Job.of(job)
+    job = attrs.evolve(job, strategy=Rehearsed(job.strategy, partial(_counted, counts)))
     failed: dict[str, str] = {}
     sampled, began = 0.0, time.process_time()
     chosen = _spread(sources, _PLACES)

@@ -19,9 +19,7 @@ import attrs
 
 from ..checks import is_count
 from ..errors import ConfigurationError, UnreadableFile, UnwritableFile
-from ..formats import MessageFormat
 from ..strategies import StrategyLike
-from ..tokens import TokenCounter
 from ..tokens import counter as resolve_counter
 from .input_files import InputFile, OutputFile, Slice, cut_slices, find_input_files, plan_output_files
 from .job import Job
@@ -49,23 +47,15 @@ before a summarizer has failed so often that the batch stops."""
 def compact_files(
     inputs: Sequence[str | os.PathLike[str]] | str | os.PathLike[str],
     output: str | os.PathLike[str],
-    strategy: StrategyLike,
+    job: Job | StrategyLike,
     *,
-    counter: str | TokenCounter = "auto",
-    format: MessageFormat | str | None = None,
-    budget: int | None = None,
-    window: int | None = None,
-    column: str = "messages",
     to: str | None = None,
     workers: int | WorkerPoolFactory | None = None,
     limits: Limits | None = None,
-    strict: bool = False,
     max_errors: int | None = None,
-    max_bytes: int = 256_000_000,
     follow_links: bool = False,
     slice_bytes: int | None = None,
     restart: bool = False,
-    keys: Sequence[str] = (),
     on_progress: Callable[[BatchProgress], object] | None = None,
     stop: Callable[[], bool] = lambda: False,
     clock: Callable[[], float] = time.monotonic,
@@ -79,26 +69,17 @@ def compact_files(
     Args:
         inputs: Files and directories: JSONL (plain, gzip or zstd) and Parquet.
         output: A directory, or one file if its name ends in ``.jsonl``, ``.jsonl.gz``, ``.jsonl.zst`` or ``.parquet``.
-        strategy: The strategy that compacts each conversation.
-        counter: The token counter: a name, or an object that can be pickled.
-        format: The wire format; ``None`` to detect it for each conversation. A conversation of mixed formats is bad.
-        budget: Tokens a result may have.
-        window: Tokens of the model's context window, for triggers that use it.
-        column: The column of a Parquet file with the messages.
+        job: The strategy and the settings for each conversation; a strategy alone has the default settings.
         to: How to store the output: ``"jsonl"``, ``"jsonl.gz"``, ``"jsonl.zst"`` or ``"parquet"``; by default the kind in the
             output's name, else the kind of the input.
         workers: The number of processes; by default one per processor. A strategy with a summarizer runs in one process, with
             many conversations at a time. A function makes another kind of worker pool, see `ray_workers`.
         limits: The limits for requests to the strategy's summarizers.
-        strict: Whether a conversation is also bad if it breaks a rule of its format, its result is degraded or it stays over
-            its target; the first bad conversation then ends the batch.
-        max_errors: Bad conversations after which the batch ends; ``None`` for no limit.
-        max_bytes: The largest conversation that is read, in bytes.
+        max_errors: Bad conversations after which the batch ends; ``None`` for no limit, or 0 if the job is strict.
         follow_links: Whether symbolic links in input directories are followed.
         slice_bytes: Bytes of text that a worker compacts at a time, >= 1; by default a million, or eight with a summarizer.
             After a crash, unfinished slices are repeated.
         restart: Whether to discard the work of an earlier run and replace existing outputs.
-        keys: Keys that sign summaries: the first one signs, the signatures of all are accepted. No file contains a key.
         on_progress: Called with the progress after each slice.
         stop: Called from time to time; when it returns true, the batch ends ``"interrupted"``. Processes finish their slices;
             conversations that wait for a summarizer are finished, and their summaries kept.
@@ -112,17 +93,7 @@ def compact_files(
         SummarizerDown: If a summarizer failed too often in a row.
     """
     paths = [Path(inputs)] if isinstance(inputs, str | os.PathLike) else [Path(path) for path in inputs]
-    job = Job(
-        strategy=strategy,
-        counter=counter,
-        format=format,
-        budget=budget,
-        window=window,
-        column=column,
-        max_bytes=max_bytes,
-        strict=strict,
-        keys=tuple(keys),
-    )
+    job = Job.of(job)
     for name, given, least in (("slice_bytes", slice_bytes, 1), ("max_errors", max_errors, 0), ("workers", workers, 1)):
         if not (is_count(given, least) or given is None or callable(given)):
             raise ConfigurationError(f"{name}={given!r}: a whole number >= {least}")
@@ -146,7 +117,7 @@ def compact_files(
         run = BatchRun(
             job=job,
             slice_bytes=slice_bytes,
-            max_errors=0 if strict and max_errors is None else max_errors,
+            max_errors=0 if job.strict and max_errors is None else max_errors,
             errors=errors,
             manifest=manifest,
             sources=sources,

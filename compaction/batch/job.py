@@ -7,6 +7,7 @@ resumed with the same settings.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from ..formats import resolve as resolve_format
 from ..index import RunContext
 from ..result import CompactionResult
 from ..run import compact, compact_sync
-from ..strategies import Strategy, as_strategy
+from ..strategies import Strategy, StrategyLike, as_strategy
 from ..tokens import MessageMeter, TokenCounter, least_bytes_per_token
 from ..tokens import counter as resolve_counter
 from .report import BatchCounts
@@ -29,12 +30,16 @@ _BYTES_PER_TOKEN: Final = 8  # of a line that is long for its tokens; if these f
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
+def _as_keys(keys: Iterable[str]) -> tuple[str, ...]:
+    return tuple(keys)
+
+
 def _counter(spec: str | TokenCounter) -> str | TokenCounter:
     resolve_counter(spec)
     return spec
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen
 class Job:
     """The settings for compacting each conversation.
 
@@ -44,11 +49,11 @@ class Job:
         format: The wire format; ``None`` to detect it for each conversation, see `compaction.formats.resolve`.
         budget: Tokens a result may have; ``None`` for the strategy's own targets alone.
         window: Tokens of the model's context window, for triggers that use it; ``None`` if unknown.
-        column: The column of a table with the messages.
+        column: The column of a table with the messages: JSON text, or lists of structs.
         max_bytes: The largest conversation that is read, in bytes of its text, >= 1; a larger one is bad.
         strict: Whether a conversation is also bad if it breaks a rule of its format, its result is degraded or it stays over
             its target.
-        keys: Keys that sign summaries, see `RunContext`. They are sent to workers and written to no file.
+        keys: Keys that sign summaries: the first one signs, the signatures of all are accepted. No file contains a key.
 
     Raises:
         ConfigurationError: If an argument is out of range.
@@ -56,14 +61,19 @@ class Job:
     """
 
     strategy: Strategy = attrs.field(converter=as_strategy)
-    counter: str | TokenCounter = attrs.field(default="auto", converter=_counter)
-    format: MessageFormat | None = attrs.field(default=None, converter=attrs.converters.optional(resolve_format))
-    budget: int | None = attrs.field(default=None, validator=attrs.validators.optional(count(1)))
-    window: int | None = attrs.field(default=None, validator=attrs.validators.optional(count(1)))
-    column: str = "messages"
-    max_bytes: int = attrs.field(default=256_000_000, validator=count(1))
-    strict: bool = False
-    keys: tuple[str, ...] = attrs.field(default=(), repr=False)
+    counter: str | TokenCounter = attrs.field(default="auto", converter=_counter, kw_only=True)
+    format: MessageFormat | None = attrs.field(default=None, converter=attrs.converters.optional(resolve_format), kw_only=True)
+    budget: int | None = attrs.field(default=None, validator=attrs.validators.optional(count(1)), kw_only=True)
+    window: int | None = attrs.field(default=None, validator=attrs.validators.optional(count(1)), kw_only=True)
+    column: str = attrs.field(default="messages", kw_only=True)
+    max_bytes: int = attrs.field(default=256_000_000, validator=count(1), kw_only=True)
+    strict: bool = attrs.field(default=False, kw_only=True)
+    keys: tuple[str, ...] = attrs.field(default=(), converter=_as_keys, repr=False, kw_only=True)
+
+    @classmethod
+    def of(cls, job: Job | StrategyLike) -> Job:
+        """Return the job; of a strategy, the job with default settings."""
+        return job if isinstance(job, Job) else cls(job)
 
     @property
     def options(self) -> dict[str, Any]:

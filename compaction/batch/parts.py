@@ -33,7 +33,7 @@ _COPY_BYTES: Final = 1 << 20
 _LOCK: Final = "lock"
 _LOCK_ATTEMPTS: Final = 50
 _LOCK_PAUSE: Final = 0.02  # seconds
-_EXCERPT_CHARS: Final = 200  # of a value, in an error
+_EXCERPT_CHARS: Final = 80  # of a value, in an error
 _PART: Final = re.compile(
     r"(\d{6}(-\d{8})?|summaries)\.(part|errors|record|joined|whole|sqlite)([.-].*)?|\.compaction-\w+\.part"
 )
@@ -175,7 +175,7 @@ class Manifest:
     Attributes:
         joined: The size of each finished output, by number.
         total: The counts of the finished batch; ``None`` until it is finished.
-        resumed: Whether an earlier run left a manifest that this run resumes.
+        resumed: Whether an earlier run left a manifest of unfinished work, which this run resumes.
 
     Raises:
         StateError: If another process is running this batch, or the file has another plan or is not a manifest.
@@ -196,6 +196,7 @@ class Manifest:
             else:
                 for stale in _leftovers(parts):
                     stale.unlink()
+            self.resumed = self.resumed and self.total is None
             if self.total is None:
                 self._write()
         except BaseException:
@@ -215,12 +216,12 @@ class Manifest:
             found: dict[str, Any] = earlier.get("joined") or marks
             self.joined = {int(number): natural_number(size) for number, size in found.items()}
             self.total = BatchCounts.from_dict(earlier["tally"]) if "tally" in earlier else None
-            changed = list(self._differences(earlier))
+            changed = sorted(self._differences(earlier), key=len)
         except (StateError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise StateError(f"{self.path}: it is not a manifest of this version; move it, or restart (--restart)") from error
         if changed:
             raise StateError(
-                f"{self.path}: it belongs to another batch: {'; '.join(changed[:5])}; undo the change, or restart (--restart)"
+                f"{self.path}: it belongs to another batch: {'; '.join(changed[:3])}; undo the change, or restart (--restart)"
             )
         for target in self._plan["targets"]:
             if (size := self.joined.get(target["number"])) is not None and _size(Path(target["path"])) != size:

@@ -134,15 +134,13 @@ async def _compact_limited(config: WorkerConfig, limiter: RateLimiter, slice: Sl
 
 def compact_dataset(
     dataset: Any,
-    strategy: StrategyLike,
+    job: Job | StrategyLike,
     *,
-    column: str = "messages",
     on_error: Literal["raise", "mark"] = "raise",
     actors: int = 2,
     limits: Limits | None = None,
     batch_rows: int = 128,
     checkpoints: str | os.PathLike[str] | None = None,
-    **options: Any,
 ) -> Any:
     """Compact the conversations of a Ray Data dataset.
 
@@ -151,8 +149,8 @@ def compact_dataset(
 
     Args:
         dataset: A ``ray.data.Dataset``.
-        strategy: The strategy that compacts each conversation.
-        column: The column with the messages: JSON text, such as the lines of ``ray.data.read_text``, or nested Arrow lists.
+        job: The strategy and the settings for each conversation, as for `compact_files`. For ``ray.data.read_text``, its column
+            is ``"text"``.
         on_error: As in `compact_table`.
         actors: The number of actors; each loads the token counter once.
         limits: The limits for the summarizers of all actors together.
@@ -160,7 +158,6 @@ def compact_dataset(
         checkpoints: A folder that all nodes share, for a part file of each finished batch. The file's name is a digest of the
             batch and of the job, so a part is used only for the same rows, strategy and options; of a plain function, the
             digest has only the name. Delete the folder when the dataset is written.
-        options: Further arguments of `Job`, such as ``counter``.
 
     Returns:
         A dataset with the same number of rows; Ray computes it when it is consumed.
@@ -169,7 +166,7 @@ def compact_dataset(
         ConfigurationError: If Ray is not installed, or an argument is out of range.
     """
     ray_module()
-    job = Job(strategy=strategy, column=column, **options)
+    job = Job.of(job)
     folder = None if checkpoints is None else Path(checkpoints).resolve()
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)

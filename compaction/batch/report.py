@@ -138,7 +138,7 @@ class BatchReport:
         errors: The file of bad conversations; ``None`` if there are none.
         failed: Inputs that could not be read, each with the reason; their outputs are not written.
         foreign: Files in the input directories that were ignored.
-        resumed: Whether this run resumed an earlier one.
+        resumed: Whether this run resumed an earlier one; false if the batch was finished before, so that nothing was done.
         manifest: The path of the manifest, from which a later run resumes.
     """
 

@@ -28,23 +28,20 @@ ERROR_COLUMN = "compaction_error"
 
 def compact_table(
     table: Any,
-    strategy: StrategyLike,
+    job: Job | StrategyLike,
     *,
-    column: str = "messages",
     on_error: Literal["raise", "mark"] = "raise",
     limits: Limits | None = None,
-    **options: Any,
 ) -> Any:
     """Compact the conversations of a table.
 
     Args:
         table: A ``pyarrow.Table``.
-        strategy: The strategy that compacts each conversation. If it asks a summarizer, it runs in a new event loop.
-        column: The column with the messages: JSON text, or lists of structs.
+        job: The strategy and the settings for each conversation, as for `compact_files`. A strategy that asks a summarizer runs
+            in a new event loop.
         on_error: What to do with a bad conversation: ``"raise"``, or ``"mark"`` to keep it unchanged and write the reason to
             the text column ``compaction_error``, which is null for all other rows.
         limits: The limits for requests of this call to the strategy's summarizers.
-        options: Further arguments of `Job`: ``counter``, ``format``, ``budget``, ``window``, ``strict``.
 
     Returns:
         A ``pyarrow.Table`` with the same rows in the same order; the other columns are unchanged.
@@ -57,10 +54,10 @@ def compact_table(
     >>> from compaction.strategies import SlidingWindow
     >>> text = '[{"role": "user", "content": "one"}, {"role": "user", "content": "two"}]'
     >>> table = pyarrow.table({"id": [7], "messages": [text]})
-    >>> compact_table(table, SlidingWindow(), counter="chars/4").to_pylist()
+    >>> compact_table(table, SlidingWindow()).to_pylist()
     [{'id': 7, 'messages': '[{"role": "user", "content": "two"}]'}]
     """
-    job = Job(strategy=strategy, column=column, **options)
+    job = Job.of(job)
     if on_error not in ("raise", "mark"):
         raise ConfigurationError(f"on_error={on_error!r}: raise or mark")
     limiter = RateLimiter(limits or Limits()) if find_summarizers(job.strategy) else None

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from ..batch import Limits, compact_files, estimate, ray_workers
+from ..batch import Job, Limits, compact_files, estimate, ray_workers
 from ..errors import ConfigurationError
 from ..models import prices_of
 from .batch_report import progress_bar, show_estimate, show_report, write_json
@@ -125,17 +125,19 @@ def batch_command(
     plan = plan_compaction(preset, window, budget, reserve_output, pipeline, models=models)
     _, note = find_counter(counter)
     priced = None if model is None else prices_of(model, models)
-    options: dict[str, Any] = {
-        "counter": counter,
-        "format": format,
-        "budget": plan.budget,
-        "window": plan.window,
-        "column": column,
-    }
+    job = Job(
+        plan.strategy,
+        counter=counter,
+        format=format,
+        budget=plan.budget,
+        window=plan.window,
+        column=column,
+        max_bytes=max_bytes,
+        strict=strict,
+        keys=signing_keys(),
+    )
     if dry_run:
-        estimated = estimate(
-            inputs, plan.strategy, sample=sample, strict=strict, max_bytes=max_bytes, follow_links=follow_links, **options
-        )
+        estimated = estimate(inputs, job, sample=sample, follow_links=follow_links)
         show_estimate(estimated, priced, note, as_json=as_json)
         return ExitCode.FOUND if estimated.sample.bad or estimated.failed else ExitCode.DONE
     limits = Limits(concurrency=concurrency, requests_per_minute=requests_per_minute, tokens_per_minute=tokens_per_minute)
@@ -145,17 +147,13 @@ def batch_command(
             report = compact_files(
                 list(inputs),
                 output,
-                plan.strategy,
-                **options,
+                job,
                 to=to,
                 workers=pool,
                 limits=limits,
-                strict=strict,
                 max_errors=max_errors,
-                max_bytes=max_bytes,
                 follow_links=follow_links,
                 restart=restart,
-                keys=signing_keys(),
                 on_progress=on_progress,
                 stop=lambda: bool(stopped),
             )

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 _PRESETS: Final = [name for name, preset in PRESETS.items() if preset.size == "window"]
 _SWITCH_SECONDS: Final = 0.0005  # so that a compaction in a thread does not delay streams by five milliseconds at a time
-_COLLECT: Final = (20_000, 20, 100)  # so that the garbage collector rarely walks all conversations; requests leave few cycles
+_COLLECT: Final = (5_000, 20, 100)  # so that the garbage collector rarely walks all conversations, and stops for a millisecond
 _KEEP_ALIVE_SECONDS: Final = 120  # longer than the pauses of most agents, which then stay with one worker
 _MOST_CONNECTIONS: Final = 2_000  # of a process; further ones get 503
-_NEEDED: Final = ("starlette", "uvicorn", "httpx", "msgspec")
+_NEEDED: Final = ("starlette", "uvicorn", "aiohttp", "msgspec")
 
 
 ServedPreset: TypeAlias = Annotated[
@@ -249,7 +249,13 @@ def make_server(settings: GatewaySettings, log: TextIO | None, workers: Workers 
     logging.getLogger("uvicorn.error").addFilter(is_worth_a_log)
     app: Any = create_app(settings, on_event=_telemetry(), workers=workers)
     options: dict[str, Any] = {"log_config": None, "access_log": False, "server_header": False, "date_header": False}
-    limits: dict[str, Any] = {"proxy_headers": False, "ws": "none", "lifespan": "on", "timeout_graceful_shutdown": 5}
+    limits: dict[str, Any] = {
+        "proxy_headers": False,
+        "http": "h11",
+        "ws": "none",
+        "lifespan": "on",
+        "timeout_graceful_shutdown": 5,
+    }
     limits |= {"timeout_keep_alive": _KEEP_ALIVE_SECONDS, "limit_concurrency": _MOST_CONNECTIONS}
     return uvicorn.Server(uvicorn.Config(app, **options, **limits))
 

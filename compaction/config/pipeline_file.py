@@ -10,87 +10,17 @@ import os
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
 
-import attrs
-
-from ..errors import CompactionError, ConfigurationError
+from ..errors import ConfigurationError
 from ..files import write_text
 from ..strategies import Strategy, StrategyLike, as_strategy
 from .allowed_servers import server_problems
-from .converter import USE, missing, read_component, write_component
+from .components import USE, missing, read_strategy, write_component
 from .expressions import MAX_NUMBER
-from .registry import ComponentKind, suggestion
-
-_Place: TypeAlias = tuple[str | int, ...]
-"""The keys and numbers that lead to a value in plain data."""
-
-
-def error_messages(error: BaseException, data: object = None) -> list[str]:
-    """Return a message ``place: rule`` for each mistake in an error of the converter, in the order of the data.
-
-    Args:
-        error: The error.
-        data: What was read. A mistake of a table comes before those of its values.
-
-    Raises:
-        BaseException: The error itself, if neither the converter nor this package raised it.
-    """
-    found = sorted(_each(error, ()), key=lambda item: _position(item[0], data))
-    return [f"{_shown(place)}: {text}" if place else text for place, text in found]
-
-
-def _shown(place: _Place) -> str:
-    return "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in place).removeprefix(".")
-
-
-def _position(place: _Place, data: object) -> list[int]:
-    """Return a place as the positions of its keys in their tables and lists."""
-    found: list[int] = []
-    value: object = data
-    for each in place:
-        inner: dict[object, object] = {}
-        if isinstance(value, Mapping):
-            inner = dict(cast("Mapping[object, object]", value))
-        elif isinstance(value, list | tuple):
-            inner = dict(enumerate(cast("Sequence[object]", value)))
-        found.append(list(inner).index(each) if each in inner else len(inner))
-        value = inner.get(each)
-    return found
-
-
-def _each(error: BaseException, place: _Place) -> Iterator[tuple[_Place, str]]:
-    from cattrs import ClassValidationError, ForbiddenExtraKeysError, IterableValidationError
-
-    if isinstance(error, IterableValidationError):
-        yield from _nested(error, lambda note: (*place, note.index), place)
-    elif isinstance(error, ClassValidationError):
-        yield from _nested(error, lambda note: (*place, note.name), place)
-    elif isinstance(error, ForbiddenExtraKeysError):
-        known = [field.alias for field in attrs.fields(error.cl)]
-        yield from ((place, f"unknown key {key!r}; {suggestion(key, known)}") for key in sorted(error.extra_fields))
-    elif isinstance(error, KeyError):
-        yield place, f"{error.args[0]!r} is missing"
-    elif isinstance(error, CompactionError):
-        yield place, str(error)
-    elif isinstance(error, RecursionError):
-        yield (*place[:8], "..."), "it is nested too deeply, or contains itself; write it out"
-    elif isinstance(error, TypeError | ValueError):
-        yield place, f"it cannot be used ({error})"
-    else:
-        raise error
-
-
-def _nested(error: Any, place_of: Callable[[Any], _Place], place: _Place) -> Iterator[tuple[_Place, str]]:
-    """Yield the errors within a group, each at the place that its note names."""
-    noted, others = error.group_exceptions()
-    for inner, note in noted:
-        yield from _each(inner, place if isinstance(inner, KeyError) else place_of(note))
-    for inner in others:
-        yield from _each(inner, place)
-
+from .registry import ComponentKind
 
 FileFormat: TypeAlias = Literal["toml", "yaml"]
 """The syntax of a pipeline file."""
@@ -150,9 +80,9 @@ def from_data(
     if problems := list(server_problems(data, allow_env=allow_env, allow_hosts=allow_hosts)):
         raise ConfigurationError(f"{where}: {'; '.join(problems)}")
     try:
-        strategy = read_component(data, ComponentKind.STRATEGY, default="Pipeline")
-    except Exception as error:
-        raise ConfigurationError(f"{where}: {'; '.join(error_messages(error, data))}") from error
+        strategy = read_strategy(data)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{where}: {error}") from error
     if not isinstance(strategy, Strategy):
         raise ConfigurationError(f"{where}: it makes {strategy!r}, which is not a strategy")
     return strategy
@@ -168,10 +98,7 @@ def to_data(strategy: StrategyLike) -> dict[str, Any]:
     >>> to_data(ToolResult(Clear(min_chars=500)))
     {'use': 'ToolResult', 'style': {'use': 'Clear', 'min_chars': 500}}
     """
-    try:
-        data = write_component(as_strategy(strategy), ComponentKind.STRATEGY)
-    except Exception as error:
-        raise ConfigurationError("; ".join(error_messages(error))) from error
+    data = write_component(as_strategy(strategy), ComponentKind.STRATEGY)
     table: dict[str, Any] = {USE: data} if isinstance(data, str) else data
     if table[USE] == "Pipeline":
         del table[USE]

@@ -194,9 +194,12 @@ def _read(text: str, where: str, start: int, count: int) -> FileConversation:
     try:
         found = scan(text)
     except JSONDecodeError as error:
-        at = min(error.pos, len(text.rstrip()))
+        end = len(text.rstrip())
+        is_cut = error.pos >= end or error.msg.startswith("Unterminated string")
+        at = end if is_cut else error.pos
+        reason = "it ends in the middle" if is_cut else error.msg
         place = f"line {start + text.count(chr(10), 0, at)}, column {at - text.rfind(chr(10), 0, at)}"
-        raise _NotJson(f"{where}: it is not JSON ({error.msg}: {place}); a file of conversations is {_SHAPES}") from error
+        raise _NotJson(f"{where}: it is not JSON ({reason}: {place}); a file of conversations is {_SHAPES}") from error
     except RecursionError as error:
         raise UnreadableFile(f"{where}: it is nested too deeply to be read; write the inner part as a string") from error
     except ValueError as error:

@@ -6,8 +6,9 @@ not content: messages are compared without them.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from .anthropic import THINKING, anthropic
 from .base import MessageFormat
@@ -36,11 +37,11 @@ def without_breakpoints(value: Any, *, lists: Sequence[str] = ("content", "tool_
     fields = fields_of(value) or {}
     changed: dict[str, Any] = {}
     for name in ("content",) if fields.get("type") == "tool_result" else lists:
-        parts = items_of(fields.get(name))
-        if not parts:
+        parts = fields.get(name)
+        if not isinstance(parts, list | tuple):
             continue
-        bare = [without_breakpoints(part, lists=()) for part in parts]
-        if any(one is not other for one, other in zip(bare, parts, strict=True)):
+        bare = [without_breakpoints(part, lists=()) for part in cast("Sequence[Any]", parts)]
+        if not all(map(operator.is_, bare, parts)):
             changed[name] = bare
     if not changed and _KEY not in fields:
         return value
@@ -50,7 +51,10 @@ def without_breakpoints(value: Any, *, lists: Sequence[str] = ("content", "tool_
 def unwrapped(message: Any) -> Any:
     """Return a message whose content is a list of one plain text with that text as its content; any other as it is."""
     fields = fields_of(message) or {}
-    parts = items_of(fields.get("content")) or ()
+    content = fields.get("content")
+    if not isinstance(content, list | tuple):
+        return message
+    parts = cast("Sequence[Any]", content)
     only: Mapping[str, Any] = (fields_of(parts[0]) or {}) if len(parts) == 1 else {}
     return {**fields, "content": only["text"]} if only.keys() == {"type", "text"} and only["type"] == "text" else message
 

@@ -5,28 +5,28 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
 from .headers import RawHeaders, answer_headers, as_mapping
 from .routes import normalized
-from .upstream import WholeAnswer
+from .upstream import NoAnswer, UnsentBody, WholeAnswer, chunks
 from .workers import Workers
 
 if TYPE_CHECKING:
-    import httpx
+    from aiohttp import ClientResponse
     from starlette.types import Receive, Scope, Send
 
 
 _IDLE_SECONDS: Final = 60.0
 
 
-class ClientGone(Exception):
+class ClientGone(UnsentBody):
     """The client closed its connection."""
 
 
-class SlowBody(Exception):
+class SlowBody(UnsentBody):
     """The client sent its body too slowly."""
 
 
@@ -40,10 +40,7 @@ def is_worth_a_log(record: logging.LogRecord) -> bool:
     >>> is_worth_a_log(logging.LogRecord("uvicorn.error", logging.ERROR, "", 0, "cannot listen", None, None))
     True
     """
-    error = record.exc_info[1] if record.exc_info else None
-    if isinstance(error, BaseExceptionGroup):
-        return cast("BaseExceptionGroup[BaseException]", error).split(AnswerStopped)[1] is not None
-    return not isinstance(error, AnswerStopped)
+    return record.exc_info is None or not isinstance(record.exc_info[1], AnswerStopped)
 
 
 class ClientConnection:
@@ -84,22 +81,18 @@ class ClientConnection:
             ClientGone: If the client disconnects before the end of the body.
             SlowBody: If the end has not come after these seconds.
         """
-        with anyio.move_on_after(seconds):
-            return await self._body(limit)
-        raise SlowBody
-
-    async def _body(self, limit: int) -> bytes | None:
         length = self.headers.get("content-length", "0")
         if length.isdigit() and int(length) > limit:
             return None
-        pieces: list[bytes] = []
-        size = 0
-        async for piece in self.pieces():
-            pieces.append(piece)
-            size += len(piece)
-            if size > limit:
-                return None
-        return b"".join(pieces)
+        body, more = bytearray(), True
+        with anyio.move_on_after(seconds):
+            while more:
+                piece, more = await self._piece()
+                body += piece
+                if len(body) > limit:
+                    return None
+            return bytes(body)
+        raise SlowBody
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """Yield the body in pieces as they arrive.
@@ -112,15 +105,21 @@ class ClientConnection:
         while more:
             try:
                 with anyio.fail_after(_IDLE_SECONDS):
-                    message = await self._receive()
+                    piece, more = await self._piece()
             except TimeoutError as error:
                 raise SlowBody from error
-            if message["type"] == "http.disconnect":
-                raise ClientGone
-            if piece := message.get("body", b""):
+            if piece:
                 yield piece
-            more = message.get("more_body", False)
-        self._was_read.set()
+
+    async def _piece(self) -> tuple[bytes, bool]:
+        """Return the next piece of the body, and whether more follows."""
+        message = await self._receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        more: bool = message.get("more_body", False)
+        if not more:
+            self._was_read.set()
+        return message.get("body", b""), more
 
     async def gone(self) -> None:
         """Wait until the client disconnects, after its body was read."""
@@ -138,7 +137,7 @@ class ClientConnection:
         self.status = answer.status
         await send_whole(self._send, answer.status, answer_headers(answer.headers), answer.body)
 
-    async def stream(self, response: httpx.Response, on_chunk: Callable[[bytes], object] | None = None) -> None:
+    async def stream(self, response: ClientResponse, on_chunk: Callable[[bytes], object] | None = None) -> None:
         """Send an upstream's answer chunk by chunk, then close it.
 
         Args:
@@ -148,21 +147,18 @@ class ClientConnection:
         Raises:
             AnswerStopped: If the upstream stops before the end.
         """
-        import httpx
-
-        self.status = response.status_code
-        headers = answer_headers(response.headers.raw)
+        self.status = response.status
+        headers = answer_headers(response.raw_headers)
         try:
             await self._send({"type": "http.response.start", "status": self.status, "headers": headers})
-            async for chunk in response.aiter_raw():
+            async for chunk in chunks(response):
                 await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
                 if on_chunk is not None:
                     on_chunk(chunk)
-        except httpx.HTTPError as error:
-            raise AnswerStopped(type(error).__name__) from error
+        except NoAnswer as stopped:
+            raise AnswerStopped(stopped.why) from stopped
         finally:
-            with anyio.CancelScope(shield=True):
-                await response.aclose()
+            response.close()
 
     async def hand_over(self, workers: Workers, number: int, body: bytes) -> bool:
         """Let another worker answer; return whether it did.

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -31,13 +31,13 @@ from .recording import SessionRecorder
 from .routes import ModelRoute, looks_like_conversation, provider_of, route_of
 from .settings import GatewaySettings
 from .status import REPORTED_USAGE, GatewayStatus
-from .upstream import NoAnswer, Upstreams, WholeAnswer, read_whole
+from .upstream import NoAnswer, UnsentBody, Upstreams, WholeAnswer, read_whole
 from .usage_reading import UsageReader
 from .windows import UnknownWindow
 from .workers import HANDED_OVER, Workers, binding
 
 if TYPE_CHECKING:
-    import httpx
+    from aiohttp import ClientResponse
     from starlette.types import Receive, Scope, Send
 
 _OTHER: Final = "other"
@@ -88,50 +88,39 @@ class ProxyEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        client = ClientConnection(scope, receive, send)
+        client, status = ClientConnection(scope, receive, send), self._services.status
         route = route_of(client.method, client.path)
-        error: BaseException | None = None
+        served: _Passing | _ModelExchange = _Passing(self._services, client)
+        if route is not None:
+            served = _ModelExchange(self._services, client, route, is_owned=HANDED_OVER in scope)
+        error = ""
         try:
-            if route is None:
-                await _pass_through(self._services, client)
-            else:
-                await _ModelExchange(self._services, client, route, is_owned=HANDED_OVER in scope).run()
+            await served.run()
         except NoAnswer as failure:
-            error = failure
-            self._services.status.failed(f"upstream: {failure.why}")
+            error = failure.why
+            status.failed(f"upstream: {failure.why}")
             await client.refuse(failure.status, failure.says)
-        except ClientGone as gone:
-            error = gone
-        except SlowBody as slow:
-            error = slow
+        except AnswerStopped as stopped:
+            error = str(stopped)
+            status.failed(f"upstream stopped: {stopped}")
+            raise
+        except ClientGone:
+            error = "ClientGone"
+        except SlowBody:
+            error = "SlowBody"
             await client.refuse(408, "the body of the request came too slowly")
         finally:
-            if route is None:
-                why = _UNKNOWN_PATH if looks_like_conversation(client.method, client.path) else None
-                if why is not None:
-                    self._services.status.passed(why)
-                self._services.status.answered(_OTHER, client.status or 499)
-                log_request(route=_OTHER, method=client.method, status=client.status or 499, error=_name(error), why=why)
+            served.report(error)
 
 
-async def _pass_through(services: GatewayServices, client: ClientConnection) -> None:
-    """Forward a request without a conversation, and stream the answer."""
-    provider = provider_of(client.path, client.headers)
-    has_body = "content-length" in client.headers or "transfer-encoding" in client.headers
-    headers = request_headers(client.raw_headers, readable="", rewritten=False)
-    if length := client.headers.get("content-length"):
-        headers.append((b"content-length", length.encode("latin-1")))
-    url = services.upstreams.url(provider, client.raw_path, client.query)
-    if not has_body:
-        _ = [piece async for piece in client.pieces()]
+async def _while_connected(client: ClientConnection, work: Callable[[], Awaitable[None]]) -> None:
+    """Do work that ends if the client leaves."""
     failure: Exception | None = None
     async with anyio.create_task_group() as group:
         group.start_soon(_cancel_if_gone, client, group.cancel_scope)
         try:
-            response = await services.upstreams.send(client.method, url, headers, client.pieces() if has_body else None)
-            await client.stream(response)
-            await client.end()
-        except (NoAnswer, ClientGone, SlowBody) as error:  # raised below, outside of the group
+            await work()
+        except (NoAnswer, AnswerStopped, UnsentBody) as error:  # raised below, outside of the group
             failure = error
         group.cancel_scope.cancel()
     if failure is not None:
@@ -141,6 +130,43 @@ async def _pass_through(services: GatewayServices, client: ClientConnection) -> 
 async def _cancel_if_gone(client: ClientConnection, scope: anyio.CancelScope) -> None:
     await client.gone()
     scope.cancel()
+
+
+@attrs.frozen
+class _Passing:
+    """One request without a conversation, which is forwarded as it came."""
+
+    services: GatewayServices
+    client: ClientConnection
+
+    async def run(self) -> None:
+        """Serve the request."""
+        if not self._has_body:
+            _ = [piece async for piece in self.client.pieces()]
+        await _while_connected(self.client, self._answer)
+
+    @property
+    def _has_body(self) -> bool:
+        return "content-length" in self.client.headers or "transfer-encoding" in self.client.headers
+
+    async def _answer(self) -> None:
+        client = self.client
+        headers = request_headers(client.raw_headers, readable="", rewritten=False)
+        if length := client.headers.get("content-length"):
+            headers.append((b"content-length", length.encode("latin-1")))
+        provider, target = provider_of(client.path, client.headers), (client.raw_path, client.query)
+        body = client.pieces() if self._has_body else None
+        await client.stream(await self.services.upstreams.send(client.method, provider, target, headers, body))
+        await client.end()
+
+    def report(self, error: str) -> None:
+        """Count and log the request."""
+        why = _UNKNOWN_PATH if looks_like_conversation(self.client.method, self.client.path) else ""
+        if why:
+            self.services.status.passed(why)
+        status = self.client.status or 499
+        self.services.status.answered(_OTHER, status)
+        log_request(route=_OTHER, method=self.client.method, status=status, error=error, why=why)
 
 
 class _ModelExchange:
@@ -157,25 +183,21 @@ class _ModelExchange:
         self._began = anyio.current_time()
         self._added = 0.0
         self._retried = ""
-        self._error: str | None = None
         self._usage: Usage | None = None
 
     async def run(self) -> None:
-        """Serve the request, and log it in any case."""
-        try:
-            body = await self._client.body(self._services.settings.max_body, self._services.settings.body_seconds)
-            if body is None:
-                most = f"{self._services.settings.max_body:,} bytes"
-                await self._client.refuse(413, f"the body is larger than {most}; start the gateway with a larger --max-body")
-                return
-            async with anyio.create_task_group() as group:
-                group.start_soon(_cancel_if_gone, self._client, group.cancel_scope)
-                if not await self._hand_over(body):
-                    await self._answer(body)
-                group.cancel_scope.cancel()
-        finally:
-            if not self._is_elsewhere:
-                self._report()
+        """Serve the request."""
+        settings = self._services.settings
+        body = await self._client.body(settings.max_body, settings.body_seconds)
+        if body is None:
+            most = f"{settings.max_body:,} bytes"
+            await self._client.refuse(413, f"the body is larger than {most}; start the gateway with a larger --max-body")
+            return
+        await _while_connected(self._client, partial(self._served, body))
+
+    async def _served(self, body: bytes) -> None:
+        if not await self._hand_over(body):
+            await self._answer(body)
 
     async def _hand_over(self, body: bytes) -> bool:
         """Let the worker serve the request to which its conversation belongs; return whether it did."""
@@ -191,58 +213,48 @@ class _ModelExchange:
         return self._is_elsewhere
 
     async def _answer(self, body: bytes) -> None:
-        """Send the plan and stream the answer; 502 or 504 if the upstream gives none."""
-        try:
-            began = anyio.current_time()
-            self._plan = await self._services.planner.plan(
-                self._route, body, self._client.headers, self._upstream, self._client.query
-            )
-            self._added = anyio.current_time() - began
-            response = await self._send(self._plan)
-            whole = await read_whole(response) if response.status_code in REFUSALS and self._plan.request is not None else None
-            again = None if whole is None else await self._second(self._plan, whole)
-            if whole is not None and again is None:
-                await self._client.send_whole(whole)
-                return
-            response = response if again is None else again
-            recalled = await self._recalled(self._plan, response)
-            if isinstance(recalled, WholeAnswer):
-                await self._give(recalled)
-            else:
-                await self._stream(recalled)
-        except NoAnswer as failure:
-            self._error = failure.why
-            self._services.status.failed(f"upstream: {failure.why}")
-            await self._client.refuse(failure.status, failure.says)
-        except AnswerStopped as stopped:
-            self._error = str(stopped)
-            self._services.status.failed(f"upstream stopped: {stopped}")
-            raise
+        """Send the plan and stream the answer."""
+        began = anyio.current_time()
+        self._plan = await self._services.planner.plan(
+            self._route, body, self._client.headers, self._upstream, self._client.query
+        )
+        self._added = anyio.current_time() - began
+        response = await self._send(self._plan)
+        whole = await read_whole(response) if response.status in REFUSALS and self._plan.request is not None else None
+        again = None if whole is None else await self._second(self._plan, whole)
+        if whole is not None and again is None:
+            await self._client.send_whole(whole)
+            return
+        recalled = await self._recalled(self._plan, response if again is None else again)
+        if isinstance(recalled, WholeAnswer):
+            await self._give(recalled)
+        else:
+            await self._stream(recalled)
 
-    async def _send(self, plan: RequestPlan) -> httpx.Response:
+    async def _send(self, plan: RequestPlan) -> ClientResponse:
         client = self._client
-        url = self._services.upstreams.url(self._route.provider, client.raw_path, client.query)
         headers = request_headers(client.raw_headers, readable=READABLE, rewritten=plan.is_changed)
-        return await self._services.upstreams.send(client.method, url, headers, plan.body)
+        target = (client.raw_path, client.query)
+        return await self._services.upstreams.send(client.method, self._route.provider, target, headers, plan.body)
 
-    async def _stream(self, response: httpx.Response) -> None:
+    async def _stream(self, response: ClientResponse) -> None:
         kind, encoding = response.headers.get("content-type", ""), response.headers.get("content-encoding", "")
         reader = UsageReader(kind, encoding)
         try:
             await self._client.stream(response, reader.feed)
         finally:
-            self._usage = reader.read() if response.status_code < 300 else None
+            self._usage = reader.read() if response.status < 300 else None
             with anyio.CancelScope(shield=True):
                 await self._record()
         await self._client.end()
 
     # ---------------------------------------------------------------- recall
 
-    async def _recalled(self, plan: RequestPlan, response: httpx.Response) -> WholeAnswer | httpx.Response:
+    async def _recalled(self, plan: RequestPlan, response: ClientResponse) -> WholeAnswer | ClientResponse:
         """Answer the model's calls of the tools of recall, and return the answer that is meant for the client."""
         services, body = self._services, plan.body
         answers = services.conversations.recall_answers(plan.turn)
-        if answers is None or plan.without_recall is None or response.status_code >= 300:
+        if answers is None or plan.without_recall is None or response.status >= 300:
             return response
         for _ in range(_MOST_RECALLS):
             whole = await read_whole(response, _LARGEST_ANSWER)
@@ -261,9 +273,9 @@ class _ModelExchange:
             services.status.retried("recall")
             body = following
             response = await self._send(attrs.evolve(plan, body=body))
-            if response.status_code >= 300:
+            if response.status >= 300:
                 break
-        await response.aclose()
+        response.close()
         return await self._send(attrs.evolve(plan, body=plan.without_recall))
 
     async def _give(self, whole: WholeAnswer) -> None:
@@ -277,7 +289,7 @@ class _ModelExchange:
 
     # ---------------------------------------------------------------- the second request
 
-    async def _second(self, plan: RequestPlan, refused: WholeAnswer) -> httpx.Response | None:
+    async def _second(self, plan: RequestPlan, refused: WholeAnswer) -> ClientResponse | None:
         """Send a second request if the contents of the first were refused.
 
         Returns:
@@ -292,12 +304,12 @@ class _ModelExchange:
         self._services.status.retried("refused")
         original = attrs.evolve(plan, body=plan.original)
         response = await self._try(original)
-        if response is not None and response.status_code < 300:
+        if response is not None and response.status < 300:
             self._plan = attrs.evolve(original, why="refused as it was compacted")
             await self._our_fault(plan, refused)
         return response
 
-    async def _shorter(self, plan: RequestPlan, error: UpstreamRefusal) -> httpx.Response | None:
+    async def _shorter(self, plan: RequestPlan, error: UpstreamRefusal) -> ClientResponse | None:
         shorter = await self._services.planner.shorter(plan, error)
         if shorter is None:
             return None
@@ -305,7 +317,7 @@ class _ModelExchange:
         self._services.status.retried("length")
         return await self._try(shorter)
 
-    async def _try(self, plan: RequestPlan) -> httpx.Response | None:
+    async def _try(self, plan: RequestPlan) -> ClientResponse | None:
         """Send a plan; return ``None`` if the upstream gives no answer, so that the client gets the first one."""
         try:
             return await self._send(plan)
@@ -349,8 +361,10 @@ class _ModelExchange:
         except Exception as error:
             services.status.failed(f"recording: {type(error).__name__}")
 
-    def _report(self) -> None:
-        """Count and log the request."""
+    def report(self, error: str) -> None:
+        """Count and log the request, unless another worker serves it."""
+        if self._is_elsewhere:
+            return
         status, plan = self._client.status or 499, self._plan
         self._services.status.answered(self._route.name, status)
         logged: dict[str, Any] = {}
@@ -367,16 +381,12 @@ class _ModelExchange:
             compacted=plan is not None and plan.is_changed,
             why=None if plan is None else plan.why,
             retried=self._retried,
-            error=self._error,
+            error=error,
             added_seconds=self._added,
             seconds=anyio.current_time() - self._began,
             route=self._route.name,
             status=status,
         )
-
-
-def _name(error: BaseException | None) -> str | None:
-    return None if error is None else type(error).__name__
 
 
 # ------------------------------------------------------------------------ what to send

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Final, Self
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
-import anyio
 import attrs
 
 from .headers import RawHeaders
@@ -14,13 +15,18 @@ from .routes import Provider, without_version
 from .settings import GatewaySettings
 
 if TYPE_CHECKING:
-    import httpx
+    from aiohttp import ClientResponse, ClientSession
 
 MOST_ERROR_BYTES: Final = 1_048_576
 """The largest error, in bytes, that is read completely before it is passed on; a larger one is streamed."""
 
 _ENDS_IN_VERSION: Final = re.compile(r"/v\d+(?:alpha|beta)?\d*/?$")
+_PASSWORD: Final = re.compile(r"//[^/]*@")
 _CONNECT_SECONDS: Final = 30.0
+_KEPT_OPEN: Final = 15.0  # seconds
+_LONGEST_HEADER: Final = 65_536
+_PIECE: Final = 262_144
+_OWN_HEADERS: Final = ("accept", "accept-encoding", "content-type", "user-agent")  # which the HTTP client would add
 
 
 class NoAnswer(Exception):
@@ -28,7 +34,7 @@ class NoAnswer(Exception):
 
     Args:
         status: The status for the client: 502, or 504 after a timeout.
-        why: The kind of failure, such as ``ConnectError``.
+        why: The kind of failure, such as ``ClientConnectorError``.
         says: What failed and where, for the client; it has neither the query of the URL nor a header.
     """
 
@@ -37,6 +43,10 @@ class NoAnswer(Exception):
         self.status = status
         self.why = why
         self.says = f"the upstream gave no answer ({why}{says and ': '}{says})"
+
+
+class UnsentBody(Exception):
+    """The body of a request could not be read to its end while it was sent."""
 
 
 @attrs.frozen(eq=False)
@@ -64,98 +74,139 @@ class Upstreams:
     """
 
     def __init__(self, settings: GatewaySettings) -> None:
-        import ssl
-
-        import httpx
-
         self._urls: dict[Provider, str] = {
             "openai": settings.openai_url.rstrip("/"),
             "anthropic": settings.anthropic_url.rstrip("/"),
             "google": settings.google_url.rstrip("/"),
             "bedrock": settings.bedrock_url.rstrip("/"),
         }
-        self._client = httpx.AsyncClient(
-            timeout=httpx.Timeout(settings.timeout, connect=min(_CONNECT_SECONDS, settings.timeout)),
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=100),
-            follow_redirects=False,
-            verify=ssl.create_default_context(),
-        )
+        self._proxies = {provider: _proxy_of(url) for provider, url in self._urls.items()}
+        self._seconds = settings.timeout
+        self._session: ClientSession | None = None  # made in the event loop that uses it
 
     async def __aenter__(self) -> Self:
-        await self._client.__aenter__()
+        import aiohttp
+
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEPT_OPEN),
+            timeout=aiohttp.ClientTimeout(
+                total=None, sock_connect=min(_CONNECT_SECONDS, self._seconds), sock_read=self._seconds
+            ),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            skip_auto_headers=_OWN_HEADERS,
+            auto_decompress=False,
+            max_line_size=_LONGEST_HEADER,
+            max_field_size=_LONGEST_HEADER,
+        )
         return self
 
     async def __aexit__(self, *exception: object) -> None:
-        with anyio.CancelScope(shield=True):
-            await self._client.aclose()
+        if self._session is not None:
+            await self._session.close()
 
     def name(self, provider: Provider) -> str:
         """Return the address of a provider's upstream."""
         return self._urls[provider]
 
-    def url(self, provider: Provider, path: bytes, query: bytes) -> httpx.URL:
+    def url(self, provider: Provider, path: bytes, query: bytes) -> str:
         """Return the URL of a request: the upstream's, followed by the request's path.
 
         If the upstream's path ends in a version, the version of the request's path is omitted: neither ``/v1/v1`` nor
         ``/api/coding/v3/v1`` is requested.
         """
-        import httpx
-
-        base = self._urls[provider]
-        rest = path.decode("latin-1")
+        base, rest = self._urls[provider], path.decode("latin-1")
         if _ENDS_IN_VERSION.search(base):
             rest = without_version(rest)
-        upstream = httpx.URL(base)
-        raw = upstream.raw_path.rstrip(b"/") + rest.encode("latin-1") + (b"?" + query if query else b"")
-        return upstream.copy_with(raw_path=raw)
+        return f"{base}{rest}{'?' if query else ''}{query.decode('latin-1')}"
 
     async def send(
-        self, method: str, url: httpx.URL, headers: RawHeaders, body: bytes | AsyncIterator[bytes] | None
-    ) -> httpx.Response:
+        self,
+        method: str,
+        provider: Provider,
+        target: tuple[bytes, bytes],
+        headers: RawHeaders,
+        body: bytes | AsyncIterator[bytes] | None,
+    ) -> ClientResponse:
         """Send a request once, and return the answer before its body is read; the caller closes it.
+
+        Args:
+            method: The request's method.
+            provider: The provider whose upstream gets it.
+            target: The path and the query of the request.
+            headers: Its headers.
+            body: Its body.
 
         Raises:
             NoAnswer: If the upstream gives no answer.
+            UnsentBody: As the body raises it.
         """
-        import httpx
+        import aiohttp
+        from yarl import URL
 
-        request = httpx.Request(method, url, headers=headers, content=body)
+        assert self._session is not None  # the application has started
+        url = self.url(provider, *target)
+        named = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
+        if isinstance(body, bytes) and len(body) > _PIECE:
+            named.append(("content-length", str(len(body))))
+            body = _in_pieces(body)
         try:
-            return await self._client.send(request, stream=True, follow_redirects=False)
-        except httpx.TimeoutException as error:
+            return await self._session.request(method, URL(url, encoded=True), headers=named, data=body, allow_redirects=False)
+        except TimeoutError as error:
             raise NoAnswer(504, type(error).__name__, _said(url, error)) from error
-        except httpx.HTTPError as error:
+        except (aiohttp.ClientError, ValueError) as error:
+            if isinstance(error.__cause__, UnsentBody):
+                raise error.__cause__ from None
             raise NoAnswer(502, type(error).__name__, _said(url, error)) from error
 
 
-def _said(url: httpx.URL, error: Exception) -> str:
+def _proxy_of(url: str) -> str | None:
+    """Return the proxy that the environment names for an address, as ``HTTPS_PROXY`` and ``NO_PROXY`` do."""
+    parts = urlsplit(url)
+    return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
+
+
+async def _in_pieces(body: bytes) -> AsyncIterator[bytes]:
+    """Yield a large body in pieces, so that other requests go on meanwhile."""
+    for start in range(0, len(body), _PIECE):
+        yield body[start : start + _PIECE]
+
+
+def _said(url: str, error: Exception) -> str:
     """Return the address that was tried, without its query, which may hold a key, and the cause."""
     cause = " ".join(str(error).split())[:200]
-    return f"{url.copy_with(query=None, username=None, password=None)}{cause and ', '}{cause}"
+    return f"{_PASSWORD.sub('//', url.partition('?')[0])}{cause and ', '}{cause}"
 
 
-async def read_whole(response: httpx.Response, most: int = MOST_ERROR_BYTES) -> WholeAnswer | None:
+async def chunks(response: ClientResponse) -> AsyncIterator[bytes]:
+    """Yield the body of an answer, still encoded, as it arrives.
+
+    Raises:
+        NoAnswer: If the answer stops before its end.
+    """
+    import aiohttp
+
+    try:
+        async for chunk in response.content.iter_any():
+            yield chunk
+    except (aiohttp.ClientError, TimeoutError) as error:
+        raise NoAnswer(502, type(error).__name__) from error
+
+
+async def read_whole(response: ClientResponse, most: int = MOST_ERROR_BYTES) -> WholeAnswer | None:
     """Read an answer completely and close it; return ``None``, with the answer still open, if it is too large.
 
     Raises:
         NoAnswer: If the answer stops before its end.
     """
-    import httpx
-
     size = response.headers.get("content-length", "0")
     if not size.isdigit() or int(size) > most:
         return None
-    pieces: list[bytes] = []
-    read = 0
+    body = bytearray()
     try:
-        async for chunk in response.aiter_raw():
-            pieces.append(chunk)
-            read += len(chunk)
-            if read > most:
+        async for chunk in chunks(response):
+            body += chunk
+            if len(body) > most:
                 raise NoAnswer(502, "an answer without an end")
-    except httpx.HTTPError as error:
-        raise NoAnswer(502, type(error).__name__) from error
     finally:
-        with anyio.CancelScope(shield=True):
-            await response.aclose()
-    return WholeAnswer(response.status_code, list(response.headers.raw), b"".join(pieces))
+        response.close()
+    return WholeAnswer(response.status, list(response.raw_headers), bytes(body))

@@ -210,11 +210,7 @@ class _Pieces:
         return self.end(piece).is_system and self._projection.at(self._pieces[piece][1], end=False).is_system
 
     def opening(self, leaving: Mapping[int, int]) -> int:
-        """Return the first piece that stays and is not an instruction.
-
-        Args:
-            leaving: The runs to remove: the first piece of each, with the last.
-        """
+        """Return the first piece that stays and is not an instruction; ``leaving`` has each run by its first piece."""
         while self._opening < self.end_place and self.is_system(self._opening):
             self._opening = self.right[self._opening]
         piece = self._opening
@@ -235,12 +231,7 @@ class _Pieces:
 
 @attrs.define(eq=False)
 class _Block:
-    """Units that cannot be removed by themselves and whose pieces touch. Holds state.
-
-    Args:
-        units: The units, each with its number in the order of `_Pass.add`.
-        runs: The runs of pieces they cover: the first piece of each, with the last.
-    """
+    """Units, with their numbers, that cannot be removed by themselves, and the runs of pieces they cover. Holds state."""
 
     units: list[tuple[int, list[int]]]
     runs: dict[int, int] = attrs.Factory(dict[int, int])
@@ -413,15 +404,7 @@ def _gaps(format: MessageFormat, pieces: _Pieces, free: set[int]) -> tuple[set[i
 
 
 def _closing(format: MessageFormat, pieces: _Pieces, before: Message | None, run: list[int], after: int) -> list[int]:
-    """Return those pieces of a gap that may be removed; the message after an instruction stays there.
-
-    Args:
-        format: The format.
-        pieces: The pieces of the view.
-        before: The message before the gap.
-        run: The pieces of the gap.
-        after: The piece after it.
-    """
+    """Return those pieces of a gap, between a message and a piece, that may go; the message after an instruction stays."""
     if before is not None and before.is_system:
         before, run = pieces.end(run[0]), run[1:]
     following = [pieces.first(piece) for piece in [*run, after][1:]]

@@ -20,12 +20,7 @@ from .rules import Refusals, refusal, removable
 
 @attrs.frozen
 class _Refused:
-    """The reason why an edit was not applied.
-
-    Args:
-        rule: The rule that it would break, in words.
-        by_neighbours: Whether messages that would become neighbours are the only reason: later drops may remove one of them.
-    """
+    """The rule that an edit would break, and whether only new neighbours break it: later drops may remove one of them."""
 
     rule: str
     by_neighbours: bool = False

@@ -134,9 +134,7 @@ class Restore(_Described):
 
 @attrs.frozen(init=False)
 class Together(_Described):
-    """Several edits that are applied together or not at all.
-
-    The rules about the size of the view and about neighbours are checked for the result, not for each edit.
+    """Several edits that are applied together or not at all; the size of the view and new neighbours are checked at the end.
 
     Args:
         edits: The edits, in order.
@@ -286,11 +284,7 @@ PASS_ON: Final = object()
 
 
 def _thrown(error: Exception, item: object, *, is_passed_on: bool) -> Exception:
-    """Return an exception that the strategy is to get: that of the caller, or that of a request's answer.
-
-    Raises:
-        Exception: Any other one.
-    """
+    """Return an exception that the strategy is to get, of the caller or of a request's answer; raise any other."""
     if is_passed_on or isinstance(item, Request):
         return error
     raise error

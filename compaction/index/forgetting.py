@@ -7,15 +7,15 @@ goes if it names the message's group or read it, or if it did so with what anoth
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import attrs
 
 from ..formats import MessageFormat
-from .edits import Replace, Rewrite, named, renamed, written
+from .edits import Replace, Restore, Rewrite, named, written
 from .identity import NEVER, HostChanges, Plan, known_key, known_messages, message_key
-from .journal import Applied, flat, inserted, read_before
+from .journal import Applied, flat, inserted
 from .marks import Marks, text_digest
 from .projection import Projection
 from .state import Saved
@@ -57,12 +57,6 @@ def forgotten(projection: Projection, journal: Sequence[Applied], given: Sequenc
     """Return the messages and edits to remove in order to forget these messages. O(contents).
 
     A group of which only a part is forgotten is removed whole if the rest would break more rules of the format.
-
-    Args:
-        projection: The conversation.
-        journal: The edits that are currently applied.
-        given: The messages.
-        format: Decides which messages are the same.
     """
     found = occurrences(projection, journal, given, format)
     source, groups = projection.source, {projection.grouping.group_of[ordinal] for ordinal in found}
@@ -86,31 +80,26 @@ def occurrences(projection: Projection, journal: Sequence[Applied], given: Seque
 def saved_without(saved: Saved, given: Sequence[Any]) -> tuple[Saved, int, list[Applied]]:
     """Return a state of fingerprints without these messages, their number, and the edits that go with them. O(state).
 
-    The state does not tell which messages form a group. So every edit is removed that was decided after a forgotten message was
-    read and that names a group which may contain it.
+    The state does not tell which messages form a group, so every edit goes that was decided after the first of them was read.
+    The others name only earlier groups, whose ids stay.
     """
-    format = saved.format
-    keys = _keys(given, format)
+    keys = _keys(given, saved.format)
     gone = [ordinal for ordinal, each in enumerate(saved.fingerprints) if each in keys]
-    ids = {id for applied in saved.journal for id in named(applied.edit)}
-    firsts, others = ids.intersection(gone), [ordinal for ordinal in gone if ordinal not in ids]
+    start = min(gone, default=NEVER)
+    restores = [each.edit for each in saved.journal if isinstance(each.edit, Restore) and _seen(each) > start]
+    restored = {id for edit in restores for id in edit.groups}  # without the restore, its group must not be hidden
 
-    def may_name(applied: Applied) -> bool:
-        groups = [id for id in named(applied.edit) if id >= 0]
-        seen = NEVER if applied.seen is None else applied.seen
-        return not firsts.isdisjoint(groups) or any(min(groups, default=NEVER) <= ordinal < seen for ordinal in others)
+    def goes(applied: Applied) -> bool:
+        return _seen(applied) > start or not restored.isdisjoint(named(applied.edit))
 
-    kept, undone = _judged(saved.journal, may_name, set(gone), given, start=min(gone, default=NEVER), format=format)
+    kept, undone = _judged(saved.journal, goes, (), given, start=start, format=saved.format)
     if not gone and not undone:
         return saved, 0, []
-    new = {id: _moved(id, gone) for id in range(len(saved.fingerprints))} | {
-        id: id for applied in saved.journal for id in inserted(applied)
-    }
     lost = {*gone, *(id for applied in undone for id in inserted(applied))}
     left = attrs.evolve(
         saved,
         fingerprints=[each for each in saved.fingerprints if each not in keys],
-        journal=read_before(min(gone, default=NEVER), [_renamed(applied, new) for applied in kept]),
+        journal=kept,
         pinned=[_moved(id, gone) for id in saved.pinned if id not in lost],
         believed_until=None if saved.believed_until is None else _moved(saved.believed_until, gone),
         own=saved.own - _digests(undone),
@@ -127,15 +116,9 @@ def _judged(
     start: int,
     format: MessageFormat,
 ) -> tuple[list[Applied], list[Applied]]:
-    """Return the edits that stay and those that used a message, in order.
+    """Return the edits that stay and those that named, read or wrote one of the messages, in order.
 
-    Args:
-        journal: The edits.
-        names: Returns whether an edit names the group of such a message.
-        groups: These groups.
-        given: The messages; an edit that wrote one of them goes, too.
-        start: The place of the first of them; nothing of them was read before it arrived.
-        format: The format.
+    ``names`` tells whether an edit names one of their ``groups``; none of them was read before the one at ``start`` arrived.
     """
     keys = _keys(given, format)
     read = set(groups)  # the groups with something of the messages
@@ -145,10 +128,9 @@ def _judged(
 
     def has_read(applied: Applied) -> bool:
         """Whether a message was read to write this edit or a part of it."""
-        seen = NEVER if applied.seen is None else applied.seen
         for each in flat([applied]):
             edit = each.edit
-            if isinstance(edit, Replace) and edit.read is None and start < seen:
+            if isinstance(edit, Replace) and edit.read is None and start < _seen(applied):
                 return True
             if isinstance(edit, Replace | Rewrite) and not read.isdisjoint(edit.read or ()):
                 return True
@@ -174,10 +156,8 @@ def _breaks(source: Sequence[Any], gone: Collection[int], format: MessageFormat)
     return len(format.validate([raw for ordinal, raw in enumerate(source) if ordinal not in gone]))
 
 
-def _renamed(applied: Applied, ids: Mapping[int, int]) -> Applied:
-    edit = renamed(applied.edit, ids)
-    assert edit is not None
-    return attrs.evolve(applied, edit=edit, parts=tuple([_renamed(part, ids) for part in applied.parts]))
+def _seen(applied: Applied) -> int:
+    return NEVER if applied.seen is None else applied.seen
 
 
 def _moved(place: int, gone: Sequence[int]) -> int:

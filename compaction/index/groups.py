@@ -172,15 +172,12 @@ class Grouping:
         turn: The current turn; 0 before the first user message.
         newest: The newest group that is not a system group.
         last_user: The last user group that is not empty, which may hold only media; the first one if all are empty.
-        last_words: The last group with words of the user: text in a message of the user, alone or beside results. Media beside
-            results, empty text and reminders of the host are not words, see `Message.said`.
-        last_marked: The last summary with the role of the user of each strategy, by its name, if it comes after
-            ``last_words``; its mark may be forged.
+        last_words: The last group with words of the user, see `Message.said`; they may stand beside results.
+        last_marked: Each strategy's last summary with the role of the user after ``last_words``; its mark may be forged.
         history: The newest group in which the provider itself summarized everything before it.
         pending: The tool-call group that may still get results, because only results follow it.
         leading: The number of *instructions*, that is, system or developer messages, at the start.
-        outdated: The instructions after the leading ones that may leave: a later one is alike, apart from numbers, or there
-            are four later ones of other kinds.
+        outdated: The instructions after the leading ones that may leave, see `_note_instruction`.
         system: The number of system groups.
         left_turn: The turn that a group belonged to before words of the user moved it to the next.
         has_marks: Whether any message begins with a mark, believed or not.
@@ -349,7 +346,10 @@ class Grouping:
             self.last_user = id
 
     def _note_instruction(self, id: int, text: str | None) -> None:
-        """Note an instruction, and the earlier one that it makes outdated; ``None`` for one that never is."""
+        """Note an instruction, and the one that it makes outdated: an earlier one that is alike, or the oldest of five kinds.
+
+        ``text`` is ``None`` for an instruction that is never outdated.
+        """
         if id < self.leading or text is None:
             return
         words = frozenset(_WORD.findall(text[:_READ_CHARS].lower()))
@@ -449,8 +449,7 @@ class Grouping:
     def _join_or_orphan(self, answers: Sequence[str]) -> int:
         """Join the group of the answered call, or one in which the provider may have made the call; otherwise start one.
 
-        A message that answers calls of several groups joins the group directly before it, or else that of its first result. All
-        these calls count as answered.
+        A message that answers calls of several groups joins the group directly before it, or else that of its first result.
         """
         joined: int | None = None
         for call_id in answers:
@@ -468,10 +467,7 @@ class Grouping:
         return id
 
     def _answered(self, call_id: str) -> int | None:
-        """Close the latest open call with this id, and return its group.
-
-        If no call with this id is open, return the previous group if it made such a call, or ``None``.
-        """
+        """Close the latest open call with this id, and return its group, or else the previous group if it made such a call."""
         found = self._open.pop(call_id, None)
         if found is None:
             return self._previous if self._made(self._previous, call_id) else None

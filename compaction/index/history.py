@@ -73,15 +73,11 @@ class UselessRuns:
 class RunHistory:
     """Whether strategies helped lately, and so whether they should pause. Holds state.
 
-    It has the consecutive failures of each strategy with the time of the last one, summaries that saved nothing, and runs of
-    the whole strategy that saved too little.
+    It has the consecutive failures of each strategy with the time of the last one, and summaries that saved nothing.
 
     A session has one object for its whole life; a run without a session has its own. A strategy is identified by its `repr`
     without memory addresses: two strategies with different options pause separately, and an equal strategy in another process
     continues the pause. Without a clock no failure pauses a strategy.
-
-    Attributes:
-        useless: The last runs that saved too little; not saved.
 
     >>> history = RunHistory()
     >>> history.record_failure("summarize with m", 0.0)
@@ -92,7 +88,6 @@ class RunHistory:
     def __init__(self) -> None:
         self._failures: dict[str, tuple[int, float]] = {}
         self._no_gain: dict[str, int] = {}
-        self.useless = UselessRuns()
 
     def is_paused(self, strategy: object, now: float | None) -> bool:
         """Return whether a strategy failed so recently that it should not try again yet.
@@ -135,7 +130,6 @@ class RunHistory:
     def clear(self) -> None:
         """End all pauses, for a run that a user asked for."""
         self._failures.clear()
-        self.useless = UselessRuns()
 
     def to_dict(self) -> dict[str, list[float]]:
         """Return JSON-ready data: each strategy's number of failures and the time of the last, or the tokens of `no_gain`."""

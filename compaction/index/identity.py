@@ -44,6 +44,7 @@ _NEWEST: Final = 3
 """The number of messages in the key of the end of a list."""
 
 _DIGEST_BYTES: Final = 12
+_SORTED: Final = json.JSONEncoder(sort_keys=True)
 
 _Position: TypeAlias = tuple[int, int, int]
 
@@ -69,7 +70,8 @@ def message_key(raw: Any, format: MessageFormat, place: int = 0) -> str:
     """
     key = format.key(raw)
     try:
-        text = None if isinstance(key, dict) or key is raw else _json(key)
+        is_plain = key is raw and raw.__class__ is dict  # its wire data has the same text, unless it holds other objects
+        text = _json(key) if is_plain or not (isinstance(key, dict) or key is raw) else None
         if text is None:  # also if the key has objects of a framework, whose text may differ in another process
             text = json.dumps(format.to_wire(raw), sort_keys=True, default=repr)
     except RecursionError:
@@ -83,7 +85,7 @@ def message_key(raw: Any, format: MessageFormat, place: int = 0) -> str:
 def _json(key: object) -> str | None:
     """Return a key as JSON; ``None`` if it is not JSON data."""
     try:
-        return json.dumps(key, sort_keys=True)
+        return _SORTED.encode(key)
     except (TypeError, ValueError):
         return None
 
@@ -232,8 +234,7 @@ def align(
 ) -> tuple[list[Known | None], set[int]]:
     """Return the known message for each message of a list, ``None`` for a new one, and the places of those that were altered.
 
-    Cost: O(messages) if the list has the same objects, with others only after them. Otherwise O(contents of the conversation),
-    because every message is serialized once for the comparison.
+    Cost: O(messages) if the list has the same objects, with others only after them; otherwise O(contents).
 
     Args:
         known: Every known message, in order.
@@ -556,12 +557,7 @@ class Plan:
         return any(place < self.matched and self.entries[place][1] in self.altered for place in places)
 
     def gone(self, count: int, key: Callable[[int], str]) -> dict[int, str]:
-        """Return the keys of the messages that the host altered or removed, by their previous ordinals.
-
-        Args:
-            count: The number of messages before.
-            key: Returns the key of the message at an ordinal.
-        """
+        """Return the keys of those of ``count`` messages that the host altered or removed, by their previous ordinals."""
         left = {ordinal for _, ordinal in self.entries if ordinal not in self.altered}
         return {ordinal: key(ordinal) for ordinal in range(count) if ordinal not in left}
 
@@ -569,8 +565,7 @@ class Plan:
 class PassedList:
     """Tells whether a list begins with the whole conversation. Holds state: the last list that began with the source.
 
-    A host that works on copies passes the same copies again, which are then compared by identity. The last list grows with the
-    new messages, so that lists of one length are compared, at C speed and without a copy.
+    A host that works on copies passes the same copies again, which are then compared by identity, at C speed.
     """
 
     def __init__(self) -> None:
@@ -641,14 +636,9 @@ def follow(
 ) -> Plan:
     """Return how a list continues a conversation. O(messages), and O(contents) of those that are not the same objects.
 
-    Args:
-        projection: The known conversation.
-        journal: The edits that are currently applied, which contain the versions shown earlier.
-        given: The host's full list.
-        format: Decides which messages are the same.
-        verify: Whether to compare the contents of the same objects too.
+    ``verify`` tells whether to compare the contents of the same objects too.
     """
-    if not verify and has_moved_reminder(projection, given, format):
+    if not verify and has_moved_reminder(projection, given, format):  # comparing all contents would take twice as long
         found: list[Known | None] = [None] * len(given)
         for ordinal, group in enumerate(projection.grouping.group_of[:-1]):
             found[ordinal] = Known((ordinal, 0, 0), group)

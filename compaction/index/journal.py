@@ -150,9 +150,9 @@ def carried_over(
         journal: The edits.
         unchanged: The number of messages at the start that neither moved nor changed.
         altered: The groups of which a message changed.
-        gone: Returns the key of each message that the host altered or removed, by its ordinal. Called if needed.
-        undone: The list to which the rewrites are added that do not stay.
-        summaries: The host's messages in place of a summary, by the summary's id.
+        gone: Returns the key of each message that the host altered or removed, by its ordinal.
+        undone: Gets the rewrites that do not stay.
+        summaries: The host's messages in place of a summary, by its id.
         format: Reads these messages.
     """
 

@@ -178,10 +178,8 @@ class MessageIndex:
     ) -> Iterator[list[int]]:
         """Plan what to drop: the smallest sets of these groups that can only be removed together, oldest first.
 
-        After each set is removed, the provider accepts the rest of the view. Sets after which the view is as the format prefers
-        it come first; most formats prefer a view that begins with a user message. Groups that cannot be removed are in no set.
-        In a format where any message may follow any other, the user message that begins the view stays until the next user
-        message can begin it. O(messages) for all sets.
+        After each set is removed, the provider accepts the rest of the view; groups that cannot be removed are in no set. Sets
+        after which the view is as the format prefers it come first (see `cuts`). O(messages) for all sets.
 
         Args:
             groups: The groups that may be removed, in order.
@@ -190,8 +188,7 @@ class MessageIndex:
             replaced: Whether a message will replace the groups; it may then be the first message of the view.
 
         Yields:
-            The ids of the groups of a set. Each set is planned as if the earlier ones had been dropped: drop each before you
-            request the next, or request all of them first.
+            The ids of the groups of a set, planned as if the earlier sets had been dropped.
         """
         units = cuts.units_of(map(group_id, groups), together)
         return cuts.plan_cuts(self.columns, self.format, units, preferred_only=preferred_only, replaced=replaced)
@@ -211,8 +208,7 @@ class MessageIndex:
     def summary(self, body: str, groups: Iterable[MessageGroup], *, by: str, round: int = 1) -> tuple[Message, ...]:
         """Return ``body`` as the messages of a `Replace` of these groups: with a mark, and a role that fits there. O(messages).
 
-        There are two messages if the format requires alternating roles; the mark is in the first. ``by``, ``round`` and the
-        errors are those of `marked`.
+        There are two messages if the format requires alternating roles. ``by``, ``round`` and the errors are those of `marked`.
         """
         before, after = cuts.neighbours(self.columns, {group.id for group in groups})
         text = (self.marks or Marks()).write(body, by=by, round=round, role=self.format.summary(body, before, after)[0].role)
@@ -291,7 +287,7 @@ class MessageIndex:
 
     @property
     def undone(self) -> tuple[Edit, ...]:
-        """All edits so far that were undone because of new messages, or of messages that the host altered or removed."""
+        """The edits that the last `sync`, `append` or `forget` undid: new, altered or missing messages made them invalid."""
         return tuple(self._undone)
 
     @property
@@ -302,9 +298,7 @@ class MessageIndex:
     def apply(self, edit: Edit, *, by: str = "") -> bool:
         """Apply an edit unless it would break a rule, and return whether it was applied; O(the groups it names).
 
-        The index refuses messages that break a rule of the format, and neighbours that may not follow one another. Drops that
-        are refused only for their neighbours are tried together when the strategy ends (see `end_step`). ``refused`` lists each
-        refusal with its rule until the next run.
+        ``refused`` lists each refusal with its rule. See also `end_step`.
 
         Args:
             edit: The edit.
@@ -388,6 +382,7 @@ class MessageIndex:
         given = as_list(messages)
         if self._saved is not None:
             raise StateError("append: this index was saved without its messages; pass the full list to sync first")
+        self._undone.clear()
         self._passed.clear()
         if self._detects and not fits(given, self.format):
             self._turn_to(resolve(None, [*self.columns.source, *given]))
@@ -490,16 +485,16 @@ class MessageIndex:
     def sync(self, messages: Iterable[Any], *, verify: bool = False) -> None:
         """Update the index from the full list that a framework passes on each call.
 
-        The list may be the source, the last view or an earlier view, followed by newer messages. They may be the same objects
-        or equal ones. Messages are recognized by identity and content, not by position; one that is not recognized is new.
-        Edits of messages that the host did not touch stay. What the host changed is in ``changes``. O(list) comparisons, by
-        identity first; from the first difference on, O(contents).
+        The list may be the source, the last view or an earlier view, followed by newer messages. Messages are recognized by
+        identity and content, not by position (see `identity`). Edits of messages that the host did not touch stay. What the
+        host changed is in ``changes``. O(list) for the same objects; from the first difference on, O(contents).
 
         Args:
             messages: The whole conversation, oldest first.
             verify: Whether to compare the contents of identical objects too, to detect a message changed in place; O(contents).
         """
         columns, count = self.columns, len(self.columns.source)
+        self._undone.clear()
         self._sync(as_list(messages), verify=verify)
         if self.columns is not columns or len(columns.source) > count:
             self._note_time()
@@ -644,6 +639,7 @@ class MessageIndex:
         for place, raw in enumerate(given):
             self._read(raw, place)
         self.notes.clear()
+        self._undone.clear()
         if self._saved is not None:
             self._saved, count, _ = saved_without(self._saved, given)
             return count
@@ -672,8 +668,7 @@ class MessageIndex:
     def to_dict(self, *, messages: bool = True) -> dict[str, Any]:
         """Return the index as JSON-ready data. O(edits), plus O(contents) of messages stored or not fingerprinted yet.
 
-        With ``messages=False`` the data contains fingerprints instead of messages: `from_dict` then returns an empty index,
-        which the first `sync` fills. Until then, `append` raises a `StateError`.
+        With ``messages=False`` it has fingerprints instead: the index of `from_dict` is then empty until the first `sync`.
         """
         if messages and self._saved is not None:
             raise StateError("to_dict: this index was saved without its messages; call sync first, or pass messages=False")

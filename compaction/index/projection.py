@@ -33,7 +33,7 @@ Shown: TypeAlias = tuple[Message | None, int, int]
 Piece: TypeAlias = tuple[int, Node, Node]
 """Successive messages of one group: the group's id, the first place, the last place."""
 
-_SYSTEM = GroupKind.SYSTEM  # a member is found more slowly
+_SYSTEM = GroupKind.SYSTEM  # a member is found more slowly (Python 3.11)
 
 
 @attrs.frozen
@@ -164,12 +164,7 @@ class Inserted:
     known_originals: list[range] | None = None
 
     def originals(self, inserted: Mapping[int, Inserted], ordinals: Callable[[int], Sequence[int]]) -> list[range]:
-        """Return the ordinals of the source messages that it replaces, in order; O(the groups it replaces) the first time.
-
-        Args:
-            inserted: The summaries that it may replace, by id.
-            ordinals: Returns the ordinals of the messages of a source group.
-        """
+        """Return the ordinals of the source messages that it replaces, in order; O(the groups it replaces) the first time."""
         if self.known_originals is None:
             found: list[range] = []
             waiting = list(self.replaces)
@@ -188,8 +183,7 @@ class Inserted:
 class Visibility:
     """The places that the view shows. Holds state.
 
-    Finding a neighbour costs amortized O(1) as long as nothing is shown again: runs of hidden places are skipped. After
-    something was shown again, a run is first searched at C speed.
+    A neighbour is found at C speed, in O(the hidden messages between).
 
     Attributes:
         messages: For each source message, whether the view shows it.
@@ -203,8 +197,6 @@ class Visibility:
         self.inserted: dict[int, Inserted] = {}
         self.shown_groups: set[int] = set()
         self._anchored: dict[int, list[int]] = {}
-        self._skip_left: dict[int, int] = {}
-        self._skip_right: dict[int, int] = {}
 
     def extend(self, count: int) -> None:
         """Show new source messages at the end."""
@@ -216,7 +208,6 @@ class Visibility:
         self.inserted[group.id] = group
         self._anchored.setdefault(group.anchor, []).append(group.id)
         self.show(group.id)
-        self.something_came_back()
 
     def withdraw(self, id: int) -> None:
         """Undo the newest insertion."""
@@ -255,9 +246,9 @@ class Visibility:
         return not self.shown_groups and self.messages.find(0) < 0
 
     def shown_of(self, values: Sequence[_T], start: int, end: int) -> list[_T]:
-        """Return the values, one for each source message, of those between two ordinals that the view shows; at C speed.
+        """Return the values of the source messages between two ordinals that the view shows; at C speed.
 
-        The first runs of shown messages are copied as wholes: most views consist of the beginning and the end.
+        The first runs are copied as wholes: most views consist of the beginning and the end.
         """
         shown, found = self.messages, list[_T]()
         for _ in range(_RUNS):
@@ -291,11 +282,6 @@ class Visibility:
             yield from self.shown_at(anchor)
             start = anchor
 
-    def something_came_back(self) -> None:
-        """Discard the known runs of hidden places; must be called whenever a place is shown again."""
-        self._skip_left.clear()
-        self._skip_right.clear()
-
     def before(self, node: Node) -> Node | None:
         """Return the place shown directly before a place; ``None`` at the start."""
         if node >= 0:
@@ -324,30 +310,16 @@ class Visibility:
 
     def _leftward(self, start: int) -> Node | None:
         """Return the last place shown before the source message at ``start``, which may itself be hidden."""
-        messages, summaries, skip = self.messages, self._summaries, self._skip_left
-        at = skip.get(start, start)
-        if at and not (summaries[at] or messages[at - 1]):
-            at = skip.get(at - 1, at - 1)
-        message = messages.rfind(1, 0, at)
-        summary = summaries.rfind(1, message + 1, at + 1)
-        at = max(summary, message + 1)
-        if at < start:
-            skip[start] = at
+        message = self.messages.rfind(1, 0, start)
+        summary = self._summaries.rfind(1, message + 1, start + 1)
         if summary >= 0:
             return next(filter(self.is_shown, reversed(self._anchored[summary])))
         return None if message < 0 else message
 
     def _rightward(self, start: int) -> Node | None:
         """Return the first place shown from ``start`` on, inserted groups directly before it included."""
-        messages, summaries, skip = self.messages, self._summaries, self._skip_right
-        at, end = skip.get(start, start), len(messages)
-        if at < end and not (summaries[at] or messages[at]):
-            at = skip.get(at + 1, at + 1)
-        message = messages.find(1, at)
-        summary = summaries.find(1, at, end if message < 0 else message + 1)
-        at = message if summary < 0 else summary
-        if start < at:
-            skip[start] = at
+        message = self.messages.find(1, start)
+        summary = self._summaries.find(1, start, len(self.messages) if message < 0 else message + 1)
         if summary >= 0:
             return next(self.shown_at(summary))
         return None if message < 0 else message
@@ -409,12 +381,7 @@ class Projection:
         self._late: set[int] = set()  # groups that a message joined while they were excluded
 
     def extend(self, fresh: NewMessages, restore: Callable[[int], object]) -> None:
-        """Add source messages at the end; O(new).
-
-        Args:
-            fresh: The messages.
-            restore: Called with the id of an excluded group that a message joins.
-        """
+        """Add source messages at the end; O(new). ``restore`` is called with the id of an excluded group that one joins."""
         grouping = self.grouping
         start, known, calls, system = len(self.source), len(grouping.ids), 0, grouping.system
         self._add_columns(fresh)
@@ -591,7 +558,6 @@ class Projection:
 
     def include(self, ids: Iterable[int]) -> None:
         """Show excluded groups again."""
-        self.visibility.something_came_back()
         for id in ids:
             if id < 0:
                 self.visibility.show(id)
@@ -651,8 +617,6 @@ class Projection:
         if not self._gone[id]:
             self.included.grow(tokens - before[1], size - before[2], more)
             self.visibility.messages[ordinal] = message is not None
-            if more > 0:
-                self.visibility.something_came_back()
         return before
 
     def pin(self, id: int) -> None:

@@ -18,13 +18,13 @@ from ..messages import Message
 from .edits import Drop, Edit, Replace, Restore, Rewrite, Together
 from .journal import Applied, inserted
 
-VERSION: Final = 1
+VERSION: Final = 2
 
 
 def applied_to_dict(applied: Applied, format: MessageFormat) -> dict[str, Any]:
     """Return an entry of the journal as JSON-ready data."""
     entry: dict[str, Any] = {"edit": _edit_to_dict(applied.edit, format), "by": applied.by, "turn": applied.turn}
-    entry["known"] = applied.seen
+    entry["seen"] = applied.seen
     if made := inserted(applied):
         entry["made"] = made
     return {**entry, "lost": sorted(applied.lost)} if applied.lost else entry
@@ -84,8 +84,8 @@ class Saved:
         else:
             data["messages"] = [_wire(raw, self.format, place) for place, raw in enumerate(self.messages)]
         data["journal"] = [applied_to_dict(applied, self.format) for applied in self.journal]
-        marks = {"believed_until": self.believed_until, "known": sorted(self.own)}
-        return {**data, "looks": self.detects, "seen_at": self.seen_at, **marks}
+        marks = {"believed_until": self.believed_until, "own": sorted(self.own)}
+        return {**data, "detects": self.detects, "seen_at": self.seen_at, **marks}
 
     @classmethod
     def read(cls, data: Mapping[str, Any], format: MessageFormat | None = None) -> Saved:
@@ -105,8 +105,8 @@ class Saved:
                 f"version={shown(version)}: this release reads version {VERSION}; upgrade, or compact from scratch"
             )
         try:
-            if format is not None and data.get("looks") is True:
-                return cls.read({**data, "looks": False}).in_format(format)
+            if format is not None and data.get("detects") is True:
+                return cls.read({**data, "detects": False}).in_format(format)
             format = resolve(str(data["format"])) if format is None else format
             if data["format"] != format.name:
                 raise ValueError(f"messages of the format {data['format']}, not {format.name}")
@@ -117,10 +117,10 @@ class Saved:
                 fingerprints=tuple(_text(each) for each in _list(data.get("fingerprints", []))),
                 journal=tuple(_read_applied(entry, format) for entry in _list(data["journal"])),
                 pinned=_ids(data.get("pinned", [])),
-                detects=data.get("looks") is True,
+                detects=data.get("detects") is True,
                 seen_at=None if (seen_at := data.get("seen_at")) is None else finite_number(seen_at),
                 believed_until=None if (until := data.get("believed_until")) is None else natural_number(until),
-                own=frozenset(_text(each) for each in _list(data.get("known", []))),
+                own=frozenset(_text(each) for each in _list(data.get("own", []))),
             )
         except Exception as error:  # a format of a framework may raise anything
             raise StateError(f"saved index: {error!r}; it is not what to_dict made; compact from scratch") from error
@@ -161,7 +161,7 @@ def _read_applied(entry: Mapping[str, Any], format: MessageFormat) -> Applied:
         own = next(made, None) if isinstance(edit, Replace) else None
         return Applied(edit, by, turn, made=own, parts=tuple([applied(part) for part in parts]))
 
-    seen = entry.get("known")
+    seen = entry.get("seen")
     read = applied(_read_edit(entry["edit"], format))
     lost = frozenset(_text(each) for each in _list(entry.get("lost", [])))
     return attrs.evolve(read, seen=None if seen is None else natural_number(seen), lost=lost)

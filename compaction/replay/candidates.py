@@ -88,28 +88,25 @@ class CandidateSession(abc.ABC):
         return ()
 
 
+@attrs.frozen
 class FunctionSession(CandidateSession):
-    """A session of a plain function from a history to a request; ``start`` makes the function."""
+    """A session of a plain function from a history to a request."""
 
-    def __init__(
-        self, start: Callable[[CandidateSetting], Callable[[list[Any]], list[Any]]], setting: CandidateSetting
-    ) -> None:
-        self._function = start(setting)
+    function: Callable[[list[Any]], list[Any]]
 
     def view(self, messages: list[Any]) -> list[Any]:
-        return self._function(messages)
+        return self.function(messages)
 
 
 class StrategySession(CandidateSession):
     """A strategy in a `CompactionSession`. Holds state: the session, and the steps of the last view."""
 
-    def __init__(self, strategy: StrategyLike, setting: CandidateSetting) -> None:
+    def __init__(self, strategy: Strategy, setting: CandidateSetting) -> None:
         self._steps: list[Step] = []
-        lifted = as_strategy(strategy)
-        writers = [part for part in lifted.parts() if hasattr(part, "summarizer") or isinstance(part, FunctionStrategy)]
+        writers = [part for part in strategy.parts() if hasattr(part, "summarizer") or isinstance(part, FunctionStrategy)]
         self._summarizing = {part.name for part in writers}
         self._session = CompactionSession(
-            lifted,
+            strategy,
             counter=setting.counter,
             format=setting.format,
             window=setting.window,
@@ -158,57 +155,45 @@ class Candidate:
 
     Args:
         name: Its name in the output.
-        start: Starts its session for a conversation. It must be picklable to be replayed in several processes.
+        start: Returns, for the settings of a conversation, a strategy, a plain function from a history to a request, or a
+            session. It must be picklable to be replayed in several processes.
         origin: ``"preset"``, the caller's ``"own"``, or a ``"baseline"``, which is compared with and never recommended.
         file: The pipeline file that it was read from.
+
+    >>> last_nine = Candidate("last nine", lambda setting: lambda messages: messages[-9:])
     """
 
     name: str
-    start: Callable[[CandidateSetting], CandidateSession]
+    start: Callable[[CandidateSetting], Strategy | CandidateSession | Callable[[list[Any]], list[Any]]]
     origin: Literal["baseline", "preset", "own"] = "own"
     file: Path | None = None
 
-    @classmethod
-    def of_function(cls, name: str, start: Callable[[CandidateSetting], Callable[[list[Any]], list[Any]]]) -> Candidate:
-        """Return a candidate that is a plain function from a history to a request; ``start`` makes the function.
-
-        >>> last_nine = Candidate.of_function("last nine", lambda setting: lambda messages: messages[-9:])
-        """
-        return cls(name, partial(FunctionSession, start))
-
-    @classmethod
-    def of_strategy(cls, name: str, strategy: StrategyLike) -> Candidate:
-        """Return a candidate that runs a strategy, in a new session for each conversation."""
-        return cls(name, partial(StrategySession, as_strategy(strategy)))
-
-    @classmethod
-    def of_factory(cls, name: str, make: Callable[[int], StrategyLike]) -> Candidate:
-        """Return a candidate that runs the strategy ``make`` returns for the replay's window, in tokens.
-
-        >>> from compaction.presets import adaptive
-        >>> Candidate.of_factory("adaptive", adaptive).name
-        'adaptive'
-        """
-        return cls(name, partial(_start_made, make))
-
-    @classmethod
-    def of_file(cls, path: Path) -> Candidate:
-        """Return a candidate that runs the ``strategy`` a Python file defines, or the pipeline in a TOML or YAML file.
-
-        Args:
-            path: The file. A Python file is run with all the user's rights, again for each conversation and in each process.
-
-        Raises:
-            ConfigurationError: If the file cannot be run or defines no ``strategy``, or contains no pipeline.
-        """
-        if path.suffix != ".py":
-            return attrs.evolve(cls.of_strategy(path.stem, config.load(path)), file=path)
-        _strategy_in(path, 1_000_000)  # so that a bad file fails before anything is replayed
-        return cls.of_factory(path.stem, partial(_strategy_in, path))
+    def session(self, setting: CandidateSetting) -> CandidateSession:
+        """Return a new session for a conversation."""
+        started = self.start(setting)
+        if isinstance(started, Strategy):
+            return StrategySession(started, setting)
+        return started if isinstance(started, CandidateSession) else FunctionSession(started)
 
 
-def _start_made(make: Callable[[int], StrategyLike], setting: CandidateSetting) -> CandidateSession:
-    return StrategySession(make(setting.window), setting)
+def _same(strategy: Strategy, setting: CandidateSetting) -> Strategy:
+    return strategy
+
+
+def _for_window(make: Callable[[int], StrategyLike], setting: CandidateSetting) -> Strategy:
+    return as_strategy(make(setting.window))
+
+
+def _in_file(path: Path) -> Candidate:
+    """Return the candidate of a pipeline file, or of a Python file, which is run again for each conversation.
+
+    Raises:
+        ConfigurationError: If the file cannot be run or defines no ``strategy``, or contains no pipeline.
+    """
+    if path.suffix != ".py":
+        return Candidate(path.stem, partial(_same, config.load(path)), file=path)
+    _strategy_in(path, 1_000_000)  # so that a bad file fails before anything is replayed
+    return Candidate(path.stem, partial(_for_window, partial(_strategy_in, path)))
 
 
 def _strategy_in(path: Path, window: int) -> Strategy:
@@ -294,7 +279,7 @@ class KeepNewest(CandidateSession):
 
 
 BASELINES = {
-    "none": Candidate("none", partial(FunctionSession, _send_all), "baseline"),
+    "none": Candidate("none", _send_all, "baseline"),
     "truncate": Candidate("truncate", partial(KeepNewest, 1.0, 1.0), "baseline"),
     "hysteresis": Candidate("hysteresis", partial(KeepNewest, 0.8, 0.5), "baseline"),
 }
@@ -312,7 +297,7 @@ def candidate_of(strategy: str | StrategyLike | Candidate) -> Candidate:
     Args:
         strategy: A name from `strategy_names`; a preset gets the replay's window as its window or budget. Or the
             path of a pipeline in TOML or YAML, or of a Python file that defines ``strategy``, which may be a function of the
-            window. Or a strategy, or a candidate.
+            window; it is run with all the user's rights. Or a strategy, or a candidate.
 
     >>> from compaction.strategies import SlidingWindow
     >>> candidate_of("hysteresis").name, candidate_of(SlidingWindow()).name
@@ -322,18 +307,17 @@ def candidate_of(strategy: str | StrategyLike | Candidate) -> Candidate:
         return strategy
     if not isinstance(strategy, str):
         lifted = as_strategy(strategy)
-        return Candidate.of_strategy(lifted.name, lifted)
+        return Candidate(lifted.name, partial(_same, lifted))
     if strategy in BASELINES:
         return BASELINES[strategy]
     if strategy.endswith(_FILES):
-        return Candidate.of_file(Path(strategy))
+        return _in_file(Path(strategy))
     if (preset := PRESETS.get(strategy)) is None:
         raise ConfigurationError(
             f"strategy {strategy!r} is unknown; use one of {', '.join(strategy_names())}, or a file ({', '.join(_FILES)})"
         )
-    if preset.size is None:
-        return attrs.evolve(Candidate.of_strategy(strategy, preset.make()), origin="preset")
-    return attrs.evolve(Candidate.of_factory(strategy, preset.make), origin="preset")
+    start = partial(_same, preset.make()) if preset.size is None else partial(_for_window, preset.make)
+    return Candidate(strategy, start, "preset")
 
 
 def candidates_of(strategies: Iterable[str | StrategyLike | Candidate], *, baselines: bool = True) -> list[Candidate]:

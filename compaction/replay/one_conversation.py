@@ -102,7 +102,7 @@ class _CandidateReplay:
             overhead_tokens=self._setting.overhead_tokens,
             clock=lambda: self._now,
         )
-        session = self._attempt(0, lambda: self._candidate.start(setting))
+        session = self._attempt(0, lambda: self._candidate.session(setting))
         calls = [] if session is None else [self._call(number, session) for number in range(len(self._transcript.calls))]
         return CandidateRun(
             candidate=self._candidate.name,

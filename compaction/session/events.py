@@ -201,13 +201,11 @@ class Reported:
     Args:
         sent: The last view.
         is_near: Whether that request was near the limit.
-        undone: The number of undone edits of the index that were reported.
         why: Why the next view may differ from the last one.
     """
 
     sent: tuple[Any, ...] = ()
     is_near: bool = False
-    undone: int = 0
     why: str = ""
 
 
@@ -251,16 +249,12 @@ class EventReporter:
 
     def followed(self, index: MessageIndex) -> None:
         """Report the changes of the host. Call it after the index was synchronized."""
-        undone = index.undone[self.reported.undone :]
-        if len(index.undone) != self.reported.undone:
-            self._set(undone=len(index.undone))
-        if index.changes or undone:
+        if index.changes or index.undone:
             self._set(why="the host")
-            self.tell(HostChanged(session=self._session, changes=index.changes, undone=undone))
+            self.tell(HostChanged(session=self._session, changes=index.changes, undone=index.undone))
 
     def forgot(self, index: MessageIndex) -> None:
         """Report the broken prompt cache after messages were forgotten, and discard the last view."""
-        self._set(undone=len(index.undone))
         if self.reported.sent:
             self._set(why="forget")
             self._sent_now(index.messages(), index)

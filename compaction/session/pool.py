@@ -205,8 +205,8 @@ class SessionPool:
     async def forget(self, messages: Iterable[Any], scope: str = "") -> int:
         """Remove messages from every session of a scope, in memory and in the store; see `CompactionSession.forget`.
 
-        It waits for running calls. A saved session contains only fingerprints, so more of its edits may be undone than
-        necessary. Sessions in other processes and states that you keep are not changed: call this method there as well.
+        It waits for running calls. A saved session contains only fingerprints, so all edits are undone that were decided after
+        the first of these messages was read. Call this method in other processes, and change states that you keep, as well.
 
         Returns:
             The number of messages removed, over all sessions.

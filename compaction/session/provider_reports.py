@@ -56,14 +56,13 @@ class SentView:
 
 
 class ProviderReports:
-    """The provider's figures for one session. Holds state: the last view, the usage anchor, the learned window.
+    """The provider's figures for one session. Holds state: the usage anchor and the learned window.
 
     Attributes:
         anchor: Reported tokens minus our count of the same messages; ``None`` before the first report.
         counted: Our count of the messages that the anchor belongs to.
         least: The shortest report: our count and the reported tokens, or 0 and the overhead that the host names.
         learned: The learned window.
-        sent: The last view.
     """
 
     def __init__(self) -> None:
@@ -71,19 +70,12 @@ class ProviderReports:
         self.counted = 0
         self.least: tuple[int, int] | None = None
         self.learned = LearnedWindow()
-        self.sent = SentView()
 
     def window(self, configured: int | None) -> int | None:
         """Return the smaller of the configured and the learned window; ``None`` if both are unknown."""
         return min((each for each in (configured, self.learned.window) if each is not None), default=None)
 
-    def record(self, usage: Usage, view: Sequence[Any] | None, overhead: int = 0) -> bool:
-        """Record a usage report and return true; return false if it belongs to an older view or is implausible."""
-        if view is not None and not _is_same_list(view, self.sent.view):
-            return False
-        return self.record_for(usage, self.sent.tokens, overhead)
-
-    def record_for(self, usage: Usage, counted: int, overhead: int = 0) -> bool:
+    def record(self, usage: Usage, counted: int, overhead: int = 0) -> bool:
         """Record the usage of a request whose messages have ``counted`` tokens by our count; false if it is implausible."""
         if not usage.is_plausible(counted):
             return False
@@ -113,7 +105,7 @@ class ProviderReports:
         self.anchor -= round((ratio - 1) * (self.counted - counted))
         self.counted = counted
 
-    def refused(self, error: LengthError, counted: int, overhead: int) -> int:
+    def refused(self, error: LengthError, counted: int, overhead: int, *, own: int) -> int:
         """Record a length error, and return the tokens of the refused request.
 
         Assumption: the provider's count is an overhead plus a factor times our count of the messages, and the factor is at most
@@ -124,8 +116,9 @@ class ProviderReports:
             error: The error.
             counted: Tokens of the request by our count.
             overhead: Tokens of the request outside its messages, as known so far.
+            own: Tokens of its messages by our count; 0 if there was no view yet.
         """
-        own = self.sent.tokens or max(1, counted - overhead)  # our count of the messages
+        own = own or max(1, counted - overhead)
         tokens = error.tokens or max(counted, (error.window or 0) + 1)
         self.learned = self.learned.taught(error, tokens)
         window = self.learned.window or tokens
@@ -148,5 +141,6 @@ class ProviderReports:
         self.learned = LearnedWindow(None if window is None else max(1, natural_number(window)), natural_number(accepted))
 
 
-def _is_same_list(view: Sequence[Any], sent: Sequence[Any]) -> bool:
+def is_same_list(view: Sequence[Any], sent: Sequence[Any]) -> bool:
+    """Return whether two lists contain the same objects."""
     return view is sent or (len(view) == len(sent) and all(map(operator.is_, view, sent)))

@@ -43,7 +43,7 @@ from ..triggers import TriggerLike, tokens_below, tokens_exceed
 from .ahead import BackgroundTasks, SummariesAhead
 from .events import EventReporter, LittleSaved, OnEvent, Overflowed, Reported
 from .lock import CallLock
-from .provider_reports import LearnedWindow, ProviderReports, SentView
+from .provider_reports import LearnedWindow, ProviderReports, SentView, is_same_list
 from .saving import SessionSaver
 
 if TYPE_CHECKING:
@@ -100,18 +100,24 @@ class SessionStatus:
 
 
 @attrs.frozen(kw_only=True, eq=False)
+class _State:
+    """The state of a session besides its index. A change replaces it by another one."""
+
+    revisions: tuple[str, ...]
+    sent: SentView = attrs.field(factory=SentView)
+    useless: UselessRuns = attrs.field(factory=UselessRuns)
+    compactions: int = 0
+    last: CompactionResult | None = None
+
+
+@attrs.frozen(eq=False)
 class _Committed:
-    """The state after the last whole change of a session, to which it returns if a call is interrupted."""
+    """A session after its last whole change, to which it returns if a call is interrupted."""
 
     saved: Saved  # its list of messages may have grown since
     messages: int  # the number of messages
-    marks: Marks
-    useless: UselessRuns
-    sent: SentView
+    state: _State
     reported: Reported
-    compactions: int
-    revisions: tuple[str, ...]
-    last: CompactionResult | None
 
 
 class CompactionSession:
@@ -192,21 +198,19 @@ class CompactionSession:
         self._reporter = EventReporter(id, on_event)
         self._saver = SessionSaver(store, id, self.to_dict, self._reporter.save_failed)
         self._reports = ProviderReports()
-        self._compactions = 0
-        self._revisions: tuple[str, ...] = (f"{id}:0",)
-        self._last: CompactionResult | None = None
+        self._state = _State(revisions=(f"{id}:0",))
         self._named = None if format is None else resolve(format)
         context = self._context()
         self._marks = Marks.of(self._strategy.mark_ceilings, context)
         self._index = MessageIndex(counter=counter, format=format, context=context, pin=pin, marks=self._marks)
         self._is_torn = False  # a call is running, or was interrupted
-        self._committed = self._state()
+        self._committed = self._whole()
         if store is not None and (saved := store.load(id)) is not None:
             self._resume(saved)
 
     def __repr__(self) -> str:
         shown = self.index.included
-        sizes = f"messages {shown.messages:,}, tokens {shown.tokens:,}, compactions {self._compactions:,}"
+        sizes = f"messages {shown.messages:,}, tokens {shown.tokens:,}, compactions {self._state.compactions:,}"
         return f"<CompactionSession {self.id[:40]!r}: {sizes}>"
 
     async def __aenter__(self) -> Self:
@@ -246,20 +250,23 @@ class CompactionSession:
 
         A pool compares it with a saved state's, to find out whether another process has compacted the conversation since.
         """
-        return self._revisions[-1]
+        return self._state.revisions[-1]
+
+    def _set(self, **changes: Any) -> None:
+        self._state = attrs.evolve(self._state, **changes)
 
     def _revise(self, *decided: object) -> None:
         revision = f"{self._id}:{lookup_key(self.revision, *decided)}"
-        self._revisions = (*self._revisions[1 - _MOST_REVISIONS :], revision)
+        self._set(revisions=(*self._state.revisions[1 - _MOST_REVISIONS :], revision))
 
     @property
     def has_decided(self) -> bool:
         """Whether this session, or the state that it started from, contains edits or a run that failed."""
-        return len(self._revisions) > 1 or self._index.edit_count > 0
+        return len(self._state.revisions) > 1 or self._index.edit_count > 0
 
     def has_had(self, revision: object) -> bool:
         """Whether this is the current revision of this session or a recent one."""
-        return revision in self._revisions
+        return revision in self._state.revisions
 
     @property
     def provider_reports(self) -> dict[str, Any]:
@@ -269,7 +276,7 @@ class CompactionSession:
     @property
     def new_messages(self) -> list[Any]:
         """The messages since the last view; empty before the first view. O(their number)."""
-        sent = self._reports.sent.messages
+        sent = self._state.sent.messages
         return self._index.columns.source[sent:] if sent else []
 
     # ---------------------------------------------------------------- calls
@@ -403,7 +410,10 @@ class CompactionSession:
             InputError: If ``usage`` contains no token counts.
         """
         reported = usage if isinstance(usage, Usage) else Usage.read(usage)
-        if not self._reports.record(reported, view, self._index.context.overhead_tokens):
+        sent = self._state.sent
+        if view is not None and not is_same_list(view, sent.view):
+            return
+        if not self._reports.record(reported, sent.tokens, self._index.context.overhead_tokens):
             return
         self._index.context = self._context()
         with self.lock.if_free() as free:
@@ -422,14 +432,14 @@ class CompactionSession:
             usages: The usage of each message of the conversation, in the forms of `record_usage`; ``None`` for a message
                 without usage.
         """
-        if self._reports.sent.messages or len(usages) != len(self._index.columns.source):
+        if self._state.sent.messages or len(usages) != len(self._index.columns.source):
             return
         whole, known, recalled = self._index.edit_count == 0, 0, None
         for counted, usage in _reported_sizes(self._index, usages):
             if whole and usage.prompt_tokens < known:
                 break
             known, recalled = usage.prompt_tokens, (usage, counted)
-        if recalled is not None and self._reports.record_for(*recalled):
+        if recalled is not None and self._reports.record(*recalled):
             self._index.context = self._context()
 
     def reconfigure(self, strategy: StrategyLike, *, window: int | None = None) -> None:
@@ -444,13 +454,13 @@ class CompactionSession:
         """
         lifted, base = as_strategy(strategy), attrs.evolve(self._base, window=window)
         self._strategy, self._base, self._reports.learned = lifted, base, LearnedWindow()
-        self._base.pauses.useless = UselessRuns()
+        self._set(useless=UselessRuns())
         self._index.context = self._context()
 
     @property
     def last_result(self) -> CompactionResult | None:
         """The result of the last run, including a failure to save it; ``None`` before the first run."""
-        return None if self._last is None else self._saver.reported(self._last)
+        return None if self._state.last is None else self._saver.reported(self._state.last)
 
     def status(self) -> SessionStatus:
         """Return the state of the session; O(1)."""
@@ -461,7 +471,7 @@ class CompactionSession:
             window=self._window,
             included=self._index.included,
             total=self._index.total,
-            compactions=self._compactions,
+            compactions=self._state.compactions,
             outcome=None if last is None else last.outcome,
             failures=tuple(str(each) for each in failures if each is not None),
         )
@@ -488,9 +498,9 @@ class CompactionSession:
 
     def _trust_no_later_marks(self) -> None:
         """From now on, read marks only in the messages of the first list and in summaries that this session wrote."""
-        if self._marks.until is None and self._index.total.messages:
-            self._marks = attrs.evolve(self._marks, until=self._index.total.messages)
-            self._index.believe(self._marks)
+        marks, messages = self._index.marks, self._index.total.messages
+        if marks is not None and marks.until is None and messages:
+            self._index.believe(attrs.evolve(marks, until=messages))
 
     async def compact_due(self, *, sync: bool = False) -> CompactionResult:
         """Run the strategy if its trigger fires.
@@ -512,6 +522,7 @@ class CompactionSession:
 
         def begin() -> Strategy:
             self._base.pauses.clear()
+            self._set(useless=UselessRuns())
             return forced
 
         forced = self._strategy.forced(focus or None)
@@ -520,8 +531,9 @@ class CompactionSession:
             return result
         waiting = ", ".join(dict.fromkeys(forced.waiting(self._index)))
         why = f"these parts obey their triggers also when compaction is asked for: {waiting}" if waiting else _NOTHING_TO_DO
-        self._last = attrs.evolve(result, notes=(*result.notes, f"nothing was compacted; {why}"))
-        return self._last
+        result = attrs.evolve(result, notes=(*result.notes, f"nothing was compacted; {why}"))
+        self._set(last=result)
+        return result
 
     async def compact_refused(self, error: BaseException, *, sync: bool = False) -> list[Any]:
         """Return a shorter list after an error; see `overflowed`, and for ``sync`` `compact_due`."""
@@ -531,9 +543,11 @@ class CompactionSession:
         if not self._index.total.messages:
             raise ConfigurationError("overflowed: the session has no messages yet; call view with your list first") from error
         with self._changing():
-            tokens = self._reports.refused(found, self._index.tokens, self._index.context.overhead_tokens)
+            tokens = self._reports.refused(
+                found, self._index.tokens, self._index.context.overhead_tokens, own=self._state.sent.tokens
+            )
             self._index.context = self._context()
-            self._base.pauses.useless = UselessRuns()
+            self._set(useless=UselessRuns())
             self._saver.changed()
             self._reporter.tell(Overflowed(session=self._id, tokens=tokens, window=found.window, error=error))
         result = await self.compact_due(sync=sync)
@@ -559,11 +573,12 @@ class CompactionSession:
         """Record the result of a run."""
         known, overhead = self._index.total.messages, self._index.context.overhead_tokens
         if result.edits:
-            useless = self._base.pauses.useless.after(result.before.tokens + overhead, result.after.tokens + overhead)
-            self._base.pauses.useless = useless
+            useless = self._state.useless.after(result.before.tokens + overhead, result.after.tokens + overhead)
+            self._set(useless=useless)
             if (until := useless.until_tokens) is not None:
                 self._reporter.tell(LittleSaved(session=self._id, saved_tokens=sum(useless.saved), until_tokens=until))
-        self._reports.sent = SentView(result.messages, self._index.included.tokens, known)
+        sent = SentView(result.messages, self._index.included.tokens, known)
+        self._set(sent=sent, last=result, compactions=self._state.compactions + bool(result.edits))
         if result.edits:
             self._reports.cut(self._index.included.tokens)
             if (anchor := self._reports.anchor) is not None:
@@ -571,17 +586,15 @@ class CompactionSession:
         if result.edits or result.failures:
             self._revise(known, len(result.edits), len(result.failures), result.after)
             self._saver.changed()
-        self._last = result
-        self._compactions += bool(result.edits)
 
     def _due(self) -> Strategy:
         """Return the strategy to run: the configured one, within a learned window, or an empty pipeline during a pause."""
-        strategy, tokens, window, history = self._strategy, self._index.tokens, self._window, self._base.pauses
-        if history.useless.is_paused(tokens):
+        strategy, tokens, window, useless = self._strategy, self._index.tokens, self._window, self._state.useless
+        if useless.is_paused(tokens):
             if window is None or tokens <= window:
                 return Pipeline()
-        elif history.useless.until_tokens is not None:
-            history.useless = history.useless.resumed()
+        elif useless.until_tokens is not None:
+            self._set(useless=useless.resumed())
         learned = self._reports.learned.window
         return strategy if learned is None else within(strategy, learned)
 
@@ -621,12 +634,10 @@ class CompactionSession:
             count = index.forget(given)
             if count or len(index.snapshot.journal) != edits:
                 self._ahead.drop()
-                self._base.pauses.useless = UselessRuns()
-                self._last = None
-                self._revise("forgot", len(source), count)
-                self._marks = index.marks or self._marks
                 left = set(map(id, index.source))
-                self._reports.sent = SentView(messages=sum(id(raw) in left for raw in source[: self._reports.sent.messages]))
+                sent = SentView(messages=sum(id(raw) in left for raw in source[: self._state.sent.messages]))
+                self._set(useless=UselessRuns(), last=None, sent=sent)
+                self._revise("forgot", len(source), count)
                 self._reporter.forgot(index)
                 self._saver.changed()
         self._saver.save()
@@ -645,7 +656,7 @@ class CompactionSession:
         whole one; what the host added since is in the list that it passes.
         """
         if self._is_torn:
-            self._return_to(self._committed)
+            self._return()
         self._is_torn = True
         try:
             yield
@@ -654,41 +665,30 @@ class CompactionSession:
         except Exception:
             self._is_torn = False
             raise
-        self._committed = self._state()
+        self._committed = self._whole()
         self._is_torn = False
 
-    def _state(self) -> _Committed:
-        """Return the state as it is now; O(edits) after a change, otherwise O(1)."""
-        return _Committed(
-            saved=self._index.snapshot,
-            messages=len(self._index.columns.source),
-            marks=self._marks,
-            useless=self._base.pauses.useless,
-            sent=self._reports.sent,
-            reported=self._reporter.reported,
-            compactions=self._compactions,
-            revisions=self._revisions,
-            last=self._last,
-        )
+    def _whole(self) -> _Committed:
+        """Return the session as it is now; O(edits) after a change, otherwise O(1)."""
+        return _Committed(self._index.snapshot, len(self._index.columns.source), self._state, self._reporter.reported)
 
-    def _return_to(self, point: _Committed) -> None:
-        self._marks, self._last = point.marks, point.last
-        self._compactions, self._revisions = point.compactions, point.revisions
-        self._base.pauses.useless = point.useless
-        self._reports.sent, self._reporter.reported = point.sent, attrs.evolve(point.reported, undone=0)
+    def _return(self) -> None:
+        """Return to the last whole change."""
+        self._state = self._committed.state
+        self._reporter.reported = self._committed.reported
         self._ahead.drop()
-        self._index = self._index_at(point)
-        self._committed = self._state()
+        self._index = self._index_at(self._committed)
+        self._committed = self._whole()
 
     def _index_at(self, point: _Committed) -> MessageIndex:
         """Return a new index of the messages and edits of a state. O(messages)."""
         messages = point.saved.messages
         saved = attrs.evolve(point.saved, messages=None if messages is None else messages[: point.messages])
-        return self._index_of(saved, point.marks)
+        return self._index_of(saved)
 
-    def _index_of(self, saved: Saved, marks: Marks) -> MessageIndex:
+    def _index_of(self, saved: Saved) -> MessageIndex:
         context, counter = self._context(), self._index.counter
-        return MessageIndex.from_saved(saved, counter=counter, context=context, pin=self._pin, marks=marks)
+        return MessageIndex.from_saved(saved, counter=counter, context=context, pin=self._pin, marks=self._marks)
 
     # ---------------------------------------------------------------- storing
 
@@ -699,7 +699,7 @@ class CompactionSession:
             "version": _VERSION,
             "index": (self._index_at(point) if self._is_torn else self._index).to_dict(messages=False),
             **self._reports.to_dict(),
-            "compactions": point.compactions,
+            "compactions": point.state.compactions,
             "pauses": self._base.pauses.to_dict(),
         }
 
@@ -709,14 +709,14 @@ class CompactionSession:
             remedy = f"this release reads version {_VERSION}; upgrade, or start a new session"
             raise StateError(f"the saved session has version={shown(version)}: {remedy}")
         try:
-            self._compactions = natural_number(data.get("compactions", 0))
+            self._set(compactions=natural_number(data.get("compactions", 0)))
             self._reports.load(data)
         except (TypeError, ValueError) as error:
             remedy = "start a new session; the conversation itself is not affected"
             raise StateError(f"the saved session is corrupt ({error}); {remedy}") from error
         self._base = attrs.evolve(self._base, pauses=RunHistory.from_dict(data.get("pauses", {})))
         if isinstance(revision := data.get("revision"), str):
-            self._revisions = (revision,)
+            self._set(revisions=(revision,))
         self.begin_with(Saved.read(cast("dict[str, Any]", data.get("index")), self._named))
 
     def save_to(self, store: SessionStore | None) -> None:
@@ -725,10 +725,8 @@ class CompactionSession:
 
     def begin_with(self, saved: Saved) -> None:
         """Start from saved messages and edits. Raises `StateError` if they do not match. Call it before the first call."""
-        self._index = self._index_of(saved, self._marks)
-        if self._index.marks is not None:
-            self._marks = self._index.marks
-        self._committed = self._state()
+        self._index = self._index_of(saved)
+        self._committed = self._whole()
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], strategy: StrategyLike, **options: Any) -> CompactionSession:

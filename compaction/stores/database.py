@@ -26,15 +26,14 @@ class DatabaseFile:
         path: The file.
         tables: Statements that create the tables if they do not exist.
         schema: The version of the tables, >= 1.
-        application: The application id that distinguishes the file from other databases. With 0, the tables are added to any
-            database without an application id.
+        application: The application id that distinguishes the file from other databases.
         timeout_seconds: The most seconds to wait for another process that writes, above 0.
     """
 
     path: Path
     tables: tuple[str, ...]
     schema: int
-    application: int = 0
+    application: int
     timeout_seconds: float = 5.0
 
     def make(self) -> None:

@@ -43,9 +43,7 @@ def compaction_grep(store: Store, session: str, query: str, *, limit: int = 10, 
         InputError: If an argument is out of range.
         StateError: If the store cannot be read.
     """
-    _check("query", query, bool(query.strip()) if isinstance(query, str) else False, "words to look for")
-    _check_count("limit", limit, 1, 50)
-    _check_count("context", context, 0, 5)
+    _check("compaction_grep", query=query, limit=limit, context=context)
     found = store.search(session, query, limit=limit)
     terms = [word.casefold() for word in query_words(query)]
     results: list[dict[str, Any]] = []
@@ -85,11 +83,7 @@ def compaction_expand(
         InputError: If an argument is out of range.
         StateError: If an id is not stored, or the store cannot be read.
     """
-    _check("id", id, isinstance(id, str) and bool(id), "the id of a stored message or summary")
-    _check("to", to, to is None or isinstance(to, str), "an id, or left out")
-    _check("form", form, form in ("text", "json"), "text or json")
-    _check_count("offset", offset, 0, 1 << 53)
-    _check_count("limit", limit, 1, 100_000)
+    _check("compaction_expand", id=id, to=to, form=form, offset=offset, limit=limit)
     [record] = store.get(session, [id])
     missing: list[str] = []
     records = _range(store, session, record, to) if to is not None else _leaves(store, session, record, missing)
@@ -119,7 +113,7 @@ def compaction_describe(store: Store, session: str, *, id: str | None = None) ->
         InputError: If the id is not a text.
         StateError: If it is not stored, or the store cannot be read.
     """
-    _check("id", id, id is None or isinstance(id, str), "an id, or left out")
+    _check("compaction_describe", id=id)
     if id is not None:
         [record] = store.get(session, [id])
         return _about(record)
@@ -168,50 +162,52 @@ def tool_schemas() -> list[dict[str, Any]]:
     >>> [schema["function"]["name"] for schema in tool_schemas()]
     ['compaction_grep', 'compaction_expand', 'compaction_describe']
     """
-    return [{"type": "function", "function": copy.deepcopy(function)} for function in _FUNCTIONS]
+    return [{"type": "function", "function": copy.deepcopy(function)} for function in _FUNCTIONS.values()]
 
 
-def _properties(required: list[str], **properties: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+def _function(name: str, description: str, required: list[str], **properties: dict[str, Any]) -> dict[str, Any]:
+    parameters = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    return {"name": name, "description": description, "parameters": parameters}
 
 
-_FUNCTIONS: Final[list[dict[str, Any]]] = [
-    {
-        "name": "compaction_grep",
-        "description": "Search the earlier messages of this conversation that are no longer shown. Returns the best matches"
+def _text(description: str, **rules: Any) -> dict[str, Any]:
+    return {"type": "string", **rules, "description": description}
+
+
+def _count(description: str, least: int, most: int | None = None) -> dict[str, Any]:
+    bounds = {"minimum": least} if most is None else {"minimum": least, "maximum": most}
+    return {"type": "integer", **bounds, "description": description}
+
+
+_LIST: Final = [
+    _function(
+        "compaction_grep",
+        "Search the earlier messages of this conversation that are no longer shown. Returns the best matches"
         " with their ids and matching lines; compaction_expand returns a whole message.",
-        "parameters": _properties(
-            ["query"],
-            query={"type": "string", "description": 'Words that must all occur; "quoted words" must stand together.'},
-            limit={"type": "integer", "minimum": 1, "maximum": 50, "description": "How many messages; 10 by default."},
-            context={"type": "integer", "minimum": 0, "maximum": 5, "description": "Lines around each match; 1 by default."},
-        ),
-    },
-    {
-        "name": "compaction_expand",
-        "description": "Return the full original of a stored message, or of everything that a stub or summary stands for. If"
+        ["query"],
+        query=_text('Words that must all occur; "quoted words" must stand together.'),
+        limit=_count("How many messages; 10 by default.", 1, 50),
+        context=_count("Lines around each match; 1 by default.", 0, 5),
+    ),
+    _function(
+        "compaction_expand",
+        "Return the full original of a stored message, or of everything that a stub or summary stands for. If"
         " next_offset is in the answer there is more: call again with it as offset.",
-        "parameters": _properties(
-            ["id"],
-            id={"type": "string", "description": "The id in a stub, in a summary's first line, or from compaction_grep."},
-            to={"type": "string", "description": "The id of the last message of a range that starts at id."},
-            offset={"type": "integer", "minimum": 0, "description": "Characters to skip; 0 by default."},
-            limit={"type": "integer", "minimum": 1, "maximum": 100_000, "description": "Characters; 8,000 by default."},
-            form={
-                "type": "string",
-                "enum": ["text", "json"],
-                "description": "text (default), or json: exactly as it was sent.",
-            },
-        ),
-    },
-    {
-        "name": "compaction_describe",
-        "description": "Say what of this conversation was compacted, by what, why, when and how large it is.",
-        "parameters": _properties(
-            [], id={"type": "string", "description": "One message, stub or summary; leave it out for everything."}
-        ),
-    },
+        ["id"],
+        id=_text("The id in a stub, in a summary's first line, or from compaction_grep."),
+        to=_text("The id of the last message of a range that starts at id."),
+        offset=_count("Characters to skip; 0 by default.", 0),
+        limit=_count("Characters; 8,000 by default.", 1, 100_000),
+        form=_text("text (default), or json: exactly as it was sent.", enum=["text", "json"]),
+    ),
+    _function(
+        "compaction_describe",
+        "Say what of this conversation was compacted, by what, why, when and how large it is.",
+        [],
+        id=_text("One message, stub or summary; leave it out for everything."),
+    ),
 ]
+_FUNCTIONS: Final[Mapping[str, dict[str, Any]]] = {function["name"]: function for function in _LIST}
 
 
 def _arguments(name: str, arguments: object) -> dict[str, Any]:
@@ -226,7 +222,7 @@ def _arguments(name: str, arguments: object) -> dict[str, Any]:
     if not isinstance(arguments, Mapping):
         raise InputError(f"{name}: the arguments must be an object (got {type(arguments).__name__})")
     given = cast("dict[str, Any]", {**arguments})
-    schema: dict[str, Any] = next(function["parameters"] for function in _FUNCTIONS if function["name"] == name)
+    schema: dict[str, Any] = _FUNCTIONS[name]["parameters"]
     unknown = [key for key in given if key not in schema["properties"]]
     missing = [key for key in schema["required"] if key not in given]
     if unknown or missing:
@@ -234,13 +230,19 @@ def _arguments(name: str, arguments: object) -> dict[str, Any]:
     return {key: value for key, value in given.items() if value is not None or key in schema["required"]}
 
 
-def _check(name: str, value: object, holds: bool, rule: str) -> None:
-    if not holds:
-        raise InputError(f"{name}={value!r}: {rule}")
-
-
-def _check_count(name: str, value: object, least: int, most: int) -> None:
-    _check(name, value, is_count(value, least) and not is_count(value, most + 1), f"a whole number from {least} to {most:,}")
+def _check(name: str, **given: object) -> None:
+    """Check the arguments of a tool by its schema; an optional text may be ``None``."""
+    schema: dict[str, Any] = _FUNCTIONS[name]["parameters"]
+    for key, value in given.items():
+        rule: dict[str, Any] = schema["properties"][key]
+        if rule["type"] == "integer":
+            least, most = rule["minimum"], rule.get("maximum", 1 << 53)
+            if not is_count(value, least) or is_count(value, most + 1):
+                raise InputError(f"{key}={value!r}: must be a whole number from {least} to {most:,}")
+        elif value is None and key not in schema["required"]:
+            continue
+        elif not isinstance(value, str) or not value.strip() or value not in rule.get("enum", [value]):
+            raise InputError(f"{key}={value!r}: must be a text. {rule['description']}")
 
 
 def _brief(record: StoredRecord) -> dict[str, Any]:
@@ -276,7 +278,8 @@ def _cut(line: str, terms: list[str]) -> str:
 def _range(store: Store, session: str, first: StoredRecord, to: str) -> Iterator[StoredRecord]:
     """Yield the messages from one to another, read a page at a time."""
     [last] = store.get(session, [to])
-    _check("to", to, first.position <= last.position, f"a message stored after {first.id}")
+    if last.position < first.position:
+        raise InputError(f"to={to!r}: must be a message stored after {first.id}")
     position = first.position
     while page := store.range(session, position, _PAGE):
         yield from (record for record in page if record.position <= last.position)

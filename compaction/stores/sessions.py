@@ -15,6 +15,7 @@ from ..json_data import data_of, json_of
 from .database import DatabaseFile
 
 _SCHEMA: Final = 3  # version of the tables
+_APPLICATION: Final = 0x636D7373  # the application id, by which a session store's file is recognized
 _TABLES: Final = (
     "CREATE TABLE IF NOT EXISTS sessions (id TEXT PRIMARY KEY, state TEXT NOT NULL, anchor INTEGER)",
     "CREATE TABLE IF NOT EXISTS session_keys (scope TEXT NOT NULL, key TEXT NOT NULL, id TEXT NOT NULL)",
@@ -45,7 +46,9 @@ class SessionStore:
     """
 
     def __init__(self, path: str | PathLike[str], *, timeout_seconds: float = 5.0) -> None:
-        self._file = DatabaseFile(path=Path(path), tables=_TABLES, schema=_SCHEMA, timeout_seconds=timeout_seconds)
+        self._file = DatabaseFile(
+            path=Path(path), tables=_TABLES, schema=_SCHEMA, application=_APPLICATION, timeout_seconds=timeout_seconds
+        )
         self._keys: Callable[[], tuple[str, Iterable[str]]] | None = None
         self.has_saved = False
         self._file.make()

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from .offload import Lossless, Offload, OnStoreFailure
     from .prepared import may_stand as may_stand
     from .prepared import prepared_for as prepared_for
-    from .provider_compaction import ProviderCompaction, server_compaction
+    from .provider_compaction import ProviderCompaction
     from .reasoning import ClearReasoning
     from .selective_tool_call import SelectiveToolCall
     from .sliding_window import SlidingWindow
@@ -101,7 +101,6 @@ __all__ = [
     "ToolStyle",
     "Truncation",
     "as_strategy",
-    "server_compaction",
 ]
 
 export_lazily(
@@ -117,7 +116,7 @@ export_lazily(
         "media": "ClearMedia",
         "offload": "Lossless Offload OnStoreFailure",
         "prepared": "may_stand prepared_for",
-        "provider_compaction": "ProviderCompaction server_compaction",
+        "provider_compaction": "ProviderCompaction",
         "reasoning": "ClearReasoning",
         "selective_tool_call": "SelectiveToolCall",
         "sliding_window": "SlidingWindow",

@@ -23,7 +23,7 @@ def short_text(strategy: object) -> str:
     if not attrs.has(kind):
         return repr(strategy)
     given = [(field, getattr(strategy, field.name)) for field in attrs.fields(kind) if field.init and field.repr]
-    options = [f"{field.alias}={_short(value)}" for field, value in given if value != _default(field, strategy)]
+    options = [f"{field.alias}={_short(value)}" for field, value in given if value != default_of(field, strategy)]
     return f"{kind.__name__}({', '.join(options)})"
 
 
@@ -40,7 +40,8 @@ def call_text(name: str, arguments: Iterable[str]) -> str:
     return f"{name}(\n{textwrap.indent(lines, '    ')},\n)" if lines else f"{name}()"
 
 
-def _default(field: attrs.Attribute[Any], instance: Any) -> object:
+def default_of(field: attrs.Attribute[Any], instance: Any) -> object:
+    """Return the default value of a field of an attrs object."""
     default: Any = field.default
     if not hasattr(default, "takes_self"):  # not an attrs.Factory
         return default

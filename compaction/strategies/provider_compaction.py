@@ -1,18 +1,16 @@
-"""Compaction by the provider: the `ProviderCompaction` strategy asks for it, `server_compaction` leaves it to the server.
+"""Compaction by the provider: the `ProviderCompaction` strategy asks for it.
 
 OpenAI's endpoint ``/responses/compact`` takes a list of Responses items, and returns the user's messages and one *compaction
-item*: encrypted history that only its provider can read. Anthropic and OpenAI also compact inside an ordinary request, if the
-request says above which size.
+item*: encrypted history that only its provider can read. ``docs/hooks.md`` shows how a server compacts within a request.
 
-Sources: the type definitions of the packages openai 3.54 and anthropic 2.12, and the guides
-https://developers.openai.com/api/docs/guides/compaction and https://platform.claude.com/docs/en/build-with-claude/compaction.
+Sources: the type definitions of the package openai 3.54, and https://developers.openai.com/api/docs/guides/compaction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
-from typing import Any, ClassVar, Final, Literal, cast
+from typing import Any, ClassVar, Final, cast
 
 import anyio
 import attrs
@@ -20,17 +18,14 @@ import attrs
 from .. import summarizers
 from ..checks import above, count, share
 from ..errors import ConfigurationError, SummaryFailed
-from ..index import GroupKind, MessageGroup, MessageIndex, Replace, Request, RunContext
+from ..index import GroupKind, MessageGroup, MessageIndex, Replace, Request
 from ..json_data import member_of
 from ..messages import Message
 from ..selectors import Selector, as_selector, last
 from ..triggers import always, never
 from .base import CompactionStrategy, Failed, Steps, Strategy, StrategyLike, as_strategy
-from .token_budget import token_limits
 
 _FORMAT: Final = "openai-responses"
-_LEAST_ANTHROPIC: Final = 50_000  # tokens; the API refuses a lower trigger
-_BETA: Final = "compact-2026-01-12"
 
 
 def _optional_strategy(strategy: StrategyLike | None) -> Strategy | None:
@@ -215,49 +210,3 @@ class _CompactRequest(Request):
         except Exception as error:
             fault = summarizers.read_error(error, timeout_seconds=self.strategy.timeout)
             raise SummaryFailed(f"{self.strategy.model} {fault.says}") from error
-
-
-def server_compaction(
-    strategy: StrategyLike, provider: Literal["openai", "anthropic"], *, window: int | None = None, ratio: float = 0.9
-) -> dict[str, Any]:
-    """Return the arguments of a request that let the server compact before a strategy would.
-
-    The server's threshold is a share of the lowest number of tokens with which a trigger of the strategy compares a request. So
-    the strategy runs only if the server did not compact. Append the whole answer to the messages, with its compaction item or
-    block: every strategy keeps the newest one.
-
-    Args:
-        strategy: The strategy that runs if the server did not compact.
-        provider: ``"openai"`` for ``client.responses.create``, ``"anthropic"`` for ``client.beta.messages.create``.
-        window: Tokens of the model's window, if a trigger is a share of it.
-        ratio: The share, above 0 and at most 1.
-
-    Raises:
-        ConfigurationError: If an argument is out of range, no trigger compares tokens, or Anthropic's server would have to
-            compact below its minimum of 50,000 tokens.
-
-    >>> from compaction.strategies import Truncation
-    >>> from compaction.triggers import tokens_exceed
-    >>> server_compaction(Truncation(trigger=tokens_exceed(100_000)), "openai")
-    {'context_management': [{'type': 'compaction', 'compact_threshold': 90000}]}
-    """
-    if provider not in ("openai", "anthropic"):
-        raise ConfigurationError(f"server_compaction: 'provider' must be openai or anthropic (got {provider!r})")
-    if not 0 < ratio <= 1:
-        raise ConfigurationError(f"server_compaction: 'ratio' must be a share above 0 and at most 1 (got {ratio!r})")
-    index = MessageIndex(counter="chars/4", context=RunContext(window=window))
-    limits = list(token_limits(as_strategy(strategy), index))
-    if not limits:
-        raise ConfigurationError(
-            "server_compaction: no trigger of the strategy compares tokens; add one, such as tokens_exceed"
-        )
-    tokens = int(min(limits) * ratio)
-    if provider == "openai":
-        return {"context_management": [{"type": "compaction", "compact_threshold": tokens}]}
-    if tokens < _LEAST_ANTHROPIC:
-        raise ConfigurationError(
-            f"server_compaction: {tokens:,} tokens are below the {_LEAST_ANTHROPIC:,} from which Anthropic's server compacts;"
-            " raise the trigger, or use the strategy alone"
-        )
-    edit = {"type": "compact_20260112", "trigger": {"type": "input_tokens", "value": tokens}}
-    return {"betas": [_BETA], "context_management": {"edits": [edit]}}

@@ -234,14 +234,14 @@ def _unprotected(checked: CheckedRun) -> str | None:
     allowed = {id for edit in _flat(checked.result.edits) if isinstance(edit, Drop) and edit.allow_system for id in edit.groups}
     allowed |= checked.index.columns.grouping.outdated
     users = [group.id for group in checked.before if group.kind is GroupKind.USER and not _is_empty(group)]
-    words = [group.id for group in checked.before if group.kind is not GroupKind.SUMMARY and _speaks(group)]
+    words = _last_words(checked)
     lost = [group for group in checked.lost if group.kind is GroupKind.SYSTEM and group.id not in allowed]
     if lost:
         return f"system group {lost[0].id} is missing"
     if users and not checked.index.is_included(users[-1]):
         return f"the last user message, group {users[-1]}, is missing"
-    if words and not checked.index.is_included(words[-1]):
-        return f"the user's last words, in group {words[-1]}, are missing"
+    if words is not None and not checked.index.is_included(words):
+        return f"the user's last words, in group {words}, are missing"
     before, after = checked.before, checked.index.included_groups
     first = next((place for place, group in enumerate(before) if group.kind is not GroupKind.SYSTEM), len(before))
     leading = [group.id for group in before[:first] if checked.index.is_included(group.id)]
@@ -254,8 +254,17 @@ def _is_empty(group: MessageGroup) -> bool:
     return all(isinstance(part, TextPart) and not part.text.strip() for message in group.messages for part in message.parts)
 
 
-def _speaks(group: MessageGroup) -> bool:
-    return any(message.said for message in group.messages)
+def _last_words(checked: CheckedRun) -> int | None:
+    """Return the group of the newest message in which the user says something: a late result belongs to an earlier group."""
+    places = {id(raw): place for place, raw in enumerate(checked.source)}
+    spoken = [
+        (places.get(id(message.raw), -1), group.id)
+        for group in checked.before
+        if group.kind is not GroupKind.SUMMARY
+        for message in group.messages
+        if message.said
+    ]
+    return max(spoken)[1] if spoken else None
 
 
 def _flat(edits: Iterable[Edit]) -> Iterable[Edit]:

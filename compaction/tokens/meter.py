@@ -14,7 +14,7 @@ from typing import Final
 
 import attrs
 
-from ..messages import MediaPart, Message, Outline, Part, TextPart, ToolCallPart, ToolResultPart
+from ..messages import MediaPart, Message, Outline, Part, ToolCallPart, ToolResultPart
 from .base import TokenCounter, utf8_bytes
 from .resolve import counter as resolve_counter
 
@@ -70,14 +70,9 @@ class MessageMeter:
         """
         tokens, size = _PER_MESSAGE, 0
         for part in message.parts:
-            if isinstance(part, TextPart):
-                text = part.text
-                tokens += self.counter.count_text(text)
-                size += len(text) if text.isascii() else utf8_bytes(text)
-            else:
-                part_tokens, part_size = self._measure_part(part)
-                tokens += part_tokens
-                size += part_size
+            part_tokens, part_size = self._measure_part(part)
+            tokens += part_tokens
+            size += part_size
         if message.name:
             tokens += _PER_NAME + self.counter.count_text(message.name)
             size += utf8_bytes(message.name)

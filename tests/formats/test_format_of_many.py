@@ -11,8 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from compaction import compact_sync, last
-from compaction.batch import BatchReport, compact_files, compact_table, estimate
-from compaction.batch.job import Job
+from compaction.batch import BatchReport, Job, compact_table, estimate
 from compaction.cli.app import app
 from compaction.errors import InputError, UnknownFormat
 from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai_chat, openai_responses
@@ -23,7 +22,7 @@ from compaction.strategies import ToolResult, Truncation
 from compaction.triggers import tokens_exceed
 from tests.support.chats import Chat, assistant, call, result, system, tool_turns, turns, user
 from tests.support.conversion import convert
-from tests.support.corpora import errors_of, read_rows
+from tests.support.corpora import errors_of, read_rows, run
 
 FORMATS = [openai_chat, openai_responses, anthropic, gemini, bedrock]
 NAMES = [format.name for format in FORMATS]
@@ -54,7 +53,7 @@ def stored(path: Path, conversations: list[list[Any]]) -> Path:
 
 def batch(source: Path, **options: Any) -> BatchReport:
     """Run the batch in this process."""
-    return compact_files(source, source.with_name("out.jsonl"), STRATEGY, **{"counter": "chars/4", "workers": 1, **options})
+    return run(source, source.with_name("out.jsonl"), strategy=STRATEGY, budget=None, **options)
 
 
 # ---------------------------------------------------------------- batches
@@ -78,7 +77,7 @@ def test_what_cannot_be_told_is_a_bad_conversation(tmp_path: Path) -> None:
     [entry] = errors_of(report)
     assert (entry["line"], entry["error"], entry["reason"]) == (2, "UnknownFormat", MIXED_REASON)
     assert (report.tally.bad, report.tally.conversations) == (1, 3)
-    assert estimate([source], STRATEGY, counter="chars/4").sample.bad == 1
+    assert estimate([source], STRATEGY).sample.bad == 1
 
 
 def test_it_ends_a_strict_batch(tmp_path: Path) -> None:
@@ -111,14 +110,15 @@ def test_a_batch_is_gone_on_with_under_the_same_format_alone(tmp_path: Path) -> 
 
 def test_tables_are_looked_at_row_by_row() -> None:
     """Each row of a table has its own format, also in nested columns, where Arrow fills missing keys with nulls."""
+    job = Job(STRATEGY, counter="chars/4")
     texts = pa.table({"messages": [json.dumps(SAID), json.dumps(MIXED), json.dumps(in_format(anthropic))]})
-    marked = compact_table(texts, STRATEGY, counter="chars/4", on_error="mark").to_pylist()
+    marked = compact_table(texts, job, on_error="mark").to_pylist()
     assert [row["compaction_error"] for row in marked] == [None, MIXED_REASON, None]
     assert json.loads(marked[2]["messages"]) == compact_sync(in_format(anthropic), STRATEGY, counter="chars/4").messages
     with pytest.raises(InputError, match=r"row 1: messages\[2\] is gemini"):
-        compact_table(texts, STRATEGY, counter="chars/4")
+        compact_table(texts, job)
     nested = pa.table({"messages": [turns(8, words=40), [{"role": "user", "parts": [{"text": "hi"}]}]]})
-    left = compact_table(nested, STRATEGY, counter="chars/4").to_pylist()
+    left = compact_table(nested, job).to_pylist()
     assert len(left[0]["messages"]) < 16
     assert left[1]["messages"][0]["parts"] == [{"text": "hi"}]
 

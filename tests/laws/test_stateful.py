@@ -69,7 +69,7 @@ class Index(RuleBasedStateMachine):
         for message in messages:
             self.source.append(message)
             model = self.model
-            back = [group.id for group in model.groups.values() if group.excluded and len(self.source) - 1 in group.ordinals]
+            back = [id for id in model.gone if len(self.source) - 1 in model.groups[id].ordinals]
             self.journal += [(Restore((id,), reason="a late result came for its call"), "") for id in back]
 
     def adopt(self) -> None:
@@ -223,7 +223,7 @@ class Index(RuleBasedStateMachine):
         index, model = self.index, self.model
         assert index.total == Model(self.source, [], set()).included
         assert index.included == model.included
-        assert [id(raw) for raw in index.messages()] == [id(raw) for raw in model.view]
+        assert [id(raw) for raw in index.messages()] == [id(message.raw) for _, message in model.places()]
         shown = [
             {**attrs.asdict(group, recurse=False), "messages": tuple(message.raw for message in group.messages)}
             for group in index.included_groups

@@ -76,14 +76,20 @@ def test_orders_in_unseen_wrappings_are_not_promoted() -> None:
     assert promoted_share(ATTACKS[::19]) <= 0.01
 
 
+def rule_line(attack: Planted, where: str) -> str:
+    """Return the line of the true rule at this place."""
+    lines = "\n".join(str(message["content"]) for message in attack.messages).splitlines()
+    return next(line for line in lines if attack.rules[where] in line)
+
+
+def is_rule(attack: Planted, where: str) -> bool:
+    """Whether there is a true rule at this place, and its line is a rule to the learned model."""
+    return where in attack.rules and score(rule_line(attack, where)).kind is Kind.RULE
+
+
 def kept_share(where: str, messages: list[Planted]) -> float:
-    """The share of the true rules at a place that stand under the rules, of those that surely are rules."""
-    kept: list[bool] = []
-    for each in messages:
-        lines = "\n".join(str(message["content"]) for message in each.messages).splitlines()
-        [said] = [line for line in lines if where in each.rules and each.rules[where] in line] or [""]
-        if score(said).kind is Kind.RULE:
-            kept.append(each.rules[where] in rules_in(digest_of_chat(each.messages)))
+    """The share of the true rules at a place that stand under the rules, of those that are rules to the learned model."""
+    kept = [each.rules[where] in rules_in(digest_of_chat(each.messages)) for each in messages if is_rule(each, where)]
     return sum(kept) / len(kept)
 
 

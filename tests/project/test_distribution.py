@@ -26,8 +26,8 @@ LINKS = ("strategies", "triggers")
 HEAVY = {
     "agent_framework",
     "agents",
+    "aiohttp",
     "anthropic",
-    "cattrs",
     "daft",
     "datasets",
     "genai_prices",
@@ -53,6 +53,7 @@ HEAVY = {
     "typer",
     "uvicorn",
     "yaml",
+    "yarl",
 }
 
 

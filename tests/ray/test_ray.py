@@ -18,7 +18,7 @@ import ray
 from typer.testing import CliRunner
 
 from compaction import last, presets
-from compaction.batch import compact_dataset, compact_table, ray_workers
+from compaction.batch import Job, compact_dataset, compact_table, ray_workers
 from compaction.cli.app import app
 from compaction.errors import ConfigurationError
 from compaction.strategies import Summarization
@@ -79,8 +79,8 @@ def test_summaries_are_paid_for_once(tmp_path: Path) -> None:
 def test_a_dataset_is_the_same_row_for_row(nested: bool, tmp_path: Path) -> None:
     """A compacted dataset has the same rows as the table that `compact_table` returns, including other columns."""
     table = pq.read_table(store(tmp_path / "in.parquet", "parquet", CHATS * 3, nested=nested))
-    here = compact_table(table, STRATEGY, **OPTIONS)
-    made = compact_dataset(ray.data.from_arrow(table).repartition(5), STRATEGY, actors=2, batch_rows=16, **OPTIONS)
+    here = compact_table(table, Job(STRATEGY, **OPTIONS))
+    made = compact_dataset(ray.data.from_arrow(table).repartition(5), Job(STRATEGY, **OPTIONS), actors=2, batch_rows=16)
     rows = sorted(made.take_all(), key=lambda row: (row["id"], json.dumps(row["messages"], sort_keys=True)))
     mine = sorted(here.to_pylist(), key=lambda row: (row["id"], json.dumps(row["messages"], sort_keys=True)))
     assert rows == mine
@@ -90,7 +90,8 @@ def test_a_dataset_survives_a_killed_worker(tmp_path: Path) -> None:
     """An actor of Ray Data that is killed is restarted, and every row is in the output once."""
     (tmp_path / "deaths").mkdir()
     table = pq.read_table(store(tmp_path / "in.parquet", "parquet"))
-    made = compact_dataset(ray.data.from_arrow(table), Deadly(str(tmp_path / "deaths"), 1), actors=2, batch_rows=8, **OPTIONS)
+    job = Job(Deadly(str(tmp_path / "deaths"), 1), **OPTIONS)
+    made = compact_dataset(ray.data.from_arrow(table), job, actors=2, batch_rows=8)
     rows = {row["id"]: json.loads(row["messages"]) for row in made.take_all()}
     assert rows == {chat["id"]: messages for chat, messages in zip(CHATS, expected(), strict=True)}
     assert len(list((tmp_path / "deaths").iterdir())) == 1
@@ -99,7 +100,7 @@ def test_a_dataset_survives_a_killed_worker(tmp_path: Path) -> None:
 RESUMED = """
 import json, sys
 import ray
-from compaction.batch import compact_dataset
+from compaction.batch import Job, compact_dataset
 from tests.ray.strategies_for_ray import Slow
 from tests.ray.test_ray import OPTIONS
 
@@ -107,7 +108,7 @@ kind, source, notes, checkpoints, target, actors, address = sys.argv[1:]
 ray.init(address=address, log_to_driver=False)
 read, column = (ray.data.read_text, "text") if kind == "jsonl" else (ray.data.read_parquet, "messages")
 made = compact_dataset(
-    read(source), Slow(notes), column=column, actors=int(actors), batch_rows=10, checkpoints=checkpoints, **OPTIONS
+    read(source), Job(Slow(notes), column=column, **OPTIONS), actors=int(actors), batch_rows=10, checkpoints=checkpoints
 )
 rows = sorted(row[column] for row in made.iter_rows())
 with open(target, "w") as out:
@@ -166,6 +167,6 @@ def test_the_recipes_run(recipe: str, tmp_path: Path, monkeypatch: pytest.Monkey
     runpy.run_path(str(ROOT / "examples" / f"{recipe}.py"), run_name="__main__")
     rows = [json.loads(line) for line in source.read_text("utf-8").splitlines()]
     table = pa.table({"id": [row["id"] for row in rows], "messages": [json.dumps(row["messages"]) for row in rows]})
-    wanted = compact_table(table, presets.token_budget(600), counter="chars/4")
+    wanted = compact_table(table, presets.token_budget(600))
     assert pq.read_table(target).select(["id", "messages"]).to_pylist() == wanted.to_pylist()
     assert wanted.to_pylist() != table.to_pylist()

@@ -77,7 +77,7 @@ def chat(orders: int) -> list[dict[str, Any]]:
 def newest(count: int) -> Candidate:
     """Return a candidate that keeps the newest messages; several of them lie close together in the chart."""
     name = HOSTILE_NAME if count == 5 else f"the_newest_{count}_messages_and_nothing_else_of_the_conversation"
-    return Candidate.of_function(name, lambda setting: lambda messages: messages[-count:])
+    return Candidate(name, lambda setting: lambda messages: messages[-count:])
 
 
 @pytest.fixture(scope="module")

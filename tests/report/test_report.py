@@ -109,7 +109,7 @@ def test_no_conversation_over_the_window(page: Page, show: Show) -> None:
 
 def test_without_scripts_the_recommendation_is_shown(browser: Browser, tmp_path: Path) -> None:
     """A browser without scripts shows the recommendation and its reasons, as text."""
-    result = replay([chat(120)], [Candidate.of_function(HOSTILE, lambda setting: list)], window=1_000, counter="chars/4")
+    result = replay([chat(120)], [Candidate(HOSTILE, lambda setting: list)], window=1_000, counter="chars/4")
     (tmp_path / "report.html").write_text(report_html(result, minimum_recall=0.0), errors="replace")
     opened = browser.new_page(java_script_enabled=False)
     opened.goto((tmp_path / "report.html").as_uri())

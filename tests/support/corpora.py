@@ -8,8 +8,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 from compaction import compact_sync, presets
-from compaction.batch import BatchReport, compact_files
+from compaction.batch import BatchReport, Job, compact_files
 from tests.support.chats import tool_turns, turns
 
 KINDS = ("jsonl", "jsonl.gz", "jsonl.zst", "parquet")
@@ -74,8 +76,9 @@ def read_rows(path: Path, kind: str) -> list[dict[str, Any]]:
 
 def run(inputs: Any, output: Path, **options: Any) -> BatchReport:
     """Run a batch in this process, in small slices."""
-    settings = {"strategy": STRATEGY, "counter": "chars/4", "budget": BUDGET, "workers": 1, "slice_bytes": SMALL, **options}
-    return compact_files(inputs, output, **settings)
+    job: Any = {"strategy": STRATEGY, "counter": "chars/4", "budget": BUDGET}
+    job |= {field.name: options.pop(field.name) for field in attrs.fields(Job) if field.name in options}
+    return compact_files(inputs, output, Job(**job), **{"workers": 1, "slice_bytes": SMALL, **options})
 
 
 def errors_of(report: BatchReport) -> list[dict[str, Any]]:

@@ -239,7 +239,8 @@ def serving_url(url: str, **options: Any) -> contextlib.AbstractContextManager[s
 @contextlib.contextmanager
 def serving_app(app: Any) -> Generator[str]:
     """The address of a gateway that runs in a separate thread, as ``compaction serve`` runs it."""
-    config = uvicorn.Config(app, port=0, log_config=None, access_log=False, server_header=False, date_header=False, ws="none")
+    headers: dict[str, Any] = {"server_header": False, "date_header": False}
+    config = uvicorn.Config(app, port=0, log_config=None, access_log=False, http="h11", ws="none", **headers)
     server = uvicorn.Server(config)
     logging.getLogger("uvicorn.error").addFilter(is_worth_a_log)
     thread = threading.Thread(target=server.run, daemon=True)

@@ -1,21 +1,25 @@
-"""A slow model of a `MessageIndex` that computes everything from scratch, independently of the index."""
+"""A slow model of a `MessageIndex`, worked out from scratch: its view in any format, and its groups, rules and sums in one."""
 
 from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, TypeAlias
 
 import attrs
 
-from compaction import Drop, Edit, GroupKind, Message, Metrics, Replace, Rewrite, Together
+from compaction import Drop, Edit, GroupKind, Message, MessageIndex, Metrics, Replace, Rewrite, Together
 from compaction.formats import openai_chat
 from compaction.formats.openai_chat.rules import RULES
 from compaction.index.edits import Restore
+from compaction.index.journal import Applied
 from compaction.index.marks import read_mark
 from compaction.messages import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from compaction.tokens import MessageMeter
+
+Place: TypeAlias = tuple[int, Message]
+"""A message with its place: its ordinal, or the id of the inserted group."""
 
 MEASURE = MessageMeter(counter="chars/4").measure  # type: ignore[arg-type]
 
@@ -55,7 +59,7 @@ def call_ids(message: Message) -> list[str]:
 
 @attrs.define
 class Group:
-    """A group of the model; ``inserted`` holds the messages of a group that an edit made."""
+    """A group of the model."""
 
     id: int
     kind: GroupKind
@@ -65,10 +69,7 @@ class Group:
     open: list[str] = attrs.Factory(list)
     orphan: bool = False
     made_by: str | None = None
-    inserted: tuple[Message, ...] = ()
     replaces: tuple[int, ...] = ()
-    anchor: int = 0
-    excluded: bool = False
 
 
 RESULT = ("tool", "function")
@@ -84,7 +85,7 @@ def grouped(messages: Sequence[Message]) -> list[Group]:
         if group is None:
             turn = sum(each.kind is GroupKind.USER for each in groups) + (kind is GroupKind.USER)
             mark = read_mark(message) if kind is GroupKind.SUMMARY else None
-            group = Group(ordinal, kind, None if kind in (GroupKind.SYSTEM, GroupKind.SUMMARY) else turn, [], anchor=ordinal)
+            group = Group(ordinal, kind, None if kind in (GroupKind.SYSTEM, GroupKind.SUMMARY) else turn, [])
             group.orphan, group.made_by = message.role in RESULT, mark and mark.by
             groups.append(group)
         if kind is GroupKind.TOOL_CALL and message.role not in RESULT:
@@ -141,13 +142,85 @@ def standing(messages: Sequence[Message]) -> set[int]:
     return leading | set(newest)
 
 
-class Model:
-    """A conversation whose journal is replayed from scratch."""
+class View:
+    """The view of an index after its journal. It keeps no links and no sums.
+
+    Args:
+        members: The ordinals of each group's messages.
+        messages: The messages of the source.
+
+    Attributes:
+        shown: The message at each ordinal, rewritten or not.
+        gone: Groups that were removed.
+        inserted: The anchor and the messages of each inserted group.
+    """
+
+    def __init__(self, members: dict[int, list[int]], messages: Sequence[Message]) -> None:
+        self.members = members
+        self.shown: list[Message | None] = list(messages)
+        self.gone: set[int] = set()
+        self.inserted: dict[int, tuple[int, tuple[Message, ...]]] = {}
+
+    @classmethod
+    def of(cls, index: MessageIndex, journal: Collection[Applied] | None = None) -> View:
+        """The view after the edits of the index, or after the edits of another journal."""
+        members: dict[int, list[int]] = {}
+        for ordinal, id in enumerate(index.columns.grouping.group_of):
+            members.setdefault(id, []).append(ordinal)
+        view = View(members, [index.format.read(raw) for raw in index.source])
+        for applied in index.journal if journal is None else journal:
+            view.do(applied.edit)
+        return view
+
+    def do(self, edit: Edit, by: str = "") -> None:
+        """Apply an edit to the view."""
+        if isinstance(edit, Together):
+            for part in edit.edits:
+                self.do(part, by)
+        elif isinstance(edit, Rewrite):
+            ordinals = [at for at in self.members[edit.group] if self.shown[at] is not None]
+            for ordinal, message in zip(ordinals, edit.messages, strict=False):
+                self.shown[ordinal] = message
+        elif isinstance(edit, Restore):
+            self.gone -= set(edit.groups)
+        else:
+            self.gone |= set(edit.groups)
+            if isinstance(edit, Replace):
+                self.inserted[-len(self.inserted) - 1] = (max(map(self.anchor, edit.groups)), edit.messages)
+
+    def anchor(self, id: int) -> int:
+        """The ordinal of a group's first message; for an inserted group, of the message after it."""
+        return self.inserted[id][0] if id < 0 else id
+
+    def span(self, edit: Edit) -> set[int]:
+        """The ordinals that an applied edit changed; for an inserted group, its anchor."""
+        if isinstance(edit, Together):
+            return {ordinal for part in edit.edits for ordinal in self.span(part)}
+        named = [edit.group] if isinstance(edit, Rewrite) else edit.groups
+        return {at for id in named for at in ([self.anchor(id)] if id < 0 else self.members[id])}
+
+    def places(self) -> list[Place]:
+        """Every message of the view with its place, in order."""
+        return list(self._places())
+
+    def _places(self) -> Iterator[Place]:
+        owner = {ordinal: id for id, ordinals in self.members.items() for ordinal in ordinals}
+        for ordinal, message in enumerate(self.shown):
+            for id in sorted(self.inserted, reverse=True):
+                anchor, messages = self.inserted[id]
+                if anchor == ordinal and id not in self.gone:
+                    yield from ((id, each) for each in messages)
+            if message is not None and owner[ordinal] not in self.gone:
+                yield ordinal, message
+
+
+class Model(View):
+    """A conversation whose groups are read, and whose journal is replayed, from scratch."""
 
     def __init__(self, source: Sequence[Any], journal: Sequence[tuple[Edit, str]], pins: set[int]) -> None:
         self.read = [openai_chat.read(raw, place) for place, raw in enumerate(source)]
-        self.shown: list[Message | None] = list(self.read)
         self.groups = {group.id: group for group in grouped(self.read)}
+        super().__init__({id: group.ordinals for id, group in self.groups.items()}, self.read)
         self.pins = pins
         self.standing = standing(self.read)
         talk = [group for group in self.groups.values() if group.kind is not GroupKind.SYSTEM]
@@ -166,32 +239,18 @@ class Model:
     # ---------------------------------------------------------------- edits
 
     def do(self, edit: Edit, by: str = "") -> None:
-        """Apply an edit to the view."""
-        if isinstance(edit, Together):
-            for part in edit.edits:
-                self.do(part, by)
-        elif isinstance(edit, Rewrite):
-            for ordinal, message in zip(self.visible(self.groups[edit.group]), edit.messages, strict=False):
-                self.shown[ordinal] = message
-        else:
-            for id in edit.groups:
-                self.groups[id].excluded = not isinstance(edit, Restore)
+        super().do(edit, by)
         if isinstance(edit, Replace):
-            id = min(0, *self.groups) - 1
-            anchor = max(self.groups[each].anchor for each in edit.groups)
-            mark = read_mark(edit.messages[0])
-            self.groups[id] = Group(
-                *(id, GroupKind.SUMMARY, None, []),
-                made_by=mark.by if mark else by or None,
-                inserted=edit.messages,
-                replaces=edit.groups,
-                anchor=anchor,
-            )
+            mark, id = read_mark(edit.messages[0]), min(self.inserted)
+            self.groups[id] = Group(id, GroupKind.SUMMARY, None, [], made_by=mark.by if mark else by or None)
+            self.groups[id].replaces = edit.groups
 
     def may(self, edit: Edit, by: str = "") -> bool:
         """Return whether the laws allow the edit and it does not make the view larger."""
         after = copy.copy(self)
-        after.shown, after.groups = self.shown.copy(), {id: attrs.evolve(group) for id, group in self.groups.items()}
+        after.shown, after.groups, after.gone, after.inserted = map(
+            copy.copy, (self.shown, self.groups, self.gone, self.inserted)
+        )
         return after.attempt(edit, by) and after.included.tokens <= self.included.tokens
 
     def attempt(self, edit: Edit, by: str = "") -> bool:
@@ -210,7 +269,7 @@ class Model:
             not 1 <= len(edit.messages) <= 2 or any(links(message) or not message.text.strip() for message in edit.messages)
         ):
             return False
-        here = [group for group in self.groups.values() if not group.excluded]
+        here = self.in_view
         named = [group for group in here if group.id in edit.groups]
         own = by if isinstance(edit, Replace) and by else None
         if any(id in edit.groups for id in [id for id in self.marked if self.groups[id].made_by != own][-1:]):
@@ -224,7 +283,7 @@ class Model:
 
     def may_rewrite(self, edit: Rewrite) -> bool:
         group = self.groups.get(edit.group)
-        if group is None or group.excluded or group.id in {*self.pins, self.pending}:
+        if group is None or group.id in {*self.gone, *self.pins, self.pending}:
             return False
         if group.kind is GroupKind.SUMMARY and (group.id < 0 or group.made_by != "ToolResult"):
             return False
@@ -245,38 +304,20 @@ class Model:
 
     # ---------------------------------------------------------------- results
 
-    def visible(self, group: Group) -> list[int]:
-        return [ordinal for ordinal in group.ordinals if self.shown[ordinal] is not None]
-
     def messages_of(self, group: Group) -> list[Message]:
-        return list(group.inserted) or [message for at in group.ordinals if (message := self.shown[at]) is not None]
-
-    def in_order(self) -> Iterator[Group]:
-        """The groups of the view, in order; an inserted group comes before the group at its anchor."""
-        for place in range(len(self.read)):
-            yield from (
-                group for id in sorted(self.groups, reverse=True) if (group := self.groups[id]).anchor == place and id < 0
-            )
-            if place in self.groups:
-                yield self.groups[place]
+        if group.id < 0:
+            return list(self.inserted[group.id][1])
+        return [message for at in group.ordinals if (message := self.shown[at]) is not None]
 
     @property
-    def view(self) -> list[Any]:
-        """The messages of the view, by ordinal."""
-        placed = [
-            (group.anchor, 0, -group.id, message)
-            for group in self.groups.values()
-            if group.inserted and not group.excluded
-            for message in group.inserted
-        ]
-        for group in self.groups.values():
-            if not group.excluded and not group.inserted:
-                placed += [(at, 1, 0, message) for at in group.ordinals if (message := self.shown[at]) is not None]
-        return [message.raw for *_, message in sorted(placed, key=lambda place: place[:3])]
+    def in_view(self) -> list[Group]:
+        """The groups of the view, in order; an inserted group comes before the group at its anchor."""
+        order = sorted(self.groups.keys() - self.gone, key=lambda id: (self.anchor(id), id >= 0, -id))
+        return [self.groups[id] for id in order]
 
     @property
     def included(self) -> Metrics:
-        return self.metrics([group for group in self.groups.values() if not group.excluded])
+        return self.metrics(self.in_view)
 
     def metrics(self, groups: Sequence[Group]) -> Metrics:
         messages = [message for group in groups for message in self.messages_of(group)]
@@ -307,20 +348,12 @@ class Model:
                 "made_by": group.made_by,
                 "replaces": group.replaces,
             }
-            for group in self.in_order()
-            if not group.excluded
+            for group in self.in_view
         ]
 
     def stands_for(self, id: int) -> set[int]:
         group = self.groups[id]
         return set(group.ordinals).union(*(self.stands_for(each) for each in group.replaces))
-
-
-def named(edit: Edit) -> tuple[int, ...]:
-    """The groups an edit names."""
-    if isinstance(edit, Together):
-        return tuple(id for part in edit.edits for id in named(part))
-    return (edit.group,) if isinstance(edit, Rewrite) else edit.groups
 
 
 def flat(edit: Edit) -> list[Edit]:

@@ -1,26 +1,23 @@
-"""A small wire format with arbitrary join rules, random conversations in it, and a model of the view.
+"""A small wire format with arbitrary join rules, and random conversations in it.
 
 A message is a role and a text; the rules read only the first letter of the text. Each instance of the format forbids other
-neighbours, so that seeds reach cases that no provider's rules reach. The model of a view keeps no links and no sums.
+neighbours, so that seeds reach cases that no provider's rules reach.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from random import Random
 from typing import Any, Final, TypeAlias
 
 import attrs
 
-from compaction import Edit, Message, MessageIndex, Replace, Rewrite, Together
+from compaction import Message
 from compaction.formats import MessageFormat, Problem, Repair, Side
-from compaction.index.edits import Restore
-from compaction.index.journal import Applied
 from compaction.messages import Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from tests.support.index_model import Place
 
 Raw: TypeAlias = dict[str, Any]
-Place: TypeAlias = tuple[int, Message]
-"""A message with its place: its ordinal, or the id of the inserted group."""
 
 _ROLES: Final = {"s": "system", "u": "user", "v": "user", "w": "user", "r": "tool"}
 LETTERS: Final = "suvwabctr"
@@ -182,68 +179,3 @@ def disallowed(format: MessageFormat, before: Sequence[Place], after: Sequence[P
         for fault in faults(format, after)
         if not fault.blamed or any((fault.rule, place) not in known for place in fault.blamed)
     ]
-
-
-@attrs.define
-class View:
-    """The view of an index after its journal, computed from scratch.
-
-    Attributes:
-        gone: Groups that were removed.
-        shown: The message at each ordinal, rewritten or not.
-        inserted: The anchor and the messages of each inserted group.
-    """
-
-    members: dict[int, list[int]]
-    gone: set[int]
-    shown: list[Message | None]
-    inserted: dict[int, tuple[int, tuple[Message, ...]]]
-
-    @classmethod
-    def of(cls, index: MessageIndex, journal: Collection[Applied] | None = None) -> View:
-        """The view after the edits of the index, or after the edits of another journal."""
-        members: dict[int, list[int]] = {}
-        for ordinal, id in enumerate(index.columns.grouping.group_of):
-            members.setdefault(id, []).append(ordinal)
-        view = cls(members, set(), [index.format.read(raw) for raw in index.source], {})
-        for applied in index.journal if journal is None else journal:
-            view.do(applied.edit)
-        return view
-
-    def do(self, edit: Edit) -> None:
-        """Apply an edit to the view."""
-        if isinstance(edit, Together):
-            for part in edit.edits:
-                self.do(part)
-        elif isinstance(edit, Rewrite):
-            ordinals = [at for at in self.members[edit.group] if self.shown[at] is not None]
-            for ordinal, message in zip(ordinals, edit.messages, strict=False):
-                self.shown[ordinal] = message
-        elif isinstance(edit, Restore):
-            self.gone -= set(edit.groups)
-        else:
-            self.gone |= set(edit.groups)
-            if isinstance(edit, Replace):
-                anchor = max(self.inserted[id][0] if id < 0 else id for id in edit.groups)
-                self.inserted[-len(self.inserted) - 1] = (anchor, edit.messages)
-
-    def span(self, edit: Edit) -> set[int]:
-        """The ordinals that an applied edit changed; for an inserted group, its anchor."""
-        if isinstance(edit, Together):
-            return {ordinal for part in edit.edits for ordinal in self.span(part)}
-        named = [edit.group] if isinstance(edit, Rewrite) else edit.groups
-        return {at for id in named for at in ([self.inserted[id][0]] if id < 0 else self.members[id])}
-
-    def places(self) -> list[Place]:
-        """Every message of the view with its place, in order."""
-        return list(self._places())
-
-    def _places(self) -> Iterator[Place]:
-        owner = {ordinal: id for id, ordinals in self.members.items() for ordinal in ordinals}
-        for ordinal, message in enumerate(self.shown):
-            for id in sorted(self.inserted, reverse=True):
-                anchor, messages = self.inserted[id]
-                if anchor == ordinal and id not in self.gone:
-                    yield from ((id, each) for each in messages)
-            if message is not None and owner[ordinal] not in self.gone:
-                yield ordinal, message

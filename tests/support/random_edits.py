@@ -100,7 +100,8 @@ class RandomEdits:
         if random.random() < 0.2:
             return random.choice([other for other in FORMATS if other is not format]).new(random.choice(_ROLES), "of another")
         said = random.choice(index.group(random.choice(index.included_ids)).messages)
-        return format.read(copy.deepcopy(said.raw)) if random.random() < 0.5 else self._changed(said)
+        changed = said if random.random() < 0.5 else self._changed(said)
+        return format.read(copy.deepcopy(said.raw)) if changed.raw is said.raw else changed  # law 3 knows messages by identity
 
     def _rewritten(self, index: MessageIndex, messages: Sequence[Message]) -> list[Message | None]:
         random = self.random

@@ -46,6 +46,7 @@ from .rules import BOOK
 _SAID: Final = ("result", "output", "content", "error")
 """Fields of a response with the text of a tool, as documented by the ``google-genai`` package and used by others."""
 _SIGNED: Final = "signed thoughts of the current turn stay as they are"
+_SIGNED_CALL: Final = "the first call of an answer in the current turn keeps its signature"
 _ROLES: Final[Mapping[str, str]] = {"model": "assistant", "function": "tool"}
 _WIRE_ROLES: Final[Mapping[str, str]] = {"assistant": "model", "tool": "user"}
 
@@ -105,10 +106,23 @@ class Gemini(WireFormat):
         return (self.new("user", text),)
 
     def rewrite_problem(self, before: Sequence[Message], after: Sequence[Message | None], *, current: bool) -> str | None:
-        return _SIGNED if current and thoughts_changed(before, after, of=is_signed) else None
+        if not current:
+            return None
+        if thoughts_changed(before, after, of=is_signed):
+            return _SIGNED
+        unsigned = any(
+            new is not None and new is not old and _first_call_is_signed(old) and not _first_call_is_signed(new)
+            for old, new in zip(before, after, strict=True)
+        )
+        return _SIGNED_CALL if unsigned else None
 
 
 gemini = Gemini()
+
+
+def _first_call_is_signed(message: Message) -> bool:
+    """Whether the first call of a message has its signature; true if the message calls nothing."""
+    return next((is_signed(part.raw) for part in message.parts if isinstance(part, ToolCallPart)), True)
 
 
 def _part(part: Any) -> Part:

@@ -98,7 +98,6 @@ class ConversationMemory:
         self._number = 0
         self._recent: list[str] = []
         self._open: dict[str, Action] = {}
-        self._latest: tuple[str, str] | None = None
         self._asked = RowSearch("")
         self._shown: int | None = None  # the number of the message before, if it may be a demonstration
 
@@ -132,12 +131,8 @@ class ConversationMemory:
                 self._forget_demonstration(self._shown)
             self.requests[1:] = [reading.text]
             self._asked = RowSearch(reading.text[:_ASKED_CHARS])
-            self._latest = None
         elif reading.source is FactSource.ASSISTANT and reading.text.strip():
             self.last_words = reading.text
-            if reading.fails and self._latest is not None:
-                self._fail(*self._latest)
-            self._latest = None
         for statement in reading.statements:
             self._say(statement)
         self._shown = self.facts.messages if reading.shows_work else None
@@ -157,15 +152,8 @@ class ConversationMemory:
             error = error_in(result.text, certain=bool(result.failed))
             outcome = error or outcome_of(result, action.changes)
             self.actions[action.call] = attrs.evolve(action, outcome=outcome, failed=error is not None)
-            self._latest = (action.call, result.text) if error is None else None
         for row in self._asked.rows(result.text):
             self.rows[row] = self.facts.messages, "Result" if action is None else action.call.partition("(")[0]
-
-    def _fail(self, call: str, text: str) -> None:
-        """Note that a result was an error, since the assistant says so."""
-        error = error_in(text[-4_000:], certain=True)
-        if error and call in self.actions:
-            self.actions[call] = attrs.evolve(self.actions[call], outcome=error, failed=True)
 
     def _forget_demonstration(self, place: int) -> None:
         """Forget what a message said: another message of the user follows it, so it was an example and not the task."""

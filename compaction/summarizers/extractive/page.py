@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
@@ -154,9 +153,7 @@ class SummaryPage:
         Returns:
             Whether it was added or stands somewhere already.
         """
-        if text in self._lines:
-            return True
-        if not label and self._stands_whole(text):
+        if text in self._lines or (not label and self.stands(text)):
             self._lines.add(text)
             return True
         item = _Item(len(self._items) if place is None else place, section, label, text, under, by)
@@ -183,19 +180,11 @@ class SummaryPage:
         self._own.add(text)
         return True
 
-    def _stands_whole(self, text: str) -> bool:
-        """Return whether a text is part of an item or visible."""
-        if text in self._visible:
-            return True
-        return text in self._own and ("\n" not in text or any(text in each.text for each in self._items))
-
     def stands(self, text: str) -> bool:
         """Return whether a text is on the page, or visible beside it."""
-        return text in self._lines or self._stands_whole(text)
-
-    def has(self, text: str) -> bool:
-        """Return whether a line is on the page, or visible beside it."""
-        return text in self._lines
+        if text in self._lines or text in self._visible:
+            return True
+        return text in self._own and ("\n" not in text or any(text in each.text for each in self._items))
 
     def add_facts(self, facts: Iterable[str], *, upto: float, held: bool = False) -> None:
         """Add the facts that have room and stand nowhere else; those most likely to be needed must come first.
@@ -214,12 +203,12 @@ class SummaryPage:
                 return
             if fact in self._lines:
                 continue
-            words, label = _looked_at(fact)
+            words = _WORD.findall(fact)
             if own_words.issuperset(words) and _stands(fact, words, body):
                 continue
             if not held and visible_words.issuperset(words) and _stands(fact, words, visible):
                 continue
-            misses = 0 if self.add(Section.CONTEXT, fact, upto=most, label=label) else misses + 1
+            misses = 0 if self.add(Section.CONTEXT, fact, upto=most, label=fact_kind(fact).value) else misses + 1
 
     def shortened(self, text: str, tokens: float, cut: Callable[[str, int], str]) -> str:
         """Return the text, or its beginning in about that many tokens."""
@@ -279,15 +268,9 @@ def _closing(head: str, below: Sequence[str]) -> list[str]:
     return [f"</{head[1:]}"] if below and _TAG.fullmatch(head) else []
 
 
-@functools.lru_cache(maxsize=16_384)  # the same facts come back with each summary of a conversation
-def _looked_at(fact: str) -> tuple[tuple[str, ...], str]:
-    """Return the words of a fact, and the label of the list it belongs to."""
-    return tuple(_WORD.findall(fact)), fact_kind(fact).value
-
-
-def _stands(fact: str, runs: tuple[str, ...], text: str) -> bool:
+def _stands(fact: str, words: Sequence[str], text: str) -> bool:
     """Return whether a fact whose words a text has occurs there, and is not part of a longer word."""
-    if runs == (fact,):
+    if words == [fact]:
         return True
     at = text.find(fact)
     while at >= 0:

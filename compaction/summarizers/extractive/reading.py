@@ -11,14 +11,12 @@ import attrs
 from ...messages import Message, TextPart, ToolCallPart, ToolResultPart
 from .actions import argument_values, brief_of
 from .facts import FactSource, facts_in, is_telling
-from .scoring import reports_failure
 from .sentences import READ_CHARS, both_ends
 from .speech import Voice, is_output, is_printed, lines_of_others, passages
 from .statements import SYSTEM, Statement, assistant_statements, user_statements
 
 _VALUE_CHARS: Final = 80
 _REQUEST_CHARS: Final = 2_000
-_FIRST_WORDS: Final = 120
 _DEMONSTRATION_CHARS: Final = 2_000
 _PRINTED_SHARE: Final = 0.25
 _MACHINE: Final = re.compile(r"terminal|executor|observation|environment|tool|function|computer", re.IGNORECASE)
@@ -49,7 +47,6 @@ class Reading:
             visit a dictionary of plain numbers.
         calls: Its calls.
         results: Its results.
-        fails: Whether the assistant says that something failed.
         unread: How many of its texts were so long that only both ends were read.
         shows_work: Whether it is a long user message that is in good part what programs printed, as a demonstration is.
     """
@@ -60,7 +57,6 @@ class Reading:
     facts: dict[str, int]
     calls: tuple[CallReading, ...]
     results: tuple[ToolResultPart, ...]
-    fails: bool = False
     unread: int = 0
     shows_work: bool = False
 
@@ -129,9 +125,8 @@ def read_message(message: Message, redact: Redact = str) -> Reading:
         statements = tuple([attrs.evolve(each, by=each.by or SYSTEM) for each in user_statements(text)])
     elif source is FactSource.ASSISTANT:
         statements = tuple(assistant_statements(text))
-    fails = source is FactSource.ASSISTANT and reports_failure(text[:_FIRST_WORDS])
     request = text[:_REQUEST_CHARS]
-    return Reading(source, request, statements, facts, tuple(calls), tuple(results), fails, unread, shows_work)
+    return Reading(source, request, statements, facts, tuple(calls), tuple(results), unread, shows_work)
 
 
 def _exchanges(message: Message, facts: dict[str, int], redact: Redact) -> tuple[list[CallReading], list[ToolResultPart]]:

@@ -159,11 +159,6 @@ def score_of_assistant(sentence: str) -> Kind | None:
     return None if _KIND_OF[shares.index(max(shares))] in (Kind.QUESTION, Kind.SUPPOSED) else Kind.ANSWER
 
 
-def reports_failure(text: str) -> bool:
-    """Return whether a text of the assistant says that something failed."""
-    return _FAILS.search(text) is not None
-
-
 _LABEL: Final = 12
 _EASTERN_LABEL: Final = 5
 _EASTERN: Final = re.compile(r"[가-힣\u4e00-\u9fff]")
@@ -182,12 +177,6 @@ def _names_person(sentence: str) -> bool:
     return not _PERSONS.isdisjoint(words) or (not sentence.isascii() and _PERSON.search(sentence) is not None)
 
 
-_FAILS: Final = re.compile(
-    r"\b(?:failed|fails|unsuccessful|no luck|with an error|(?:did not|didn['’]t) (?:go|work|succeed)|gescheitert|"
-    r"fehlgeschlagen|misslungen|ging nicht|mit einem Fehler|kein Glück)\b|실패|오류로|지 못했|안 되네|"
-    r"失败|没有?成功|报错|没弄成|出错",
-    re.IGNORECASE,
-)
 _REFERRING: Final = (Kind.RULE, Kind.DUTY, Kind.REQUEST)
 _PRONOUN: Final = re.compile(
     r"\b(?:its?|they|them|their|this|that|these|those|there|he|him|his|she|her|one|ones|same|such|it['’]s|"

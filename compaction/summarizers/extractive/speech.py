@@ -27,6 +27,7 @@ _MOST_LINES: Final = 4_000
 _CERTAIN: Final = 2
 _WRAPPED: Final = 24  # characters of a line that may continue in the next
 
+_BLANK: Final = re.compile(r"\n[ \t\r]*\n\s*")
 _FENCE: Final = re.compile(r"\s{0,3}(?:```|~~~)")
 _BULLET: Final = re.compile(
     r"(\s*)((?:[-*+•▪◦‣·●○■□▶►➤✓✔✗✘☐☑☒✅❌❗⚠➡👉🔹🔸⭐📌🚫⛔–—]\ufe0f?|\(?\d{1,3}[.)、．]|\(?[a-zA-Z][.)]|[①-⑳])"
@@ -41,6 +42,7 @@ _TAG: Final = re.compile(r"\s*<(/?)([\w][\w:.-]{0,40})>\s*")
 _ROW: Final = re.compile(r"\s*\|.*\|\s*|[^|\n]{1,80}(?:\|[^|\n]{1,120}){2,}")
 _RULED: Final = re.compile(r"[\s|:+=_.–—*~#-]+")
 _QUOTED_LINE: Final = re.compile(r"\s{0,3}>\s?")
+_CHAT: Final = re.compile(r"\s*(?:\[?\d{1,2}[:.]\d\d(?:[:.]\d\d)?\]?\s*-?\s*[^\s:][^:]{0,30}:|<[^\s<>]{1,20}>)\s+\S")
 _HEADER: Final = re.compile(r"\s*([^\W\d_][\w .-]{0,20})\s?[:：]\s*\S")
 _ADDRESS: Final = re.compile(r"[\w.+-]@\w|\b(?:Re|Fwd|Fw|AW|WG|RE|FW)\s?:")
 _ADDRESS_OR_DATE: Final = re.compile(_ADDRESS.pattern + r"|\d\D{1,3}\d\d?\D{1,3}\d|\d:\d\d")
@@ -70,13 +72,22 @@ _CODE_END: Final = re.compile(r".*(?:[{};]|\)\s*:|=>|\\)\s*")
 
 # How agents' frameworks, browsers and retrieval hand texts of programs to a model in a user's message.
 _GIVEN: Final = r"(?:outputs?|results?|responses?|std(?:out|err)|observations?|returned|return ?code|url|logs?)"
+_FOUND: Final = r"(?:documents?|passages?|context|pages?|chunks|snippets|sources?|content)"
 _HANDED_OVER: Final = re.compile(
     r"\s*(?:"
     rf"\[(?:tool|function|mcp|browser|terminal|command|event|{_GIVEN})\b[^\]\n]{{0,80}}\]"
-    rf"|[#*=\s]{{0,6}}(?:[^:.!?\n]{{0,60}}\b{_GIVEN}(?: (?:from|of|for)\b[^:.!?\n]{{0,200}})?:"
-    rf"|#[^:.!?\n]{{0,60}}\b{_GIVEN}\n"
-    r"|(?:tool|function|mcp|browser)\b[^:\n]{0,60}:|thought:|context information is below|use the following\b)"
-    rf"|<(?:[\w:-]{{0,24}}[_-])?{_GIVEN}\b[^>\n]{{0,80}}>|[io]\w*> "
+    r"|\[\w+ for '[^'\n]{0,200}'\] result\b"
+    r"|[#*=\s]{0,6}(?:"
+    rf"[^:.!?\n]{{0,60}}\b{_GIVEN}(?: (?:from|of|for)\b[^:.!?\n]{{0,200}})?:"
+    rf"|#[^:.!?\n]{{0,60}}\b{_GIVEN}\n|tool_(?:result|output|response)s?\b|event: ?\w+\n"
+    rf"|[^:.!?\n]{{0,40}}\b(?:retrieved|search|web|page)\b[^:.!?\n]{{0,20}}\b{_FOUND}\b[^:\n]{{0,120}}:"
+    r"|(?:tool|function|mcp|browser)(?: ?\([\w.-]{1,60}\))?\s?:|observation of\b|thought:|interactive elements"
+    rf"|(?:results?|output) (?:of|from) (?:calling|running|the)\b|mcp tool\b)"
+    r"|[*=-]{3,} ?response from\b|exit ?code:|executed code block|execution result\b|[io]\w*> "
+    r"|[\w.-]{1,32}@[\w.-]{1,64}:[^\s@:]{0,200}[$#] "
+    r"|context information is below|(?:use|answer\b[^\n]{0,60} (?:using|from|based on)) (?:only )?the following\b"
+    rf"[^\n]{{0,40}}\b(?:{_FOUND}|results?)\b"
+    rf"|<(?:[\w:-]{{0,24}}[_-])?(?:{_GIVEN}|{_FOUND})\b[^>\n]{{0,80}}>"
     r"|\[1\] [^\n]*\n(?:[^\n]*\n)*?\[2\] )",
     re.IGNORECASE,
 )
@@ -108,8 +119,8 @@ def is_output(text: str) -> bool:
 
 
 _LABEL: Final = re.compile(
-    r"(?:[\[<{(=\\][=<\[{(]*+|\*{3,}|[-~_]{3,} ?\w|#{2,} (?=[^\n]*#{2,}$)|【\d|[★%])[^\n]*|(?P<label>[^\n:：]{1,120}[:：])\s*"
-    r"|(?P<field>[^\n:：]{1,120}[:：] ?(?!//)(?:[^\W\d_]|<)\S*(?: \S+){0,2})"
+    r"(?:[\[<{(=][=<\[{(]*+|\*{3,}|[-~_]{3,} ?\w|#{2,} (?=[^\n]*#{2,}$)|【\d|[★%])[^\n]*|(?P<label>[^\n:：]{1,120}[:：])\s*"
+    r"|(?P<field>[^\n:：]{1,120}[:：] ?(?!//)[^\W\d_]\S*(?: \S+){0,2})"
 )
 _CLOSING: Final = re.compile(r"(?=[^\w\s]*[^\s})\];,])(?:[^\w\s].*|.*[$>\])}]|[^:：]{1,60}[:：](?:\s*\S+){0,3})")
 _LABEL_CHARS: Final = 40
@@ -135,7 +146,7 @@ def _foreign_label(first: str, following: str) -> re.Match[str] | None:
     first = first.strip()
     if not following.strip() or _OF_USER.match(first) or _BULLET.match(first):
         return None
-    found = _PROMPT.fullmatch(first) or _LABEL.fullmatch(first)
+    found = _LABEL.fullmatch(first)
     if found is None or ((found["label"] or found["field"]) and _BULLET.match(following)):
         return None
     words = re.findall(r"[^\W\d_]+", first[:_LABEL_CHARS].lower())
@@ -157,7 +168,8 @@ class Voice(enum.Enum):
     OWN = enum.auto()
     UNKNOWN = enum.auto()  # perhaps pasted
     LABELLED = enum.auto()  # below a label, a sign or a tag that is not the user's
-    QUOTED = enum.auto()  # in quotation marks, of a mail or a chat, or introduced as somebody else's
+    INTRODUCED = enum.auto()  # below words that introduce it as somebody else's, up to where nobody can tell
+    QUOTED = enum.auto()  # in quotation marks, of a mail or a chat
     PROGRAM = enum.auto()  # printed by a program, or code
 
 
@@ -223,9 +235,11 @@ def passages(
 ) -> Iterator[Passage]:
     r"""Yield the passages of a user's message, in order; O(characters).
 
-    Lines behind ``>``, those of mails and chats, and what a short first paragraph introduces that ends in a colon or asks, and
-    demands nothing itself, are `Voice.QUOTED`. What stands below another first paragraph that does not speak of the user is
-    `Voice.UNKNOWN`. A block below a foreign label, and a message that `is_handed_over`, is `Voice.LABELLED`.
+    What stands below a short introduction that ends in a colon or asks, and demands nothing itself, is `Voice.INTRODUCED`. The
+    lines of mails and chats, and those behind ``>``, are `Voice.QUOTED`. What stands below a first paragraph that does not
+    speak of the user is `Voice.UNKNOWN`. A block below a foreign label, and a message that `is_handed_over`, is
+    `Voice.LABELLED`. A list, a table or a tag is the user's,
+    unless a question about it introduces it.
 
     Args:
         text: The message.
@@ -305,21 +319,25 @@ class _Reader:
         if is_handed_over(text) and not (len(text) > _LONG and self.concerns_user(self.lines[filled[0]])):
             # a long one that speaks of the user is a task, as SWE-agent ends it with a prompt
             return min(self.labelled, default=0), Voice.LABELLED
-        if len(filled) < 2 or len(text) > _LONG or filled[1] == filled[0] + 1:
+        if len(filled) < 2 or len(text) > _LONG:
             return none
-        if self.labelled.get(filled[0], len(self.lines)) < len(self.lines):
+        first, second = filled[:2]
+        if self.labelled.get(first, len(self.lines)) < len(self.lines):
             return none
-        head = self.lines[filled[0]].rstrip()
-        if len(head) > _LEAD_CHARS or _BULLET.match(head) or _HEADING.fullmatch(head) or _QUOTED_LINE.match(head):
+        head, below = self.lines[first].rstrip(), self.lines[second]
+        is_block = second > first + 1
+        if len(head) > _LEAD_CHARS or _BULLET.match(head) or _HEADING.fullmatch(head) or not (is_block or _CHAT.match(below)):
             return none
-        if head.endswith((",", "，", "、")):  # a greeting
+        if head.endswith((",", "，", "、")) or _QUOTED_LINE.match(head):  # a greeting, or a quotation and the answer to it
             return none
-        below = self.lines[filled[1]]
         if not head.endswith(("?", "？")) and any(shape(below) for shape in (_BULLET.match, _TAG.fullmatch, _ROW.fullmatch)):
             return none
         if head.endswith(("?", "？", ":", "：")):
-            return none if self.demands(head) else (filled[1], Voice.QUOTED)
-        return none if self.concerns_user(head) else (filled[1], Voice.UNKNOWN)
+            return none if self.demands(head) else (second, Voice.INTRODUCED)
+        last = self.lines[filled[-1]].rstrip()
+        if last.endswith(("?", "？")) and not self.concerns_user(last):
+            return min(self.labelled, default=first), Voice.UNKNOWN
+        return none if self.concerns_user(head) else (second, Voice.UNKNOWN)
 
     def passages(self) -> Iterator[Passage]:
         at = 0
@@ -395,7 +413,7 @@ class _Reader:
         elif self.is_table and _ROW.fullmatch(line):
             yield from self._prose(at - 1)
             yield from self._row(line, at)
-        elif _QUOTED_LINE.match(line):
+        elif _QUOTED_LINE.match(line) or _CHAT.match(line):
             yield from self._prose(at - 1)
             yield Passage(_QUOTED_LINE.sub("", line, count=1).strip(), Voice.QUOTED, line=at)
         elif any(map(str.isalnum, line)):
@@ -495,28 +513,53 @@ def _continues(before: str, line: str) -> bool:
     return len(before) >= _WRAPPED and line[:1].islower() and before[-1:] not in ".!?:;。！？：；"
 
 
-# Lines of others, as their layout shows. One such line says little; people write a label or a time, too.
+# Lines of others, as their layout shows. One such line says little; people write a label, a time or a prompt, too.
 
 _LEAST_ALIKE: Final = 3  # lines with a repeated beginning
+_LEAST_FIELDS: Final = 3  # lines of a record
+_FIELD_WORDS: Final = 3
 _SPEAKER_CHARS: Final = 60
+_HEAD_LINES: Final = 30
 _TOP_LINES: Final = 20
 _MOST_BLOCKS: Final = 64
 
 _TIME: Final = r"\d{1,2}[:.]\d\d(?:[:.]\d\d)?(?:[.,]\d{1,3})?"
 _BEGINNING: Final = re.compile(
-    r"\s{0,8}(?:\[[^\]\n]{1,40}\]|[\w./-]{1,60}:\d{1,6}:|\+(?=[^\s+])|[^:\n]{1,40}:(?=\s)|[^'\"\n]{4,60}[(=<,][ ]?['\"]"
-    r"|(?=\S{0,40}[\d|│<>\[\]+/(=])\S{1,40}(?=\s))"
+    rf"\s{{0,8}}(?:\[[^\]\n]{{1,40}}\](?:[ \t]*\[[^\]\n]{{1,40}}\])?[ \t]*(?:[^\W\d_][^:\n]{{0,30}}:|<[^<>\n]{{1,30}}>)?"
+    rf"|[^:\n]{{0,20}}{_TIME}[^:\n]{{0,30}}[:\t](?:[^\t\n]{{1,30}}\t)?"
+    r"|<[^<>\n]{1,30}>(?=[ \t])|[\w./-]{1,60}:\d{1,6}:|[\w.-]{1,30}[ \t]*\|(?=[ \t])|\+(?=[^\s+])"
+    r"|@?[^\W\d_][\w.'-]{0,40}(?:\[\d{1,7}\]|:[\w.-]{1,40})?(?: [(\w][\w.'()-]{0,20}){0,2}:(?=[ \t])"
+    r"|[^'\"\n]{4,60}[(=<,][ ]?['\"])"
 )
-_SIGN: Final = re.compile(r"[\d|│<>\[\]+\t/(=]")
+_COLUMN: Final = re.compile(r"[^\w\s'\"`*$€£#@]+|[\[(<{][^\s]{1,40}[\])>},]|[\w.:,/-]*\d[\w.:,)]*|[\w.-]{1,24}=\S+")
+_IN_COLUMN: Final = re.compile(r"[^\W\d_]+(?= {2,}\S| [·–—|-] )")
+_COLUMN_WORDS: Final = 8
+_SIGN: Final = re.compile(r"[\d|<>\[\]+\t/(=]")
+_BEYOND_NUMBERS: Final = re.compile(r"[^\w\s.:,)]|\d {2,}|\w {2,}\w")
+_APART: Final = re.compile(rf"{_BEYOND_NUMBERS.pattern}|\w {{2,}}\Z")
+_NUMBERS: Final = re.compile(r"\A[\w./-]{1,60}(?=:\d{1,6}:)|\d+")
 _SPEAKER_LINE: Final = re.compile(rf"[^\n]*(?<!\d){_TIME}(?!\d)[^\n]*(?<![.!?。！？])")
+_TIME_ALONE: Final = re.compile(rf"[\[(]?{_TIME}(?: ?[AP]M)?[\])]?")
+_MAIL_HEAD: Final = re.compile(rf"[^\n]{{0,80}}<[\w.+-]{{1,64}}@[\w.-]{{1,64}}>[^\n]{{0,40}}{_TIME}[^\n]{{0,20}}")
 _BYLINE: Final = re.compile(  # a name, a time or a state with dots between; a key with fields; a date with a time
     r"(?=[^\n]{3,100}\Z)(?:\w[^\n|]* [·•] [^\n]*[^\s.!?。！？]|[A-Z]{2,10}-\d{1,6} [^:\n]{1,40}: [^:\n]{1,40}: [^\n]+"
     rf"|(?=[^\n]{{0,30}}\d{{4}})(?:[\w.,/-]+ ){{1,5}}{_TIME})"
 )
+_PAGE: Final = re.compile(r"[^\w\n]{0,8}[^\W\d_]{1,12} \d{1,4}(?: [^\W\d_]{1,8} \d{1,4}|/\d{1,4}| ?[-=*_]{2,8})[^\w\n]{0,8}")
 _PROMPT: Final = re.compile(
-    r"(?P<field>\$ [a-z./~]|>>> |(?:In|Out) ?\[\d{0,4}\]: ?|PS [A-Z]:\\|[A-Z]:\\[^\s>]*>"
-    r"|[\w.-]{1,32}@[\w.-]{1,64}:[^\s@:]{0,80}[$#] |[❯➜] )(?P<label>)[^\n]*"
+    r"\s{0,4}(?:\$ [a-z./~]|>>> |(?:In|Out) ?\[\d{0,4}\]: ?|PS [A-Z]:\\|[A-Z]:\\[^\s>]*>"
+    r"|[\w.-]{1,32}@[\w.-]{1,64}:[^\s@:]{0,80}[$#] |[❯➜] )"
 )
+_RULER: Final = re.compile(r"[ \t]*-{2,}(?:\+-{2,})+[ \t]*")
+_PAIRED: Final = re.compile(
+    r"\s*(?:(?P<same>\"\"\"|\'\'\'|[\u2500-\u257f]{3,}[^\w\n]*)|(?P<sign>[-=*#\\~<\[{(_]{1,80}) ?"
+    r"(?:(?P<opens>begin|start)|(?P<closes>end))(?: of)?\b(?P<rest>[^\n]{1,80}))\s*",
+    re.IGNORECASE,
+)
+_BRACKETS: Final = {"[[": "]]", "{{": "}}", "/*": "*/", "<!--": "-->"}
+_SECTION: Final = re.compile(r"\s*([-=*_#])\1{7,} [^\n]{1,80} \1{7,}\s*")
+_DIRECTIVE: Final = re.compile(r"\.\. [\w-]{1,40}::[^\n]*")
+_FIELD: Final = re.compile(r"\s{0,4}[^\W\d_][\w ./-]{0,30}[:：][ \t]*(?P<value>[^\n]*)")
 _OPEN_TAG: Final = re.compile(r"\s*<([A-Za-z][\w:.-]{0,40})(?:\s[^<>]*)?>")
 _DECODER: Final = json.JSONDecoder()
 
@@ -532,7 +575,11 @@ def lines_of_others(lines: list[str]) -> set[int]:
     ([1, 2, 3, 4], [])
     """
     lines = lines[:_MOST_LINES]
-    return {*_alike(lines), *_spoken(lines)}
+    found = {*_alike(lines), *_spoken(lines), *_marked(lines), *_below_head(lines)}
+    for start, end in _blocks(lines):
+        found.update(_console(lines, start, end))
+        found.update(_record(lines, start, end))
+    return found
 
 
 def _blocks(lines: list[str]) -> Iterator[tuple[int, int]]:
@@ -580,7 +627,7 @@ def _end_of_one(lines: list[str], at: int, others: set[int]) -> int | None:
         end = None if behind is None else at + text.count("\n", 0, behind) + 1
     else:
         blank = next((n for n in range(at, len(lines)) if not lines[n].strip()), len(lines))
-        if _weight(first) == _CERTAIN and not _PROMPT.match(first.strip()):
+        if _weight(first) == _CERTAIN and not _PROMPT.match(first):
             end = blank
         elif _is_mail(lines[at:blank]):
             end = _end_of_mail(lines, blank)
@@ -599,20 +646,38 @@ def _end_of_json(text: str) -> int | None:
 
 
 def _alike(lines: list[str]) -> Iterator[int]:
-    """Yield the lines with a beginning that comes again: of speakers, files, services, or times."""
-    beginnings = {
-        at: re.sub(r"\d+", "0", found[0].strip())
-        for at, line in enumerate(lines)
-        if not _BULLET.match(line) and not _ROW.fullmatch(line) and (found := _BEGINNING.match(line))
-    }
-    repeated = {each: count for each, count in Counter(beginnings.values()).items() if count > 1}
-    alike = set(repeated) if len(repeated) > 1 else {each for each in repeated if _SIGN.search(each)}
-    if sum(repeated[each] for each in alike) >= _LEAST_ALIKE:
+    """Yield the lines with a beginning that comes again: of speakers, files, services, times, columns, or what was added."""
+    beginnings: dict[int, str] = {}
+    columns: dict[int, str] = {}
+    for at, line in enumerate(lines if len(lines) >= _LEAST_ALIKE else ()):
+        if found := _BEGINNING.match(line):
+            beginnings[at] = _NUMBERS.sub("0", found[0].strip(" "))
+        elif (begin := _columns_of(line)) and not (_BULLET.match(line) or _ROW.fullmatch(line)):
+            columns[at] = re.sub(r"[^\W\d_]+", "w", _NUMBERS.sub("0", begin)) if _BEYOND_NUMBERS.search(begin) else begin
+    times = Counter(beginnings.values())
+    speakers = {each for each, count in times.items() if count > 1}
+    signed = {each for each in times if _SIGN.search(each)} if any(map(_SIGN.search, speakers)) else set[str]()
+    alike = signed | (speakers if len(speakers) > 1 else set[str]())
+    if sum(times[each] for each in alike) >= _LEAST_ALIKE:
         yield from (at for at, each in beginnings.items() if each in alike)
+    same = {each for each, n in Counter(columns.values()).items() if n >= _LEAST_ALIKE and _APART.search(each)}
+    yield from (at for at, each in columns.items() if each in same)
+
+
+def _columns_of(line: str) -> str:
+    """Return the signs, numbers, settings and words in columns that a line begins with."""
+    end = 0
+    for word in itertools.islice(re.finditer(r"\S+", line[: 2 * _LEAD_CHARS]), _COLUMN_WORDS):
+        if not (_COLUMN.fullmatch(word[0]) or _IN_COLUMN.match(line, word.start())):
+            break
+        end = word.end()
+    return line[: end + 2] if line[end : end + 2] == "  " else line[:end]
 
 
 def _spoken(lines: list[str]) -> Iterator[int]:
-    """Yield the lines from the first byline, speaker or time on; they end with the message."""
+    """Yield the lines from a mail's head, the first page, byline, speaker or time on; they end with the message."""
+    pages = [at for at, line in enumerate(lines) if _PAGE.fullmatch(line.strip())]
+    heads = [at for at, line in enumerate(lines) if _MAIL_HEAD.fullmatch(line.strip())]
     filled = [at for at, line in enumerate(lines) if line.strip()]
     speakers = [
         at
@@ -620,10 +685,73 @@ def _spoken(lines: list[str]) -> Iterator[int]:
         if _is_speaker(lines[at]) and lines[after].strip() and not _is_speaker(lines[after]) and after == at + 1
     ]
     bylines = [at for at in filled[:_LEAST_ALIKE] if _BYLINE.fullmatch(lines[at].strip())]
-    starts = bylines[:1] + speakers[: len(speakers) > 1]
+    times = [start for start, end in _blocks(lines) if any(_TIME_ALONE.fullmatch(line.strip()) for line in lines[start:end])]
+    least = ((pages, 2), (heads, 1), (bylines, 1), (speakers, 2), (times, 3))
+    starts = [found[0] for found, times_at_least in least if len(found) >= times_at_least]
     if starts and min(starts) < _TOP_LINES:  # further down, it may be part of a demonstration, with the task below it
         yield from range(min(starts), len(lines))
 
 
 def _is_speaker(line: str) -> bool:
     return len(line) <= _SPEAKER_CHARS and _SPEAKER_LINE.fullmatch(line.strip()) is not None
+
+
+def _below_head(lines: list[str]) -> Iterator[int]:
+    """Yield all lines of a document that begins with fields between two rulers, and what is indented below a directive."""
+    filled = next((at for at, line in enumerate(lines) if line.strip()), 0)
+    if lines and lines[filled].rstrip() == "---":
+        close = next((at for at in range(filled + 1, min(len(lines), filled + _HEAD_LINES)) if lines[at].rstrip() == "---"), 0)
+        if close > filled + 1 and all(_FIELD.fullmatch(line) for line in lines[filled + 1 : close]):
+            yield from range(filled, len(lines))
+    for at, line in enumerate(lines):
+        if _DIRECTIVE.fullmatch(line) and (end := _end_of_mail(lines, at + 1)):
+            yield from range(at, end)
+
+
+def _marked(lines: list[str]) -> Iterator[int]:
+    """Yield the lines between an opening line and the last that answers it."""
+    opened: dict[str, int] = {}
+    closed: dict[str, int] = {}
+    for at, line in enumerate(lines):
+        for key, opens, closes in _marks_in(line):
+            if closes and key in opened:
+                closed[key] = at + 1
+            elif opens:
+                opened.setdefault(key, at)
+    yield from itertools.chain.from_iterable(range(opened[key], end) for key, end in closed.items())
+
+
+def _marks_in(line: str) -> Iterator[tuple[str, bool, bool]]:
+    """Yield the marks of a line that may open or close what others wrote, each with whether it opens, and whether it closes."""
+    if _SECTION.fullmatch(line):
+        yield "section", True, True
+    for opening, closing in _BRACKETS.items():
+        if (opening in line) is not (closing in line):
+            yield opening, opening in line, closing in line
+    tag = _OPEN_TAG.fullmatch(line)
+    if tag is not None and "=" in line and not _OF_USER.fullmatch(f"<{tag[1]}>"):
+        yield f"</{tag[1]}>", True, False
+    elif line.lstrip().startswith("</"):
+        yield line.strip(), False, True
+    found = _PAIRED.fullmatch(line)
+    if found is not None and found["same"]:
+        yield found["same"] if found["same"].isascii() else "\u2500", True, True
+    elif found is not None:
+        yield found["sign"] + found["rest"], found["opens"] is not None, found["closes"] is not None
+
+
+def _console(lines: list[str], start: int, end: int) -> Iterator[int]:
+    """Yield the lines below a prompt, and the rows below a ruler that only programs draw."""
+    first = next((at for at in range(start, end) if _PROMPT.match(lines[at]) or _RULER.fullmatch(lines[at])), end)
+    yield from range(first, end if end > first + 1 else first)
+
+
+def _record(lines: list[str], start: int, end: int) -> Iterator[int]:
+    """Yield the text below the fields of a record, each a label with a short value: of a ticket, an issue, or a page."""
+    fields = 0
+    for at in range(start, end):
+        found = _FIELD.fullmatch(lines[at])
+        if found is not None and found["value"].strip() and len(found["value"].split()) <= _FIELD_WORDS:
+            fields += 1
+        elif fields >= _LEAST_FIELDS:
+            yield at

@@ -92,7 +92,7 @@ def _statements_of(passage: Passage) -> Iterator[Statement]:
             worth=judged.worth,
             line=passage.line,
         )
-        if voice is Voice.QUOTED:
+        if voice in (Voice.QUOTED, Voice.INTRODUCED):
             found = disowned(found)
         elif voice is Voice.LABELLED:
             found = attrs.evolve(found, kind=min(found.kind, Kind.FACT))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import takewhile
 from operator import attrgetter
 from typing import Final
 
@@ -162,19 +163,16 @@ class SummaryWriter:
 
     def add_talk(self, talk: Iterable[Sentence], upto: float) -> None:
         """Add the sentences of a talk, those of the earlier summary first, then those most likely to be asked about."""
-        memory, misses = self._memory, 0
         ranked = sorted(talk, key=lambda each: (each.text not in self._previous, -each.worth))
-        for each in ranked:
-            said = memory.said.get(each.text)
-            if said is not None:
-                added = self._add(said, upto)
-            else:
-                added = each.text in memory.gone or self.page.add(
-                    Section.CONTEXT, each.text, upto=upto, place=each.place, under=each.lead, by=each.by
-                )
-            misses = 0 if added else misses + 1
-            if misses > _MOST_MISSES:
-                return
+        _until_full(self._add_sentence(each, upto) for each in ranked)
+
+    def _add_sentence(self, sentence: Sentence, upto: float) -> bool:
+        said = self._memory.said.get(sentence.text)
+        if said is not None:
+            return self._add(said, upto)
+        return sentence.text in self._memory.gone or self.page.add(
+            Section.CONTEXT, sentence.text, upto=upto, place=sentence.place, under=sentence.lead, by=sentence.by
+        )
 
     def add_more(self, filled: float) -> None:
         """Add statements and failed calls that had no room in their share, but for what facts shall have."""
@@ -199,7 +197,7 @@ class SummaryWriter:
         """Say how many rules had no room."""
         rules = (each for each in self._said if each.is_rule and each.statement.text not in self._replaced)
         page = self.page
-        page.left_out = sum(not (page.has(self._line(each)) or page.stands(each.text)) for each in rules)
+        page.left_out = sum(not page.stands(each.text) for each in rules)
 
     # ---------------------------------------------------------------- lines
 
@@ -208,23 +206,14 @@ class SummaryWriter:
         if self._memory.requests and not self._has_first:
             self._has_first = True
             first = self.page.shortened(" ".join(self._memory.requests[0].split()), room, clipped)
-            if not self.page.stands(first):
-                self.page.add(Section.GOAL, first, upto=self.page.limit, place=-1, by="First")
+            self.page.add(Section.GOAL, first, upto=self.page.limit, place=-1, by="First")
 
     def _add_said(self, least: Kind, upto: float, *, held: bool = False) -> None:
         """Add the statements of a kind, and of those that weigh more; with ``held``, those of the earlier summary."""
-        has = self.page.has
-        misses = 0
-        for each in self._said:
-            if each.statement.kind < least:
-                if self._weight(each) < least:
-                    return
-                continue
-            if held and not self._is_in_previous(each):
-                continue
-            misses = 0 if has(self._line(each)) or self._add(each, upto) else misses + 1
-            if misses > _MOST_MISSES:
-                return
+        some = takewhile(lambda each: self._weight(each) >= least, self._said)
+        _until_full(
+            self._add(each, upto) for each in some if each.statement.kind >= least and (not held or self._is_in_previous(each))
+        )
 
     def _is_in_previous(self, said: Said) -> bool:
         """Whether the earlier summary has a statement as it is written now."""
@@ -233,9 +222,7 @@ class SummaryWriter:
 
     def _add(self, said: Said, upto: float) -> bool:
         statement = said.statement
-        if statement.text in self._replaced:
-            return True
-        if self.page.stands(said.text):
+        if statement.text in self._replaced or self.page.stands(said.text):
             return True
         section = _SECTIONS.get(statement.kind, Section.CONTEXT)
         text = self._line(said)
@@ -270,22 +257,20 @@ class SummaryWriter:
 
     def _add_found(self, upto: float, *, held: bool = False) -> None:
         """Add failed calls that did not succeed later, and rows that the user asked for, the newest first."""
-        misses = 0
-        for place, section, line, tool in self._found:
-            if not held or line in self._previous:
-                misses += not self.page.add(section, line, upto=upto, place=place, by=tool)
-                if misses > _MOST_MISSES:
-                    return
+        _until_full(
+            self.page.add(section, line, upto=upto, place=place, by=tool)
+            for place, section, line, tool in self._found
+            if not held or line in self._previous
+        )
 
     def _add_calls(self, upto: float, *, held: bool = False) -> None:
         """Add calls, those that changed something first, and files."""
         memory, page = self._memory, self.page
-        misses = 0
-        for action in self._calls:
-            if not held or action.call in self._held_calls:
-                misses += not page.add(Section.DONE, action.line, upto=upto, place=action.place)
-                if misses > _MOST_MISSES:
-                    return
+        _until_full(
+            page.add(Section.DONE, action.line, upto=upto, place=action.place)
+            for action in self._calls
+            if not held or action.call in self._held_calls
+        )
         newest_first = list(reversed(memory.files.items()))
         for place, (path, changed) in enumerate(sorted(newest_first, key=lambda item: -item[1])):
             if (not held or path in self._previous) and not page.add(
@@ -321,6 +306,15 @@ class SummaryWriter:
             ranked.append((place, fact))
         held = [fact for _, fact in sorted(ranked, key=lambda each: each[0]) if fact not in self._with_sentence]
         self.page.add_facts(held, upto=upto, held=True)
+
+
+def _until_full(added: Iterable[bool]) -> None:
+    """Add lines until a dozen in a row, each of which says whether it is on the page, did not fit."""
+    misses = 0
+    for is_added in added:
+        misses = 0 if is_added else misses + 1
+        if misses > _MOST_MISSES:
+            return
 
 
 def _older_values(memory: ConversationMemory) -> set[str]:

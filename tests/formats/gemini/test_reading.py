@@ -183,3 +183,13 @@ def test_signed_thoughts_stay_in_the_current_turn() -> None:
     assert gemini.rewrite_problem(signed, bare[:1], current=True) is not None
     assert gemini.rewrite_problem(signed, bare[:1], current=False) is None
     assert gemini.rewrite_problem(plain, bare[1:], current=True) is None
+
+
+def test_the_first_call_of_the_current_turn_stays_signed() -> None:
+    """A signed call may not be exchanged for an unsigned one in the current turn, but may in an earlier one."""
+    before = [gemini.read(model({**CALL, "thoughtSignature": "c2ln"}))]
+    after = [gemini.read(model({"text": "so"}, {"functionCall": CALL["functionCall"]}))]
+    assert gemini.rewrite_problem(before, after, current=True) is not None
+    assert gemini.rewrite_problem(before, after, current=False) is None
+    shorter = [gemini.read(model({"functionCall": CALL["functionCall"]}))]
+    assert gemini.rewrite_problem(after, shorter, current=True) is None  # it was not signed before

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from compaction import last, presets
-from compaction.batch import BatchProgress, compact_files, estimate
+from compaction.batch import BatchProgress, Job, estimate
 from compaction.errors import ConfigurationError, StateError, UnreadableFile, UnwritableFile
 from compaction.stores import SQLiteStore
 from compaction.strategies import Lossless, Summarization, Truncation
@@ -325,7 +325,7 @@ def test_progress_is_told(tmp_path: Path) -> None:
 def test_an_estimate_of_everything_is_the_truth(kind: str, tmp_path: Path) -> None:
     """An estimate from all conversations equals the counts of the batch; nothing is written."""
     source = store(tmp_path / f"in.{kind}", kind)
-    found = estimate([source], STRATEGY, sample=10_000, counter="chars/4", budget=BUDGET)
+    found = estimate([source], Job(STRATEGY, counter="chars/4", budget=BUDGET), sample=10_000)
     assert list(tmp_path.iterdir()) == [source]
     report = run(source, tmp_path / "out.jsonl")
     whole, truth = found.whole, report.tally
@@ -340,7 +340,7 @@ def test_an_estimate_counts_what_a_summarizer_would_get(tmp_path: Path) -> None:
     """Each conversation to summarize counts as a request with its tokens; the summarizer is not called."""
     source = store(tmp_path / "in.jsonl", "jsonl")
     strategy = presets.langgraph_summary(max_tokens_before_summary=BUDGET, max_summary_tokens=100)
-    found = estimate([source], strategy, sample=10_000, counter="chars/4")
+    found = estimate([source], Job(strategy, counter="chars/4"), sample=10_000)
     assert found.sample.requests >= found.sample.changed > 0
     assert found.sample.completion_tokens == 100 * found.sample.requests
     assert found.sample.prompt_tokens > 1_000 * found.sample.requests
@@ -350,7 +350,7 @@ def test_an_estimate_stores_nothing(tmp_path: Path) -> None:
     """An estimate for a strategy that offloads does not write to its store."""
     source = store(tmp_path / "in.jsonl", "jsonl")
     shelf = SQLiteStore(tmp_path / "shelf.db")
-    estimate([source], Lossless(Truncation(keep=last(groups=1)), shelf), sample=10_000, counter="chars/4")
+    estimate([source], Lossless(Truncation(keep=last(groups=1)), shelf), sample=10_000)
     assert shelf.describe("default").tallies == ()
 
 
@@ -380,9 +380,8 @@ def test_a_key_signs_summaries_and_is_written_nowhere(workers: int, tmp_path: Pa
     def look(progress: object) -> None:
         seen.extend(path.read_text(errors="replace") for path in tmp_path.rglob("*") if path.is_file())
 
-    strategy = Summarization(keep=last(groups=2))
-    options: dict[str, Any] = {"counter": "chars/4", "workers": workers, "slice_bytes": 1, "on_progress": look}
-    report = compact_files(tmp_path / "in.jsonl", tmp_path / "out.jsonl", strategy, keys=[key], **options)
+    settings: dict[str, Any] = {"strategy": Summarization(keep=last(groups=2)), "budget": None, "keys": [key]}
+    report = run(tmp_path / "in.jsonl", tmp_path / "out.jsonl", **settings, workers=workers, slice_bytes=1, on_progress=look)
     rows = [json.loads(line)["messages"] for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert len(rows) == 4
     for row in rows:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from compaction import last
-from compaction.batch import compact_table
+from compaction.batch import Job, compact_table
 from compaction.errors import ConfigurationError, InputError
 from compaction.strategies import Summarization
 from compaction.summarizers import SummaryRequest
@@ -20,7 +20,7 @@ from compaction.triggers import messages_exceed
 from tests.support.chats import turns, user
 from tests.support.corpora import BUDGET, CHATS, STRATEGY, expected, store
 
-OPTIONS: dict[str, Any] = {"counter": "chars/4", "budget": BUDGET}
+JOB = Job(STRATEGY, counter="chars/4", budget=BUDGET)
 
 
 def table_of(messages: list[Any], **columns: list[Any]) -> pa.Table:
@@ -37,7 +37,7 @@ def test_it_is_what_each_conversation_compacts_to(chunks: int) -> None:
     parts = pa.concat_tables(
         [table.slice(at, -(-len(CHATS) // chunks)) for at in range(0, len(CHATS), -(-len(CHATS) // chunks))]
     )
-    made = compact_table(parts, STRATEGY, **OPTIONS)
+    made = compact_table(parts, JOB)
     assert [json.loads(text) for text in made.column("messages").to_pylist()] == expected()
     assert made.schema == table.schema
     assert made.column("id").to_pylist() == table.column("id").to_pylist()
@@ -47,15 +47,15 @@ def test_it_is_what_each_conversation_compacts_to(chunks: int) -> None:
 def test_an_empty_table_stays_empty() -> None:
     """No rows in, no rows out, the same columns."""
     table = table_of([], id=[])
-    assert compact_table(table, STRATEGY, **OPTIONS).schema == table.schema
+    assert compact_table(table, JOB).schema == table.schema
 
 
 def test_a_bad_row_is_raised_or_marked() -> None:
     """By default the first bad row raises an error that names it; with ``mark`` it is unchanged and its reason is added."""
     table = table_of([turns(2), "text", None, turns(1)])
     with pytest.raises(InputError, match="row 1: it is not a conversation"):
-        compact_table(table, STRATEGY, **OPTIONS)
-    marked = compact_table(table, STRATEGY, on_error="mark", **OPTIONS)
+        compact_table(table, JOB)
+    marked = compact_table(table, JOB, on_error="mark")
     assert marked.drop_columns(["compaction_error"]).equals(table)
     reasons = marked.column("compaction_error").to_pylist()
     assert [reason is None for reason in reasons] == [True, False, False, True]
@@ -66,7 +66,7 @@ def test_a_bad_nested_row_is_marked(tmp_path: Path) -> None:
     table = pa.table(
         {"messages": pa.array([None, turns(1)], pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())])))}
     )
-    marked = compact_table(table, STRATEGY, on_error="mark", **OPTIONS)
+    marked = compact_table(table, JOB, on_error="mark")
     assert marked.column("messages").equals(table.column("messages"))
     assert marked.column("compaction_error").to_pylist() == ["its messages are null; a conversation is a list", None]
 
@@ -74,12 +74,12 @@ def test_a_bad_nested_row_is_marked(tmp_path: Path) -> None:
 def test_a_nested_message_that_was_changed_is_held_or_told(tmp_path: Path) -> None:
     """A changed message keeps the fields of its struct; a field that the struct lacks is an error, not a loss."""
     table = pq.read_table(store(tmp_path / "in.parquet", "parquet", nested=True))
-    made = compact_table(table, STRATEGY, **OPTIONS)
+    made = compact_table(table, JOB)
     assert made.schema == table.schema
     assert made.column("messages").to_pylist() != table.column("messages").to_pylist()
     narrow = pa.table({"messages": [[{"role": "user", "content": [{"type": "text", "text": "word " * 300}]}] * 9]})
     with pytest.raises(InputError, match="store messages as JSON"):
-        compact_table(narrow, Summarization(trigger=messages_exceed(2), keep=last(messages=1)), counter="chars/4")
+        compact_table(narrow, Summarization(trigger=messages_exceed(2), keep=last(messages=1)))
 
 
 @attrs.define(eq=False)
@@ -97,7 +97,7 @@ def test_a_strategy_may_await() -> None:
     """A strategy with a summarizer runs in a new event loop; the rows keep their order."""
     table = table_of([[user(f"shelf {number}"), *turns(6, words=60)] for number in range(5)])
     asked = Answering()
-    made = compact_table(table, Summarization(asked, trigger=messages_exceed(6), keep=last(messages=2)), counter="chars/4")
+    made = compact_table(table, Summarization(asked, trigger=messages_exceed(6), keep=last(messages=2)))
     assert asked.asked == 5
     assert all("They count." in text for text in made.column("messages").to_pylist())
 
@@ -105,5 +105,6 @@ def test_a_strategy_may_await() -> None:
 @pytest.mark.parametrize("options", [{"column": "talk"}, {"on_error": "skip"}, {"budget": 0}], ids=str)
 def test_arguments_that_cannot_be(options: dict[str, Any]) -> None:
     """A missing column, or an argument out of range, is an error."""
+    on_error = options.pop("on_error", "raise")
     with pytest.raises(ConfigurationError):
-        compact_table(table_of([turns(1)]), STRATEGY, **options)
+        compact_table(table_of([turns(1)]), Job(STRATEGY, **options), on_error=on_error)

@@ -39,6 +39,8 @@ def test_by_default_only_api_keys_are_sent(name: str) -> None:
         ({}, {"OPENAI_API_KEY"}, set()),
         ({"api_key": "none", "base_url": "http://127.0.0.1:8080/v1"}, set(), {"127.0.0.1"}),
         ({"api_key": "none", "base_url": "http://[::1]:8080/v1"}, set(), {"::1"}),
+        ({"base_url": "http://localhost:8080/v1"}, None, {"localhost"}),
+        ({"base_url": "http://api.example/v1"}, None, {"http://api.example"}),
     ],
 )
 def test_what_is_allowed(
@@ -61,12 +63,15 @@ def test_what_is_allowed(
         ({"base_url": "https://evil.example\\@h.example"}, None, {"h.example"}, "is not a plain http or https URL"),
         ({"base_url": "https://evil.example#@h.example"}, None, {"h.example"}, "is not a plain http or https URL"),
         ({"base_url": "file:///etc/passwd"}, None, {""}, "is not a plain http or https URL"),
+        ({"base_url": "http://api.example/v1"}, None, {"api.example"}, "over http can be read on the way"),
+        ({"base_url": "http://127.0.0.1.evil.example"}, None, {"127.0.0.1.evil.example"}, "over http can be read on the way"),
+        ({"base_url": "https://api.example/v1"}, None, {"http://api.example"}, "is not in allow_hosts"),
     ],
 )
 def test_what_is_not_allowed(
     options: dict[str, Any], allow_env: Collection[str] | None, allow_hosts: Collection[str] | None, says: str
 ) -> None:
-    """Variables and hosts outside the given lists raise an error, and so do ambiguous URLs."""
+    """Variables and hosts outside the given lists, ambiguous URLs, and keys sent in the clear raise an error."""
     with pytest.raises(ConfigurationError) as caught:
         from_data(pipeline(**options), allow_env=allow_env, allow_hosts=allow_hosts)
     assert says in str(caught.value)

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from compaction import GroupKind, compact_sync, everything, first, kinds, last, nothing, pinned, presets, system, tools
-from compaction import config as configuration
 from compaction.config import ComponentKind, component_names, dump, dumps, from_data, load, loads, registry, to_data
 from compaction.errors import ConfigurationError
 from compaction.selectors import Selector, fitting
@@ -207,16 +206,11 @@ def used_by(strategies: list[Strategy]) -> set[str]:
     return used
 
 
-@pytest.mark.parametrize("trigger", TRIGGERS, ids=repr)
-def test_every_trigger_there_and_back(trigger: Trigger) -> None:
-    """A trigger is written as its ``repr`` and read as an equal one, also if it is composed."""
-    assert from_data(to_data(ClearReasoning(trigger=trigger))) == ClearReasoning(trigger=trigger)
-
-
-@pytest.mark.parametrize("selector", SELECTORS, ids=repr)
-def test_every_selector_there_and_back(selector: Selector) -> None:
-    """A selector is written as its ``repr`` and read as an equal one, also if it is composed."""
-    assert from_data(to_data(ClearReasoning(keep=selector))) == ClearReasoning(keep=selector)
+@pytest.mark.parametrize("value", [*TRIGGERS, *SELECTORS], ids=repr)
+def test_every_expression_there_and_back(value: Trigger | Selector) -> None:
+    """A trigger or selector is written as its ``repr`` and read as an equal one, also if it is composed."""
+    strategy = ClearReasoning(trigger=value) if isinstance(value, Trigger) else ClearReasoning(keep=value)
+    assert from_data(to_data(strategy)) == strategy
 
 
 @pytest.mark.parametrize(
@@ -572,8 +566,3 @@ def test_what_no_file_can_hold(strategy: Strategy) -> None:
     """A function that is not registered cannot be written to a file and raises a `ConfigurationError`."""
     with pytest.raises(ConfigurationError, match=r"function|entry point"):
         dumps(strategy)
-
-
-def test_the_front_shows_what_is_needed() -> None:
-    """The package exports the functions that read and write pipelines."""
-    assert {"load", "loads", "dump", "dumps"} <= set(configuration.__all__)

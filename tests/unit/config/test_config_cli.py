@@ -51,12 +51,8 @@ def test_check(pipeline: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["toml", "yaml"])
 def test_show(pipeline: Path, form: str) -> None:
-    """``config show`` prints a file with the same pipeline."""
+    """``config show`` prints a file with the same pipeline, or the expression that builds it; other forms are refused."""
     assert loads(run("config", "show", pipeline, "--as", form).stdout, format=form) == load(pipeline)  # type: ignore[arg-type]
-
-
-def test_show_as_python(pipeline: Path) -> None:
-    """``config show --as python`` prints the expression that builds the pipeline; other forms are refused."""
     assert run("config", "show", pipeline, "--as", "python").stdout == f"{load(pipeline)!r}\n"
     assert run("config", "show", pipeline, "--as", "json").exit_code == 2
 

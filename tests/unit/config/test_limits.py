@@ -75,26 +75,6 @@ def test_long_expressions_are_refused(trigger: str) -> None:
         loads(f'use = "Truncation"\ntrigger = "{trigger}"')
 
 
-@pytest.mark.parametrize(
-    ("url", "hosts", "accepted"),
-    [
-        ("http://api.example/v1", {"api.example"}, False),
-        ("http://api.example/v1", {"http://api.example"}, True),
-        ("https://api.example/v1", {"http://api.example"}, False),
-        ("http://localhost:8080/v1", {"localhost"}, True),
-        ("http://127.0.0.1.evil.example/v1", {"127.0.0.1.evil.example"}, False),
-    ],
-)
-def test_a_key_is_not_sent_in_the_clear(url: str, hosts: set[str], accepted: bool) -> None:
-    """With a list of hosts, plain http is for this machine, and for hosts that are listed with it."""
-    data = {"use": "Summarization", "summarizer": {"use": "OpenAISummarizer", "model": "m", "base_url": url}}
-    if accepted:
-        assert from_data(data, allow_hosts=hosts)
-        return
-    with pytest.raises(ConfigurationError, match="allow_hosts"):
-        from_data(data, allow_hosts=hosts)
-
-
 def test_random_texts_raise_typed_errors_only() -> None:
     """Random pieces of pipeline files are read, or raise a `ConfigurationError`."""
     dice = random.Random(36)

@@ -37,13 +37,6 @@ def test_each_drop_is_checked(bad: list[int]) -> None:
     assert one.included == other.included
 
 
-def test_not_every_group_may_go() -> None:
-    """The last group of a view stays, even if nothing else protects it."""
-    index = indexed([system("a"), user("b")])
-    index.apply_all(drops(index, [[0], [1]]))
-    assert index.edits == ()
-
-
 def test_a_strategy_around_them_sees_single_drops() -> None:
     """Without ``drop_all``, `relay` answers each drop by itself, and stops when ``until`` says so."""
     index = indexed(turns(3))

@@ -6,7 +6,6 @@ import contextlib
 import pickle
 from collections.abc import Callable
 
-import attrs
 import pytest
 
 from compaction import Drop, Edit, GroupKind, MessageIndex, Refusal, Replace, Rewrite, Together
@@ -15,7 +14,7 @@ from compaction.formats import openai_chat
 from compaction.index.edits import Restore
 from compaction.index.marks import marked
 from compaction.messages import Message, ReasoningPart
-from tests.support.chats import Chat, assistant, call, developer, indexed, result, shown, system, thought, turns, user
+from tests.support.chats import Chat, assistant, call, developer, indexed, result, shown, system, turns, user
 
 LONG = "word " * 100
 CHAT: Chat = [system("s"), *turns(2), user("last"), call("1"), result("1")]
@@ -94,54 +93,14 @@ class TestReplace:
         assert index.apply(Replace([0], [message]), by=by)
         assert index.group(-1).made_by == made_by
 
-    def test_a_summary_is_replaced_by_the_next(self) -> None:
-        """Through several rounds, the messages that the last summary stands for are known."""
-        messages = [user(LONG), assistant(LONG), user("c" + LONG), assistant("d"), user("e")]
-        index = indexed(messages)
-        assert index.apply(Replace([0, 1], [summary("one " * 20)]))
-        assert index.apply(Replace([-1, 2], [summary("two " * 20)]))
-        assert [message.split("\n")[-1] for message in texts(index)] == ["two " * 20, "d", "e"]
-        assert index.originals(-2) == messages[:3]
-        assert index.originals(-1) == messages[:2]
-
 
 class TestRewrite:
-    def test_shows_a_group_with_shorter_content(self) -> None:
-        """Messages that were not shortened are the same objects, and the group keeps its place and id."""
-        messages = [user("q"), call("1", "2"), result("1", LONG), result("2", "short"), assistant("a")]
-        index = indexed(messages)
-        asked, long, short = index.group(1).messages
-        before = index.included
-        assert index.apply(Rewrite(1, [asked, long.evolve(text="[cut]"), short], "long"))
-        assert texts(index) == ["q", "1+2", "[cut]", "short", "a"]
-        assert [index.messages()[place] is messages[place] for place in range(5)] == [True, True, False, True, True]
-        assert attrs.evolve(index.included, tokens=0, bytes=0) == attrs.evolve(before, tokens=0, bytes=0)
-        assert index.included.tokens == before.tokens - index.measure(long)[0] + index.measure(index.group(1).messages[1])[0]
-
     def test_a_rewrite_may_name_the_first_messages_only(self) -> None:
         """The others stay."""
         index = indexed([user("q"), call("1", text=LONG), result("1", "r"), assistant("a")])
         assert index.apply(Rewrite(1, [index.group(1).messages[0].evolve(text="")]))
         assert texts(index) == ["q", "1", "r", "a"]
         assert index.group(1).messages[0].text == ""
-
-    def test_a_message_that_holds_only_reasoning_may_go(self) -> None:
-        """``None`` takes it out; a second rewrite counts what is left."""
-        index = indexed([user("q"), thought("hm"), call("1"), result("1", LONG), assistant("a")])
-        _, asked, found = index.group(1).messages
-        assert index.apply(Rewrite(1, [None, asked, found]))
-        assert texts(index) == ["q", "1", LONG, "a"]
-        assert index.included == indexed(index.messages()).included
-        assert index.apply(Rewrite(1, [asked, found.evolve(text="cut")]))
-        assert texts(index) == ["q", "1", "cut", "a"]
-        index.rollback()
-        assert texts(index) == ["q", "hm", "1", LONG, "a"]
-
-    def test_the_last_user_message_may_be_shortened(self) -> None:
-        """The message may not be dropped, but an image in it may be removed."""
-        index = indexed([user(LONG), assistant("a")])
-        assert index.apply(Rewrite(0, [index.group(0).messages[0].evolve(text="short")]))
-        assert texts(index) == ["short", "a"]
 
 
 def edited_index() -> MessageIndex:
@@ -220,12 +179,6 @@ class TestRefusals:
             "pinned groups must be kept",
             "pinned groups must not be changed",
         ]
-
-    def test_system_groups_go_if_the_edit_says_so(self) -> None:
-        """As the options of the last resorts do."""
-        index = indexed([system("s"), user("q")])
-        assert index.apply(Drop([0], allow_system=True))
-        assert texts(index) == ["q"]
 
     @pytest.mark.parametrize("count", [0, 3])
     def test_a_replacement_is_one_message_or_two(self, count: int) -> None:
@@ -331,15 +284,6 @@ class TestTogether:
         assert index.apply(Together(growing, Drop([1])))
         assert texts(index) == ["a longer text", "c", "d"]
 
-    def test_counts_as_one_edit(self) -> None:
-        """One journal entry, undone at once."""
-        index = indexed(turns(3, words=50))
-        messages = index.messages()
-        assert index.apply(Together(Drop([0]), Replace([1, 2], [summary()]), reason="both"))
-        assert (index.edit_count, index.edits[0].reason) == (1, "both")
-        index.rollback()
-        assert index.messages() == messages
-
 
 class TestTrial:
     def test_whatever_is_tried_is_taken_back(self) -> None:
@@ -386,13 +330,6 @@ class TestAskingAgain:
         assert not index.apply(Drop([0]), by="Stubborn")
         with pytest.raises(NoProgress, match=r"^Stubborn repeated the refused .*: system messages must be kept"):
             index.apply(Drop([0], "another reason"), by="Stubborn")
-
-    def test_another_edit_may_be_asked_for(self) -> None:
-        """One refusal does not prevent another edit."""
-        index = indexed([system("s"), system("t"), user("q")])
-        assert not index.apply(Drop([0]))
-        assert not index.apply(Drop([1]))
-        assert not index.apply(Drop([0, 1]))
 
     def test_after_a_change_it_may_be_asked_for_again(self) -> None:
         """An edit, or new messages, may have made it possible; so may the start of another run."""

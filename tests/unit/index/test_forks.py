@@ -36,7 +36,7 @@ def test_only_edits_that_knew_nothing_more_are_taken_over() -> None:
     data = json.loads(json.dumps(index.to_dict(messages=False)))
     assert [applied.seen for applied in Saved.read(data).journal] == [6, 10]
     for entry in data["journal"]:
-        del entry["known"]
+        del entry["seen"]
     assert Saved.read(data).beginning(10, chat(5)).journal == ()
 
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from compaction import Drop, GroupKind, MessageIndex, Metrics, Replace, Rewrite, RunContext, counter
-from compaction.errors import InputError, InvalidMessage, UnknownCounter
+from compaction import Drop, MessageIndex, Metrics, Replace, RunContext, counter
+from compaction.errors import InputError, InvalidMessage
 from compaction.formats import openai_chat
 from compaction.index.edits import Restore
 from compaction.index.marks import marked
 from compaction.tokens import MessageMeter
-from tests.support.chats import assistant, call, indexed, result, shown, system, thought, tool_turns, turns, user
+from tests.support.chats import assistant, call, indexed, result, system, thought, tool_turns, turns, user
 
 LONG = "word " * 100
 
@@ -29,12 +29,6 @@ class TestSizes:
         assert index.total == index.included
         assert index.total == Metrics(tokens=tokens, bytes=1 + 6 + 3 + 3 + 1 + 2, messages=5, groups=3, turns=1, tool_calls=2)
 
-    def test_tokens_are_counted_on_the_text_not_on_its_json(self) -> None:
-        """A letter that JSON would escape counts as one letter."""
-        plain, escaped = indexed([user("a" * 12)]), indexed([user("가" * 12)])
-        assert plain.included.tokens == escaped.included.tokens
-        assert (plain.included.bytes, escaped.included.bytes) == (12, 36)
-
     def test_reading_leaves_few_objects_to_the_garbage_collector(self) -> None:
         """Most of what is stored of a message are numbers, strings and tuples of these, of which it does not keep track."""
         messages = tool_turns(300)
@@ -45,11 +39,6 @@ class TestSizes:
             gc.collect()
         assert len(gc.get_objects()) - before < len(messages) / 4
         assert index.total.tool_calls == 300
-
-    def test_a_nameless_counter_is_refused(self) -> None:
-        """A counter is a name or has the three members; anything else raises an error immediately."""
-        with pytest.raises(UnknownCounter, match="count_text"):
-            MessageIndex([], counter=len)  # type: ignore[arg-type]
 
     def test_any_counter_will_do(self) -> None:
         """One's own counter is asked for every text, and is there to be asked."""
@@ -89,14 +78,6 @@ class TestProjection:
         with pytest.raises(InputError, match="group 99: this group does not exist"):
             index.group(99)
 
-    def test_walking_the_groups_while_editing(self) -> None:
-        """``included_groups`` is a snapshot."""
-        index = indexed(turns(4))
-        for group in index.included_groups:
-            if group.kind is GroupKind.ASSISTANT and index.is_removable(group):
-                assert index.apply(Drop(group))
-        assert shown(index.messages()) == ["q1", "q2", "q3", "q4", "a4"]
-
 
 class TestAppend:
     def test_nothing_is_added_if_one_message_cannot_be_read(self) -> None:
@@ -113,15 +94,6 @@ class TestAppend:
         with pytest.raises(InvalidMessage) as caught:
             indexed([user("fine"), {"content": "no role"}])
         assert caught.value.where == "messages[1].role"
-
-    def test_a_rewritten_group_takes_late_results(self) -> None:
-        """A shortened message stays short; a late result is shown unchanged."""
-        index = indexed([user("q"), call("1", text=LONG), user("r"), assistant("a")])
-        assert index.apply(Rewrite(1, [index.group(1).messages[0].evolve(text="brief")]))
-        index.append([result("1", LONG)])
-        assert [message.text for message in index.group(1).messages] == ["brief", LONG]
-        index.rollback()
-        assert index.included == index.total
 
 
 class TestRollback:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import pytest
 
-from compaction import Drop, Edit, GroupKind, MessageIndex, Replace, Rewrite, Together, compact_sync, validate
+from compaction import Drop, MessageIndex, Replace, Rewrite, Together, validate
 from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai_chat, openai_responses
 from compaction.index.cuts import neighbours
 from compaction.index.joins import opening
@@ -65,40 +64,6 @@ def thought(text: str = "so") -> Raw:
 def index_of(messages: Chat, format: MessageFormat) -> MessageIndex:
     assert validate(messages, format=format) == []
     return MessageIndex(messages, counter="chars/4", format=format)
-
-
-def drop_old_users(index: MessageIndex) -> Iterator[Edit]:
-    """Written by somebody who has never heard of wire formats."""
-    for group in index.included_groups[:-1]:
-        if group.kind is GroupKind.USER:
-            yield Drop(group, reason="old question")
-
-
-class TestUsersDropped:
-    """The messages of the user go where what is left may follow one another, and stay with a reason elsewhere."""
-
-    def test_a_call_that_would_come_first(self) -> None:
-        messages = [said(gemini, "user", "hi"), *used(gemini), said(gemini, "user", "now")]
-        result = compact_sync(messages, drop_old_users, format="gemini", counter="chars/4")
-        assert (result.outcome, result.messages) == ("unchanged", messages)
-        rule = "the provider would reject the rest of the view [misplaced-call]: group 1 would have to be dropped, too"
-        assert [refusal.rule for refusal in result.refused] == [rule]
-
-    def test_thoughts_that_would_follow_an_answer(self) -> None:
-        messages = [*(said(anthropic, role) for role in ("user", "assistant", "user")), thought(), said(anthropic, "user")]
-        result = compact_sync(messages, drop_old_users, format="anthropic", counter="chars/4")
-        assert result.messages == messages[1:]
-        [refusal] = result.refused
-        assert refusal.rule.startswith(
-            "the provider would reject the rest of the view [thinking-after-answer]: group 1 or group 3 "
-        )
-
-    @pytest.mark.parametrize("format", [openai_chat, openai_responses], ids=["openai-chat", "openai-responses"])
-    def test_where_any_message_may_follow_any_other(self, format: MessageFormat) -> None:
-        messages = [said(format, "user", "hi"), *used(format), said(format, "user", "now")]
-        result = compact_sync(messages, drop_old_users, format=format, counter="chars/4")
-        assert (result.messages, result.refused) == (messages[1:], ())
-        assert validate(result.messages, format=format) == []
 
 
 class TestBroughtIn:
@@ -218,12 +183,6 @@ class TestRewritten:
         assert not index.apply(Together(Drop(0), Rewrite(1, [anthropic.new("user", "short")])))
         assert [refusal.rule for refusal in index.refused] == ["a rewrite must not add text to an empty message"]
 
-    def test_reasoning_takes_no_answers_place(self) -> None:
-        messages = [said(openai_responses, "user"), said(openai_responses, "assistant"), said(openai_responses, "user")]
-        index = index_of(messages, openai_responses)
-        assert not index.apply(Rewrite(1, [openai_responses.read({"type": "reasoning", "summary": []})]))
-        assert [refusal.rule for refusal in index.refused] == ["a rewrite must keep roles, calls and results"]
-
 
 class TestNeighbours:
     """Judged when the whole edit is applied, within a summary of two messages as well."""
@@ -237,11 +196,6 @@ class TestNeighbours:
             "the provider would reject the rest of the view [misplaced-system"
         ]
         assert index.edits == ()
-
-    def test_parts_that_are_wrong_by_themselves(self) -> None:
-        index = index_of([said(gemini, "user", "hi"), *used(gemini), said(gemini, "user", "now")], gemini)
-        assert index.apply(Together(Drop(0), Drop(1)))
-        assert index.refused == ()
 
     def test_what_stands_behind_a_summary_of_two(self) -> None:
         """An answer of the view follows the instruction, not the start of the list."""

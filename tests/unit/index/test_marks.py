@@ -72,15 +72,6 @@ def test_the_mark_stands_in_the_first_text() -> None:
     assert read_mark(openai_chat.read(thought())) is None
 
 
-def test_different_texts_have_different_marks() -> None:
-    """The id is a digest of body, name and round, so two summaries are never taken for one."""
-    ids = {
-        text.split()[1]
-        for text in (marked("a", by="X"), marked("b", by="X"), marked("a", by="Y"), marked("a", by="X", round=2))
-    }
-    assert len(ids) == 4
-
-
 @pytest.mark.parametrize(("by", "round"), [("two words", 1), ("", 1), ("1st", 1), ("x" * 65, 1), ("X", 0), ("X", 1_000_000)])
 def test_a_mark_that_could_not_be_read_is_not_written(by: str, round: int) -> None:
     """An invalid name or round raises an error immediately, and so never makes an unrecognizable summary."""

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from compaction.formats import openai_chat
-from compaction.index.projection import Metrics, NewMessages, Projection
-from tests.support.chats import Chat, call, result, thought, user
+from compaction.index.projection import NewMessages, Projection
+from tests.support.chats import Chat, call, result, user
 
 SUMMARY = (openai_chat.new("user", "so far"),)
 
@@ -41,39 +38,6 @@ def test_values_of_groups_are_not_kept_without_end() -> None:
         projection.exclude([id])
     assert projection.snapshot(0) == first
     assert len(projection._snapshots) < 900
-
-
-class TestNeighbours:
-    @given(st.data())
-    def test_as_the_list_says(self, data: st.DataObject) -> None:
-        """Whatever was excluded, included, inserted and withdrawn, neighbours are those of the list that the view shows."""
-        projection = projected([user() for _ in range(data.draw(st.integers(1, 9)))])
-        view = projection.visibility
-        for _ in range(data.draw(st.integers(0, 12))):
-            ids = projection.every_id()
-            id = data.draw(st.sampled_from(ids))
-            move = data.draw(st.sampled_from(["toggle", "toggle", "insert", "withdraw"]))
-            if move == "toggle":
-                (projection.include if projection.excluded(id) else projection.exclude)([id])
-            elif move == "insert":
-                inserted(projection, data.draw(st.integers(0, len(projection.source) - 1)))
-            elif projection.inserted and view.is_shown(-projection.made):
-                projection.withdraw(-projection.made)
-            shown = list(projection.visibility.nodes())
-            for before, node, after in zip([None, *shown], shown, [*shown[1:], None], strict=False):
-                assert (view.before(node), view.after(node)) == (before, after)
-            assert view.first() == (shown[0] if shown else None)
-
-
-def test_what_joins_a_group_that_is_out_counts_when_it_comes_back() -> None:
-    """The view shows none of it until the group is included; the source has it at once."""
-    projection = projected([user(), thought()])
-    projection.exclude([1])
-    assert add(projection, [call("1")]) == [1]
-    assert projection.included.metrics() == Metrics(tokens=10, bytes=20, messages=1, groups=1, turns=1, tool_calls=0)
-    assert projection.total.metrics().tool_calls == 1
-    projection.include([1])
-    assert projection.included.metrics() == projection.total.metrics()
 
 
 def test_a_group_as_a_value_is_made_once() -> None:

@@ -1,4 +1,4 @@
-"""Steps and held drops in small random conversations, compared with every set of groups that could be dropped."""
+"""Steps and refused drops in small random conversations, compared with every set of groups that could be dropped."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from random import Random
 import pytest
 
 from compaction import Drop, MessageIndex, Replace
-from tests.support.letters import LETTERS, Letters, View, faults
+from tests.support.index_model import View
+from tests.support.letters import LETTERS, Letters, faults
 
 MOST = 7
 """The number of groups that may be dropped: 127 sets."""
@@ -132,7 +133,7 @@ def _joined(starts: set[int], one: int, other: int) -> bool:
 
 @each_seed
 def test_what_is_asked_for_in_any_order_leaves_if_it_may(seed: int) -> None:
-    """Drops are held until the others come; at the end of a step, a valid set is dropped whole, and none is refused."""
+    """At the end of a step, a valid set of refused drops is applied whole, and no other drop of it stays refused."""
     random = Random(seed)
     index = index_of(random)
     before, view = index.included, index.messages()

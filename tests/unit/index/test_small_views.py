@@ -12,7 +12,8 @@ from compaction.index.edits import Restore
 from compaction.index.journal import Applied, perform
 from compaction.index.rules import refusal
 from compaction.messages import ReasoningPart
-from tests.support.letters import Fault, Letters, View, disallowed
+from tests.support.index_model import View
+from tests.support.letters import Fault, Letters, disallowed
 
 EDITS = 12
 WITHIN = "a replacement must not be written between the messages of a remaining group"
@@ -193,7 +194,7 @@ def test_what_is_wrong_beside_new_messages_is_undone(seed: int) -> None:
         for _ in range(5):
             index.begin_step()
             index.apply(any_edit(random, format, index), by="Tests")
-        edits, known, before, gone = index.edits, list(index.source), index.undone, View.of(index).gone
+        edits, known, gone = index.edits, list(index.source), View.of(index).gone
         sound = not format.validate(known)
         valid = random.random() < 0.5
         index.append(format.conversation(random, len(known) + random.randint(1, 4), valid=valid, known=known)[len(known) :])
@@ -208,4 +209,4 @@ def test_what_is_wrong_beside_new_messages_is_undone(seed: int) -> None:
         if not restores and gone.isdisjoint(index.columns.grouping.group_of[len(known) :]):
             left, undone, plain = settled(index, edits)
             if plain:
-                assert (index.edits, index.undone) == ((*left,), (*before, *undone))
+                assert (index.edits, index.undone) == ((*left,), (*undone,))

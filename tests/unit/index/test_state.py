@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any
 
 import attrs
@@ -204,8 +205,8 @@ class TestCorrupt:
         "damage",
         [
             without("version"),
-            put("version", 2),
-            put("version", "1"),
+            put("version", 1),
+            put("version", "2"),
             without("format"),
             put("format", "smoke-signals"),
             without("journal"),
@@ -250,13 +251,13 @@ class TestCorrupt:
     @pytest.mark.parametrize("data", [{}, [], "state", None])
     def test_what_is_no_state(self, data: Any) -> None:
         """Not even a mapping."""
-        with pytest.raises(StateError, match="this release reads version 1"):
+        with pytest.raises(StateError, match="this release reads version 2"):
             loaded(data)
 
     def test_a_newer_version_says_so(self) -> None:
         """With what to do."""
-        with pytest.raises(StateError, match="version=2: this release reads version 1; upgrade"):
-            loaded({"version": 2})
+        with pytest.raises(StateError, match="version=3: this release reads version 2; upgrade"):
+            loaded({"version": 3})
 
 
 class Wrapped(OpenAIChat):
@@ -271,6 +272,15 @@ class Content:
     """Equal by value, without a text of its own."""
 
     text: str
+
+
+def test_the_key_of_a_message_depends_on_its_data_alone() -> None:
+    """Not on the order of its fields or on the types of its containers; saved sessions contain it, so it stays the same."""
+    fields = call("a", text="é")
+    forms: list[Any] = [fields, dict(reversed(fields.items())), {**fields, "tool_calls": tuple(fields["tool_calls"])}]
+    forms += [MappingProxyType(fields), {**fields, "tool_calls": list(map(MappingProxyType, fields["tool_calls"]))}]
+    assert len({message_key(each, openai_chat) for each in forms}) == 1
+    assert message_key({"role": "user", "content": "é"}, openai_chat) == "d73bbeb94014dfbc733731e1"
 
 
 def test_the_key_of_a_message_is_the_same_in_every_process() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from compaction import Drop, GroupKind, MessageGroup, MessageIndex, Replace, kinds, last
 from compaction.formats import MessageFormat, Side, anthropic, openai_chat
-from compaction.index.cuts import neighbours, plan_cuts
+from compaction.index.cuts import neighbours
 from compaction.index.marks import marked
 from compaction.strategies import Summarization, ToolResult
 from compaction.testing import check_strategy
@@ -243,36 +243,3 @@ def test_a_summary_of_two_messages_opens_the_view_by_its_first() -> None:
     index = index_of("uaau", openai_chat)
     assert index.apply(Replace(1, [openai_chat.new("assistant", "a"), openai_chat.new("user", "b")]))
     assert list(index.steps([0, 2])) == [[2], [0]]
-
-
-def test_groups_within_groups_within_groups() -> None:
-    """The view is walked twice, so the call that closes up only then is planned by itself."""
-    index = lettered("uaccvrrbu", "uc ub ru", answers={2: 6, 3: 5})
-    assert list(index.steps([1, 2, 3, 4, 7])) == [[4], [3], [2], [1, 7]]
-
-
-def test_units_that_were_held_are_tried_again_in_their_order() -> None:
-    """When a unit is removed, those that were held with it are tried again, the first given first."""
-    forbidden: dict[tuple[str, str], tuple[str, Side]] = {
-        ("", "u"): ("rule", "after"),
-        ("", "b"): ("rule", "after"),
-        ("b", "u"): ("rule", "both"),
-    }
-    messages = [{"role": "user" if letter == "u" else "assistant", "text": letter} for letter in "abau"]
-    index = MessageIndex(messages, counter="chars/4", format=Letters(forbidden, {("", "a"), ("a", "a")}))
-    assert list(plan_cuts(index.columns, index.format, [[2], [0], [1]])) == [[1], [2]]
-
-
-def test_a_group_between_other_groups_is_removed_with_all_its_pieces() -> None:
-    """Each place where a piece leaves is judged. Here the last user message has to stay between a result and the next words."""
-    forbidden: dict[tuple[str, str], tuple[str, Side]] = {("", "v"): ("rule", "after"), ("r", "v"): ("rule", "both")}
-    calls = {1: ["1.0", "1.1"], 3: ["3.0", "3.1"]}
-    answers = {4: "1.1", 5: "3.1", 7: "1.0", 8: "3.0"}
-    messages: list[Raw] = []
-    for place, letter in enumerate("scucrrurruva"):
-        role = {"s": "system", "u": "user", "v": "user", "r": "tool"}.get(letter, "assistant")
-        messages.append({"role": role, "text": letter, "calls": calls.get(place, [])})
-        if place in answers:
-            messages[-1]["answers"] = answers[place]
-    index = MessageIndex(messages, counter="chars/4", format=Letters(forbidden, {("", "u")}))
-    assert list(plan_cuts(index.columns, index.format, [[2], [1], [6], [9], [3]])) == [[2], [6], [1], [3]]

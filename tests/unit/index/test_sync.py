@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from compaction import Drop, GroupKind, MessageIndex, Metrics, Replace, Rewrite, Together, nothing, run_sync
+from compaction import Drop, Edit, GroupKind, MessageIndex, Metrics, Replace, Rewrite, Together, nothing, run_sync
 from compaction.errors import InputError, InvalidMessage
 from compaction.formats import openai_chat
 from compaction.formats.openai_chat.reading import OpenAIChat
@@ -169,22 +169,14 @@ class TestDivergence:
         assert index.originals(made) == messages[1:4]
         assert index.edit_count == 2
 
-    def test_an_edit_that_the_cut_makes_unlawful_is_undone(self) -> None:
-        """The group that becomes the last user message or the newest group is shown again."""
-        messages = [system("s"), *turns(2)]
-        index = compacted(messages)
-        index.sync(messages[:3])
-        assert index.messages() == messages[:3]
-        assert index.edits == ()
-
-    def test_a_together_that_the_cut_makes_unlawful_is_undone_whole(self) -> None:
-        """A `Together` is undone whole."""
+    @pytest.mark.parametrize("edit", [Drop([1, 2]), Together(Drop([1]), Drop([2]))])
+    def test_an_edit_that_the_cut_makes_invalid_is_undone(self, edit: Edit) -> None:
+        """The group that becomes the last user message or the newest group is shown again; a `Together` is undone whole."""
         messages = [system("s"), *turns(2)]
         index = indexed(messages)
-        assert index.apply(Together(Drop([1]), Drop([2])))
+        assert index.apply(edit)
         index.sync(messages[:3])
-        assert index.messages() == messages[:3]
-        assert index.edits == ()
+        assert (index.messages(), index.edits) == (messages[:3], ())
 
     def test_a_pinned_summary_outlives_a_cut(self) -> None:
         """Under the id it has then."""

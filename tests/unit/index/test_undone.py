@@ -115,3 +115,15 @@ def test_a_dropped_message_comes_back_if_an_instruction_hides_what_follows_it() 
     index.sync([answer, kind, call])
     assert index.messages() == [answer, kind, call]
     assert index.undone == (drop,)
+
+
+def test_the_edits_of_the_last_list_only() -> None:
+    """A long session with many rewinds keeps no list of all that was ever undone."""
+    index = index_of("uaua", {})
+    host = list(index.source)
+    for _ in range(3):
+        assert index.apply(Drop(1))
+        index.sync(host[:1])
+        assert index.undone == (Drop(1),)
+        index.sync(host)
+        assert index.undone == ()

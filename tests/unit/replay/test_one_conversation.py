@@ -48,7 +48,7 @@ def views_of(messages: Chat, candidate: Candidate, **options: Any) -> list[list[
     views: list[list[Any]] = []
 
     def watched(inner: Any) -> Callable[[list[Any]], list[Any]]:
-        session = candidate.start(inner)
+        session = candidate.session(inner)
 
         def view(history: list[Any]) -> list[Any]:
             views.append(session.view(history))
@@ -57,7 +57,7 @@ def views_of(messages: Chat, candidate: Candidate, **options: Any) -> list[list[
         return view
 
     recording = Recording(id="1", messages=messages, format=openai_chat)
-    replay_conversation(recording, [Candidate.of_function("watched", watched)], setting(**options))
+    replay_conversation(recording, [Candidate("watched", watched)], setting(**options))
     return views
 
 
@@ -242,7 +242,7 @@ def test_a_function_that_raises_continues_with_its_last_view() -> None:
     def start(_: Any) -> Callable[[list[Any]], list[Any]]:
         return lambda messages: messages[-1:] if len(messages) < 4 else messages[99]
 
-    run = run_of(turns(3), Candidate.of_function("fails", start))
+    run = run_of(turns(3), Candidate("fails", start))
     assert [each.messages for each in run.calls] == [1, 1, 3]
     assert run.failures == ("IndexError: list index out of range, 1 times, first at message 5",)
 
@@ -254,7 +254,7 @@ def test_a_candidate_that_cannot_start_is_named() -> None:
         raise RuntimeError("no license")
 
     record = replay_conversation(
-        Recording(id="1", messages=turns(2), format=openai_chat), candidates_of([Candidate.of_function("x", start)]), setting()
+        Recording(id="1", messages=turns(2), format=openai_chat), candidates_of([Candidate("x", start)]), setting()
     )
     assert (record.runs["x"].calls, record.runs["x"].failures) == (
         (),
@@ -271,7 +271,7 @@ def test_a_request_is_bad_for_what_the_log_is_not() -> None:
     def start(_: Any) -> Callable[[list[Any]], list[Any]]:
         return lambda messages: messages[-1:]
 
-    calls = run_of(chat, Candidate.of_function("last", start)).calls
+    calls = run_of(chat, Candidate("last", start)).calls
     assert [each.broken_rules for each in calls] == [(), (), ("result-without-call",)]
     assert [each.would_fail for each in calls] == [False, False, True]
 

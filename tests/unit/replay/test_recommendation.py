@@ -40,7 +40,7 @@ def keeping(name: str, *, first_in: int, newest: int = 3, newest_in_odd: int | N
         first = messages[:2] if session < first_in else []
         return messages if len(messages) <= kept + 2 else [*first, *messages[-kept:]]
 
-    return Candidate.of_function(name, lambda setting: shorten)
+    return Candidate(name, lambda setting: shorten)
 
 
 FORGETS = keeping("forgets", first_in=0)
@@ -148,7 +148,7 @@ def test_nothing_was_needed() -> None:
     assert found.reasons[0].endswith(" of the cost of sending everything, and no fact was needed.")
 
 
-FORGETS_ANY = Candidate.of_function("forgets", lambda setting: lambda messages: messages[-3:])
+FORGETS_ANY = Candidate("forgets", lambda setting: lambda messages: messages[-3:])
 
 
 def test_below_the_window_not_compacting_is_best() -> None:
@@ -166,12 +166,12 @@ def test_below_the_window_what_would_be_cheaper_is_named() -> None:
     assert found.reasons[0].endswith("keep 100 % of the needed facts.")
 
 
-KEEPS_ANY = Candidate.of_function("first", lambda setting: lambda messages: [*messages[:2], *messages[2:][-3:]])
+KEEPS_ANY = Candidate("first", lambda setting: lambda messages: [*messages[:2], *messages[2:][-3:]])
 
 
 def test_where_all_fail_the_one_that_fails_least_is_named() -> None:
     """If every strategy has requests that would be refused, none is recommended."""
-    all_of_it = Candidate.of_function("all of it", lambda setting: list)
+    all_of_it = Candidate("all of it", lambda setting: list)
     found = recommend(replayed(chat(20), strategies=[all_of_it], baselines=False))
     assert found.headline == "No recommendation: every strategy has requests that would be refused; all of it has the fewest."
     assert found.reasons[0].startswith("all of it is excluded: ")
@@ -215,7 +215,7 @@ def test_the_lines_of_a_pipeline_file(tmp_path: Path) -> None:
     """The lines of a strategy from a file read this file; its path is quoted."""
     file = tmp_path / "my own.toml"
     file.write_text('use = "adaptive"\nwindow = 200\n')
-    found = recommend(replayed(chat(20), strategies=[Candidate.of_file(file)]), minimum_recall=0.0)
+    found = recommend(replayed(chat(20), strategies=[str(file)]), minimum_recall=0.0)
     assert found.command == f"compaction serve --config '{file}' --window 200 --store gateway.db"
     space: dict[str, Any] = {"messages": chat(1)}
     exec(found.python, space)

@@ -167,7 +167,6 @@ def test_a_strategy_from_a_file(sessions: Path, tmp_path: Path, capsys: pytest.C
 
 def test_a_pipeline_from_a_file(sessions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The files that `compaction serve --config` takes can be replayed before, in several processes too."""
-    pytest.importorskip("cattrs")
     (tmp_path / "mine.toml").write_text('[[steps]]\nuse = "SlidingWindow"\n')
     (tmp_path / "other.yaml").write_text("steps:\n- use: SlidingWindow\n")
     (tmp_path / "bad.toml").write_text('[[steps]]\nuse = "Magic"\n')

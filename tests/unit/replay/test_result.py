@@ -32,7 +32,7 @@ def keeps_first(setting: Any) -> Any:
     return lambda messages: messages if len(messages) < 6 else [*messages[:2], *messages[-3:]]
 
 
-FIRST = Candidate.of_function("first", keeps_first)
+FIRST = Candidate("first", keeps_first)
 
 
 def test_baselines_are_always_there_unless_refused() -> None:

@@ -236,10 +236,11 @@ def test_a_store_that_is_corrupt_newer_or_foreign_is_refused(tmp_path: Path) -> 
         SessionStore(foreign)
     assert foreign.read_bytes().startswith(b"this is no database")
     newer = tmp_path / "newer.db"
+    SessionStore(newer)
     with sqlite3.connect(newer) as database:
         database.execute("PRAGMA user_version=99")
     database.close()
-    with pytest.raises(StateError, match="newer"):
+    with pytest.raises(StateError, match="schema 99 is newer"):
         SessionStore(newer)
     messages = SQLiteStore(tmp_path / "messages.db")
     with pytest.raises(StateError, match="not a store of this package"):

@@ -105,14 +105,6 @@ def test_grep_says_when_it_ranks_the_newest_only(store: SQLiteStore) -> None:
 # ------------------------------------------------------------------------ expand
 
 
-def test_expand_gives_a_message_exactly(store: SQLiteStore) -> None:
-    """``compaction_expand`` returns the exact message as JSON, or its text."""
-    one = note("차 한 잔\ntwo")
-    store.put("s", [one])
-    assert compaction_expand(store, "s", one.id)["content"] == "차 한 잔\ntwo"
-    assert compaction_expand(store, "s", one.id, form="json")["content"] == '{"role": "user", "content": "차 한 잔\\ntwo"}'
-
-
 @pytest.mark.parametrize("limit", [1, 7, 64, 100_000])
 def test_pages_join_to_the_whole(store: SQLiteStore, limit: int) -> None:
     """The pages of ``compaction_expand`` join to the whole text, and the last page has no ``next_offset``."""
@@ -213,21 +205,21 @@ def test_a_call_is_dispatched(store: SQLiteStore) -> None:
     [
         ("compaction_write", {}, "the tools are"),
         ("compaction_grep", {}, "missing ['query']"),
-        ("compaction_grep", {"query": " "}, "words"),
-        ("compaction_grep", {"query": 3}, "words"),
+        ("compaction_grep", {"query": " "}, "Words that must all occur"),
+        ("compaction_grep", {"query": 3}, "must be a text"),
         ("compaction_grep", {"query": "tea", "limit": 51}, "from 1 to 50"),
         ("compaction_grep", {"query": "tea", "limit": True}, "from 1 to 50"),
         ("compaction_grep", {"query": "\ud83d"}, "lone surrogate"),
         ("compaction_expand", "{", "not JSON"),
         ("compaction_expand", "[" * 100_000, "not JSON"),
         ("compaction_expand", [1], "must be an object"),
-        ("compaction_expand", {"id": None}, "the id"),
+        ("compaction_expand", {"id": None}, "The id in a stub"),
         ("compaction_expand", {"id": "x", "session": "t"}, "unknown ['session']"),
         ("compaction_expand", {"id": "x", "offset": -1}, "offset=-1"),
-        ("compaction_expand", {"id": "x", "form": "xml"}, "text or json"),
+        ("compaction_expand", {"id": "x", "form": "xml"}, "text (default), or json"),
         ("compaction_expand", {"id": "ffffffffffffffff"}, "is not stored"),
         ("compaction_expand", {"id": "\x00' OR 1=1"}, "is not stored"),
-        ("compaction_describe", {"id": 3}, "an id"),
+        ("compaction_describe", {"id": 3}, "One message"),
     ],
 )
 def test_a_wrong_call_is_answered(store: SQLiteStore, name: str, arguments: Any, says: str) -> None:

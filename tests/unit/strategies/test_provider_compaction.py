@@ -21,12 +21,10 @@ from compaction.strategies import (
     ProviderCompaction,
     SlidingWindow,
     Summarization,
-    TokenBudgetComposed,
     Truncation,
-    server_compaction,
 )
 from compaction.testing import check_strategy
-from compaction.triggers import context_exceeds, messages_exceed, never, tokens_below, tokens_exceed
+from compaction.triggers import messages_exceed, never, tokens_below, tokens_exceed
 from tests.support.fault_server import FaultServer, body, compacted, error_body, raw, status
 from tests.support.limits import examples
 from tests.support.wires import STRATEGIES, Brief, responses_conversations
@@ -273,36 +271,7 @@ def test_it_keeps_the_laws(endpoints: list[OpenAI], messages: Items) -> None:
 
 
 class TestServerCompaction:
-    """The arguments that leave compaction to the server."""
-
-    def test_below_the_lowest_trigger(self) -> None:
-        """The threshold is below each trigger of the strategy, also of those inside it, and of a share of the window."""
-        summary = Summarization(trigger=context_exceeds(0.8))
-        strategy = summary >> TokenBudgetComposed([Truncation()], budget=170_000)
-        assert server_compaction(strategy, "openai", window=200_000) == {
-            "context_management": [{"type": "compaction", "compact_threshold": 144_000}]
-        }
-        assert server_compaction(strategy, "anthropic", window=250_000, ratio=1) == {
-            "betas": ["compact-2026-01-12"],
-            "context_management": {
-                "edits": [{"type": "compact_20260112", "trigger": {"type": "input_tokens", "value": 170_000}}],
-            },
-        }
-
-    @pytest.mark.parametrize(
-        ("strategy", "options", "says"),
-        [
-            (Truncation(), {}, "no trigger of the strategy compares tokens"),
-            (Truncation(trigger=tokens_exceed(50_000)), {"provider": "anthropic"}, "45,000 tokens are below the 50,000"),
-            (Truncation(trigger=tokens_exceed(9)), {"provider": "gemini"}, "'provider' must be openai or anthropic"),
-            (Truncation(trigger=tokens_exceed(9)), {"ratio": 1.1}, "'ratio' must be a share"),
-            (Truncation(trigger=context_exceeds(0.5)), {}, "the context window is unknown"),
-        ],
-    )
-    def test_bad_arguments(self, strategy: Any, options: dict[str, Any], says: str) -> None:
-        """Every other argument is an error that says why."""
-        with pytest.raises(ConfigurationError, match=says):
-            server_compaction(strategy, **{"provider": "openai", **options})
+    """A conversation that the provider's server has compacted."""
 
     def test_anthropics_block_stays(self) -> None:
         """An answer as Anthropic's guide shows it stays whole; what the block stands for goes first."""

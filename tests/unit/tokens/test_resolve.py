@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 from compaction.errors import UnknownCounter
-from compaction.tokens import Memoized, TokenCounter, counter
+from compaction.tokens import TokenCounter, counter
 
 ROOT = Path(__file__).resolve().parents[3]
 WORDS = ["chars/4", "bytes/4", "estimate"]
@@ -33,12 +33,6 @@ class Words:
 def test_a_counter_is_named_by_its_word(spec: str) -> None:
     """The name of a counter resolves to the same counter."""
     assert counter(counter(spec).name) is counter(spec)
-
-
-@pytest.mark.parametrize(("spec", "remembers"), [("chars/4", False), ("bytes/4", False), ("estimate", True)])
-def test_remembers_what_costs_more_than_remembering(spec: str, remembers: bool) -> None:
-    """The estimate is memoized; the ratios are not, because computing them is cheaper than a look-up."""
-    assert isinstance(counter(spec), Memoized) == remembers
 
 
 def test_an_own_counter_is_taken_as_it_is() -> None:

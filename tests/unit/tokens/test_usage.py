@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -70,16 +71,11 @@ def as_object(value: Any) -> Any:
     return SimpleNamespace(**{key: as_object(item) for key, item in value.items()}) if isinstance(value, dict) else value
 
 
+@pytest.mark.parametrize("form", [dict, as_object], ids=["json", "object"])
 @pytest.mark.parametrize(("reported", "usage"), CASES)
-def test_every_provider_in_one_shape(reported: dict[str, Any], usage: Usage) -> None:
-    """Reports of all providers are read into one shape: all tokens sent, all tokens generated, and the cached ones."""
-    assert Usage.read(reported) == usage
-
-
-@pytest.mark.parametrize(("reported", "usage"), CASES)
-def test_objects_read_as_their_json(reported: dict[str, Any], usage: Usage) -> None:
-    """A client library's object gives the same usage as its JSON."""
-    assert Usage.read(as_object(reported)) == usage
+def test_every_provider_in_one_shape(reported: dict[str, Any], usage: Usage, form: Callable[[Any], Any]) -> None:
+    """Reports of all providers, as JSON or a client's object, are read into one shape: all tokens sent, generated, cached."""
+    assert Usage.read(form(reported)) == usage
 
 
 def test_the_openai_clients_object() -> None:

@@ -90,13 +90,6 @@ def test_a_failed_call_that_succeeds_later_is_no_failure() -> None:
     assert not again.failed
 
 
-def test_what_the_assistant_calls_a_failure_is_one() -> None:
-    """A call that the assistant says did not work is listed as failed, whatever the program printed."""
-    messages = [*ran("print all", "label 1\njam in tray C7"), *read({"role": "assistant", "content": "That did not work."})]
-    [action] = memory_of(messages).actions.values()
-    assert (action.failed, "jam in tray C7" in action.line) == (True, True)
-
-
 def test_rows_that_the_user_asked_for() -> None:
     """A row that the user asked for by a rare name is remembered."""
     rows = "\n".join(f"id={n}{n}7 name={name}" for n, name in enumerate(["Vera Holm", "Otis Rand", "Ada Berg", "Lina Falk"]))

@@ -104,6 +104,7 @@ def test_pasted_text_is_kept_as_somebody_elses() -> None:
     ("text", "expected"),
     [
         ("The nurse left a sheet.\n\nNever skip a dose.", "DUTY"),
+        ("Never skip a dose.\n\nWhat do they mean by this?", "DUTY"),
         ("I work on the parser.\n\nNever touch the lexer.", "RULE"),
         ("Never touch the lexer.\n\nThanks!", "RULE"),
     ],

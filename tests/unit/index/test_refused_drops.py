@@ -1,4 +1,4 @@
-"""Drops that are refused only for the messages they would make neighbours: tried together when the step ends.
+"""Drops that are refused only for their new neighbours: they are tried together when the step ends.
 
 In Anthropic's format an instruction within the conversation stands between the user and an answer, and an answer with thoughts
 does not follow another. So neither the answer nor the question of ``user, system, answer, question, thoughts`` may leave alone.
@@ -12,8 +12,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from compaction import Drop, Edit, MessageIndex, Pipeline, Replace, Together, compact_sync, run_sync, validate
-from compaction.errors import NoProgress
-from compaction.formats import anthropic, gemini
+from compaction.formats import anthropic
 from compaction.selectors import last
 from compaction.strategies import Truncation
 from tests.support.letters import Letters
@@ -69,28 +68,6 @@ class TestTogether:
         assert validate(index.messages(), format=anthropic) == []
         assert not index.end_step()
 
-    def test_one_that_another_edit_allows(self) -> None:
-        """Once the call is dropped, the question may leave as well, as a separate journal entry."""
-        messages: Chat = [
-            {"role": "user", "parts": [{"text": "hi"}]},
-            {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]},
-            {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {"r": 1}}}]},
-            {"role": "user", "parts": [{"text": "now"}]},
-        ]
-        index = MessageIndex(messages, counter="chars/4", format=gemini)
-        assert ended(index, Drop(0), Drop(1))
-        assert (index.edits, index.refused, index.messages()) == ((Drop(1), Drop(0)), (), messages[3:])
-
-    def test_a_hundred_that_need_one_another(self) -> None:
-        """Each is wrong at two places until all of them are gone."""
-        index = index_of(100)
-        assert ended(index, Drop(2), *[Drop([5 * n - 2, 5 * n + 2]) for n in range(1, 100)], Drop(498))
-        assert [type(edit) for edit in index.edits] == [Together]
-        assert (index.refused, index.included.messages) == ((), 301)
-        assert validate(index.messages(), format=anthropic) == []
-        index.rollback()
-        assert index.included == index.total
-
 
 class TestRefused:
     def test_it_names_what_it_would_have_needed(self) -> None:
@@ -100,13 +77,6 @@ class TestRefused:
         assert rules(index) == [RULE]
         assert not index.end_step()
         assert (rules(index), index.edits, index.included) == ([RULE], (), index.total)
-
-    def test_asking_twice_is_no_progress(self) -> None:
-        """As for any refusal."""
-        index = index_of()
-        assert not index.apply(Drop(ANSWER))
-        with pytest.raises(NoProgress, match="repeated the refused Drop of group 2"):
-            index.apply(Drop(ANSWER))
 
     def test_what_is_refused_for_another_reason_does_not_wait(self) -> None:
         """Neither does what was undone by a rollback."""
@@ -153,46 +123,7 @@ def test_steps_do_not_help_one_another() -> None:
     assert len(index.edits) == 1
 
 
-class TestMessagesThatCome:
-    """An edit whose view is invalid with later messages is undone, and ``undone`` lists it."""
-
-    def gemini_with_an_open_call(self) -> MessageIndex:
-        messages: Chat = [
-            {"role": "user", "parts": [{"text": "first"}]},
-            {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]},
-            {"role": "user", "parts": [{"text": "never mind"}]},
-            {"role": "model", "parts": [{"text": "fine"}]},
-        ]
-        return MessageIndex(messages, counter="chars/4", format=gemini)
-
-    def test_a_late_result_brings_a_call_back_to_the_start(self) -> None:
-        """In Gemini's format a call must follow the user, so the user message is shown again, too."""
-        index = self.gemini_with_an_open_call()
-        assert index.apply(Drop(1, "the call"))
-        assert index.apply(Drop(0, "the question"))
-        late = {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {"r": 1}}}]}
-        index.append([late])
-        assert index.undone == (Drop(0, "the question"),)
-        assert index.messages() == list(index.source)
-        assert index.included == MessageIndex(index.messages(), counter="chars/4", format=gemini).included
-        index.rollback()
-        assert index.included == index.total
-
-    def test_the_host_writes_the_rest_anew(self) -> None:
-        """A call now follows the dropped messages, so the user message before it is needed."""
-        words = [{"role": "user", "parts": [{"text": text}]} for text in ("a", "b", "c", "d")]
-        index = MessageIndex(
-            [*words[:2], {"role": "model", "parts": [{"text": "x"}]}, words[2]], counter="chars/4", format=gemini
-        )
-        assert index.apply(Drop([0, 1]))
-        call = {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]}
-        result = {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {"r": 1}}}]}
-        index.sync([*words[:2], call, result, words[3]])
-        assert index.undone == (Drop([0, 1]),)
-        assert index.messages() == [*words[:2], call, result, words[3]]
-
-
-def test_a_built_in_strategy_asks_for_steps_and_holds_nothing() -> None:
+def test_a_built_in_strategy_plans_with_steps_and_is_refused_nothing() -> None:
     """It plans with ``index.steps``, so that nothing is refused."""
     result = compact_sync(index_of(3).messages(), Truncation(keep=last(groups=1)), counter="chars/4", format="anthropic")
     assert result.refused == ()
@@ -240,27 +171,3 @@ def test_what_is_needed_are_groups() -> None:
     index.begin_step()
     index.apply(Drop(3))
     assert needed(index)[-1] == "group -1 or group 4"
-
-
-@pytest.mark.parametrize("disliked", ["", "-b"])
-def test_one_that_may_leave_after_all_leaves_when_the_step_ends(disliked: str) -> None:
-    """The instruction opens the view once the question is dropped, although the question is not its neighbour."""
-    index = letters_of("usabau", "sb", disliked=disliked)
-    index.begin_step()
-    assert not index.apply(Drop(2))
-    assert index.apply(Drop(0))
-    assert index.end_step() is True
-    assert index.edits == (Drop(0), Drop(2))
-    assert index.refused == ()
-    assert index.end_step() is False
-
-
-def test_an_inner_pair_of_a_summary_is_a_join() -> None:
-    """Its two messages follow one another, too; and instructions lead only as far as all of a summary instructs."""
-    index = letters_of("uabau", "ua", "ab")
-    said = index.format.new
-    assert not index.apply(Replace([1, 2], [said("user", "u"), said("assistant", "a")]))
-    assert index.apply(Replace([1, 2], [said("user", "u"), said("assistant", "b")]))
-    index = letters_of("uvbau", "ab")
-    said = index.format.new
-    assert not index.apply(Replace([0, 1], [said("system", "s"), said("assistant", "a")]))
