@@ -42,7 +42,6 @@ _TAG: Final = re.compile(r"\s*<(/?)([\w][\w:.-]{0,40})>\s*")
 _ROW: Final = re.compile(r"\s*\|.*\|\s*|[^|\n]{1,80}(?:\|[^|\n]{1,120}){2,}")
 _RULED: Final = re.compile(r"[\s|:+=_.–—*~#-]+")
 _QUOTED_LINE: Final = re.compile(r"\s{0,3}>\s?")
-_CHAT: Final = re.compile(r"\s*(?:\[?\d{1,2}[:.]\d\d(?:[:.]\d\d)?\]?\s*-?\s*[^\s:][^:]{0,30}:|<[^\s<>]{1,20}>)\s+\S")
 _HEADER: Final = re.compile(r"\s*([^\W\d_][\w .-]{0,20})\s?[:：]\s*\S")
 _ADDRESS: Final = re.compile(r"[\w.+-]@\w|\b(?:Re|Fwd|Fw|AW|WG|RE|FW)\s?:")
 _ADDRESS_OR_DATE: Final = re.compile(_ADDRESS.pattern + r"|\d\D{1,3}\d\d?\D{1,3}\d|\d:\d\d")
@@ -72,22 +71,13 @@ _CODE_END: Final = re.compile(r".*(?:[{};]|\)\s*:|=>|\\)\s*")
 
 # How agents' frameworks, browsers and retrieval hand texts of programs to a model in a user's message.
 _GIVEN: Final = r"(?:outputs?|results?|responses?|std(?:out|err)|observations?|returned|return ?code|url|logs?)"
-_FOUND: Final = r"(?:documents?|passages?|context|pages?|chunks|snippets|sources?|content)"
 _HANDED_OVER: Final = re.compile(
     r"\s*(?:"
     rf"\[(?:tool|function|mcp|browser|terminal|command|event|{_GIVEN})\b[^\]\n]{{0,80}}\]"
-    r"|\[\w+ for '[^'\n]{0,200}'\] result\b"
-    r"|[#*=\s]{0,6}(?:"
-    rf"[^:.!?\n]{{0,60}}\b{_GIVEN}(?: (?:from|of|for)\b[^:.!?\n]{{0,200}})?:"
-    rf"|#[^:.!?\n]{{0,60}}\b{_GIVEN}\n|tool_(?:result|output|response)s?\b|event: ?\w+\n"
-    rf"|[^:.!?\n]{{0,40}}\b(?:retrieved|search|web|page)\b[^:.!?\n]{{0,20}}\b{_FOUND}\b[^:\n]{{0,120}}:"
-    r"|(?:tool|function|mcp|browser)(?: ?\([\w.-]{1,60}\))?\s?:|observation of\b|thought:|interactive elements"
-    rf"|(?:results?|output) (?:of|from) (?:calling|running|the)\b|mcp tool\b)"
-    r"|[*=-]{3,} ?response from\b|exit ?code:|executed code block|execution result\b|[io]\w*> "
-    r"|[\w.-]{1,32}@[\w.-]{1,64}:[^\s@:]{0,200}[$#] "
-    r"|context information is below|(?:use|answer\b[^\n]{0,60} (?:using|from|based on)) (?:only )?the following\b"
-    rf"[^\n]{{0,40}}\b(?:{_FOUND}|results?)\b"
-    rf"|<(?:[\w:-]{{0,24}}[_-])?(?:{_GIVEN}|{_FOUND})\b[^>\n]{{0,80}}>"
+    rf"|[#*=\s]{{0,6}}(?:[^:.!?\n]{{0,60}}\b{_GIVEN}(?: (?:from|of|for)\b[^:.!?\n]{{0,200}})?:"
+    rf"|#[^:.!?\n]{{0,60}}\b{_GIVEN}\n"
+    r"|(?:tool|function|mcp|browser)\b[^:\n]{0,60}:|thought:|context information is below|use the following\b)"
+    rf"|<(?:[\w:-]{{0,24}}[_-])?{_GIVEN}\b[^>\n]{{0,80}}>|[io]\w*> "
     r"|\[1\] [^\n]*\n(?:[^\n]*\n)*?\[2\] )",
     re.IGNORECASE,
 )
@@ -326,7 +316,7 @@ class _Reader:
             return none
         head, below = self.lines[first].rstrip(), self.lines[second]
         is_block = second > first + 1
-        if len(head) > _LEAD_CHARS or _BULLET.match(head) or _HEADING.fullmatch(head) or not (is_block or _CHAT.match(below)):
+        if len(head) > _LEAD_CHARS or _BULLET.match(head) or _HEADING.fullmatch(head) or not is_block:
             return none
         if head.endswith((",", "，", "、")) or _QUOTED_LINE.match(head):  # a greeting, or a quotation and the answer to it
             return none
@@ -413,7 +403,7 @@ class _Reader:
         elif self.is_table and _ROW.fullmatch(line):
             yield from self._prose(at - 1)
             yield from self._row(line, at)
-        elif _QUOTED_LINE.match(line) or _CHAT.match(line):
+        elif _QUOTED_LINE.match(line):
             yield from self._prose(at - 1)
             yield Passage(_QUOTED_LINE.sub("", line, count=1).strip(), Voice.QUOTED, line=at)
         elif any(map(str.isalnum, line)):
@@ -550,14 +540,12 @@ _PROMPT: Final = re.compile(
     r"\s{0,4}(?:\$ [a-z./~]|>>> |(?:In|Out) ?\[\d{0,4}\]: ?|PS [A-Z]:\\|[A-Z]:\\[^\s>]*>"
     r"|[\w.-]{1,32}@[\w.-]{1,64}:[^\s@:]{0,80}[$#] |[❯➜] )"
 )
-_RULER: Final = re.compile(r"[ \t]*-{2,}(?:\+-{2,})+[ \t]*")
 _PAIRED: Final = re.compile(
     r"\s*(?:(?P<same>\"\"\"|\'\'\'|[\u2500-\u257f]{3,}[^\w\n]*)|(?P<sign>[-=*#\\~<\[{(_]{1,80}) ?"
     r"(?:(?P<opens>begin|start)|(?P<closes>end))(?: of)?\b(?P<rest>[^\n]{1,80}))\s*",
     re.IGNORECASE,
 )
 _BRACKETS: Final = {"[[": "]]", "{{": "}}", "/*": "*/", "<!--": "-->"}
-_SECTION: Final = re.compile(r"\s*([-=*_#])\1{7,} [^\n]{1,80} \1{7,}\s*")
 _DIRECTIVE: Final = re.compile(r"\.\. [\w-]{1,40}::[^\n]*")
 _FIELD: Final = re.compile(r"\s{0,4}[^\W\d_][\w ./-]{0,30}[:：][ \t]*(?P<value>[^\n]*)")
 _OPEN_TAG: Final = re.compile(r"\s*<([A-Za-z][\w:.-]{0,40})(?:\s[^<>]*)?>")
@@ -723,8 +711,6 @@ def _marked(lines: list[str]) -> Iterator[int]:
 
 def _marks_in(line: str) -> Iterator[tuple[str, bool, bool]]:
     """Yield the marks of a line that may open or close what others wrote, each with whether it opens, and whether it closes."""
-    if _SECTION.fullmatch(line):
-        yield "section", True, True
     for opening, closing in _BRACKETS.items():
         if (opening in line) is not (closing in line):
             yield opening, opening in line, closing in line
@@ -741,8 +727,8 @@ def _marks_in(line: str) -> Iterator[tuple[str, bool, bool]]:
 
 
 def _console(lines: list[str], start: int, end: int) -> Iterator[int]:
-    """Yield the lines below a prompt, and the rows below a ruler that only programs draw."""
-    first = next((at for at in range(start, end) if _PROMPT.match(lines[at]) or _RULER.fullmatch(lines[at])), end)
+    """Yield the lines below a prompt."""
+    first = next((at for at in range(start, end) if _PROMPT.match(lines[at])), end)
     yield from range(first, end if end > first + 1 else first)
 
 
