@@ -216,12 +216,12 @@ class Manifest:
             found: dict[str, Any] = earlier.get("joined") or marks
             self.joined = {int(number): natural_number(size) for number, size in found.items()}
             self.total = BatchCounts.from_dict(earlier["tally"]) if "tally" in earlier else None
-            changed = sorted(self._differences(earlier), key=len)
+            changed = list(self._differences(earlier))
         except (StateError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise StateError(f"{self.path}: it is not a manifest of this version; move it, or restart (--restart)") from error
         if changed:
             raise StateError(
-                f"{self.path}: it belongs to another batch: {'; '.join(changed[:3])}; undo the change, or restart (--restart)"
+                f"{self.path}: it belongs to another batch: {'; '.join(changed[:5])}; undo the change, or restart (--restart)"
             )
         for target in self._plan["targets"]:
             if (size := self.joined.get(target["number"])) is not None and _size(Path(target["path"])) != size:

@@ -217,8 +217,9 @@ class _Reader:
             return self._made(component, table, place)
         if table:
             raise ConfigurationError(f"{name} takes no options (got {', '.join(table)})")
-        is_function = kind is ComponentKind.STRATEGY and not isinstance(component, Strategy)
-        return FunctionStrategy(component) if is_function else component
+        if kind is ComponentKind.STRATEGY and not isinstance(component, Strategy):
+            return FunctionStrategy(component)
+        return component
 
     def _preset(self, name: str, table: dict[str, Any], place: _Place) -> Any:
         """Return the strategy that a preset makes; of an unknown one, the options that every strategy has are read."""
@@ -276,7 +277,7 @@ def write_component(value: Any, kind: ComponentKind) -> Any:
     return table[USE] if len(table) == 1 else table
 
 
-def _written(value: Any, kind: ComponentKind) -> dict[str, Any]:
+def _written(value: object, kind: ComponentKind) -> dict[str, Any]:
     if isinstance(value, Pipeline):
         options: dict[str, Any] = {"steps": [write_component(step, kind) for step in value.steps]}
         if value.trigger != always:
@@ -284,7 +285,8 @@ def _written(value: Any, kind: ComponentKind) -> dict[str, Any]:
         if value.target != value.default_target:
             options["target"] = write_expression(value.target, ComponentKind.TRIGGER)
         return {USE: "Pipeline", **options}
-    origin: object = value.function if isinstance(value, FunctionStrategy) else type(value)
+    cls: Any = type(value)
+    origin: object = value.function if isinstance(value, FunctionStrategy) else cls
     name = next((each for each in component_names(kind) if _is_named(origin, value, kind, each)), None)
     if name is None:
         raise ConfigurationError(
@@ -292,11 +294,11 @@ def _written(value: Any, kind: ComponentKind) -> dict[str, Any]:
         )
     if isinstance(value, FunctionStrategy) or find_component(kind, name) is value:
         return {USE: name}
-    if not attrs.has(type(value)):
+    if not attrs.has(cls):
         raise ConfigurationError(f"{value!r} cannot be written to a file: its class is not an attrs class")
-    for hidden in _NOT_IN_FILES.get(type(value), ()):
-        if getattr(value, hidden) is not getattr(attrs.fields(type(value)), hidden).default:
-            raise ConfigurationError(f"{type(value).__name__}: a file cannot contain {hidden!r}; set it in code")
+    for hidden in _NOT_IN_FILES.get(cls, ()):
+        if getattr(value, hidden) is not getattr(attrs.fields(cls), hidden).default:
+            raise ConfigurationError(f"{cls.__name__}: a file cannot contain {hidden!r}; set it in code")
     options = _written_options(value)
     if kind in _SECRETIVE:
         check_no_secrets(options)
@@ -312,9 +314,10 @@ def _is_named(origin: Any, value: Any, kind: ComponentKind, name: str) -> bool:
     return component is origin or component is value
 
 
-def _written_options(value: Any) -> dict[str, Any]:
-    hints = get_type_hints(type(value))
-    given = [(field, getattr(value, field.name)) for field in _fields(type(value))]
+def _written_options(value: object) -> dict[str, Any]:
+    cls: Any = type(value)
+    hints = get_type_hints(cls)
+    given = [(field, getattr(value, field.name)) for field in _fields(cls)]
     return {field.name: _write(each, hints[field.name]) for field, each in given if each != default_of(field, value)}
 
 
@@ -328,7 +331,7 @@ def _write(value: Any, kind: Any) -> Any:
             raise ConfigurationError(f"{value!r} is a function that a file cannot name; omit it, or set it in code")
         return name
     if isinstance(value, tuple):
-        return [_write(each, get_args(kind)[0]) for each in value]
-    if attrs.has(type(value)):
+        return [_write(each, get_args(kind)[0]) for each in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    if attrs.has(cast("Any", type)(value)):
         return _written_options(value)
     return str(value) if isinstance(value, Path) else value
