@@ -204,7 +204,7 @@ class GatewayConversations:
                     clock=settings.clock,
                     key=settings.keys or None,
                     ahead=tokens_exceed(int(window * _AHEAD)) if settings.awaits else None,
-                    portal=self._tasks if settings.awaits else None,
+                    tasks=self._tasks if settings.awaits else None,
                 )
             return self._pools[key]
 

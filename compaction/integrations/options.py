@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any, Literal, TypeAlias, TypedDict
 
 import attrs
-from anyio.from_thread import BlockingPortal
 
 from ..checks import count, one_of
 from ..formats import MessageFormat
@@ -37,7 +36,7 @@ class CommonOptions(TypedDict, total=False):
     on_step: Observer | None
     on_event: OnEvent | None
     ahead: TriggerLike | None
-    portal: BlockingPortal | BackgroundTasks | None
+    tasks: BackgroundTasks | None
 
 
 def _window(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
@@ -63,7 +62,7 @@ class IntegrationOptions:
         on_step: Called after each strategy that ran, with its `Step`.
         on_event: Receives the events of the sessions, see `compaction.session`.
         ahead: When to request a summary in the background, before the strategy is due, so that no request waits.
-        portal: Owns the background tasks of ``ahead``: the application's ``BackgroundTasks``, or a portal.
+        tasks: Runs the background requests of ``ahead``: the application's ``BackgroundTasks``.
 
     >>> from compaction import presets
     >>> IntegrationOptions(strategy=presets.context_window(32_000)).on_failure
@@ -81,7 +80,7 @@ class IntegrationOptions:
     on_step: Observer | None = None
     on_event: OnEvent | None = None
     ahead: TriggerLike | None = None
-    portal: BlockingPortal | BackgroundTasks | None = None
+    tasks: BackgroundTasks | None = None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> IntegrationOptions:
         """Return the options themselves: they do not change, and a summarizer's client or a callback is shared by copies."""
@@ -124,5 +123,5 @@ class IntegrationOptions:
             on_step=self.on_step,
             on_event=self.on_event,
             ahead=self.ahead,
-            portal=self.portal,
+            tasks=self.tasks,
         )

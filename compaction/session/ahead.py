@@ -80,7 +80,7 @@ class BackgroundTasks:
     """Runs background tasks inside ``async with BackgroundTasks()`` or in an anyio portal. Holds state: whether it is open.
 
     Any thread may start tasks. They run in the event loop that entered the ``async with``; leaving that block cancels them and
-    waits until they have ended. Many sessions can share one object: pass it as their ``portal=``.
+    waits until they have ended. Many sessions can share one object: pass it as their ``tasks=``.
 
     Args:
         portal: An anyio ``BlockingPortal``, for programs without async code. No ``async with`` is needed then, and the tasks
@@ -106,7 +106,7 @@ class BackgroundTasks:
         """Raise `ConfigurationError` if there is no portal and ``async with`` was never used."""
         if self._portal is None and not self._was_opened:
             raise ConfigurationError(
-                "ahead= runs background tasks: use the session inside `async with session:`, or pass portal="
+                "ahead= runs background tasks: use the session inside `async with session:`, or pass tasks="
             )
 
     @property
@@ -164,27 +164,24 @@ class SummariesAhead:
 
     Args:
         trigger: When to prepare a summary; ``None`` to prepare none. It should fire before the strategy's own trigger.
-        owner: Where the tasks run: a `BackgroundTasks`, such as a pool's, or a portal; ``None`` if the session itself is used
-            with ``async with``.
+        tasks: Where the requests run, such as a pool's tasks; ``None`` if the session itself is used with ``async with``.
         hard: Whether a run that misses its target raises an error.
 
     Attributes:
         prepared: The prepared summary, for the context of a run.
 
     Raises:
-        ConfigurationError: If an owner is given without a trigger, or a trigger with ``hard``.
+        ConfigurationError: If tasks are given without a trigger, or a trigger with ``hard``.
     """
 
-    def __init__(
-        self, trigger: TriggerLike | None, owner: BlockingPortal | BackgroundTasks | None = None, *, hard: bool = False
-    ) -> None:
-        if trigger is None and owner is not None:
-            raise ConfigurationError("portal= has no effect without ahead=: pass ahead=tokens_exceed(...), or neither")
+    def __init__(self, trigger: TriggerLike | None, tasks: BackgroundTasks | None = None, *, hard: bool = False) -> None:
+        if trigger is None and tasks is not None:
+            raise ConfigurationError("tasks= has no effect without ahead=: pass ahead=tokens_exceed(...), or neither")
         if trigger is not None and hard:
             raise ConfigurationError("with ahead=, a call may miss its target; hard=True forbids this: pass only one of them")
         self._trigger: Trigger | None = None if trigger is None else as_trigger(trigger)
-        self._has_own_tasks = owner is None
-        self._tasks = owner if isinstance(owner, BackgroundTasks) else BackgroundTasks(owner)
+        self._has_own_tasks = tasks is None
+        self._tasks = BackgroundTasks() if tasks is None else tasks
         self.prepared = PreparedSummaries(self._stop)
         self._guard = threading.Lock()  # held only while the next three are read or changed
         self._asked: _Asked | None = None

@@ -100,8 +100,8 @@ class SessionPool:
         self._new_id = new_id
         self._options: dict[str, Any] = {**options, "on_event": on_event}
         self._tasks: BackgroundTasks | None = None
-        if options.get("ahead") is not None and not isinstance(options.get("portal"), BackgroundTasks):
-            self._tasks = self._options["portal"] = BackgroundTasks(options.get("portal"))
+        if options.get("ahead") is not None and options.get("tasks") is None:
+            self._tasks = self._options["tasks"] = BackgroundTasks()
         CompactionSession(self._strategy, **self._options)  # raises now if an option is wrong
         self._format = resolve(options.get("format"))
         self._format_name = "" if options.get("format") is None else self._format.name
@@ -318,7 +318,7 @@ class SessionPool:
         found = self._known(request) or self._made(request)
         with found.session.lock.thread:
             state, fork = found.session.to_dict(), found.fork
-        alone = {**self._options, "id": found.session.id, "on_event": None, "ahead": None, "portal": None}
+        alone = {**self._options, "id": found.session.id, "on_event": None, "ahead": None, "tasks": None}
         session = CompactionSession.from_dict(state, Rehearsed(self._strategy), **alone)
         if fork is not None:
             session.begin_with(fork.saved)

@@ -25,7 +25,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 import attrs
-from anyio.from_thread import BlockingPortal
 
 from ..errors import BudgetUnsatisfiable, ConfigurationError, InputError, StateError
 from ..formats import MessageFormat, as_list, fits, resolve
@@ -128,14 +127,14 @@ class CompactionSession:
         on_event: Called with each event; see `compaction.session.events`.
         ahead: When this trigger fires, the session requests the next summary in the background, so that no call waits for it.
             It should fire a little before the strategy's trigger; see `SummariesAhead`. Prepared summaries are not saved.
-        portal: Where background requests run, without ``async with session:``; a ``BlockingPortal`` or a `BackgroundTasks`.
+        tasks: Where background requests run; by default in ``async with session:``.
 
     Attributes:
         lock: The lock that each call holds.
 
     Raises:
         StateError: If the store cannot be read, or the saved state is corrupt or from a newer version.
-        ConfigurationError: If ``portal`` is given without ``ahead``, or ``ahead`` with ``hard``; at the first call, if there
+        ConfigurationError: If ``tasks`` is given without ``ahead``, or ``ahead`` with ``hard``; at the first call, if there
             is nowhere to run the background tasks of ``ahead``.
     """
 
@@ -157,9 +156,9 @@ class CompactionSession:
         key: str | Iterable[str] | None = None,
         on_event: OnEvent | None = None,
         ahead: TriggerLike | None = None,
-        portal: BlockingPortal | BackgroundTasks | None = None,
+        tasks: BackgroundTasks | None = None,
     ) -> None:
-        self._ahead = SummariesAhead(ahead, portal, hard=hard)
+        self._ahead = SummariesAhead(ahead, tasks, hard=hard)
         self._strategy: Strategy = as_strategy(strategy)
         self._base = RunContext(
             window=window, overhead_tokens=overhead_tokens, keys=key, origin=id, prepared=self._ahead.prepared

@@ -280,6 +280,16 @@ async def test_not_used_after_a_message_was_changed_in_place() -> None:
     assert (shows(view, "Ahead."), shows(view, "Anew.")) == (False, True)
 
 
+async def test_an_outdated_summary_is_replaced_before_it_is_due() -> None:
+    """After the host changed a message that the prepared summary covers, the next one is requested at once."""
+    model, source = Gated("Ahead.", "Anew."), chat(9)
+    async with session(summarizing(model)) as talk:
+        await prepared(model, talk, source[:9])
+        source[2] = {**source[2], "content": "Nothing of that. " * 25}
+        await prepared(model, talk, source[:9])
+    assert len(model.requests) == 2
+
+
 async def test_not_used_after_the_previous_summary_changed() -> None:
     """A forced run wrote another summary in between, so the prepared one is not used."""
     model, source = Gated("First.", "Ahead.", "Forced.", "Anew."), chat(40)
@@ -502,7 +512,10 @@ def test_a_sync_host_passes_a_portal(backend: str) -> None:
             raise AssertionError
 
     model = Model()
-    with start_blocking_portal(backend) as portal, contextlib.closing(session(summarizing(model), portal=portal)) as talk:
+    with (
+        start_blocking_portal(backend) as portal,
+        contextlib.closing(session(summarizing(model), tasks=BackgroundTasks(portal))) as talk,
+    ):
         talk.view_sync(source[:9])
         assert answered.wait(10)
         portal.call(settled)
@@ -527,8 +540,8 @@ async def test_a_call_without_an_owner_is_refused() -> None:
 
 async def test_what_can_never_work_is_refused_at_once() -> None:
     """Wrong combinations of options raise at construction."""
-    with pytest.raises(ConfigurationError, match="portal="):
-        session(summarizing(Gated()), ahead=None, portal=BackgroundTasks())
+    with pytest.raises(ConfigurationError, match="tasks="):
+        session(summarizing(Gated()), ahead=None, tasks=BackgroundTasks())
     with pytest.raises(ConfigurationError, match="hard=True"):
         session(summarizing(Gated()), hard=True)
     with pytest.raises(ConfigurationError, match="trigger"):

@@ -16,7 +16,7 @@ from compaction.formats import MessageFormat, openai_chat
 from compaction.formats.openai_chat.reading import OpenAIChat
 from compaction.session import CompactionSession, SessionPool
 from compaction.stores import NotStored, SessionStore, SQLiteStore, Store, StoredRecord
-from compaction.strategies import Lossless, Offload, Strategy, Summarization
+from compaction.strategies import Lossless, Offload, Strategy, Summarization, Truncation
 from compaction.triggers import tokens_exceed
 from tests.support.scripted import Scripted
 
@@ -248,6 +248,30 @@ async def test_every_session_of_a_pool(tmp_path: Path) -> None:
     for each in (without(chat), without(fork)):
         assert SECRET not in json.dumps(await pool.view(each))
     assert len(pool) == 3
+
+
+def test_a_pool_finds_the_list_without_one_of_its_newest_messages() -> None:
+    """After messages were forgotten, the ends of the remaining lists lead to the session."""
+    pool = SessionPool(Truncation(trigger=tokens_exceed(9_000)), counter="chars/4")
+    chat = [user("Where is the red box?"), answer("On shelf 3."), user("My name is Kim."), answer("Noted.")]
+    pool.view_sync(chat)
+    assert pool.forget_sync(chat[2:3]) == 1
+    pool.view_sync([*chat[:2], chat[3]])
+    assert len(pool) == 1
+
+
+def test_a_pool_forgets_in_a_conversation_that_begins_meanwhile(tmp_path: Path) -> None:
+    """A conversation that begins while saved sessions are read has forgotten the messages too, and they are counted."""
+    chat = chat_of("kim")
+
+    class Busy(SessionStore):
+        def in_scope(self, scope: str) -> dict[str, list[str]]:
+            if not len(pool):
+                pool.view_sync(chat)
+            return super().in_scope(scope)
+
+    pool = SessionPool(storing(tmp_path), **options(store=Busy(tmp_path / "sessions.db")))
+    assert pool.forget_sync(telling(chat)) == len(telling(chat))
 
 
 class ByFields(OpenAIChat):

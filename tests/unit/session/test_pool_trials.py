@@ -60,6 +60,16 @@ def test_a_trial_of_a_fork_takes_over_the_edits_of_its_parent(chat: list[Any]) -
     assert tried.compact_due_sync().messages == pool.view_sync(other)
 
 
+def test_a_fork_leaves_the_session_that_shares_most(chat: list[Any]) -> None:
+    """Another session that shares only the first messages is not its parent."""
+    pool = pool_of()
+    pool.view_sync(chat)
+    pool.view_sync([*chat, {"role": "user", "content": "This way."}])
+    pool.view_sync([*chat[:1], {"role": "user", "content": "Another start."}])
+    assert len(pool) == 2
+    assert pool.trial([*chat, {"role": "user", "content": "Another way."}]).index.edit_count > 0
+
+
 def test_a_trial_counts_no_overhead_that_nobody_named(chat: list[Any]) -> None:
     """Without ``overhead_tokens``, only the messages count."""
     assert pool_of().trial(chat).index.context.overhead_tokens == 0

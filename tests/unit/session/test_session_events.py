@@ -101,6 +101,16 @@ def test_the_broken_tokens_are_those_sent_again() -> None:
     assert broken.tokens == sum(measure(session.index.format.read(message))[0] for message in again) > 0
 
 
+def test_a_cache_that_forgetting_breaks() -> None:
+    """The event says why, and is not repeated by the next call."""
+    told: list[Event] = []
+    session, chat = cutting(on_event=told.append), talk(3)
+    session.view_sync(chat)
+    session.forget_sync(chat[2:3])
+    session.view_sync(session.index.messages())
+    assert [event.why for event in told if isinstance(event, CacheBroken)] == ["forget"]
+
+
 def test_a_veto_keeps_the_view() -> None:
     """`Veto` undoes the edits; the next call reports `Compacting` again."""
     allowed = False
