@@ -28,6 +28,7 @@ __all__ = [
     "Validator",
     "above",
     "count",
+    "default_of",
     "is_count",
     "made",
     "one_of",
@@ -137,3 +138,11 @@ def one_of(*values: str) -> Validator:
 def above(limit: float) -> Validator:
     """Return a validator for numbers above ``limit``."""
     return _validator(f"a number above {limit:g}", lambda value: _is_number(value) and value > limit)
+
+
+def default_of(field: attrs.Attribute[Any], instance: Any) -> object:
+    """Return the default value of a field of an attrs object."""
+    default: Any = field.default
+    if not hasattr(default, "takes_self"):  # not an attrs.Factory
+        return default
+    return default.factory(instance) if default.takes_self else default.factory()

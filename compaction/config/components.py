@@ -16,12 +16,12 @@ from typing import Any, Final, Literal, TypeAlias, Union, cast, get_args, get_or
 
 import attrs
 
+from ..checks import default_of
 from ..errors import CompactionError, ConfigurationError
 from ..installation import install_line
 from ..selectors import Selector
 from ..stores import Store
 from ..strategies import CompactionStrategy, FunctionStrategy, Pipeline, ProviderCompaction, Strategy, ToolStyle
-from ..strategies.printing import default_of
 from ..summarizers import FirstOf, OpenAISummarizer, Summarizer, SummaryTemplate, as_template, redact
 from ..triggers import Trigger, always
 from .allowed_servers import check_no_secrets

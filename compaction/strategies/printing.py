@@ -9,6 +9,8 @@ from typing import Any, Final, cast
 
 import attrs
 
+from ..checks import default_of
+
 _LONG_TEXT: Final = re.compile(r"""(['"])((?:(?!\1)[^\\]|\\.){40})(?:(?!\1)[^\\]|\\.){20,}\1""", re.DOTALL)
 
 
@@ -38,14 +40,6 @@ def call_text(name: str, arguments: Iterable[str]) -> str:
     """
     lines = ",\n".join(arguments)
     return f"{name}(\n{textwrap.indent(lines, '    ')},\n)" if lines else f"{name}()"
-
-
-def default_of(field: attrs.Attribute[Any], instance: Any) -> object:
-    """Return the default value of a field of an attrs object."""
-    default: Any = field.default
-    if not hasattr(default, "takes_self"):  # not an attrs.Factory
-        return default
-    return default.factory(instance) if default.takes_self else default.factory()
 
 
 def _short(value: object) -> str:
