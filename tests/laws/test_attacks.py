@@ -40,6 +40,13 @@ def rules_of(messages: list[Any], format: MessageFormat | None = None) -> str:
 
 # ------------------------------------------------------------------------ the gateway's page and door
 
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    """The gateway runs on asyncio, as its server and its HTTP client do."""
+    return "asyncio"
+
+
 MARKUP: Final = (
     "<script>alert(1)</script>",
     '"><img src=x onerror=alert(1)>',

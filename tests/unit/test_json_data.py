@@ -96,10 +96,11 @@ DEEP_PART: Chat = [user("hi"), {"role": "user", "content": [{"type": "text", "te
 DEEP_CONTENT: Chat = [user("hi"), {"role": "user", "content": nested(10_000)}]
 
 
-@pytest.mark.parametrize("messages", [True, False])
-@pytest.mark.parametrize("chat", [CALL, DEEP_PART], ids=["call", "part"])
+@pytest.mark.parametrize(
+    ("chat", "messages"), [(CALL, True), (DEEP_PART, True), (DEEP_PART, False)], ids=["call", "part", "fingerprint"]
+)
 def test_a_deep_message_is_not_saved(chat: Chat, messages: bool) -> None:
-    """Storing an index with a deeply nested message, or only its fingerprint, raises an `InvalidMessage` with the place."""
+    """Storing an index with a deep message, or the fingerprint of a very deep one, raises an `InvalidMessage` with the place."""
     index = MessageIndex(chat, counter="chars/4")
     with pytest.raises(InvalidMessage, match=r"^messages\[1\]: it is nested too deep"):
         index.to_dict(messages=messages)
@@ -129,7 +130,7 @@ def test_deep_messages_cannot_be_compared() -> None:
 def test_a_session_with_a_deep_message_works_unsaved(tmp_path: Any) -> None:
     """A session with a deeply nested message returns the same views as without a store, and reports that it cannot be saved."""
     strategy = Truncation(trigger=tokens_exceed(10), keep=last(groups=1))
-    chat = [user("word " * 50), *CALL, user("word " * 50), user("now")]
+    chat = [user("word " * 50), *DEEP_PART, user("word " * 50), user("now")]
     watched = CompactionSession(strategy, counter="chars/4", store=SessionStore(tmp_path / "sessions.db"))
     assert watched.view_sync(chat) == CompactionSession(strategy, counter="chars/4").view_sync(chat)
     assert "'messages[2]', 'it is nested too deep" in watched.status().failures[0]
