@@ -40,8 +40,9 @@ def without_breakpoints(value: Any, *, lists: Sequence[str] = ("content", "tool_
         parts = fields.get(name)
         if not isinstance(parts, list | tuple):
             continue
-        bare = [without_breakpoints(part, lists=()) for part in cast("Sequence[Any]", parts)]
-        if not all(map(operator.is_, bare, parts)):
+        given = cast("Sequence[Any]", parts)
+        bare = [without_breakpoints(part, lists=()) for part in given]
+        if not all(map(operator.is_, bare, given)):
             changed[name] = bare
     if not changed and _KEY not in fields:
         return value
