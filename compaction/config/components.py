@@ -331,7 +331,9 @@ def _write(value: Any, kind: Any) -> Any:
             raise ConfigurationError(f"{value!r} is a function that a file cannot name; omit it, or set it in code")
         return name
     if isinstance(value, tuple):
-        return [_write(each, get_args(kind)[0]) for each in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    if attrs.has(cast("Any", type)(value)):
+        items: tuple[Any, ...] = value
+        return [_write(each, get_args(kind)[0]) for each in items]
+    cls: Any = type(value)
+    if attrs.has(cls):
         return _written_options(value)
     return str(value) if isinstance(value, Path) else value

@@ -150,7 +150,14 @@ class Upstreams:
             named.append(("content-length", str(len(body))))
             body = _in_pieces(body)
         try:
-            return await self._session.request(method, URL(url, encoded=True), headers=named, data=body, allow_redirects=False)
+            return await self._session.request(
+                method,
+                URL(url, encoded=True),
+                headers=named,
+                data=body,
+                allow_redirects=False,
+                proxy=self._proxies[provider],
+            )
         except TimeoutError as error:
             raise NoAnswer(504, type(error).__name__, _said(url, error)) from error
         except (aiohttp.ClientError, ValueError) as error:
@@ -160,9 +167,9 @@ class Upstreams:
 
 
 def _proxy_of(url: str) -> str | None:
-    """Return the proxy that the environment names for an address, as ``HTTPS_PROXY`` and ``NO_PROXY`` do."""
-    parts = urlsplit(url)
-    return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
+    """Return the proxy that the environment names for an address, if any; ``NO_PROXY`` makes exceptions."""
+    parts, proxies = urlsplit(url), getproxies()
+    return None if proxy_bypass(parts.hostname or "") else proxies.get(parts.scheme, proxies.get("all"))
 
 
 async def _in_pieces(body: bytes) -> AsyncIterator[bytes]:

@@ -267,6 +267,9 @@ NUMBERED: Final = re.compile(
 )
 """A short number that opens something, such as a PIN, in small letters."""
 
+BITLOCKER: Final = re.compile(r"(?P<value>[0-9](?<![\w-][0-9])[0-9]{5}(?:-[0-9]{6}){7})(?![\w-])")
+"""The recovery key of a disk."""
+
 WALLET_KEY: Final = re.compile(r"(?P<value>[0-9a-f](?<![0-9a-wyz][0-9a-f])x?[0-9a-f]{62,64})(?![0-9a-z])")
 """64 hexadecimal digits, perhaps after ``0x``, in small letters: a key of an Ethereum account, or a hash."""
 
@@ -281,7 +284,7 @@ _NUMBERED_WORDS: Final[tuple[str, ...]] = (*_NUMBERED["names"], *_NUMBERED["long
 
 
 def _numbers(text: str, data: bytes, words: set[str]) -> Iterator[_Span]:
-    """Yield the numbers of cards, accounts and wallets, and what stands under a label such as ``PIN``.
+    """Yield the numbers of cards, accounts, disks and wallets, and what stands under a label such as ``PIN``.
 
     Args:
         text: The text.
@@ -313,13 +316,15 @@ def _is_numbered(text: str, found: re.Match[str]) -> bool:
 
 
 def _long_numbers(text: str, data: bytes) -> Iterator[_Span]:
-    """Yield the numbers of cards and accounts."""
+    """Yield the numbers of cards and accounts, and the recovery keys of disks."""
     if _holds(data, _IN_CARDS, 13):
         yield from ((*found.span(), "card_number") for found in CARD.finditer(text) if _is_card(found))
     if _holds(data, _IN_IBANS, 15):
         for found in IBAN.finditer(text):
             if (end := _iban_end(found)) is not None:
                 yield found.start(), end, "iban"
+    if _holds(data, _IN_CARDS, 55):
+        yield from ((*found.span("value"), "recovery_key") for found in BITLOCKER.finditer(text))
 
 
 def _is_card(found: re.Match[str]) -> bool:
@@ -797,6 +802,9 @@ URL_SIGNATURE: Final = re.compile(
 )
 """The signature of a URL or a request that needs no other credential, or the key of a function."""
 
+INPUT: Final = re.compile(r"""(?i)(<input\b[^>\n]{0,160}type=\\?["']?password[^>\n]{0,160}\bvalue=\\?["'])[^"'\\\n]{4,256}""")
+"""The value of a field for passwords in a page."""
+
 WIFI: Final = re.compile(r"(\bWIFI:(?:[STH]:[^;\n]{0,64};){1,3}P:)(?:[^;\\\n]|\\[^n]){4,64}")
 """The password in the text of a QR code for a network."""
 
@@ -869,6 +877,7 @@ _PLACES: Final[tuple[tuple[tuple[str, ...], re.Pattern[str], str | Callable[[re.
     (("://", "jdbc:"), URL_PASSWORD, rf"\1{_mark('password')}"),
     (("://",), URL_TOKEN, rf"\1{_mark('token')}"),
     (("sig=", "signature=", "code="), URL_SIGNATURE, rf"\1{_mark('secret')}"),
+    (("<input",), INPUT, rf"\1{_mark('password')}"),
     (("wifi:",), WIFI, rf"\1{_mark('password')}"),
     (
         ("app password", "app-password", "app_password", "application password", "specific password"),

@@ -348,3 +348,22 @@ async def test_an_unknown_model_is_passed_through_until_its_provider_names_the_w
             replies.append(await client.post(CHAT, content=body))
     assert [reply.status_code for reply in replies] == [200, 200, 200]
     assert [got.body == body for got in upstream.got] == [True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("variable", "excluded", "passes"), [("HTTP_PROXY", "", 1), ("ALL_PROXY", "", 1), ("HTTP_PROXY", "*", 0)]
+)
+async def test_the_proxy_of_the_environment(variable: str, excluded: str, passes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests go through the proxy that the environment names, unless it excludes the upstream."""
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    with ScriptedUpstream(chat_reply()) as upstream, ScriptedUpstream(chat_reply()) as proxy:
+        monkeypatch.setenv(variable, proxy.url)
+        monkeypatch.setenv("NO_PROXY", excluded)
+        async with in_process(upstream) as client:
+            reply = await client.post(
+                "/v1/chat/completions", json={"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+            )
+    assert (reply.status_code, len(proxy.got), len(upstream.got)) == (200, passes, 1 - passes)
+    assert all(got.path == f"{upstream.url}/v1/chat/completions" for got in proxy.got)

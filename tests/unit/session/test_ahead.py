@@ -282,7 +282,7 @@ async def test_not_used_after_a_message_was_changed_in_place() -> None:
 
 async def test_an_outdated_summary_is_replaced_before_it_is_due() -> None:
     """After the host changed a message that the prepared summary covers, the next one is requested at once."""
-    model, source = Gated("Ahead.", "Anew."), chat(9)
+    model, source = Gated("Ahead.", "Again."), chat(9)
     async with session(summarizing(model)) as talk:
         await prepared(model, talk, source[:9])
         source[2] = {**source[2], "content": "Nothing of that. " * 25}
