@@ -188,7 +188,8 @@ class MessageIndex:
             replaced: Whether a message will replace the groups; it may then be the first message of the view.
 
         Yields:
-            The ids of the groups of a set, planned as if the earlier sets had been dropped.
+            The ids of the groups of a set. Each set is planned as if the earlier ones had been dropped: drop each before you
+            request the next, or request all of them first.
         """
         units = cuts.units_of(map(group_id, groups), together)
         return cuts.plan_cuts(self.columns, self.format, units, preferred_only=preferred_only, replaced=replaced)
@@ -208,7 +209,8 @@ class MessageIndex:
     def summary(self, body: str, groups: Iterable[MessageGroup], *, by: str, round: int = 1) -> tuple[Message, ...]:
         """Return ``body`` as the messages of a `Replace` of these groups: with a mark, and a role that fits there. O(messages).
 
-        There are two messages if the format requires alternating roles. ``by``, ``round`` and the errors are those of `marked`.
+        There are two messages if the format requires alternating roles; the mark is in the first. ``by``, ``round`` and the
+        errors are those of `marked`.
         """
         before, after = cuts.neighbours(self.columns, {group.id for group in groups})
         text = (self.marks or Marks()).write(body, by=by, round=round, role=self.format.summary(body, before, after)[0].role)
@@ -298,7 +300,9 @@ class MessageIndex:
     def apply(self, edit: Edit, *, by: str = "") -> bool:
         """Apply an edit unless it would break a rule, and return whether it was applied; O(the groups it names).
 
-        ``refused`` lists each refusal with its rule. See also `end_step`.
+        The index refuses messages that break a rule of the format, and neighbours that may not follow one another. Drops that
+        are refused only for their neighbours are tried together when the strategy ends, see `end_step`. ``refused`` lists each
+        refusal with its rule until the next run.
 
         Args:
             edit: The edit.
@@ -668,7 +672,8 @@ class MessageIndex:
     def to_dict(self, *, messages: bool = True) -> dict[str, Any]:
         """Return the index as JSON-ready data. O(edits), plus O(contents) of messages stored or not fingerprinted yet.
 
-        With ``messages=False`` it has fingerprints instead: the index of `from_dict` is then empty until the first `sync`.
+        With ``messages=False`` it has fingerprints instead: the index of `from_dict` is then empty until the first `sync`, and
+        `append` raises a `StateError` until then.
         """
         if messages and self._saved is not None:
             raise StateError("to_dict: this index was saved without its messages; call sync first, or pass messages=False")

@@ -273,7 +273,7 @@ class GatewayProcess:
         with log.open("wb") as errors:
             environment = {**os.environ, "PYTHONPATH": str(_ROOT)}
             self.process = subprocess.Popen([*command, *options], stderr=errors, env=environment)
-        while "http://" not in log.read_text():
+        while "\n" not in log.read_text().partition("gateway on ")[2]:  # the whole line: its beginning may be written first
             assert self.process.poll() is None, log.read_text()
             time.sleep(0.02)
         self.url = log.read_text().partition("gateway on ")[2].partition(",")[0]
