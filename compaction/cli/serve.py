@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import logging
 import socket
@@ -218,14 +219,18 @@ def _run(settings: GatewaySettings, host: str, port: int, said: str, workers: in
     listening = reserved_socket(host, port) if workers > 1 else listening_socket(host, port)
     port = listening.getsockname()[1]
     name = f"[{host}]" if ":" in host else host
-    typer.echo(f"compaction gateway on http://{name}:{port}, its page is at / ({said})", err=True)
+    line = f"compaction gateway on http://{name}:{port}, its page is at / ({said})"
     if server is not None:
+        typer.echo(line, err=True)
         server.run([listening])
         return
     with tempfile.TemporaryDirectory(prefix="compaction-") as folder:
 
         def serve(number: int) -> None:
             own = listening_socket(host, port, shared=True)
+            with contextlib.suppress(FileExistsError):  # only the first worker says it, when a client can connect
+                Path(folder, "announced").touch(exist_ok=False)
+                typer.echo(line, err=True)
             make_server(settings, sys.stderr, Workers(Path(folder), workers, number)).run([own])
 
         run_processes(workers, serve)

@@ -321,7 +321,7 @@ def _written_options(value: object) -> dict[str, Any]:
     return {field.name: _write(each, hints[field.name]) for field, each in given if each != default_of(field, value)}
 
 
-def _write(value: Any, kind: Any) -> Any:
+def _write(value: object, kind: Any) -> Any:
     component_kind = _component_kind(kind)
     if component_kind is not None and value is not None:
         return write_component(value, component_kind)
@@ -331,9 +331,7 @@ def _write(value: Any, kind: Any) -> Any:
             raise ConfigurationError(f"{value!r} is a function that a file cannot name; omit it, or set it in code")
         return name
     if isinstance(value, tuple):
-        items: tuple[Any, ...] = value
-        return [_write(each, get_args(kind)[0]) for each in items]
-    cls: Any = type(value)
-    if attrs.has(cls):
+        return [_write(each, get_args(kind)[0]) for each in cast("Iterable[Any]", value)]
+    if attrs.has(type(value)):
         return _written_options(value)
     return str(value) if isinstance(value, Path) else value
