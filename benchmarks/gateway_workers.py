@@ -44,7 +44,7 @@ class Served:
     def seconds(self) -> list[float]:
         """Return the processor seconds of each process that serves."""
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        return [cpu_seconds(int(pid)) for pid in children or [self.process.pid]]
+        return [cpu_seconds(int(pid)) for pid in children or [str(self.process.pid)]]
 
 
 class Agents:
@@ -114,17 +114,18 @@ async def measured(
 ) -> dict[int, list[float]]:
     """Return the processor seconds of each process for each request of its gateway; the gateways get the load in turn."""
     agents = {gateway.url: Agents(clients) for gateway in gateways.values()}
-    for gateway in gateways.values():  # each knows all conversations before the measurement starts
-        await agents[gateway.url].send(gateway.url, bodies(conversations, range(calls, calls + 1)))
+    first = calls + BLOCK
+    for gateway in gateways.values():  # each knows all conversations, and their connections have found their workers
+        await agents[gateway.url].send(gateway.url, bodies(conversations, range(calls, first)))
     used = {workers: [0.0] * workers for workers in gateways}
-    for start in range(calls + 1, calls + 1 + rounds, BLOCK):
+    for start in range(first, first + rounds, BLOCK):
         requests = bodies(conversations, range(start, start + BLOCK))
         for workers, gateway in gateways.items():
             before = gateway.seconds()
             await agents[gateway.url].send(gateway.url, requests)
             spent = [after - since for after, since in zip(gateway.seconds(), before, strict=True)]
             used[workers] = [sum(each) for each in zip(used[workers], spent, strict=True)]
-    count = conversations * BLOCK * len(range(calls + 1, calls + 1 + rounds, BLOCK))
+    count = conversations * BLOCK * len(range(first, first + rounds, BLOCK))
     return {workers: [second / count for second in seconds] for workers, seconds in used.items()}
 
 

@@ -72,7 +72,7 @@ def create_app(settings: GatewaySettings, *, on_event: OnEvent | None = None, wo
                     "windows": conversations.windows.learn_from,
                     "forget": deletion.in_memory,
                 }
-                conversations.windows.publish = partial(anyio.from_thread.run, partial(workers.ask, "windows"))
+                conversations.windows.publish = partial(anyio.from_thread.run, partial(workers.ask, "windows", answer=bool))
                 await stack.enter_async_context(workers.listening(endpoint, answers))
             group = await stack.enter_async_context(anyio.create_task_group())
             group.start_soon(conversations.forgetting, status.forget, status.failed)
@@ -80,7 +80,7 @@ def create_app(settings: GatewaySettings, *, on_event: OnEvent | None = None, wo
             group.cancel_scope.cancel()
 
     async def snapshot() -> GatewaySnapshot:
-        others = [] if workers is None else await workers.ask("status")
+        others = [] if workers is None else await workers.ask("status", answer=GatewaySnapshot)
         return merged([status.snapshot(), *others])
 
     routes = [*page_routes(snapshot, deletion.everywhere), Mount("/", app=endpoint)]
@@ -97,25 +97,25 @@ class _Deletion:
 
     parts: GatewayServices
 
-    def in_memory(self, name: str) -> bool | ConversationInUse:
-        """Delete it from the memory of this process; return whether it was there, or why that is not possible."""
+    def in_memory(self, name: str) -> str:
+        """Delete it from the memory of this process; return ``"deleted"``, ``"unknown"`` or ``"in use"``."""
         try:
-            return self.parts.conversations.forget_in_memory(name) | self.parts.status.forget(name)
-        except ConversationInUse as error:
-            return error
+            is_deleted = self.parts.conversations.forget_in_memory(name) | self.parts.status.forget(name)
+        except ConversationInUse:
+            return "in use"
+        return "deleted" if is_deleted else "unknown"
 
     async def everywhere(self, name: str) -> bool:
         """Delete it from all workers and files, and return whether anything of it was there."""
         parts, found = self.parts, [self.in_memory(name)]
         if parts.workers is not None:
-            found += await parts.workers.ask("forget", name)
-        for each in found:
-            if isinstance(each, ConversationInUse):
-                raise each
-        found.append(await parts.conversations.forget(name))
+            found += await parts.workers.ask("forget", name, answer=str)
+        if "in use" in found:
+            raise ConversationInUse(name)
+        is_deleted = ["deleted" in found, await parts.conversations.forget(name)]
         if parts.recorder is not None:
-            found.append(await parts.conversations.in_thread(partial(parts.recorder.forget, name)))
-        return any(found)
+            is_deleted.append(await parts.conversations.in_thread(partial(parts.recorder.forget, name)))
+        return any(is_deleted)
 
 
 def _both(first: OnEvent, second: OnEvent | None) -> OnEvent:

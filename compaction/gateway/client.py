@@ -84,14 +84,16 @@ class ClientConnection:
         length = self.headers.get("content-length", "0")
         if length.isdigit() and int(length) > limit:
             return None
-        body, more = bytearray(), True
+        pieces: list[bytes] = []
+        size, more = 0, True
         with anyio.move_on_after(seconds):
             while more:
                 piece, more = await self._piece()
-                body += piece
-                if len(body) > limit:
+                pieces.append(piece)
+                size += len(piece)
+                if size > limit:
                     return None
-            return bytes(body)
+            return b"".join(pieces)
         raise SlowBody
 
     async def pieces(self) -> AsyncIterator[bytes]:

@@ -1,11 +1,11 @@
 """Several processes that serve one address: each conversation belongs to one of them, which other workers hand its requests.
 
 All workers accept connections at the same address. A conversation is recognized by the session id that the agent sends, or by
-its first messages, which every later request repeats. The worker that gets its first request keeps it, unless that worker has
-more conversations than another. So an agent that keeps its connection mostly stays with one worker. The decision is one
-transaction in a SQLite file that all workers share, so it is made once, however many requests of a new conversation arrive at
-once, and holds for a worker that starts later. A request that arrives elsewhere is handed over through a Unix socket in a
-folder that only its owner can read; the answer comes back the same way, chunk by chunk.
+its first messages, which every later request repeats. A new conversation gets the worker that has the fewest. The decision is
+one transaction in a SQLite file that all workers share, so it is made once, however many requests of a new conversation arrive
+at once, and holds for a worker that starts later. A request that arrives elsewhere is handed over through a Unix socket in a
+folder that only its owner can read; the answer comes back the same way, chunk by chunk. It closes the client's connection, so
+that the client's next connection may reach the right worker.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import pickle
 import sqlite3
 import struct
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import anyio
 import attrs
@@ -28,69 +27,54 @@ import msgspec
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from ..formats import fields_of
-from .bodies import decoded
 from .breakpoints import for_comparison
-from .headers import session_of
-from .routes import ModelRoute
 
 if TYPE_CHECKING:
     from anyio.abc import ByteStream
     from starlette.types import ASGIApp, Scope, Send
 
+    from .conversations import ConversationRequest
+
 _logger: Final = logging.getLogger("uvicorn.error")  # of the errors of requests, which `is_worth_a_log` filters
-_INSTRUCTIONS: Final = frozenset(("system", "developer"))
-_ANSWERS: Final = frozenset(("assistant", "model", "reasoning", "function_call"))
+_INSTRUCTIONS: Final = ("system", "developer")
+_ANSWERS: Final = ("assistant", "model", "reasoning", "function_call")
 _MOST_FIRST: Final = 4
 _MOST_CONVERSATIONS: Final = 10_000  # the newest ones; the oldest is decided again
-_MOST_MORE: Final = 1  # conversations, than another worker
 _LOCK_SECONDS: Final = 5.0
 _TABLE: Final = """
 PRAGMA synchronous = OFF; BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS owners (place INTEGER PRIMARY KEY, name BLOB NOT NULL UNIQUE, number INTEGER NOT NULL);
 COMMIT;
 """
+_T = TypeVar("_T")
 _SIZES: Final = struct.Struct(">II")
+_CLOSE: Final = (b"connection", b"close")
 _PARTS: Final = ("method", "path", "raw_path", "query_string", "headers")
 
 HANDED_OVER: Final = "compaction.handed_over"
 """The key of a scope whose request another worker handed over."""
 
 
-def binding(route: ModelRoute, body: bytes, headers: Mapping[str, str], limit: int) -> bytes:
+def binding(request: ConversationRequest) -> bytes:
     """Return the bytes that are the same in all requests of a conversation: the agent's session id, or its first messages.
 
     Instructions do not count, because some agents write the time into them, and neither does what follows the first answer.
-
-    Args:
-        route: The route of the request.
-        body: Its body.
-        headers: Its headers.
-        limit: The largest decompressed body, in bytes.
-
-    Returns:
-        Nothing if the body cannot be read; any worker then serves the request.
+    Nothing is returned for messages that cannot be compared; any worker then serves the request.
     """
-    if (id := session_of(headers)) is not None:
-        return id.encode()
+    if request.id is not None:
+        return request.id.encode()
+    first: list[Any] = []
+    for message in request.messages:
+        about = fields_of(message) or {}
+        role = about.get("role")
+        if role in _ANSWERS or about.get("type") in _ANSWERS or len(first) == _MOST_FIRST:
+            break
+        if role not in _INSTRUCTIONS:
+            first.append(message)
     try:
-        first: list[Any] = []
-        for raw in _decoder(route.key).decode(decoded(body, headers.get("content-encoding", ""), limit)).messages:
-            message = msgspec.json.decode(raw)
-            about = fields_of(message) or {}
-            if _ANSWERS & {about.get("role"), about.get("type")} or len(first) == _MOST_FIRST:
-                break
-            if about.get("role") not in _INSTRUCTIONS:
-                first.append(message)
-        return json.dumps(for_comparison(first, route.format), sort_keys=True).encode()
-    except Exception:  # each library raises an error type of its own; the request is served here, and passed on as it came
+        return json.dumps(for_comparison(first, request.route.format), sort_keys=True).encode()
+    except Exception:  # of a message that is nested too deep, for example; it is passed on as it came
         return b""
-
-
-@cache
-def _decoder(key: str) -> msgspec.json.Decoder[Any]:
-    """Return a decoder of a request that leaves its messages, in the field ``key``, as JSON."""
-    field = ("messages", list[msgspec.Raw], msgspec.field(name=key))
-    return msgspec.json.Decoder(msgspec.defstruct("Request", [field]))
 
 
 def _name_of(binding: bytes) -> bytes:
@@ -137,8 +121,7 @@ class Workers:
             counts = {number: 0 for number in range(self.count) if number == self.number or self.socket(number).exists()}
             rows: Iterable[tuple[int, int]] = database.execute("SELECT number, COUNT(*) FROM owners GROUP BY number")
             counts |= {number: count for number, count in rows if number in counts}
-            least = min(counts, key=lambda number: (counts[number], number != self.number))
-            chosen = least if counts[self.number] - counts[least] > _MOST_MORE else self.number
+            chosen = min(counts, key=lambda number: (counts[number], number != self.number))
             place = database.execute("INSERT INTO owners (name, number) VALUES (?, ?)", (name, chosen)).lastrowid or 0
             database.execute("DELETE FROM owners WHERE place <= ?", (place - _MOST_CONVERSATIONS,))
         return chosen
@@ -185,7 +168,7 @@ class Workers:
                     message, data = await _read(reader)
                     if message["type"] == "http.response.start":
                         status = message["status"]
-                        message = {**message, "headers": [tuple(each) for each in message["headers"]]}
+                        message = {**message, "headers": [*map(tuple, message["headers"]), _CLOSE]}
                     else:
                         message = {**message, "body": data}
                     await send(message)
@@ -196,15 +179,15 @@ class Workers:
                     return None
                 raise ConnectionError("another worker stopped in the middle of an answer") from error
 
-    async def ask(self, kind: str, value: Any = None) -> list[Any]:
-        """Ask or tell all other workers something, and return the answers of those that run and answer."""
-        found: list[Any] = []
+    async def ask(self, kind: str, value: Any = None, *, answer: type[_T]) -> list[_T]:
+        """Ask or tell all other workers something, and return the answers, of this type, of those that run and answer."""
+        found: list[_T] = []
         for number in self._others():
             try:
                 async with await anyio.connect_unix(self.socket(number)) as stream:
                     await _write(stream, kind, value)
                     _, data = await _read(BufferedByteReceiveStream(stream))
-                    found.append(pickle.loads(data))  # from a process of this user, in a folder of this user
+                    found.append(msgspec.msgpack.decode(data, type=answer))
             except (OSError, anyio.BrokenResourceError, anyio.IncompleteRead):
                 continue
         return found
@@ -229,7 +212,7 @@ class Workers:
                     if kind == "request":
                         await _serve(app, value, data, reader, stream)
                     elif (found := answers[kind](value)) is not None:
-                        await _write(stream, "answer", None, pickle.dumps(found))
+                        await _write(stream, "answer", None, msgspec.msgpack.encode(found))
                 except (anyio.IncompleteRead, anyio.BrokenResourceError, anyio.ClosedResourceError):
                     return
                 except Exception as error:  # of one request: the others go on, and the other worker sees an answer without end

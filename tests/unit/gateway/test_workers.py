@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
+from compaction.gateway.conversations import ConversationRequest
 from compaction.gateway.routes import route_of
 from compaction.gateway.workers import Workers, binding
 from tests.support.gateways import GatewayProcess, ScriptedUpstream, answer, chat_reply, events, tool_chat
@@ -68,6 +69,24 @@ def test_two_workers_send_what_one_sends(tmp_path: Path) -> None:
     assert any(len(json.loads(body)["messages"]) < COUNTS[-1] for body in sent[2][-len(NAMES) :])
 
 
+@pytest.mark.slow
+def test_a_connection_finds_the_worker_of_its_conversation(tmp_path: Path) -> None:
+    """An answer that was handed over closes the connection, until the client's next one reaches the right worker."""
+
+    def is_closed(name: str) -> bool:
+        got = gateway.client.post(CHAT, content=body_of(tool_chat(2, name=name)))
+        return bool(got.headers.get("connection") == "close")
+
+    with (
+        ScriptedUpstream(chat_reply()) as upstream,
+        GatewayProcess(upstream.url, tmp_path, "--workers", "2", window=9_000) as gateway,
+    ):
+        elsewhere = next(name for name in map(str, range(1_000)) if is_closed(name))
+        tries = [is_closed(elsewhere) for _ in range(60)]
+    assert tries == sorted(tries, reverse=True)
+    assert not tries[-1]
+
+
 def _until_counted(gateway: GatewayProcess, upstream: ScriptedUpstream) -> None:
     """Wait until the gateway has counted all answers: what a provider reports corrects the next request."""
     while sum(each["count"] for each in status(gateway)["requests"]) < len(upstream.got):
@@ -102,6 +121,13 @@ def test_what_one_worker_learns_all_know(tmp_path: Path) -> None:
     assert list(learned.values()) == [6_000]
 
 
+def request_of(messages: list[Any], id: str | None = None) -> ConversationRequest:
+    """Return a request with these messages."""
+    route = route_of("POST", "/v1/messages")
+    assert route is not None
+    return ConversationRequest(route=route, fields={}, messages=messages, id=id, upstream="")
+
+
 CLAUDE = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yes"}, {"role": "user", "content": "more"}]
 MARKED = [{"role": "user", "content": [{"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}]}]
 
@@ -117,13 +143,19 @@ MARKED = [{"role": "user", "content": [{"type": "text", "text": "hi", "cache_con
     ids=["it grows", "breakpoints", "instructions", "another"],
 )
 def test_the_first_messages_name_a_conversation(first: Any, second: Any, is_same: bool) -> None:
-    """All requests of a conversation have the same binding; what cannot be read has none."""
-    route = route_of("POST", "/v1/messages")
-    assert route is not None
-    one, two = (binding(route, json.dumps(each).encode(), {}, 10_000) for each in (first, second))
+    """All requests of a conversation have the same binding, which is the agent's id if it sends one."""
+    one, two = (binding(request_of(each["messages"])) for each in (first, second))
     assert (one == two) is is_same
-    assert binding(route, b"{", {}, 10_000) == b""
-    assert binding(route, b"{", {"x-session-id": "s"}, 10_000) == b"s"
+    assert binding(request_of(first["messages"], "s")) == b"s"
+
+
+def test_messages_that_cannot_be_compared_have_no_binding() -> None:
+    """A role of a wrong type is only another message; one that is nested too deep is served by any worker."""
+    nested: Any = "x"
+    for _ in range(100_000):
+        nested = [nested]
+    assert binding(request_of([{"role": ["user"], "content": "hi"}]))
+    assert binding(request_of([{"role": "user", "content": nested}])) == b""
 
 
 def test_conversations_are_shared_out(tmp_path: Path) -> None:
