@@ -63,6 +63,7 @@ class ProviderReports:
         counted: Our count of the messages that the anchor belongs to.
         least: The shortest report: our count and the reported tokens, or 0 and the overhead that the host names.
         learned: The learned window.
+        fitting: Tokens of the learned window by our count, with the anchor, after a refusal; ``None`` after a report.
     """
 
     def __init__(self) -> None:
@@ -70,10 +71,16 @@ class ProviderReports:
         self.counted = 0
         self.least: tuple[int, int] | None = None
         self.learned = LearnedWindow()
+        self.fitting: int | None = None
 
-    def window(self, configured: int | None) -> int | None:
+    def window(self, configured: int | None = None) -> int | None:
         """Return the smaller of the configured and the learned window; ``None`` if both are unknown."""
-        return min((each for each in (configured, self.learned.window) if each is not None), default=None)
+        known = (configured, self.learned.window, self.fitting)
+        return min((each for each in known if each is not None), default=None)
+
+    def forget_window(self) -> None:
+        """Forget the learned window: another model has another one."""
+        self.learned, self.fitting = LearnedWindow(), None
 
     def record(self, usage: Usage, counted: int, overhead: int = 0) -> bool:
         """Record the usage of a request whose messages have ``counted`` tokens by our count; false if it is implausible."""
@@ -83,7 +90,7 @@ class ProviderReports:
             self.least = (0, overhead)
         elif self.least is None or counted < self.least[0]:
             self.least = (counted, usage.prompt_tokens)
-        self.anchor, self.counted = usage.prompt_tokens - counted, counted
+        self.anchor, self.counted, self.fitting = usage.prompt_tokens - counted, counted, None
         self.learned = self.learned.took(usage.prompt_tokens)
         return True
 
@@ -109,8 +116,7 @@ class ProviderReports:
         """Record a length error, and return the tokens of the refused request.
 
         Assumption: the provider's count is an overhead plus a factor times our count of the messages, and the factor is at most
-        3. This gives the largest number of tokens, by our count, that fits. The anchor is set so that a request of that size
-        counts as exactly the window.
+        3. This gives the largest number of tokens, by our count, that fits. Until the next report, that is the window.
 
         Args:
             error: The error.
@@ -125,20 +131,25 @@ class ProviderReports:
         beside = min(max(0, overhead), tokens - 1)  # the overhead
         beside = max(beside, tokens - _MOST_RATIO * own)
         fits = (window - beside) * own // (tokens - beside)  # the most tokens, by our count, that fit beside it
-        self.anchor, self.counted, self.least = window - max(0, fits), max(0, fits), (0, beside)
+        self.anchor, self.counted, self.least = min(beside, window), max(0, fits), (0, beside)
+        self.fitting = self.anchor + self.counted
         return tokens
 
     def to_dict(self) -> dict[str, Any]:
         """Return the usage anchor and the learned window as JSON-ready data."""
-        return {"anchor": self.anchor, "learned": [self.learned.window, self.learned.accepted]}
+        learned = [self.learned.window, self.learned.accepted]
+        return {"anchor": self.anchor, "learned": learned, "fitting": self.fitting and [self.anchor, self.fitting]}
 
     def load(self, saved: Mapping[str, Any]) -> None:
         """Continue with the figures that `to_dict` returned; a ``TypeError`` or ``ValueError`` means that they are others."""
         anchor, (window, accepted) = saved.get("anchor"), saved.get("learned", (None, 0))
+        refused, fitting = saved.get("fitting") or (None, None)
         if type(anchor) not in (int, type(None)):
             raise TypeError(f"anchor={shown(anchor)}")
         self.anchor = anchor
         self.learned = LearnedWindow(None if window is None else max(1, natural_number(window)), natural_number(accepted))
+        if fitting is not None and refused == anchor:  # no usage was reported and saved since then
+            self.fitting = max(1, natural_number(fitting))
 
 
 def is_same_list(view: Sequence[Any], sent: Sequence[Any]) -> bool:

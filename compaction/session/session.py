@@ -40,7 +40,7 @@ from ..triggers import TriggerLike
 from .ahead import BackgroundTasks, SummariesAhead
 from .events import EventReporter, LittleSaved, OnEvent, Overflowed, Reported
 from .lock import CallLock
-from .provider_reports import LearnedWindow, ProviderReports, SentView, is_same_list
+from .provider_reports import ProviderReports, SentView, is_same_list
 from .saving import SessionSaver
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class SessionStatus:
 
     Args:
         tokens: Tokens of the last view and the overhead, corrected with the reported usage if there is any.
-        window: Tokens of the model's context window, if known.
+        window: Tokens of the model's context window by the same count, if known: after a refusal, the most that fits.
         included: The size of the last view.
         total: The size of the whole conversation.
         compactions: The number of runs that changed the view.
@@ -420,7 +420,8 @@ class CompactionSession:
             ConfigurationError: If the strategy is not callable or the window is below 1. The session is then unchanged.
         """
         lifted, base = as_strategy(strategy), attrs.evolve(self._base, window=window)
-        self._strategy, self._base, self._reports.learned = lifted, base, LearnedWindow()
+        self._strategy, self._base = lifted, base
+        self._reports.forget_window()
         self._set(useless=UselessRuns())
         self._index.context = self._context()
 
@@ -518,7 +519,7 @@ class CompactionSession:
             self._saver.changed()
             self._reporter.tell(Overflowed(session=self._id, tokens=tokens, window=found.window, error=error))
         result = await self.compact_due(sync=sync)
-        window = self._reports.learned.window or 0
+        window = self._reports.window() or 0
         if self._index.tokens > window:
             raise BudgetUnsatisfiable(self._index.tokens, (f"a window of {window:,} tokens",), space_report(self._index))
         return result.messages
@@ -562,14 +563,14 @@ class CompactionSession:
                 return Pipeline()
         elif useless.until_tokens is not None:
             self._set(useless=useless.resumed())
-        learned = self._reports.learned.window
+        learned = self._reports.window()
         return strategy if learned is None else within(strategy, learned)
 
     def use_window(self, window: int) -> None:
         """Set the model's window. If another one was set before, also discard the window learned from errors."""
         if window != self._base.window:
             if self._base.window is not None:
-                self._reports.learned = LearnedWindow()
+                self._reports.forget_window()
             self._base = attrs.evolve(self._base, window=window)
             self._index.context = attrs.evolve(self._index.context, window=self._window)
 

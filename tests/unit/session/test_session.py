@@ -14,8 +14,7 @@ import pytest
 from compaction import BudgetUnsatisfiable, Edit, MessageIndex, last, presets
 from compaction.errors import ConfigurationError, InputError, StateError, SummaryFailed
 from compaction.index.groups import GroupKind
-from compaction.session import CompactionSession
-from compaction.session.session import LearnedWindow
+from compaction.session import CompactionSession, LearnedWindow
 from compaction.stores import SessionStore, SQLiteStore
 from compaction.strategies import Clear, Summarization, ToolResult, Truncation
 from compaction.summarizers import SummaryBudget

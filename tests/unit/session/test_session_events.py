@@ -8,6 +8,7 @@ import pytest
 
 from compaction import BudgetUnsatisfiable, MessageIndex, last
 from compaction.index import Drop, UselessRuns
+from compaction.presets import adaptive
 from compaction.session import (
     CacheBroken,
     Compacted,
@@ -217,7 +218,7 @@ class TestOverflowed:
         overflowed = told[1]
         assert isinstance(overflowed, Overflowed)
         assert (overflowed.tokens, overflowed.window) == (2 * counted, counted)
-        assert session.status().window == counted
+        assert session.status().window == counted // 2
 
     def test_without_figures_a_quarter_goes(self) -> None:
         """An error without figures is handled too."""
@@ -268,6 +269,24 @@ class TestOverflowed:
         assert again.status().window == 1_000
         again.reconfigure(Truncation(trigger=always))
         assert again.status().window is None
+
+
+def test_after_a_refusal_it_is_as_if_the_most_that_fits_had_been_configured() -> None:
+    """A provider that counts twice as many tokens and reports no usage has half the window, also after a restart."""
+
+    def cuts(session: CompactionSession) -> int:
+        before = session.status().compactions
+        for turns in range(41, 200):
+            session.view_sync(talk(turns))
+        return session.status().compactions - before
+
+    strategy = adaptive(6_000)
+    refused = CompactionSession(strategy, counter="chars/4", window=6_000)
+    refused.view_sync(talk(40))
+    refused.overflowed_sync(too_long(2 * refused.index.included.tokens, 6_000))
+    again = CompactionSession.from_dict(refused.to_dict(), strategy, counter="chars/4", window=6_000)
+    assert again.status().window == refused.status().window == 3_000
+    assert cuts(again) <= cuts(CompactionSession(adaptive(3_000), counter="chars/4", window=3_000)) + 1
 
 
 def test_a_window_that_becomes_known_keeps_what_was_learned() -> None:
