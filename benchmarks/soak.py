@@ -2,7 +2,7 @@
 
     python -m benchmarks.soak --seed 1 --date 2026-11-22 --write docs/reliability.md
 
-Six parts, all but the sessions in two processes:
+Seven parts, all but the sessions in two processes:
 
 - edits: up to twelve random edits of a valid or damaged conversation, checked against laws 1 to 4, a fresh count and a
   rollback;
@@ -10,6 +10,8 @@ Six parts, all but the sessions in two processes:
   converted; each must give a result or a typed error in less than a minute;
 - hosts: the laws of ``tests/laws/test_hosts.py`` with other seeds;
 - sessions: processes that run the turns of a session, killed at random moments and started again;
+- interruptions: the laws of ``tests/laws/test_interruptions.py`` at every place, or at so many of each case, and those of
+  ``tests/laws/test_tenants.py`` with other tenants;
 - words: random sessions of agents, in which nothing a person said may be lost without a summary (law 11);
 - files: pipeline files with mistakes, in TOML, YAML and JSON; each is a strategy that can be written again, or a typed error.
 
@@ -29,6 +31,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,7 +41,7 @@ from hypothesis import strategies as st
 
 from benchmarks.tables import Section, table, written
 from compaction.formats import FORMATS
-from tests.laws import test_hosts
+from tests.laws import test_hosts, test_interruptions, test_tenants
 from tests.support.fuzzed import EVERY_STRATEGY, SOURCES, check_input, spoiled
 from tests.support.fuzzed_files import check_file
 from tests.support.random_edits import RUNS_PER_CONVERSATION, RandomEdits, check_run, random_edits
@@ -214,6 +217,40 @@ def soak_sessions(kills: int, number: int) -> str:
     return f"Sessions: {killed:,} processes were killed in {turns:,} turns; every view equals that of an undisturbed process."
 
 
+def soak_interruptions(most: int, tenants: int, number: int, workers: int) -> tuple[str, int]:
+    """Interrupt at up to ``most`` places of each case, and for so many tenants; return the sentence, and the failed checks."""
+    checks: list[Callable[[], object]] = []
+    places = 0
+    for case in test_interruptions.CASES if most else ():
+        chosen = case.places(most, number)
+        places += len(chosen)
+        checks += [partial(case.check, chosen[at : at + _CHUNK]) for at in range(0, len(chosen), _CHUNK)]
+    for first in range(0, tenants, _CHUNK):
+        own, rng = range(first, min(first + _CHUNK, tenants)), random.Random(number + first)
+        checks += [partial(test_tenants.check_requests, each, rng, own) for each in test_tenants.SUMMARIZERS]
+        checks.append(partial(test_tenants.check_sessions, rng, own))
+    with ProcessPoolExecutor(workers, initializer=signal.signal, initargs=(signal.SIGALRM, _hangs)) as pool:
+        broken = [found for found in pool.map(_raised, checks) if found]
+    for found in broken:
+        print("PROBLEM in interruptions:", found, sep="\n", flush=True)
+    said = (
+        f"Interruptions: calls of sessions, pools and stores were interrupted at {places:,} places, and summaries and sessions"
+    )
+    return f"{said} of {tenants:,} tenants at random lines; {len(broken):,} checks failed.", len(broken)
+
+
+def _raised(check: Callable[[], object]) -> str:
+    """Run a check of up to ``_CHUNK`` places or tenants, and return what it raises."""
+    signal.alarm(_CHUNK * _SECONDS)
+    try:
+        check()
+    except Exception:
+        return f"{check}\n{traceback.format_exc(limit=-3)}"
+    finally:
+        signal.alarm(0)
+    return ""
+
+
 def soak_words(sessions: int, number: int, workers: int) -> tuple[str, int]:
     """Run random sessions against law 11; return the sentence for the page, and the number of sessions that broke it."""
     with ProcessPoolExecutor(workers, initializer=logging.disable, initargs=(logging.CRITICAL,)) as pool:
@@ -274,6 +311,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--words", type=int, default=12_000, help="sessions in which a person's words may be lost (%(default)s)"
     )
+    parser.add_argument("--places", type=int, default=30_000, help="the most places of a case to interrupt (%(default)s)")
+    parser.add_argument("--tenants", type=int, default=4_000, help="tenants whose calls are interrupted (%(default)s)")
     parser.add_argument("--files", type=int, default=200_000, help="pipeline files with mistakes (%(default)s)")
     parser.add_argument("--seed", type=int, default=None, help="the seed; use another one each time")
     parser.add_argument("--workers", type=int, default=2, help="processes (%(default)s)")
@@ -300,6 +339,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         lines += rows(part, tallies)
     if options.kills:
         lines += ["", soak_sessions(options.kills, number)]
+    if options.places or options.tenants:
+        sentence, broken = soak_interruptions(options.places, options.tenants, number, options.workers)
+        found += broken
+        lines += ["", sentence]
     for run, examples in ((soak_words, options.words), (soak_files, options.files)):
         sentence, broken = run(examples, number, options.workers) if examples else ("", 0)
         found += broken

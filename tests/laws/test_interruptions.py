@@ -11,11 +11,13 @@ import dis
 import itertools
 import random
 import sys
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
+import attrs
 import pytest
 
 from compaction import last
@@ -113,13 +115,8 @@ def options() -> dict[str, Any]:
     return {"counter": "chars/4", "clock": lambda: 0.0}
 
 
-def places_of(work: Callable[[Interruption], bool], *, bytecodes: bool, most: int) -> None:
-    """Interrupt the work at every place, or at random places if it has more than ``most``."""
-    whole = Interruption(1 << 60, bytecodes=bytecodes)
-    assert not work(whole)
-    places: Sequence[int] = range(1, whole.count + 1)
-    for place in places if len(places) <= most else sorted(random.Random(0).sample(places, most)):
-        work(Interruption(place, bytecodes=bytecodes))
+Law: TypeAlias = Callable[[Interruption], bool]
+"""Does the same work each time, with an interruption, checks what follows, and returns whether the work was interrupted."""
 
 
 def lists(second: Chat) -> list[Chat]:
@@ -127,19 +124,7 @@ def lists(second: Chat) -> list[Chat]:
     return [copy.deepcopy(each) for each in (FIRST, second, THIRD)]
 
 
-@pytest.mark.parametrize(
-    ("name", "second", "bytecodes", "most"),
-    [
-        ("rewriting", ALTERED, False, EVERY),
-        ("cut", SECOND, False, SOME),
-        ("cut", ALTERED, True, SOME),
-        ("rewriting", SECOND, True, SOME),
-        ("summaries", SECOND, False, SOME),
-        ("summaries", ALTERED, True, SOME),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_a_session(name: str, second: Chat, bytecodes: bool, most: int) -> None:
+def of_a_session(name: str, second: Chat) -> Law:
     """After an interrupted call, each later call returns what it does in a session that was never interrupted."""
     whole = CompactionSession(STRATEGIES[name](), **options())
     expected = [whole.view_sync(each) for each in lists(second)]
@@ -153,41 +138,30 @@ def test_a_session(name: str, second: Chat, bytecodes: bool, most: int) -> None:
         assert session.to_dict() == whole.to_dict(), interruption.place
         return found
 
-    places_of(interrupted, bytecodes=bytecodes, most=most)
+    return interrupted
 
 
-@pytest.mark.parametrize("name", STRATEGIES)
-def test_a_session_with_a_store(name: str, tmp_path: Path) -> None:
+def of_a_store(name: str, second: Chat) -> Law:
     """An interrupted call leaves the saved state of before or after it: a new process continues with the same view."""
     whole = CompactionSession(STRATEGIES[name](), **options())
-    expected = [whole.view_sync(each) for each in lists(SECOND)]
-    numbers = itertools.count()
+    expected = [whole.view_sync(each) for each in lists(second)]
 
     def interrupted(interruption: Interruption) -> bool:
-        path = tmp_path / f"{next(numbers)}.db"
-        first, now, later = lists(SECOND)
-        session = CompactionSession(STRATEGIES[name](), store=SessionStore(path), **options())
-        session.view_sync(first)
-        found = interruption.during(lambda: session.view_sync(now))
-        again = CompactionSession(STRATEGIES[name](), store=SessionStore(path), **options())
-        assert [again.view_sync(now), again.view_sync(later)] == expected[1:], interruption.place
-        assert [session.view_sync(now), session.view_sync(later)] == expected[1:], interruption.place
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "sessions.db")
+            first, now, later = lists(second)
+            session = CompactionSession(STRATEGIES[name](), store=SessionStore(path), **options())
+            session.view_sync(first)
+            found = interruption.during(lambda: session.view_sync(now))
+            again = CompactionSession(STRATEGIES[name](), store=SessionStore(path), **options())
+            assert [again.view_sync(now), again.view_sync(later)] == expected[1:], interruption.place
+            assert [session.view_sync(now), session.view_sync(later)] == expected[1:], interruption.place
         return found
 
-    places_of(interrupted, bytecodes=False, most=SOME)
+    return interrupted
 
 
-@pytest.mark.parametrize(
-    ("name", "second", "bytecodes", "most"),
-    [
-        ("cut", SECOND, False, EVERY),
-        ("rewriting", ALTERED, False, SOME),
-        ("cut", ALTERED, True, SOME),
-        ("summaries", SECOND, True, SOME),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_a_pool(name: str, second: Chat, bytecodes: bool, most: int) -> None:
+def of_a_pool(name: str, second: Chat) -> Law:
     """The pool finds the conversation again, and another one with the same beginning is as it was."""
     other = [*CHAT[:10], user("of another"), assistant("so?"), user("secret")]
 
@@ -207,19 +181,81 @@ def test_a_pool(name: str, second: Chat, bytecodes: bool, most: int) -> None:
         assert len(one) == len(whole), interruption.place
         return found
 
-    places_of(interrupted, bytecodes=bytecodes, most=most)
+    return interrupted
 
 
-def test_a_new_conversation_of_a_pool() -> None:
+def of_a_new_conversation(name: str, second: Chat) -> Law:
     """A pool whose first call for a conversation was interrupted takes it up as if nothing had been."""
-    whole = SessionPool(STRATEGIES["cut"](), **options())
-    expected = [whole.view_sync(each) for each in lists(SECOND)]
+    whole = SessionPool(STRATEGIES[name](), **options())
+    expected = [whole.view_sync(each) for each in lists(second)]
 
     def interrupted(interruption: Interruption) -> bool:
-        pool, (first, now, later) = SessionPool(STRATEGIES["cut"](), **options()), lists(SECOND)
+        pool, (first, now, later) = SessionPool(STRATEGIES[name](), **options()), lists(second)
         found = interruption.during(lambda: pool.view_sync(first))
         assert [pool.view_sync(each) for each in (first, now, later)] == expected, interruption.place
         assert len(pool) == 1, interruption.place
         return found
 
-    places_of(interrupted, bytecodes=False, most=EVERY)
+    return interrupted
+
+
+@attrs.frozen
+class Case:
+    """One law, of a strategy and the list of the second call, at calls of functions or at bytecodes.
+
+    Args:
+        law: Returns the law of this strategy and list.
+        name: The name of the strategy.
+        second: The list of the second call.
+        bytecodes: See `Interruption`.
+        most: The most places in ``make test``.
+    """
+
+    law: Callable[[str, Chat], Law]
+    name: str
+    second: Chat
+    bytecodes: bool
+    most: int = SOME
+
+    def made(self) -> Law:
+        """Return the law."""
+        return self.law(self.name, self.second)
+
+    def places(self, most: int, seed: int = 0) -> list[int]:
+        """Return every place at which the work can be interrupted, or ``most`` random ones if there are more."""
+        whole = Interruption(1 << 60, bytecodes=self.bytecodes)
+        assert not self.made()(whole)
+        places: Sequence[int] = range(1, whole.count + 1)
+        return list(places) if len(places) <= most else sorted(random.Random(seed).sample(places, most))
+
+    def check(self, places: Iterable[int]) -> None:
+        """Interrupt the work at these places."""
+        law = self.made()
+        for place in places:
+            law(Interruption(place, bytecodes=self.bytecodes))
+
+    def __str__(self) -> str:
+        place = "bytecodes" if self.bytecodes else "calls"
+        return f"{self.law.__name__[3:]}-{self.name}-{'altered' if self.second is ALTERED else 'longer'}-{place}"
+
+
+CASES: Final = (
+    Case(of_a_session, "rewriting", ALTERED, False, EVERY),
+    Case(of_a_session, "cut", SECOND, False),
+    Case(of_a_session, "cut", ALTERED, True),
+    Case(of_a_session, "rewriting", SECOND, True),
+    Case(of_a_session, "summaries", SECOND, False),
+    Case(of_a_session, "summaries", ALTERED, True),
+    *(Case(of_a_store, name, SECOND, False) for name in STRATEGIES),
+    Case(of_a_pool, "cut", SECOND, False, EVERY),
+    Case(of_a_pool, "rewriting", ALTERED, False),
+    Case(of_a_pool, "cut", ALTERED, True),
+    Case(of_a_pool, "summaries", SECOND, True),
+    Case(of_a_new_conversation, "cut", SECOND, False, EVERY),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_nothing_is_torn(case: Case) -> None:
+    """Each law holds, wherever a call is interrupted."""
+    case.check(case.places(case.most))

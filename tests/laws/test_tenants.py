@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -64,11 +64,18 @@ def interrupt(rng: random.Random, most: int, call: Callable[[], object]) -> None
         sys.settrace(before)
 
 
-@pytest.mark.parametrize("summarizer", [DigestSummarizer(), DigestSummarizer(redact=str.strip), FactSummarizer()], ids=repr)
+SUMMARIZERS: tuple[Summarizer, ...] = (DigestSummarizer(), DigestSummarizer(redact=str.strip), FactSummarizer())
+
+
+@pytest.mark.parametrize("summarizer", SUMMARIZERS, ids=repr)
 def test_no_text_crosses_between_requests(summarizer: Summarizer) -> None:
     """Interrupted at random lines, with the identities of earlier messages used again, a request reads its own messages."""
-    rng = random.Random(0)
-    for number in seeds(40, 120):
+    check_requests(summarizer, random.Random(0), seeds(40, 120))
+
+
+def check_requests(summarizer: Summarizer, rng: random.Random, tenants: Iterable[int]) -> None:
+    """Summarize a conversation of each tenant, after an interrupted try; only its own words may stand in the summary."""
+    for number in tenants:
         tenant = f"tenant{number:03}"
         index = MessageIndex(said_by(tenant, 3), counter="chars/4")
         request = SummaryRequest(
@@ -91,9 +98,13 @@ def take_turns(rng: random.Random, sessions: dict[str, tuple[CompactionSession, 
 
 def test_no_text_crosses_between_sessions() -> None:
     """Two sessions take turns; one is dropped for a new one, interrupted while it goes; the other keeps its own words."""
-    rng = random.Random(1)
+    check_sessions(random.Random(1), seeds(15, 40))
+
+
+def check_sessions(rng: random.Random, tenants: Iterable[int]) -> None:
+    """Have a session of each tenant take turns with the one before it."""
     sessions: dict[str, tuple[CompactionSession, list[dict[str, Any]]]] = {}
-    for number in seeds(15, 40):
+    for number in tenants:
         tenant = f"tenant{number:03}"
         sessions[tenant] = CompactionSession(presets.token_budget(300), counter="chars/4"), said_by(tenant, 30)
         take_turns(rng, sessions)
