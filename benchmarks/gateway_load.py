@@ -8,7 +8,6 @@ seconds each. Each server runs in a separate process; the model answers at once.
 from __future__ import annotations
 
 import argparse
-import gc
 import io
 import json
 import multiprocessing
@@ -16,7 +15,6 @@ import os
 import random
 import resource
 import statistics
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -29,7 +27,7 @@ import httpx
 import uvicorn
 
 from compaction import presets
-from compaction.cli.serve import listening_socket
+from compaction.cli.serve import listening_socket, tune_process
 from compaction.gateway import GatewaySettings, create_app
 from tests.support.gateways import ScriptedUpstream, chat_reply, in_process
 
@@ -96,8 +94,7 @@ def serve(kind: str, url: str, window: int, ports: Any) -> None:
     settings = GatewaySettings(strategy=presets.adaptive, window=window, openai_url=url or "http://none")
     app = {"model": lambda: model, "passing": lambda: passing(url), "gateway": lambda: create_app(settings)}[kind]()
     if kind == "gateway":
-        sys.setswitchinterval(0.0005)  # these two as compaction serve does
-        gc.set_threshold(5_000, 20, 100)
+        tune_process()
     server = uvicorn.Server(uvicorn.Config(app, log_level="critical", access_log=False, ws="none"))
     listening = listening_socket("127.0.0.1", 0)
     ports.put(listening.getsockname()[1])

@@ -246,8 +246,7 @@ def make_server(settings: GatewaySettings, log: TextIO | None, workers: Workers 
     """
     import uvicorn
 
-    sys.setswitchinterval(_SWITCH_SECONDS)
-    gc.set_threshold(*_COLLECT)
+    tune_process()
     _log_lines("compaction.gateway", logging.INFO, "%(message)s", log)
     _log_lines("compaction", logging.WARNING, "%(levelname)s %(name)s: %(message)s", log)
     _log_lines("uvicorn", logging.WARNING, "%(levelname)s %(name)s: %(message)s", log)
@@ -263,6 +262,12 @@ def make_server(settings: GatewaySettings, log: TextIO | None, workers: Workers 
     }
     limits |= {"timeout_keep_alive": _KEEP_ALIVE_SECONDS, "limit_concurrency": _MOST_CONNECTIONS}
     return uvicorn.Server(uvicorn.Config(app, **options, **limits))
+
+
+def tune_process() -> None:
+    """Set how often threads and the garbage collector take their turn in this process, which only serves."""
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    gc.set_threshold(*_COLLECT)
 
 
 def _telemetry() -> OnEvent | None:
