@@ -128,8 +128,17 @@ class Pairing:
             last = exchange.stop == len(contents)
             if last or not self.anywhere:
                 waits = last and (len(exchange) == 1 or self.only_results(contents[-1]))
-                yield from self._unanswered(open, exchange.start if waits else len(contents))
+                yield from self._unanswered(open, self._last_answer(contents, exchange) if waits else len(contents))
                 open, answered = {}, set()
+
+    def _last_answer(self, contents: Sequence[Fields], exchange: range) -> int:
+        """Return the place where the last answer of an exchange begins: behind the results that it read, if it read any."""
+        is_result = [any(True for _ in self.results(contents[index])) for index in exchange]
+        while is_result and is_result[-1]:
+            is_result.pop()
+        while is_result and not is_result[-1]:
+            is_result.pop()
+        return exchange.start + len(is_result)
 
     def _refused(self, slot: Slot, open: dict[str, list[tuple[int, Slot]]], answered: set[str], *, unknown: bool) -> str | None:
         """Match a result to an open call; return the rule that it breaks if there is none."""

@@ -133,14 +133,17 @@ class _Draft:
         taken = {slot.key for slot, *_ in calls.values()}
         ids = [(index, fields.get("id")) for index, fields in enumerate(self._contents)]
         first = {id: index for index, id in reversed(ids) if isinstance(id, str)}
+        removed: list[tuple[int, Path]] = []  # at the end, so that no place moves before
         for fault in reversed(faults):
+            if (fault.index, ()) in removed[-1:]:
+                continue
             if (fault.index, fault.path) not in calls:
-                self._leave_out_id(fault, first[self._value(fault.index, fault.path)])
+                removed.append((fault.index, self._without_id(fault, first[self._value(fault.index, fault.path)])))
                 continue
             slot, repeats, result = calls[fault.index, fault.path]
             if repeats:
                 self._note(fault, "the call was removed")
-                self._remove(fault.index, slot.path)
+                removed.append((fault.index, slot.path))
                 continue
             given = self._unused_id(fault.index, slot, taken)
             if result is not None:
@@ -149,13 +152,15 @@ class _Draft:
                 self._note(_Fault(result[0], result[1].id, told, "id"), f"it was given the id {given!r}")
             self._note(fault, f"it was given the id {given!r}")
             self._write(fault.index, fault.path, given)
+        for index, path in removed:
+            self._remove(index, path)
 
-    def _leave_out_id(self, fault: _Fault, first: int) -> None:
-        """Remove an item that equals the first one with its id, or that consists of its id; of any other, remove the id."""
+    def _without_id(self, fault: _Fault, first: int) -> Path:
+        """Return what to remove: an item that equals the first one with its id, or is only its id; of any other, the id."""
         item = self.messages[fault.index]
         whole = len(message_fields(item)) <= 2 or item == self.messages[first]
         self._note(fault, "the item was removed" if whole else "the id was left out")
-        self._remove(fault.index, () if whole else fault.path)
+        return () if whole else fault.path
 
     def _pair(self, faults: Sequence[_Fault]) -> None:
         """Move late results to their calls, remove other results without a call, and add stubs for the other calls."""

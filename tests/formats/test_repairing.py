@@ -356,6 +356,20 @@ def test_a_new_id_is_not_that_of_another_call() -> None:
     assert [call["id"] for call in made["tool_calls"]] == ["a", "call_0_1_", "call_0_1"]
 
 
+def test_an_item_that_stands_twice_moves_no_other() -> None:
+    """It is removed whole, and what follows it keeps its place while other calls get new ids."""
+    call = {"type": "function_call", "call_id": "a", "name": "now", "arguments": "{}"}
+    outputs = [{"type": "function_call_output", "call_id": "a", "output": text} for text in ("one", "two")]
+    user = {"role": "user", "content": "hi"}
+    done = openai_responses.repair([{**call, "id": "f"}, call, {**call, "id": "f"}, *outputs, user])
+    assert done.messages == [
+        *({**call, "id": "f"}, {**call, "call_id": "call_1"}),
+        *(outputs[0], {**outputs[1], "call_id": "call_1"}, user),
+    ]
+    assert [change.where for change in done.changes] == ["messages[1].call_id", "messages[2].id", "messages[4].call_id"]
+    assert not done.remaining
+
+
 def test_a_block_that_breaks_two_rules_goes_once() -> None:
     """A block that breaks two rules is removed and reported once, and the block after it is unchanged."""
     lost = {"type": "mcp_tool_result", "tool_use_id": "gone", "content": []}

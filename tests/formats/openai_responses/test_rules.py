@@ -36,6 +36,18 @@ def test_calls_of_one_id_need_an_output_each() -> None:
     assert places(openai_responses, [call(), call(), output(), output()]) == [("messages[1].call_id", "duplicate-call-id")]
 
 
+def test_only_calls_of_the_last_answer_wait() -> None:
+    """Whatever follows an output is a new answer, which the provider gives when it has the outputs of all earlier calls."""
+    both = [call("a"), call("b"), output("b")]
+    assert places(openai_responses, both) == [("messages[0]", "pending-call")]
+    assert places(openai_responses, [call("a"), SAID]) == [("messages[0]", "pending-call")]
+    assert places(openai_responses, [*both, SAID]) == [("messages[0]", "call-without-result")]
+    assert places(openai_responses, [*both, call("c"), SAID]) == [
+        ("messages[0]", "call-without-result"),
+        ("messages[3]", "pending-call"),
+    ]
+
+
 @pytest.mark.parametrize(
     "messages",
     [
