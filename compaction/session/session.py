@@ -76,11 +76,10 @@ class SessionStatus:
 
 @attrs.frozen(kw_only=True, eq=False)
 class _State:
-    """The state of a session besides its index. A change replaces it by another one."""
+    """The state of a session besides its index. Only a call replaces it by another one."""
 
     revisions: tuple[str, ...]
     sent: SentView = attrs.field(factory=SentView)
-    useless: UselessRuns = attrs.field(factory=UselessRuns)
     compactions: int = 0
     last: CompactionResult | None = None
 
@@ -92,6 +91,7 @@ class _Committed:
     saved: Saved  # its list of messages may have grown since
     messages: int  # the number of messages
     state: _State
+    useless: UselessRuns
     reported: Reported
 
 
@@ -174,6 +174,7 @@ class CompactionSession:
         self._saver = SessionSaver(store, id, self.to_dict, self._reporter.save_failed)
         self._reports = ProviderReports()
         self._state = _State(revisions=(f"{id}:0",))
+        self._useless = UselessRuns()  # not in the state: `reconfigure` replaces it, maybe while a call replaces the state
         self._named = None if format is None else resolve(format)
         context = self._context()
         self._marks = Marks.of(self._strategy.mark_ceilings, context)
@@ -421,7 +422,7 @@ class CompactionSession:
         """
         lifted, base = as_strategy(strategy), attrs.evolve(self._base, window=window)
         self._strategy, self._base, self._reports.learned = lifted, base, LearnedWindow()
-        self._set(useless=UselessRuns())
+        self._useless = UselessRuns()
         self._index.context = self._context()
 
     @property
@@ -489,7 +490,7 @@ class CompactionSession:
 
         def begin() -> Strategy:
             self._base.pauses.clear()
-            self._set(useless=UselessRuns())
+            self._useless = UselessRuns()
             return forced
 
         forced = self._strategy.forced(focus or None)
@@ -514,7 +515,7 @@ class CompactionSession:
                 found, self._index.tokens, self._index.context.overhead_tokens, own=self._state.sent.tokens
             )
             self._index.context = self._context()
-            self._set(useless=UselessRuns())
+            self._useless = UselessRuns()
             self._saver.changed()
             self._reporter.tell(Overflowed(session=self._id, tokens=tokens, window=found.window, error=error))
         result = await self.compact_due(sync=sync)
@@ -540,8 +541,7 @@ class CompactionSession:
         """Record the result of a run."""
         known, overhead = self._index.total.messages, self._index.context.overhead_tokens
         if result.edits:
-            useless = self._state.useless.after(result.before.tokens + overhead, result.after.tokens + overhead)
-            self._set(useless=useless)
+            self._useless = useless = self._useless.after(result.before.tokens + overhead, result.after.tokens + overhead)
             if (until := useless.until_tokens) is not None:
                 self._reporter.tell(LittleSaved(session=self._id, saved_tokens=sum(useless.saved), until_tokens=until))
         sent = SentView(result.messages, self._index.included.tokens, known)
@@ -556,12 +556,12 @@ class CompactionSession:
 
     def _due(self) -> Strategy:
         """Return the strategy to run: the configured one, within a learned window, or an empty pipeline during a pause."""
-        strategy, tokens, window, useless = self._strategy, self._index.tokens, self._window, self._state.useless
+        strategy, tokens, window, useless = self._strategy, self._index.tokens, self._window, self._useless
         if useless.is_paused(tokens):
             if window is None or tokens <= window:
                 return Pipeline()
         elif useless.until_tokens is not None:
-            self._set(useless=useless.resumed())
+            self._useless = useless.resumed()
         learned = self._reports.learned.window
         return strategy if learned is None else within(strategy, learned)
 
@@ -603,7 +603,8 @@ class CompactionSession:
                 self._ahead.drop()
                 left = set(map(id, index.source))
                 sent = SentView(messages=sum(id(raw) in left for raw in source[: self._state.sent.messages]))
-                self._set(useless=UselessRuns(), last=None, sent=sent)
+                self._useless = UselessRuns()
+                self._set(last=None, sent=sent)
                 self._revise("forgot", len(source), count)
                 self._reporter.forgot(index)
                 self._saver.changed()
@@ -637,11 +638,12 @@ class CompactionSession:
 
     def _whole(self) -> _Committed:
         """Return the session as it is now; O(edits) after a change, otherwise O(1)."""
-        return _Committed(self._index.snapshot, len(self._index.columns.source), self._state, self._reporter.reported)
+        messages, reported = len(self._index.columns.source), self._reporter.reported
+        return _Committed(self._index.snapshot, messages, self._state, self._useless, reported)
 
     def _return(self) -> None:
         """Return to the last whole change."""
-        self._state = self._committed.state
+        self._state, self._useless = self._committed.state, self._committed.useless
         self._reporter.reported = self._committed.reported
         self._ahead.drop()
         self._index = self._index_at(self._committed)

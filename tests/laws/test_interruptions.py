@@ -52,16 +52,18 @@ _CHECKED: Final = ("RESUME", "JUMP_BACKWARD", "CALL")
 
 
 class Interruption:
-    """Raises ``KeyboardInterrupt`` at one place of a run. Holds state: the number of places so far.
+    """Raises ``KeyboardInterrupt`` at one place of a run, or does something else. Holds state: the number of places so far.
 
     Args:
         place: The number of the place, from 1.
         bytecodes: Whether each bytecode before which signals are handled is a place; otherwise, the beginning of each function
             and the end of each function written in C.
+        instead: Called at that place, as another thread could, instead of the interruption.
     """
 
-    def __init__(self, place: int, *, bytecodes: bool = False) -> None:
+    def __init__(self, place: int, *, bytecodes: bool = False, instead: Callable[[], object] | None = None) -> None:
         self.place = place
+        self.instead = instead
         self.count = 0
         self.bytecodes = bytecodes
         self._before: dict[int, str] = {}
@@ -92,7 +94,9 @@ class Interruption:
         if self.count == self.place:
             sys.settrace(None)
             sys.setprofile(None)
-            raise KeyboardInterrupt
+            if self.instead is None:
+                raise KeyboardInterrupt
+            self.instead()
 
     def _profiled(self, frame: FrameType, event: str, argument: object) -> None:
         if event in ("call", "c_return") and frame.f_code.co_filename != __file__:
@@ -154,6 +158,25 @@ def test_a_session(name: str, second: Chat, bytecodes: bool, most: int) -> None:
         return found
 
     places_of(interrupted, bytecodes=bytecodes, most=most)
+
+
+def test_a_session_that_is_reconfigured_while_another_thread_calls_it() -> None:
+    """A call at any place of `reconfigure` is recorded as a call after it."""
+
+    def status(session: CompactionSession) -> object:
+        return session.status(), session.last_result, session.revision, session.new_messages
+
+    whole = CompactionSession(STRATEGIES["cut"](), **options())
+    whole.view_sync(SECOND)
+
+    def reconfigured(interruption: Interruption) -> bool:
+        session = CompactionSession(STRATEGIES["cut"](), **options())
+        interruption.instead = lambda: session.view_sync(SECOND)
+        found = interruption.during(lambda: session.reconfigure(STRATEGIES["cut"]()))
+        assert not found or status(session) == status(whole), interruption.place
+        return found
+
+    places_of(reconfigured, bytecodes=False, most=EVERY)
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
