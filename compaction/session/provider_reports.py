@@ -35,9 +35,7 @@ class LearnedWindow:
 
     def took(self, tokens: int) -> LearnedWindow:
         """Return the window after a request of ``tokens`` was accepted."""
-        if tokens <= self.accepted:
-            return self
-        return LearnedWindow(None if self.window is None else max(self.window, tokens), tokens)
+        return LearnedWindow(self.window and max(self.window, tokens), max(self.accepted, tokens))
 
 
 @attrs.frozen(eq=False)
@@ -79,10 +77,8 @@ class ProviderReports:
         """Record the usage of a request whose messages have ``counted`` tokens by our count; false if it is implausible."""
         if not usage.is_plausible(counted):
             return False
-        if self.anchor is None and overhead > 0:
-            self.least = (0, overhead)
-        elif self.least is None or counted < self.least[0]:
-            self.least = (counted, usage.prompt_tokens)
+        report = (0, overhead) if self.anchor is None and overhead else (counted, usage.prompt_tokens)
+        self.least = min(self.least or report, report)
         self.anchor, self.counted = usage.prompt_tokens - counted, counted
         self.learned = self.learned.took(usage.prompt_tokens)
         return True
@@ -98,15 +94,15 @@ class ProviderReports:
             return
         least, reported = self.least
         grown = self.counted - least
-        if not 0 <= counted < self.counted <= 2 * grown:
+        if not counted < self.counted <= 2 * grown:
             return
         ratio = (self.counted + self.anchor - reported) / grown
         ratio = min(1.0, max(1 / _MOST_RATIO, ratio))
         self.anchor -= round((ratio - 1) * (self.counted - counted))
         self.counted = counted
 
-    def refused(self, error: LengthError, counted: int, overhead: int, *, own: int) -> int:
-        """Record a length error, and return the tokens of the refused request.
+    def refused(self, error: LengthError, counted: int, overhead: int, *, own: int) -> tuple[int, int]:
+        """Record a length error, and return the tokens of the refused request and the window.
 
         Assumption: the provider's count is an overhead plus a factor times our count of the messages, and the factor is at most
         3. This gives the largest number of tokens, by our count, that fits. The anchor is set so that a request of that size
@@ -124,9 +120,9 @@ class ProviderReports:
         window = self.learned.window or tokens
         beside = min(max(0, overhead), tokens - 1)  # the overhead
         beside = max(beside, tokens - _MOST_RATIO * own)
-        fits = (window - beside) * own // (tokens - beside)  # the most tokens, by our count, that fit beside it
-        self.anchor, self.counted, self.least = window - max(0, fits), max(0, fits), (0, beside)
-        return tokens
+        fits = max(0, (window - beside) * own // (tokens - beside))  # the most tokens, by our count, that fit beside it
+        self.anchor, self.counted, self.least = window - fits, fits, (0, beside)
+        return tokens, window
 
     def to_dict(self) -> dict[str, Any]:
         """Return the usage anchor and the learned window as JSON-ready data."""

@@ -511,7 +511,7 @@ class CompactionSession:
         if not self._index.total.messages:
             raise ConfigurationError("overflowed: the session has no messages yet; call view with your list first") from error
         with self._changing():
-            tokens = self._reports.refused(
+            tokens, window = self._reports.refused(
                 found, self._index.tokens, self._index.context.overhead_tokens, own=self._state.sent.tokens
             )
             self._index.context = self._context()
@@ -519,7 +519,6 @@ class CompactionSession:
             self._saver.changed()
             self._reporter.tell(Overflowed(session=self._id, tokens=tokens, window=found.window, error=error))
         result = await self.compact_due(sync=sync)
-        window = self._reports.learned.window or 0
         if self._index.tokens > window:
             raise BudgetUnsatisfiable(self._index.tokens, (f"a window of {window:,} tokens",), space_report(self._index))
         return result.messages
@@ -556,14 +555,11 @@ class CompactionSession:
 
     def _due(self) -> Strategy:
         """Return the strategy to run: the configured one, within a learned window, or an empty pipeline during a pause."""
-        strategy, tokens, window, useless = self._strategy, self._index.tokens, self._window, self._useless
-        if useless.is_paused(tokens):
-            if window is None or tokens <= window:
-                return Pipeline()
-        elif useless.until_tokens is not None:
-            self._useless = useless.resumed()
+        tokens, window = self._index.tokens, self._window
+        if self._useless.is_paused(tokens) and (window is None or tokens <= window):
+            return Pipeline()
         learned = self._reports.learned.window
-        return strategy if learned is None else within(strategy, learned)
+        return self._strategy if learned is None else within(self._strategy, learned)
 
     def use_window(self, window: int) -> None:
         """Set the model's window. If another one was set before, also discard the window learned from errors."""

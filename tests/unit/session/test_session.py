@@ -15,11 +15,9 @@ from compaction import BudgetUnsatisfiable, Edit, MessageIndex, last, presets
 from compaction.errors import ConfigurationError, InputError, StateError, SummaryFailed
 from compaction.index.groups import GroupKind
 from compaction.session import CompactionSession
-from compaction.session.session import LearnedWindow
 from compaction.stores import SessionStore, SQLiteStore
 from compaction.strategies import Clear, Summarization, ToolResult, Truncation
 from compaction.summarizers import SummaryBudget
-from compaction.tokens import LengthError
 from compaction.triggers import context_exceeds, idle_for, tokens_below, tokens_exceed
 from tests.support.scripted import Scripted
 
@@ -104,6 +102,24 @@ def test_summaries_are_carried_through_many_rounds() -> None:
 # ---------------------------------------------------------------- usage, focus, status
 
 
+def test_a_session_knows_whether_it_decided_anything() -> None:
+    """Neither at first nor after calls that change nothing; after a compaction, a failure, and in a resumed session."""
+    watched = session()
+    assert watched.status().tokens == 0
+    assert (watched.to_dict()["version"], watched.revision) == (1, "default:0")
+    assert watched.provider_reports == {"anchor": None, "learned": [None, 0]}
+    watched.view_sync(chat(2))
+    assert not watched.has_decided
+    watched.view_sync(chat(9))
+    assert watched.has_decided
+    resumed = CompactionSession.from_dict(watched.to_dict(), cut(), counter="chars/4")
+    resumed.follow(chat(9))
+    assert resumed.has_decided
+    failed = session(summarizing(Scripted(SummaryFailed("no"))))
+    failed.view_sync(chat(9))
+    assert (failed.has_decided, failed.index.edit_count) == (True, 0)
+
+
 def test_reported_usage_anchors_the_count() -> None:
     """After a usage report, tokens outside the messages count, so the trigger fires earlier."""
     source, watched = chat(4), session()
@@ -111,8 +127,10 @@ def test_reported_usage_anchors_the_count() -> None:
     counted = watched.status().tokens
     watched.record_usage({"prompt_tokens": counted + 700, "completion_tokens": 10})
     assert watched.status().tokens == counted + 700
-    watched.view_sync(source)
-    assert watched.status().compactions == 1
+    resumed = CompactionSession.from_dict(watched.to_dict(), cut(), counter="chars/4")
+    for each in (watched, resumed):
+        each.view_sync(source)
+        assert each.status().compactions == 1
 
 
 @pytest.mark.parametrize("ratio", [0.5, 0.8])
@@ -147,6 +165,17 @@ async def test_compacting_on_demand_takes_a_focus_and_needs_no_trigger() -> None
     result = await watched.compact(focus="boxes")
     assert (scripted.requests[0].focus, result.outcome) == ("boxes", "compacted")
     assert result.messages[-4:] == chat(5)[-4:]
+
+
+def test_compacting_on_demand_ends_the_pause_after_a_failure() -> None:
+    """The summarizer is asked again at once; that it fails again is the only thing to say."""
+    scripted = Scripted(SummaryFailed("no"))
+    watched = session(summarizing(scripted))
+    for _ in range(2):
+        watched.view_sync(chat(9))
+    assert len(scripted.requests) == 1
+    result = watched.compact_sync()
+    assert (len(scripted.requests), len(result.failures), result.notes) == (2, 1, ())
 
 
 def test_a_preset_compacts_a_small_conversation_on_demand_or_says_why_not() -> None:
@@ -201,6 +230,7 @@ def test_another_strategy_and_window_go_on_from_there() -> None:
     session = CompactionSession(cut(), counter="chars/4", window=1_000)
     view = session.view_sync(chat(9))
     session.reconfigure(Truncation(trigger=context_exceeds(0.5), keep=last(groups=1)), window=100_000)
+    assert session.status().tokens == session.index.included.tokens
     assert session.view_sync(chat(9)) == view
     with pytest.raises(ConfigurationError):
         session.reconfigure(cut(), window=0)
@@ -309,9 +339,15 @@ def test_a_new_process_counts_by_the_usage_in_the_history() -> None:
     told = usages_of(messages, lambda size: 2 * size)
     fresh = CompactionSession(cut(), counter="chars/4")
     fresh.follow(messages)
-    fresh.recall_usage(told)
+    fresh.recall_usage(told[1:])  # of another list
     counted = fresh.index.included.tokens
+    assert fresh.status().tokens == counted
+    fresh.recall_usage(told)
     assert fresh.status().tokens - counted == pytest.approx(counted, rel=0.05)
+    overhead = fresh.status().tokens - counted
+    fresh.view_sync(messages)
+    assert fresh.status().compactions == 1
+    assert fresh.status().tokens == fresh.index.included.tokens + overhead  # one report says nothing of the factor
 
 
 def test_the_usage_in_the_history_ends_the_correction_of_an_overflow() -> None:
@@ -336,12 +372,6 @@ def test_a_provider_that_counts_less_than_the_overhead_is_believed(overhead: int
         refused.overflowed_sync(ValueError("maximum context length is 40 tokens. However, your messages resulted in 50 tokens"))
 
 
-@pytest.mark.parametrize(("tokens", "accepted", "window"), [(1, 0, 1), (1, 7, 7), (1_000, 0, 750)])
-def test_a_window_that_an_error_teaches_without_figures(tokens: int, accepted: int, window: int) -> None:
-    """It is three quarters of what was refused, at least one token, and no less than what was accepted."""
-    assert LearnedWindow(accepted=accepted).taught(LengthError(), tokens).window == window
-
-
 def test_usage_after_a_lost_compaction_is_not_taken_for_the_whole_list() -> None:
     """If an earlier process sent less than the list, and its edits were not saved, only the reports before it are used."""
     messages = chat(8)
@@ -350,6 +380,8 @@ def test_usage_after_a_lost_compaction_is_not_taken_for_the_whole_list() -> None
     session.follow(messages)
     session.recall_usage(told)
     assert session.status().tokens > session.index.included.tokens + 500
+    session.recall_usage(usages_of(messages, lambda size: 900))
+    assert session.status().tokens < session.index.included.tokens  # the newest: none is smaller than one before it
 
 
 def test_recalled_usage_does_not_replace_a_report() -> None:
