@@ -137,8 +137,6 @@ class BackgroundTasks:
             self._group.start_soon(task.run)
 
     async def __aenter__(self) -> Self:
-        if self._portal is not None:
-            return self
         if self._group is not None:
             raise ConfigurationError("this BackgroundTasks is already open: leave its `async with` before you enter it again")
         group = anyio.create_task_group()
@@ -245,7 +243,7 @@ class SummariesAhead:
         if prepared.is_due or (prepared.summary is not None and not may_stand(index, prepared.summary)):
             prepared.summary = None
         asked = self._asked
-        if asked is not None and self._is_under_way:
+        if asked is not None and self._tasks.is_open:
             if not may_stand(index, asked.summary):
                 self._stop()
             return

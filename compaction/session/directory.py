@@ -70,7 +70,8 @@ class KnownConversation:
             for line in lines:
                 line.add(digest)
         if saved.journal and (edited or not grew):
-            lines = [lines[0], *lines[1:][1 - _MOST_VIEWS :], KnownLine.of_view(index.messages(), source, index.format)]
+            views = [*lines[1:], KnownLine.of_view(index.messages(), source, index.format)]
+            lines = [lines[0], *views[-_MOST_VIEWS:]]
         return KnownConversation(source=source, count=len(source), format=index.format, lines=tuple(lines), saved=saved)
 
     def _grew_to(self, source: Sequence[Any], index: MessageIndex) -> bool:
@@ -335,7 +336,9 @@ class SessionDirectory:
         return next((each for each in known if request.continues(each)), None)
 
     def register(self, session: PooledSession) -> None:
-        """Update the keys of a session, and make it the most recently used one."""
+        """Update the keys of a session, and make it the most recently used one, unless it was removed."""
+        if session.is_gone:
+            return
         self.changes += 1
         left, session.keys = session.keys, session.keys_now()
         # A list may also fork before the newest message of the source, which agents alter.
@@ -349,9 +352,8 @@ class SessionDirectory:
                 self._leave(each, key)
         if len(session.places) > _MOST_PLACES:
             old = [key for key in session.places if key not in session.keys][: _MOST_PLACES // 2]
-            for pair in range(0, len(old), 4):  # of the older half, every second place, which has two keys
-                for key in old[pair : pair + 2]:
-                    self._leave(session, key)
+            for key in (*old[::4], *old[1::4]):  # of the older half, every second place, which has two keys
+                self._leave(session, key)
         size = session.session.index.total.bytes
         self.bytes += size - self._sessions.get(session, 0)
         self._sessions[session] = size

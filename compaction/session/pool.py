@@ -505,8 +505,7 @@ class SessionPool:
         """Register a session as it is now, and evict others if the pool is too large."""
         found.note()
         with self._lock:
-            if not found.is_gone:
-                self._directory.register(found)
+            self._directory.register(found)
             evicted = self._directory.evict()
         for each, why in evicted:
             each.session.close()
@@ -547,8 +546,7 @@ class SessionPool:
             if found.session.revision != revision:
                 found.note()
                 with self._lock:
-                    if not found.is_gone:
-                        self._directory.renew(found)
+                    self._directory.renew(found)
 
     def _forget_saved(self, session: CompactionSession, given: list[Any], space: str, keys: list[str]) -> int:
         """Forget in a saved session, and save it under keys that do not depend on the messages."""

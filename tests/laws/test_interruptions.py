@@ -75,6 +75,7 @@ class Interruption:
         An interruption while a generator or a coroutine is finalized is not raised but reported; these reports are ignored.
         """
         reporting, sys.unraisablehook = sys.unraisablehook, _ignored
+        tracing = sys.gettrace()
         if self.bytecodes:
             sys.settrace(self._traced)
         else:
@@ -84,7 +85,7 @@ class Interruption:
         except KeyboardInterrupt:
             return True
         finally:
-            sys.settrace(None)
+            sys.settrace(tracing)
             sys.setprofile(None)
             sys.unraisablehook = reporting
         return self.count >= self.place
