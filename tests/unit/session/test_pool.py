@@ -10,15 +10,16 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from compaction import last
-from compaction.errors import ConfigurationError, StateError
+from compaction.errors import ConfigurationError, InputError, StateError
 from compaction.session import CompactionSession, Evicted, SaveFailed, SessionPool
 from compaction.stores import SessionStore, SQLiteStore, handle_tool_call
 from compaction.strategies import Lossless, Offload, Summarization, Truncation
 from compaction.triggers import tokens_below, tokens_exceed
-from tests.support.scripted import Scripted
+from tests.support.scripted import Awaited, Scripted
 
 Chat = list[dict[str, Any]]
 
@@ -138,6 +139,22 @@ def test_identical_short_messages_are_told_apart_by_the_rest() -> None:
             chat += [answer("ok"), user("ok")]
             assert session_of(pool, rebuilt(chat)) is sessions[name]
     assert len(pool) == 30
+    assert pool.discard(sessions.pop("0").id)
+    for name, session in sessions.items():
+        assert session_of(pool, [*rebuilt(chats[name]), answer("ok")]) is session
+        assert pool.discard(session.id)
+    assert not pool._directory._places
+
+
+def test_a_message_that_the_host_alters_in_place_keeps_its_session() -> None:
+    """The same object with another text is detected if the pool is asked to; a rebuilt list is found afterwards, too."""
+    pool, chat = pool_of(verify=True), grown("Ann", 2)
+    session = session_of(pool, chat)
+    chat[-1]["content"] = "Another answer."
+    for text in ("One?", "Two?"):
+        chat += [user(text), answer("So.")]
+        assert session_of(pool, chat) is session
+    assert session_of(pool, [*rebuilt(chat), user("Three?")]) is session
 
 
 def test_a_message_that_the_host_alters_keeps_its_session() -> None:
@@ -252,6 +269,60 @@ def test_a_host_with_an_id_may_remove_earlier_messages() -> None:
         pool.view_sync(rebuilt(chat), id)
         pool.view_sync(rebuilt(left), id)
         assert len(pool) == count
+        pool = pool_of()
+        session = session_of(pool, rebuilt(chat), id=id)
+        assert (session_of(pool, [*rebuilt(chat[:-2]), chat[-1], user("on")], id=id) is session) is (id is not None)
+        assert ("kim" in pool) is (id is not None)
+
+
+def test_a_list_in_another_format_is_another_conversation() -> None:
+    """A host that changes its format within a conversation is not refused."""
+    pool = pool_of()
+    pool.view_sync(grown("Ann", 1), "kim")
+    other = [{"role": "user", "parts": [{"text": "hello"}]}, {"role": "model", "parts": [{"text": "hi"}]}]
+    assert pool.view_sync(other, "kim") == other
+    assert len(pool) == 2
+
+
+def test_a_list_that_cannot_be_read_leaves_no_session() -> None:
+    """A new conversation is not kept, and a known one stays as it is."""
+    pool, chat = pool_of(), grown("Ann", 1)
+    for known in (0, 1):
+        with pytest.raises(InputError):
+            pool.view_sync([*rebuilt(chat), {"content": "no role"}], "kim")
+        assert len(pool) == known
+        session = session_of(pool, rebuilt(chat), id="kim")
+    assert session_of(pool, rebuilt(chat), id="kim") is session
+
+
+async def test_a_call_that_waited_while_its_session_took_another_course_forks() -> None:
+    """Two calls wait for the same session and continue it differently: the second gets a session of its own."""
+    pool, start = pool_of(summarizing(Awaited("Round."))), grown("Main", 12)
+    views: list[Chat] = []
+
+    async def ask(text: str) -> None:
+        views.append(await pool.view([*rebuilt(start), user(text)]))
+
+    async with anyio.create_task_group() as group, pool.call(start):
+        for text in ("What is red?", "What is blue?"):
+            group.start_soon(ask, text)
+        await anyio.wait_all_tasks_blocked()
+    assert len(pool) == 2
+    assert {view[-1]["content"] for view in views} == {"What is red?", "What is blue?"}
+    assert all(len(view) < len(start) for view in views)
+
+
+async def test_a_pool_without_background_tasks_may_be_entered() -> None:
+    """There is nothing to start, so several tasks may do so."""
+    async with pool_of() as pool, pool as same:
+        assert same is pool
+
+
+def test_a_name_that_is_taken_is_not_given_again() -> None:
+    """If two new conversations get the same name at the same time, one of them gets another."""
+    given = iter(["a", "a", "b"])
+    pool = pool_of(new_id=lambda: next(given))
+    assert [session_of(pool, grown(name, 1)).id for name in "xy"] == ["auto:a", "auto:b"]
 
 
 @pytest.mark.parametrize("id", [None, "kim"])
@@ -366,6 +437,20 @@ def test_the_least_recently_used_session_goes_first() -> None:
     assert pool.view_sync(rebuilt(chats["b"]), "b") == chats["b"]
 
 
+@pytest.mark.parametrize(("more", "evicted"), [(0, []), (-1, ["a"])])
+def test_the_bytes_of_all_messages_are_bounded(more: int, evicted: list[str]) -> None:
+    """Sessions may take up exactly as many bytes as allowed; above that, the oldest one goes."""
+    chats = {name: grown(name, 2) for name in "abc"}
+    each = session_of(pool_of(), chats["a"]).index.total.bytes
+    events: list[Any] = []
+    pool = pool_of(max_bytes=3 * each + more, on_event=events.append)
+    for name, chat in chats.items():
+        pool.view_sync(chat[:3], name)
+        pool.view_sync(chat, name)
+    assert pool.bytes == (3 - len(evicted)) * each
+    assert [event.session for event in events if isinstance(event, Evicted) and event.why == "bytes"] == evicted
+
+
 def test_a_session_with_a_running_call_is_not_evicted() -> None:
     """A session with a running call is not evicted; others are, or the pool is too large for a while."""
     pool = pool_of(limit=1)
@@ -467,7 +552,11 @@ def test_a_locked_store_stops_no_call(tmp_path: Path, monkeypatch: pytest.Monkey
     pool, alone = pool_of(store=store, on_event=events.append), single()
     for messages in calls_of(chat):
         assert pool.view_sync(messages, "kim") == alone.view_sync(messages)
-    assert sum(isinstance(event, SaveFailed) for event in events) >= 2
+    pool.view_sync(grown("Bob", 1))
+    failed = [event.session for event in events if isinstance(event, SaveFailed)]
+    assert failed[0] == "kim"
+    assert failed[-1] == "auto"
+    assert len(failed) >= 3
     assert session_of(pool, rebuilt(chat[:-1]), id="kim").status().failures
     assert SessionStore(tmp_path / "sessions.db").load("kim") == saved
     monkeypatch.setattr(Broken, "is_locked", False)
