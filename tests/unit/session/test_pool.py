@@ -146,15 +146,16 @@ def test_identical_short_messages_are_told_apart_by_the_rest() -> None:
     assert not pool._directory._places
 
 
-def test_a_message_that_the_host_alters_in_place_keeps_its_session() -> None:
-    """The same object with another text is detected if the pool is asked to; a rebuilt list is found afterwards, too."""
-    pool, chat = pool_of(verify=True), grown("Ann", 2)
+def test_a_message_that_the_host_alters_in_place_keeps_its_session(tmp_path: Path) -> None:
+    """The same object with another text is detected if the pool is asked to; a new process finds the conversation, too."""
+    store = SessionStore(tmp_path / "sessions.db")
+    pool, chat = pool_of(verify=True, store=store), grown("Ann", 2)
     session = session_of(pool, chat)
     chat[-1]["content"] = "Another answer."
-    for text in ("One?", "Two?"):
-        chat += [user(text), answer("So.")]
-        assert session_of(pool, chat) is session
-    assert session_of(pool, [*rebuilt(chat), user("Three?")]) is session
+    chat = grown("Ann", 12, chat)
+    assert session_of(pool, chat) is session
+    with pool_of(store=store).call_sync([*rebuilt(chat), user("And?")]) as resumed:
+        assert resumed.revision == session.revision != "auto:session-0:0"
 
 
 def test_a_message_that_the_host_alters_keeps_its_session() -> None:
