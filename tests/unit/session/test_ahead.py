@@ -529,6 +529,28 @@ def test_a_sync_host_passes_a_portal(backend: str) -> None:
     assert model.requests == 2
 
 
+async def test_tasks_are_cancelled_before_they_begin_and_opened_once() -> None:
+    """A task that was cancelled at once does nothing, and a closed object starts none."""
+    ran: list[int] = []
+
+    async def work() -> None:
+        ran.append(1)
+
+    background = BackgroundTasks()
+    async with background as tasks:
+        with pytest.raises(ConfigurationError, match="already open"):
+            await tasks.__aenter__()
+        for cancels in (True, False):
+            task = tasks.start(work)
+            assert task is not None
+            if cancels:
+                task.cancel()
+            await settled(lambda: bool(ran))
+            assert len(ran) == (not cancels)
+    assert tasks.start(work) is None
+    assert not tasks.is_open
+
+
 async def test_a_call_without_an_owner_is_refused() -> None:
     """Without an owner every call raises, async or sync."""
     talk = session(summarizing(Gated()))

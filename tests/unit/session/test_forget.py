@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from compaction import last, presets
-from compaction.errors import ConfigurationError, StateError, SyncDriverError
+from compaction.errors import ConfigurationError, InputError, StateError, SyncDriverError
 from compaction.formats import MessageFormat, openai_chat
 from compaction.formats.openai_chat.reading import OpenAIChat
 from compaction.session import CompactionSession, SessionPool
@@ -153,6 +153,18 @@ def test_a_late_report_for_the_old_view() -> None:
     session.record_usage({"prompt_tokens": 9_000, "completion_tokens": 3}, view=view)
     assert session.status().tokens < 1_000
     assert session.new_messages == []
+
+
+def test_a_message_that_is_not_there_changes_nothing(tmp_path: Path) -> None:
+    """Neither a message of another conversation nor one of another format; one that cannot be read is an error."""
+    session = CompactionSession(summarizing(), store=SessionStore(tmp_path / "sessions.db"), **options())
+    view = session.view_sync(chat_of("kim"))
+    state, result = session.to_dict(), session.last_result
+    for other in (user("Hello."), {"role": "user", "parts": [{"text": "Hello."}]}):
+        assert session.forget_sync([other]) == 0
+    with pytest.raises(InputError):
+        session.forget_sync([chat_of("kim")[1], {"content": "no role"}])
+    assert (session.to_dict(), session.last_result, session.index.messages()) == (state, result, view)
 
 
 # ---------------------------------------------------------------- stores that fail or cannot

@@ -106,6 +106,15 @@ async def test_cancelled_while_waiting_the_lock_is_not_lost() -> None:
     assert room.inside == 0
 
 
+async def test_a_cancelled_call_does_not_begin() -> None:
+    """Also if the lock is free."""
+    room = Room()
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await room.awaited(1)
+    assert (scope.cancelled_caught, room.calls) == (True, 0)
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_cancelled_in_one_loop_another_continues(backend: str) -> None:
     """Calls that time out at any moment do not keep the lock."""

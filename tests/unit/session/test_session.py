@@ -19,7 +19,7 @@ from compaction.stores import SessionStore, SQLiteStore
 from compaction.strategies import Clear, Summarization, ToolResult, Truncation
 from compaction.summarizers import SummaryBudget
 from compaction.triggers import context_exceeds, idle_for, tokens_below, tokens_exceed
-from tests.support.scripted import Scripted
+from tests.support.scripted import Awaited, Scripted
 
 Chat = list[dict[str, Any]]
 
@@ -157,8 +157,8 @@ def test_usage_that_cannot_be_read_is_refused() -> None:
 
 
 async def test_compacting_on_demand_takes_a_focus_and_needs_no_trigger() -> None:
-    """A forced run ignores the triggers of summaries and tool results, not those of cuts."""
-    scripted = Scripted("About boxes.")
+    """A forced run ignores the triggers of summaries and tool results, not those of cuts. It may await the summarizer."""
+    scripted = Awaited("About boxes.")
     watched = session(summarizing(scripted) >> cut())
     await watched.view(chat(5))
     assert scripted.requests == []

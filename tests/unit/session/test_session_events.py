@@ -239,11 +239,16 @@ class TestUselessRuns:
         assert little.until_tokens == session.index.tokens + (session.index.tokens + little.saved_tokens // 2) // 10
 
     def test_past_the_window_it_does_not(self) -> None:
-        """Every step is tried while the request does not fit."""
+        """Every step is tried while the request does not fit, even by one token."""
         told: list[Event] = []
         session = self.session(told, window=100)
         sizes = [len(session.view_sync(talk(40 + turn))) for turn in range(5)]
         assert [sizes[turn + 1] - sizes[turn] for turn in range(4)] == [1, 1, 1, 1]
+        for less, edits in ((0, 0), (1, 1)):
+            before = session.index.edit_count
+            session.use_window(session.index.tokens - less)
+            session.view_sync(talk(44))
+            assert session.index.edit_count == before + edits
 
 
 class TestOverflowed:
@@ -324,7 +329,7 @@ def test_a_window_that_becomes_known_keeps_what_was_learned() -> None:
     session.use_window(8_000)
     assert session.status().window == 1_000
     session.use_window(4_000)
-    assert session.status().window == 4_000
+    assert session.status().window == session.index.context.window == 4_000
 
 
 class TestReportedUsage:

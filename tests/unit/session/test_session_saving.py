@@ -90,6 +90,13 @@ def test_reported_usage_that_is_not_saved(tmp_path: Path, failing: list[int]) ->
     assert again.status().tokens == tokens
 
 
+def test_a_report_that_is_not_saved_before_the_first_run(tmp_path: Path) -> None:
+    """The status has the failure, although there is no result that could have it."""
+    watched = session(store=FailingStore(tmp_path, 0, 1))
+    watched.record_usage({"prompt_tokens": 300, "completion_tokens": 1})
+    assert (watched.last_result, watched.status().failures) == (None, (FAILURE,))
+
+
 async def test_usage_reported_in_the_middle_of_a_call_saves_no_half_of_it(tmp_path: Path) -> None:
     """The running call saves a report; the edits of a failing call are not saved."""
     store = SessionStore(tmp_path / "sessions.db")
