@@ -61,11 +61,7 @@ class BackgroundTask:
                 self._cancel = lambda: schedule(scope.cancel)
                 if self._cancelled:
                     return
-            try:
-                await self._work()
-            finally:
-                with self._guard:
-                    self._cancel = None
+            await self._work()
 
     def cancel(self) -> None:
         """Cancel the work without waiting until it has ended. Any thread may call this."""
@@ -266,15 +262,9 @@ class SummariesAhead:
 
     def _ask(self, request: SummaryRequest, summary: PreparedSummary, *, is_due: bool = False) -> None:
         asked = _Asked(request, summary, is_due)
-        with self._guard:
-            self._asked = asked
-        asked.task = self._tasks.start(lambda: self._answer(asked))
-        with self._guard:
-            if asked.task is None and self._asked is asked:
-                self._asked = None
-            dropped = self._asked is not asked
-        if dropped and asked.task is not None:
-            asked.task.cancel()
+        with self._guard:  # the answer arrives later
+            asked.task = self._tasks.start(lambda: self._answer(asked))
+            self._asked = None if asked.task is None else asked
 
     async def _answer(self, asked: _Asked) -> None:
         """Call the summarizer in the background, and keep its answer unless the request was dropped meanwhile."""

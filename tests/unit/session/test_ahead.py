@@ -34,6 +34,7 @@ from compaction.strategies import (
 )
 from compaction.summarizers import SummaryBudget, SummaryRequest
 from compaction.triggers import messages_exceed, tokens_below, tokens_exceed
+from tests.support.scripted import Scripted
 
 pytestmark = pytest.mark.anyio
 
@@ -547,8 +548,24 @@ async def test_tasks_are_cancelled_before_they_begin_and_opened_once() -> None:
                 task.cancel()
             await settled(lambda: bool(ran))
             assert len(ran) == (not cancels)
+            task.cancel()  # it has ended
+        assert tasks.start(work) is not None  # it has not begun when the block is left
+    await settled()
+    assert len(ran) == 1
     assert tasks.start(work) is None
     assert not tasks.is_open
+    await tasks.__aexit__(None, None, None)
+
+
+def test_a_portal_that_is_closed_delays_nothing() -> None:
+    """No task can start there, so the summarizer is called when the summary is due."""
+    model, source = Scripted("Now."), chat(14)
+    with start_blocking_portal() as portal:
+        tasks = BackgroundTasks(portal)
+    assert tasks.start(settled) is None
+    talk = session(summarizing(model), tasks=tasks, window=4_000)
+    assert talk.view_sync(source[:9]) == source[:9]
+    assert shows(talk.view_sync(source), "Now.")
 
 
 async def test_a_call_without_an_owner_is_refused() -> None:

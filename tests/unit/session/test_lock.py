@@ -198,6 +198,9 @@ async def test_a_task_inside_its_own_call_is_refused() -> None:
                 pass
         with lock.if_free() as free:
             assert not free
+    with lock.thread, pytest.raises(SyncDriverError):  # the thread of this task waits for nobody
+        async with lock.task:
+            pass
     async with lock.task:
         pass
 
