@@ -319,6 +319,21 @@ async def test_a_pool_without_background_tasks_may_be_entered() -> None:
         assert same is pool
 
 
+def test_a_conversation_that_begins_twice_at_once_has_one_session() -> None:
+    """Another call with the same list may begin while the first one makes its session."""
+    chat, names = grown("Ann", 1), ["inner", "outer"]
+
+    def new_id() -> str:
+        name = names.pop()
+        if names:
+            pool.view_sync(rebuilt(chat))
+        return name
+
+    pool = pool_of(new_id=new_id)
+    assert session_of(pool, chat).id == "auto:inner"
+    assert (len(pool), names) == (1, [])
+
+
 def test_a_name_that_is_taken_is_not_given_again() -> None:
     """If two new conversations get the same name at the same time, one of them gets another."""
     given = iter(["a", "a", "b"])
