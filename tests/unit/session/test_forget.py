@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Sequence
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from compaction import last, presets
@@ -260,6 +261,26 @@ async def test_every_session_of_a_pool(tmp_path: Path) -> None:
     for each in (without(chat), without(fork)):
         assert SECRET not in json.dumps(await pool.view(each))
     assert len(pool) == 3
+
+
+async def test_a_fork_that_has_not_begun_takes_over_nothing_that_was_forgotten() -> None:
+    """Its parent forgets between the search for the session and the call."""
+    pool, chat = SessionPool(summarizing(), **options()), chat_of("kim")
+    turns_of(pool, chat)
+    fork, edits = [*chat[:-4], user("something else")], list[int]()
+    assert pool.trial(fork).index.edit_count
+
+    async def call() -> None:
+        async with pool.call(fork) as session:
+            edits.append(session.index.edit_count)
+
+    async def forget() -> None:
+        pool.forget_sync(telling(chat))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(call)
+        group.start_soon(forget)
+    assert (edits, len(pool)) == ([0], 2)
 
 
 def test_a_pool_finds_the_list_without_one_of_its_newest_messages() -> None:
