@@ -238,12 +238,27 @@ def test_sub_agents_fork_from_a_shared_beginning() -> None:
     for number, view in enumerate(views):
         assert view[-1]["content"] == f"sub-agent {number}"
         assert len(view) < len(tasks[number])
+        assert number == 0 or view[0] is tasks[number][0]  # the first one continues the session
         others = {f"sub-agent {other}" for other in range(5)} - {f"sub-agent {number}"}
         assert not any(other in str(view) for other in others)
     for task in tasks:
         task += [answer("done"), user("more")]
         pool.view_sync(rebuilt(task))
     assert len(pool) == 5
+
+
+def test_a_fork_of_a_view_takes_over_its_summary() -> None:
+    """Two sub-agents continue a view that the host passes back: the second has the summary without asking for it."""
+    scripted = quoting()
+    pool = pool_of(summarizing(scripted))
+    view = looped(pool, grown("Main", 9)).index.messages()
+    paid = len(scripted.requests)
+    one, two = ([*rebuilt(view), user(text)] for text in ("sub-agent 1", "sub-agent 2"))
+    assert pool.view_sync(one) == one
+    assert pool.view_sync(two) == two
+    assert (len(pool), len(scripted.requests)) == (2, paid)
+    with pool.call_sync(two) as fork:
+        assert fork.index.edits
 
 
 def test_branches_that_alternate_under_one_id_keep_their_decisions() -> None:
