@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -203,6 +204,24 @@ async def test_a_task_inside_its_own_call_is_refused() -> None:
             pass
     async with lock.task:
         pass
+
+
+def test_an_interrupted_call_leaves_the_lock() -> None:
+    """Ctrl-C between taking the lock and the code that releases it: the lock is free, but not if another call has it."""
+    lock, entered = CallLock(), list[Any]()
+
+    async def interrupted(*, takes: bool) -> None:
+        if takes:
+            entered.append(lock.held(sync=True))  # kept, because a generator that is deleted leaves the lock
+            await entered[0].__aenter__()
+        raise KeyboardInterrupt
+
+    for takes in (True, False):
+        with contextlib.nullcontext() if takes else lock.thread:
+            with pytest.raises(KeyboardInterrupt):
+                lock.unawaited(interrupted(takes=takes))
+            with lock.if_free() as free:
+                assert free is takes
 
 
 async def test_a_call_that_blocks_its_loop_goes_before_those_it_blocks() -> None:
