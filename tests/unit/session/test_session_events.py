@@ -153,6 +153,25 @@ def test_another_exception_stops_nothing() -> None:
     assert session.status().failures == ()
 
 
+def test_an_interrupted_compaction_is_as_if_it_had_not_begun() -> None:
+    """After Ctrl-C in the function, the saved state and the next call are those without the edits."""
+    interruptions = [KeyboardInterrupt()]
+
+    def watch(event: Event) -> None:
+        if isinstance(event, Compacted) and interruptions:
+            raise interruptions.pop()
+
+    whole, session = cutting(), cutting(on_event=watch)
+    for each in (whole, session):
+        each.view_sync(talk(6))
+    before = session.to_dict()
+    with pytest.raises(KeyboardInterrupt):
+        session.view_sync(talk(14))
+    assert session.to_dict()["index"]["journal"] == before["index"]["journal"] == []
+    assert session.view_sync(talk(14)) == whole.view_sync(talk(14))
+    assert session.to_dict() == whole.to_dict()
+
+
 @pytest.mark.parametrize(("more", "told_near"), [(0, 2), (1, 0)])
 def test_near_is_nine_tenths_of_the_window(more: int, told_near: int) -> None:
     """`NearLimit` is reported once from exactly nine tenths of the window on, and not in a window of one token more."""

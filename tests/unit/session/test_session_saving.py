@@ -143,6 +143,15 @@ def test_values_of_another_type(changes: dict[str, Any]) -> None:
         CompactionSession.from_dict({**session().to_dict(), **changes}, cut(), counter="chars/4")
 
 
+def test_what_a_saved_state_need_not_have() -> None:
+    """Only the version and the index are required, of a mapping."""
+    state = session().to_dict()
+    resumed = CompactionSession.from_dict({key: state[key] for key in ("version", "index")}, cut(), counter="chars/4", id="a")
+    assert (resumed.revision, resumed.status().compactions, resumed.provider_reports) == ("a:0", 0, session().provider_reports)
+    with pytest.raises(StateError, match="version=None"):
+        CompactionSession.from_dict([state], cut())  # type: ignore[arg-type]
+
+
 async def test_a_failure_is_saved_though_nothing_changed(tmp_path: Path) -> None:
     """A pause after a failure also holds in another process."""
     failing = Scripted(RuntimeError("down"))
