@@ -377,7 +377,7 @@ class CompactionSession:
         Raises:
             InputError: If ``usage`` contains no token counts.
         """
-        reported = usage if isinstance(usage, Usage) else Usage.read(usage)
+        reported = Usage.read(usage)
         sent = self._state.sent
         if view is not None and not is_same_list(view, sent.view):
             return
@@ -733,6 +733,6 @@ def _reported_sizes(index: MessageIndex, usages: Sequence[Any]) -> Iterator[tupl
             usage = usages[ordinal]
             if usage is not None:
                 with contextlib.suppress(InputError):
-                    yield counted, usage if isinstance(usage, Usage) else Usage.read(usage)
+                    yield counted, Usage.read(usage)
                 break
         counted += index.columns.tokens(id)

@@ -18,6 +18,7 @@ from compaction.session import CompactionSession
 from compaction.stores import SessionStore, SQLiteStore
 from compaction.strategies import Clear, Summarization, ToolResult, Truncation
 from compaction.summarizers import SummaryBudget
+from compaction.tokens import Usage
 from compaction.triggers import context_exceeds, idle_for, tokens_below, tokens_exceed
 from tests.support.scripted import Awaited, Scripted
 
@@ -125,7 +126,7 @@ def test_reported_usage_anchors_the_count() -> None:
     source, watched = chat(4), session()
     watched.view_sync(source)
     counted = watched.status().tokens
-    watched.record_usage({"prompt_tokens": counted + 700, "completion_tokens": 10})
+    watched.record_usage(Usage(counted + 700, 10))
     assert watched.status().tokens == counted + 700
     resumed = CompactionSession.from_dict(watched.to_dict(), cut(), counter="chars/4")
     for each in (watched, resumed):
