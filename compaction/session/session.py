@@ -233,7 +233,7 @@ class CompactionSession:
 
     def _revise(self, *decided: object) -> None:
         revision = f"{self._id}:{lookup_key(self.revision, *decided)}"
-        self._set(revisions=(*self._state.revisions[1 - _MOST_REVISIONS :], revision))
+        self._set(revisions=(*self._state.revisions, revision)[-_MOST_REVISIONS:])
 
     @property
     def has_decided(self) -> bool:
