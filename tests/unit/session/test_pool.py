@@ -328,6 +328,26 @@ async def test_a_call_that_waited_while_its_session_took_another_course_forks() 
     assert all(len(view) < len(start) for view in views)
 
 
+@pytest.mark.parametrize(
+    ("id", "gone", "waits"), [("kim", slice(1, 3), True), ("kim", slice(-2, -1), False), (None, slice(1, 3), False)]
+)
+async def test_a_call_waits_for_a_session_that_it_probably_continues(id: str | None, gone: slice, waits: bool) -> None:
+    """Messages are gone from the list: it is the same conversation if the id is the same and its newest messages are there."""
+    pool, chat = pool_of(), grown("Ann", 3)
+    left, views = rebuilt(chat), list[Chat]()
+    del left[gone]
+
+    async def ask() -> None:
+        views.append(await pool.view([*left, user("on")], id))
+
+    async with anyio.create_task_group() as group, pool.call(chat, id):
+        group.start_soon(ask)
+        await anyio.wait_all_tasks_blocked()
+        assert bool(views) is not waits
+    assert len(pool) == 1 + (not waits)
+    assert len(views) == 1
+
+
 async def test_a_pool_without_background_tasks_may_be_entered() -> None:
     """There is nothing to start, so several tasks may do so."""
     async with pool_of() as pool, pool as same:
