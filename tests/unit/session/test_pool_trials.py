@@ -70,9 +70,15 @@ def test_a_fork_leaves_the_session_that_shares_most(chat: list[Any]) -> None:
     assert pool.trial([*chat, {"role": "user", "content": "Another way."}]).index.edit_count > 0
 
 
-def test_a_trial_counts_no_overhead_that_nobody_named(chat: list[Any]) -> None:
+async def test_a_call_and_a_trial_count_the_overhead_that_is_named(chat: list[Any]) -> None:
     """Without ``overhead_tokens``, only the messages count."""
-    assert pool_of().trial(chat).index.context.overhead_tokens == 0
+    for named in ({}, {"overhead_tokens": 70}):
+        overhead = named.get("overhead_tokens", 0)
+        assert pool_of().trial(chat, **named).index.context.overhead_tokens == overhead
+        with pool_of().call_sync(chat, **named) as session:
+            assert session.index.context.overhead_tokens == overhead
+        async with pool_of().call(chat, **named) as session:
+            assert session.index.context.overhead_tokens == overhead
 
 
 def test_a_trial_calls_no_model_and_stores_nothing(chat: list[Any], tmp_path: Path) -> None:
