@@ -75,9 +75,9 @@ class KnownConversation:
         return KnownConversation(source=source, count=len(source), format=index.format, lines=tuple(lines), saved=saved)
 
     def _grew_to(self, source: Sequence[Any], index: MessageIndex) -> bool:
-        if source is self.source:
-            return True
-        return not index.changes and index.format.common_prefix(self.source[: self.count], source) >= self.count
+        return source is self.source or (
+            not index.changes and index.format.common_prefix(self.source[: self.count], source) >= self.count
+        )
 
     def shared(self, given: Sequence[Any], *, by_id: bool) -> tuple[int, KnownLine]:
         """Return how many of the first source messages a list contains, and the line that it continues."""
@@ -214,7 +214,7 @@ class ListRequest:
     perhaps: dict[PooledSession, bool] = attrs.field(factory=dict[PooledSession, bool])
     parent: PooledSession | None = None
     _shared: dict[PooledSession, tuple[KnownConversation, int, KnownLine]] = attrs.field(
-        init=False, factory=dict[PooledSession, tuple[KnownConversation, int, KnownLine]]
+        factory=dict[PooledSession, tuple[KnownConversation, int, KnownLine]]
     )
 
     def _compared(self, session: PooledSession) -> tuple[KnownConversation, int, KnownLine]:
@@ -238,7 +238,7 @@ class ListRequest:
     def accounted_for(self, session: PooledSession) -> int:
         """Return how many of the first messages of the list are messages of a session or of an earlier view."""
         _, count, line = self._compared(session)
-        return count - line.count + len(line.base) if count else 0
+        return count - line.count + len(line.base)
 
     def accounts_for(self, session: PooledSession) -> bool:
         """Whether a list in which the host changed messages still belongs to a session. The caller holds the session's lock."""

@@ -172,7 +172,7 @@ class SessionPool:
             if found is None:
                 continue
             async with found.session.lock.held(sync=sync):
-                if not self._is_continued(found, request, is_last=place >= _MOST_TRIES):
+                if not self._is_continued(found, request) and place < _MOST_TRIES:
                     continue
                 with self._took_over(found):
                     await settled(self._granted(found), sync=sync)
@@ -397,7 +397,7 @@ class SessionPool:
             made.save_to(pooled.store)
         return pooled
 
-    def _new_name(self, request: ListRequest, *, is_taken: bool = False) -> str:
+    def _new_name(self, request: ListRequest, *, is_taken: bool) -> str:
         name = request.name
         if name is None or is_taken or name in self._directory:
             name = f"{name or 'auto'}:{self._new_id()}"  # `request.name` is URL-quoted: it has no colon
@@ -456,12 +456,8 @@ class SessionPool:
     # ---------------------------------------------------------------- a call, under the lock of its session
 
     @staticmethod
-    def _is_continued(found: PooledSession, request: ListRequest, *, is_last: bool) -> bool:
+    def _is_continued(found: PooledSession, request: ListRequest) -> bool:
         """Check again while holding the lock: another call may have changed the session, or the pool may have removed it."""
-        if is_last:
-            return True
-        if found.has_begun:
-            found.note()
         if not found.is_gone and (request.continues(found) or (found.has_begun and request.accounts_for(found))):
             return True
         request.refused.add(found)
