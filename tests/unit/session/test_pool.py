@@ -7,6 +7,7 @@ import itertools
 import json
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ def user(text: str) -> dict[str, Any]:
     return {"role": "user", "content": text}
 
 
-def answer(text: str) -> dict[str, Any]:
+def answer(text: str | list[dict[str, str]]) -> dict[str, Any]:
     return {"role": "assistant", "content": text}
 
 
@@ -95,13 +96,15 @@ def looped(pool: SessionPool, chat: Chat, **about: Any) -> CompactionSession:
 
 
 @pytest.mark.parametrize("id", [None, "kim"])
-def test_a_plain_loop_gets_the_views_of_a_session(id: str | None) -> None:
-    """A growing conversation is one session with the views of a `CompactionSession`."""
+def test_a_plain_loop_gets_the_views_of_a_session(id: str | None, caplog: pytest.LogCaptureFixture) -> None:
+    """A growing conversation is one session with the views of a `CompactionSession`; so is the same one with another id."""
     pool, alone = pool_of(), single()
-    for messages in calls_of(grown("Ann", 30)):
+    for messages in calls_of(grown("Ann", 30, [user("Hello.")])):
         assert pool.view_sync(messages, id) == alone.view_sync(messages)
     assert len(pool) == 1
     assert alone.status().compactions > 1
+    assert session_of(pool, messages, id="lee").id == "lee"
+    assert (len(pool), caplog.records) == (2, [])
 
 
 @pytest.mark.parametrize("id", [None, "kim"])
@@ -140,9 +143,11 @@ def test_identical_short_messages_are_told_apart_by_the_rest() -> None:
             assert session_of(pool, rebuilt(chat)) is sessions[name]
     assert len(pool) == 30
     assert pool.discard(sessions.pop("0").id)
+    assert session_of(pool, [*rebuilt(chats["1"]), answer("bye"), user("bye")]) is sessions.pop("1")
     for name, session in sessions.items():
         assert session_of(pool, [*rebuilt(chats[name]), answer("ok")]) is session
         assert pool.discard(session.id)
+    assert pool.discard(pool.trial([*chats["1"], answer("bye"), user("bye")]).id)
     assert not pool._directory._places
 
 
@@ -176,6 +181,25 @@ def test_a_message_that_the_host_alters_keeps_its_session() -> None:
             assert (forked is session) is continues
             if forked is not session:
                 assert altered is not early or "Ann asks 0" not in str(forked.index.messages())
+
+
+def test_a_part_that_the_host_removes_keeps_the_session_of_one_call() -> None:
+    """Nothing but the newest messages leads to the session: it has had no earlier call."""
+    pool, chat = pool_of(), grown("Ann", 3)
+    text = {"type": "text", "text": "Shall I?"}
+    session = session_of(pool, [*chat[:-4], answer([text, {"type": "text", "text": "[approval]"}]), *chat[-4:]])
+    assert session_of(pool, [*rebuilt(chat[:-4]), answer([text]), *rebuilt(chat[-4:]), user("on")]) is session
+
+
+@pytest.mark.parametrize("id", [None, "kim"])
+def test_a_short_view_may_be_the_beginning_of_another_conversation(id: str | None) -> None:
+    """Only a host that names the conversation continues a view of its first and last message."""
+    pool = pool_of(Truncation(trigger=tokens_exceed(300), target=tokens_below(60), keep=last(groups=1)))
+    lists = calls_of(grown("Ann", 12))
+    session = next(found for messages in lists if (found := session_of(pool, messages, id=id)).index.edits)
+    view = session.index.messages()
+    assert len(view) == 2
+    assert (session_of(pool, [*rebuilt(view), answer("So."), user("on")], id=id) is session) is (id is not None)
 
 
 def reminded(chat: Chat, how: str) -> Chat:
@@ -348,6 +372,17 @@ async def test_a_call_waits_for_a_session_that_it_probably_continues(id: str | N
     assert len(views) == 1
 
 
+async def test_a_call_that_waited_while_its_session_was_deleted_begins_again() -> None:
+    """The deleted session is not put back."""
+    pool, chat = pool_of(), grown("Ann", 1)
+    async with anyio.create_task_group() as group, pool.call(chat, "kim") as deleted:
+        for wait in (partial(pool.delete, "kim"), partial(pool.view, rebuilt(chat), "kim")):
+            group.start_soon(wait)
+            await anyio.wait_all_tasks_blocked()
+    assert ("kim" in pool, len(pool)) == (True, 1)
+    assert session_of(pool, chat, id="kim") is not deleted
+
+
 async def test_a_pool_without_background_tasks_may_be_entered() -> None:
     """There is nothing to start, so several tasks may do so."""
     async with pool_of() as pool, pool as same:
@@ -428,7 +463,7 @@ def stubs_in(view: Chat) -> list[str]:
     return [part.split('"')[0] for message in view for part in str(message.get("content")).split('compaction_expand(id="')[1:]]
 
 
-def test_a_fork_opens_the_stubs_it_takes_over_and_no_others(tmp_path: Path) -> None:
+def test_a_fork_opens_the_stubs_it_takes_over_and_no_others(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Each session stores under its own name; a fork gets copies of the records that its edits name."""
     store = SQLiteStore(tmp_path / "records.db")
     offload = Offload(store, trigger=tokens_exceed(400), min_chars=300, keep=last(groups=2))
@@ -451,6 +486,7 @@ def test_a_fork_opens_the_stubs_it_takes_over_and_no_others(tmp_path: Path) -> N
     assert own
     assert not any(opens(id, second) for id in own)
     assert "secret of One" not in handle_tool_call("compaction_grep", {"query": "secret"}, store=store, session=second.id)
+    assert caplog.records == []
 
 
 def test_a_store_that_cannot_be_read_gives_a_fork_nothing(tmp_path: Path) -> None:
@@ -548,6 +584,26 @@ def test_an_evicted_session_comes_back(tmp_path: Path) -> None:
     paid = len(scripted.requests)
     assert pool.view_sync(rebuilt(chat[:-1])) == view
     assert len(scripted.requests) == paid
+
+
+@pytest.mark.parametrize("id", [None, "kim"])
+def test_a_message_that_the_host_inserts_while_nobody_looks(tmp_path: Path, id: str | None) -> None:
+    """In a new process, the host's id leads to the saved session, although no list that was saved is in the new one."""
+    store, chat = SessionStore(tmp_path / "sessions.db"), grown("Ann", 12)
+    looped(pool_of(store=store, new_id=lambda: "old"), chat, id=id)
+    now = [chat[0], {"role": "system", "content": "Be brief."}, *chat[1:]]
+    assert session_of(pool_of(store=store), now, id=id).id == ("auto:session-0" if id is None else id)
+
+
+def test_formats_share_no_saved_session(tmp_path: Path) -> None:
+    """A list that is valid in several formats is found only by a pool with the format of the one that saved it."""
+    store, chat = SessionStore(tmp_path / "sessions.db"), grown("Ann", 12)
+    formats = [{}, {"format": "openai-chat"}, {"format": "anthropic"}]
+    for number, saving in enumerate(formats):
+        made = looped(pool_of(store=store, scope=str(number), **saving), chat[1:])
+        for reading in formats:
+            with pool_of(store=store, scope=str(number), **reading).call_sync(rebuilt(chat[1:-1])) as found:
+                assert (found.revision == made.revision) is (reading == saving)
 
 
 def test_a_rewind_after_a_restart_takes_over_what_it_may(tmp_path: Path) -> None:
@@ -654,6 +710,18 @@ def test_a_conversation_is_found_at_each_of_many_calls() -> None:
         view = pool.view_sync(rebuilt(chat))
         assert view[-1] == chat[-1]
     assert len(pool) == 1
+    assert len(pool._directory._places) <= 512
+
+
+@pytest.mark.parametrize("id", [None, 5, "auto:else"])
+@pytest.mark.parametrize("forks", [False, True])
+def test_a_state_that_the_host_keeps_may_have_another_name(id: object, forks: bool) -> None:
+    """Its edits count whatever its name is, also for a list that leaves the conversation after them."""
+    chat = grown("Ann", 12)
+    saved = {**looped(pool_of(), chat).to_dict(), "id": id}
+    with pool_of().call_sync([*chat[: -2 if forks else None], user("on")], saved=saved) as session:
+        assert session.index.edits
+        assert (session.id == id) is (id == "auto:else" and not forks)
 
 
 @pytest.mark.parametrize("restarts", [False, True])
