@@ -18,7 +18,7 @@ from anyio.from_thread import start_blocking_portal
 from compaction import MessageIndex, last
 from compaction.errors import ConfigurationError, SummaryFailed
 from compaction.run import run_sync
-from compaction.session import BackgroundTasks, CompactionSession
+from compaction.session import BackgroundTasks, CompactionSession, SessionPool
 from compaction.session.ahead import SummariesAhead
 from compaction.stores import SQLiteStore
 from compaction.strategies import (
@@ -587,11 +587,28 @@ async def test_what_can_never_work_is_refused_at_once() -> None:
         session(summarizing(Gated()), ahead=True)
 
 
+@pytest.mark.parametrize("how", ["discard", "delete", "evict"])
+async def test_a_session_that_leaves_the_pool_cancels_its_request(how: str) -> None:
+    """The model is not asked on behalf of a session that is no longer there."""
+    model = Gated()
+    options: dict[str, Any] = {"ahead": tokens_exceed(700), "counter": "chars/4", "clock": None, "limit": 1}
+    async with SessionPool(summarizing(model), **options) as pool:
+        async with pool.call(chat(8)) as talk:
+            await talk.compact_due()
+            await settled(lambda: model.running == 1)
+        if how == "discard":
+            assert pool.discard(talk.id)
+        elif how == "delete":
+            assert await pool.delete(None) == 1
+        else:
+            await pool.view(chat(1)[:1])
+        await settled(lambda: model.running == 0)
+        assert (model.running, len(model.requests)) == (0, 1)
+
+
 @pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
 def test_a_pool_owns_the_tasks_of_its_sessions(anyio_backend: str) -> None:
     """A pool's tasks prepare the summary; leaving the pool leaves no task."""
-    from compaction.session import SessionPool
-
     asked: list[object] = []
 
     class Model:
