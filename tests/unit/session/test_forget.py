@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
-from collections.abc import Awaitable, Sequence
+import sqlite3
+from collections.abc import Awaitable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -85,9 +87,17 @@ def turns_of(session: Any, chat: Chat, **named: Any) -> list[Any]:
     return view
 
 
-def traces(path: Path) -> list[str]:
-    """The files that contain the secret, logs included."""
-    return [each.name for each in path.iterdir() if SECRET.encode() in each.read_bytes().lower()]
+def traces(path: Path, text: str = SECRET) -> list[str]:
+    """The files that contain the text, logs included."""
+    return [each.name for each in path.iterdir() if text.encode() in each.read_bytes().lower()]
+
+
+@contextlib.contextmanager
+def used_elsewhere(path: Path) -> Iterator[None]:
+    """Run the block while another process has the saved sessions open, so that their log is not removed by itself."""
+    with contextlib.closing(sqlite3.connect(path / "sessions.db")) as database:
+        database.execute("SELECT * FROM sessions").fetchall()
+        yield
 
 
 async def test_nothing_is_left_of_it(tmp_path: Path) -> None:
@@ -97,9 +107,10 @@ async def test_nothing_is_left_of_it(tmp_path: Path) -> None:
     chat = chat_of("kim")
     turns_of(session, chat)
     assert sorted(traces(tmp_path)) == ["records.db", "sessions.db"]
-    assert await session.forget(telling(chat)) == 1
+    with used_elsewhere(tmp_path):
+        assert await session.forget(telling(chat)) == 1
+        assert traces(tmp_path) == []
     assert SECRET not in json.dumps(session.index.messages()) + json.dumps(session.to_dict()) + repr(session.__dict__)
-    assert traces(tmp_path) == []
     view = await session.view(without(chat))
     assert SECRET not in json.dumps(view)
     assert len(view) < len(chat)
@@ -254,13 +265,19 @@ async def test_every_session_of_a_pool(tmp_path: Path) -> None:
     pool.view_sync(fork)
     view = turns_of(pool, other)
     assert len(pool) == 3
-    assert await pool.forget(telling(chat)) == 2
-    assert traces(tmp_path) == []
+    with used_elsewhere(tmp_path):
+        assert await pool.forget(telling(chat)) == 2
+        assert traces(tmp_path) == []
     assert SECRET not in repr([each.known for each in pool._directory.in_space(pool._space(""))])
     assert pool.view_sync(other[:-3]) == view
     for each in (without(chat), without(fork)):
         assert SECRET not in json.dumps(await pool.view(each))
     assert len(pool) == 3
+    with used_elsewhere(tmp_path):
+        id = pool.trial(other[:-3]).id
+        assert sorted(traces(tmp_path, id)) == ["records.db", "sessions.db"]
+        assert await pool.delete(None) == 3
+        assert (traces(tmp_path, id), len(pool)) == ([], 0)
 
 
 async def test_a_fork_that_has_not_begun_takes_over_nothing_that_was_forgotten() -> None:
