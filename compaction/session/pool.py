@@ -167,12 +167,12 @@ class SessionPool:
             SyncDriverError: If it is called inside another call of the same session; see `CallLock`.
         """
         request = self._request(messages, id, scope, overhead_tokens, saved)
-        for place in itertools.count(1):
-            found = self._find(request, is_last=place >= _MOST_TRIES)
+        for is_last in itertools.chain(itertools.repeat(False, _MOST_TRIES), itertools.repeat(True)):
+            found = self._find(request, is_last=is_last)
             if found is None:
                 continue
             async with found.session.lock.held(sync=sync):
-                if not self._is_continued(found, request) and place < _MOST_TRIES:
+                if not (is_last or self._is_continued(found, request)):
                     continue
                 with self._took_over(found):
                     await settled(self._granted(found), sync=sync)
@@ -342,13 +342,13 @@ class SessionPool:
 
     def _find(self, request: ListRequest, *, is_last: bool) -> PooledSession | None:
         """Return the probable session of a list, or a new one; ``None`` if the pool changed: try again. Never waits."""
-        changes = self._directory.changes
+        version = self._directory.version
         if not is_last and (found := self._known(request)) is not None:
             return found
         request.keys.whole(len(request.given))  # before the lock is taken again: O(contents)
         made = self._made(request)
         with self._lock:
-            is_same = self._directory.changes == changes  # if so, the same search found nothing
+            is_same = self._directory.version is version  # if so, the same search found nothing
             if not (is_last or is_same) and (found := self._directory.find(request)) is not None:
                 return found
             return made if self._directory.add(made) else None

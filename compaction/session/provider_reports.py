@@ -63,9 +63,10 @@ class ProviderReports:
         learned: The learned window.
     """
 
+    counted: int  # set together with `least`
+
     def __init__(self) -> None:
         self.anchor: int | None = None
-        self.counted = 0
         self.least: tuple[int, int] | None = None
         self.learned = LearnedWindow()
 
