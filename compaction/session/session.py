@@ -539,13 +539,12 @@ class CompactionSession:
     def _note(self, result: CompactionResult) -> None:
         """Record the result of a run."""
         known, overhead = self._index.total.messages, self._index.context.overhead_tokens
+        sent = SentView(result.messages, self._index.included.tokens, known)
+        self._set(sent=sent, last=result, compactions=self._state.compactions + bool(result.edits))
         if result.edits:
             self._useless = useless = self._useless.after(result.before.tokens + overhead, result.after.tokens + overhead)
             if (until := useless.until_tokens) is not None:
                 self._reporter.tell(LittleSaved(session=self._id, saved_tokens=sum(useless.saved), until_tokens=until))
-        sent = SentView(result.messages, self._index.included.tokens, known)
-        self._set(sent=sent, last=result, compactions=self._state.compactions + bool(result.edits))
-        if result.edits:
             self._reports.cut(self._index.included.tokens)
             if (anchor := self._reports.anchor) is not None:
                 self._index.context = attrs.evolve(self._index.context, overhead_tokens=anchor)
@@ -734,5 +733,4 @@ def _reported_sizes(index: MessageIndex, usages: Sequence[Any]) -> Iterator[tupl
             if usage is not None:
                 with contextlib.suppress(InputError):
                     yield counted, Usage.read(usage)
-                break
         counted += index.columns.tokens(id)

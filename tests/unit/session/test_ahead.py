@@ -291,6 +291,17 @@ async def test_an_outdated_summary_is_replaced_before_it_is_due() -> None:
     assert len(model.requests) == 2
 
 
+async def test_a_message_that_is_forgotten_takes_the_prepared_text_with_it() -> None:
+    """`forget` does not wait for the call in which the summary would be found to be outdated."""
+    model, source = Gated(), chat(9)
+    async with session(summarizing(model)) as talk:
+        await prepared(model, talk, source)
+        await talk.view(source)
+        assert talk.index.context.prepared.summary is not None
+        assert await talk.forget(source[2:3]) == 1
+        assert talk.index.context.prepared.summary is None
+
+
 async def test_not_used_after_the_previous_summary_changed() -> None:
     """A forced run wrote another summary in between, so the prepared one is not used."""
     model, source = Gated("First.", "Ahead.", "Forced.", "Anew."), chat(40)

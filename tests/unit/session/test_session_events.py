@@ -313,6 +313,15 @@ class TestOverflowed:
             session.overflowed_sync(too_long(5_000, 1_000))
         assert CompactionSession(Truncation(trigger=never), store=store).status().window == 1_000
 
+    def test_a_view_that_fills_the_window_fits(self) -> None:
+        """The rest has exactly as many tokens as the error allows."""
+        pinned = {"role": "user", "content": "word " * 400}
+        session = CompactionSession(Truncation(trigger=never), counter="chars/4", pin=lambda message: message.raw is pinned)
+        session.view_sync([pinned, *talk(1)])
+        window = session.index.included_groups[0].tokens
+        assert session.overflowed_sync(too_long(session.index.tokens, window)) == [pinned]
+        assert session.index.tokens == window
+
     @pytest.mark.parametrize("runs_async", [False, True])
     def test_the_window_is_never_below_what_was_accepted(self, runs_async: bool) -> None:
         """A provider that took 900 tokens has a window of at least 900, whatever an error claims."""
@@ -345,8 +354,9 @@ def test_a_window_that_becomes_known_keeps_what_was_learned() -> None:
     session = CompactionSession(Truncation(trigger=never), counter="chars/4")
     session.view_sync(talk(20))
     session.overflowed_sync(too_long(1_700, 1_000))
-    session.use_window(8_000)
-    assert session.status().window == 1_000
+    for _ in range(2):
+        session.use_window(8_000)
+        assert session.status().window == 1_000
     session.use_window(4_000)
     assert session.status().window == session.index.context.window == 4_000
 
