@@ -315,11 +315,11 @@ class TestOverflowed:
 
     def test_a_view_that_fills_the_window_fits(self) -> None:
         """The rest has exactly as many tokens as the error allows."""
-        pinned = {"role": "user", "content": "word " * 400}
-        session = CompactionSession(Truncation(trigger=never), counter="chars/4", pin=lambda message: message.raw is pinned)
-        session.view_sync([pinned, *talk(1)])
-        window = session.index.included_groups[0].tokens
-        assert session.overflowed_sync(too_long(session.index.tokens, window)) == [pinned]
+        chat = [*talk(1), {"role": "user", "content": "word " * 400}]
+        session = CompactionSession(Truncation(trigger=never), counter="chars/4", pin=lambda message: message.raw is chat[-1])
+        session.view_sync(chat)
+        window = session.index.included_groups[-1].tokens
+        assert session.overflowed_sync(too_long(session.index.tokens, window)) == chat[-1:]
         assert session.index.tokens == window
 
     @pytest.mark.parametrize("runs_async", [False, True])
