@@ -47,13 +47,15 @@ class KnownConversation:
         source: Its messages. A running call may append to this list.
         count: The number of messages that belong to this record.
         format: The format of the messages.
-        lines: The source and the last few views; a host may continue any of them.
+        is_named: Whether the host names the conversation by an id.
+        lines: The source and the last few views.
         saved: The messages and edits; ``None`` before the first call.
     """
 
     source: Sequence[Any]
     count: int
     format: MessageFormat
+    is_named: bool
     lines: tuple[KnownLine, ...]
     saved: Saved | None = None
 
@@ -72,16 +74,21 @@ class KnownConversation:
         if saved.journal and (edited or not grew):
             views = [*lines[1:], KnownLine.of_view(index.messages(), source, index.format)]
             lines = [lines[0], *views[-_MOST_VIEWS:]]
-        return KnownConversation(source=source, count=len(source), format=index.format, lines=tuple(lines), saved=saved)
+        return attrs.evolve(self, source=source, count=len(source), format=index.format, lines=tuple(lines), saved=saved)
 
     def _grew_to(self, source: Sequence[Any], index: MessageIndex) -> bool:
         return source is self.source or (
-            not index.changes and index.format.common_prefix(self.source[: self.count], source) >= self.count
+            not index.changes and index.format.common_prefix(self.source[: self.count], source) == self.count
         )
 
-    def shared(self, given: Sequence[Any], *, by_id: bool) -> tuple[int, KnownLine]:
+    @property
+    def certain_lines(self) -> list[KnownLine]:
+        """The lines that a list of this conversation may continue, and a list of no other."""
+        return [line for line in self.lines if line.is_specific or self.is_named]
+
+    def shared(self, given: Sequence[Any]) -> tuple[int, KnownLine]:
         """Return how many of the first source messages a list contains, and the line that it continues."""
-        lines = [line for line in self.lines if line.is_specific or by_id]
+        lines = self.certain_lines
         shared = [line.shared(self.source, self.count, given, self.format) for line in lines]
         best = shared.index(max(shared))
         return shared[best], lines[best]
@@ -131,7 +138,7 @@ class PooledSession:
     def forked(self, given: Sequence[Any]) -> Forked | None:
         """Return the state that a list takes over if it forks from this session; ``None`` if no edit remains."""
         known = self.known
-        count, line = known.shared(given, by_id=self.id is not None)
+        count, line = known.shared(given)
         if known.saved is None or not count:
             return None
         saved = known.saved.beginning(count, (known.source if line.base else given)[:count])
@@ -145,8 +152,7 @@ class PooledSession:
     def saved_keys(self) -> tuple[str, list[str]]:
         """Return the scope and the keys under which it is saved. The store calls this while it saves."""
         self.note()
-        lines = [line for line in self.known.lines if line.is_specific or self.id is not None]
-        keys = [whole_key(self.space, self.id, line.whole) for line in lines]
+        keys = [whole_key(self.space, self.id, line.whole) for line in self.known.certain_lines]
         return self.space, keys if self.id is None else [*keys, id_key(self.space, self.id)]
 
 
@@ -213,16 +219,15 @@ class ListRequest:
     refused: set[PooledSession] = attrs.field(factory=set[PooledSession])
     perhaps: dict[PooledSession, bool] = attrs.field(factory=dict[PooledSession, bool])
     parent: PooledSession | None = None
-    _shared: dict[PooledSession, tuple[KnownConversation, int, KnownLine]] = attrs.field(
-        factory=dict[PooledSession, tuple[KnownConversation, int, KnownLine]]
+    _shared: dict[KnownConversation, tuple[int, KnownLine]] = attrs.field(
+        factory=dict[KnownConversation, tuple[int, KnownLine]]
     )
 
-    def _compared(self, session: PooledSession) -> tuple[KnownConversation, int, KnownLine]:
-        """Compare the list with a session, without its lock; once for each state of the session."""
-        known, compared = session.known, self._shared.get(session)
-        if compared is None or compared[0] is not known:
-            compared = self._shared[session] = (known, *known.shared(self.given, by_id=session.id is not None))
-        return compared
+    def _compared(self, known: KnownConversation) -> tuple[int, KnownLine]:
+        """Compare the list with a conversation, once for each state."""
+        if known not in self._shared:
+            self._shared[known] = known.shared(self.given)
+        return self._shared[known]
 
     def may_continue(self, sessions: Iterable[PooledSession]) -> None:
         """Record sessions whose newest messages are in the list."""
@@ -232,12 +237,13 @@ class ListRequest:
 
     def continues(self, session: PooledSession) -> bool:
         """Whether the list contains the whole source unchanged, or a complete earlier view and everything after it."""
-        known, count, _ = self._compared(session)
-        return count >= known.count
+        known = session.known
+        count, _ = self._compared(known)
+        return count == known.count
 
     def accounted_for(self, session: PooledSession) -> int:
         """Return how many of the first messages of the list are messages of a session or of an earlier view."""
-        _, count, line = self._compared(session)
+        count, line = self._compared(session.known)
         return count - line.count + len(line.base)
 
     def accounts_for(self, session: PooledSession) -> bool:
@@ -382,7 +388,6 @@ class SessionDirectory:
     def _leave_all(self, session: PooledSession) -> None:
         for key in list(session.places):
             self._leave(session, key)
-        session.keys = {}
 
     def evict(self) -> list[tuple[PooledSession, str]]:
         """Remove sessions above the limits, least recently used first, except those with a running call."""
@@ -402,9 +407,10 @@ class SessionDirectory:
         return "bytes" if self.bytes > self._max_bytes else None
 
     def remove(self, session: PooledSession) -> None:
-        """Remove a session."""
+        """Remove a session, unless it was removed before."""
+        if session.is_gone:
+            return
         session.is_gone = True
         self._leave_all(session)
-        self.bytes -= self._sessions.pop(session, 0)
-        if self._names.get(session.session.id) is session:
-            del self._names[session.session.id]
+        self.bytes -= self._sessions.pop(session)
+        del self._names[session.session.id]

@@ -301,8 +301,7 @@ class SessionPool:
             with found.session.lock.if_free() as free:
                 if free:
                     self._directory.remove(found)
-        if free:
-            found.session.close()
+                    found.session.close()
         return free
 
     def trial(
@@ -390,7 +389,8 @@ class SessionPool:
             options: dict[str, Any] = {**self._options, "id": name}
             made, fork = CompactionSession(self._strategy, **options), origin
         given, line = request.given, request.keys.line()
-        known = KnownConversation(source=given, count=len(given), format=self._format, lines=(line,))
+        is_named = request.id is not None
+        known = KnownConversation(source=given, count=len(given), format=self._format, is_named=is_named, lines=(line,))
         pooled = PooledSession(session=made, space=request.space, id=request.id, known=known, fork=fork)
         if self._store is not None:
             pooled.store = self._store.keyed(pooled.saved_keys)
@@ -419,19 +419,19 @@ class SessionPool:
         try:
             for name in self._store.find(space, keys):
                 if (session := self._readable(name)) is not None:
-                    return session, False
+                    return session, bool(names)
             names = [] if id is None else self._store.find(space, [id_key(space, id)])
             for name in names:
                 if (session := self._readable(name)) is not None:
                     origin = _origin(session, name, request.given)
                     if isinstance(origin, CompactionSession):
-                        return origin, False
-                    forks.append(origin)
+                        return origin, bool(names)
+                    if origin.saved.journal:
+                        forks.append(origin)
         except StateError as error:
             self._could_not_read(request.name or "auto", error, "the conversation counts as new")
             return None, True
-        best = max(forks, key=lambda fork: len(fork.saved.journal), default=None)
-        return best if best is not None and best.saved.journal else None, bool(names)
+        return max(forks, key=lambda fork: len(fork.saved.journal), default=None), bool(names)
 
     def _readable(self, name: str) -> CompactionSession | None:
         """Return a saved session; ``None`` if it is in memory, was deleted, or is invalid, which is reported."""

@@ -285,6 +285,15 @@ def test_a_fork_of_a_view_takes_over_its_summary() -> None:
         assert fork.index.edits
 
 
+def test_a_conversation_forks_where_any_call_ended() -> None:
+    """Each earlier end leads to the session, and the fork takes over the edits that were decided by then."""
+    pool, chat = pool_of(summarizing(quoting())), grown("Main", 12)
+    ends = {len(messages): session_of(pool, messages).index.edit_count for messages in calls_of(chat)}
+    forked = {end: pool.trial([*chat[:end], user("Another way.")]).index.edit_count for end in ends}
+    assert forked == ends
+    assert max(forked.values()) == 2
+
+
 def test_branches_that_alternate_under_one_id_keep_their_decisions() -> None:
     """The older branch is still found by its messages."""
     scripted = quoting()
