@@ -263,8 +263,9 @@ class SummariesAhead:
     def _ask(self, request: SummaryRequest, summary: PreparedSummary, *, is_due: bool = False) -> None:
         asked = _Asked(request, summary, is_due)
         with self._guard:  # the answer arrives later
-            asked.task = self._tasks.start(lambda: self._answer(asked))
-            self._asked = None if asked.task is None else asked
+            task = self._tasks.start(lambda: self._answer(asked))
+            if task is not None:
+                asked.task, self._asked = task, asked
 
     async def _answer(self, asked: _Asked) -> None:
         """Call the summarizer in the background, and keep its answer unless the request was dropped meanwhile."""
@@ -289,7 +290,7 @@ class SummariesAhead:
         """Cancel the running request and ignore its answer."""
         with self._guard:
             asked, self._asked = self._asked, None
-        if asked is not None and asked.task is not None:
+        if asked is not None:
             asked.task.cancel()
 
     # ---------------------------------------------------------------- ending
@@ -325,7 +326,7 @@ class _Asked:
     request: SummaryRequest
     summary: PreparedSummary  # its answer completes it
     is_due: bool  # whether the strategy already needs it
-    task: BackgroundTask | None = None  # once it has started
+    task: BackgroundTask = attrs.field(init=False)  # once it has started
 
 
 async def _called(request: SummaryRequest) -> object:
@@ -365,12 +366,12 @@ def rehearsed(
         )
         try:
             with dry_run(tried, index, until_request=asks_model, answer=answer_without_model) as dry:
-                request = dry.request
-                found = _standing(index, strategy, dry.step, request) if isinstance(request, SummaryRequest) else None
+                if isinstance(dry.request, SummaryRequest):
+                    found = _standing(index, strategy, dry.step, dry.request)
+                    if found is not None:
+                        return dry.request, found
         finally:
             index.context = context
-        if isinstance(request, SummaryRequest) and found is not None:
-            return request, found
     return None
 
 

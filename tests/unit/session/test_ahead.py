@@ -171,12 +171,15 @@ async def test_a_summary_that_is_due_at_once_delays_no_call_either() -> None:
     assert len(model.requests) == 1
 
 
-async def test_a_request_that_fills_the_window_waits() -> None:
-    """The request does not fit unchanged, so the model is called at once."""
+@pytest.mark.parametrize(("less", "waits"), [(0, False), (1, True)])
+async def test_a_request_that_fills_the_window_waits(less: int, waits: bool) -> None:
+    """If it has more than nine tenths of the window, it does not fit unchanged, and the model is called at once."""
     model, source = Gated(), chat(14)
     model.gate.set()
-    async with session(summarizing(model), window=1_500) as talk:
-        assert shows(await talk.view(source), "Ahead.")
+    tokens = MessageIndex(source, counter="chars/4").tokens
+    overhead = -tokens % 9
+    async with session(summarizing(model), overhead_tokens=overhead, window=(tokens + overhead) // 9 * 10 - less) as talk:
+        assert shows(await talk.view(source), "Ahead.") is waits
 
 
 async def test_without_a_window_a_due_summary_is_asked_for_at_once() -> None:
@@ -354,10 +357,11 @@ async def test_dropping_forgets_the_text_and_cancels() -> None:
 # ---------------------------------------------------------------- failures
 
 
-async def test_a_failure_counts_and_is_told_in_the_next_result() -> None:
+@pytest.mark.parametrize("window", [None, 4_000])
+async def test_a_failure_counts_and_is_told_in_the_next_result(window: int | None) -> None:
     """After a failure the strategy pauses: the model gets no request, in the background or when due."""
     model, source = Gated(SummaryFailed("no")), chat(14)
-    async with session(summarizing(model)) as talk:
+    async with session(summarizing(model), window=window) as talk:
         await prepared(model, talk, source)
         await talk.view(source[:10])
         status = talk.status()
@@ -431,6 +435,39 @@ async def test_an_owner_that_is_killed_leaves_the_session_usable() -> None:
     assert model.running == 0
 
 
+@pytest.mark.parametrize("answer", ["", None])
+async def test_no_text_is_a_failure_like_an_empty_text(answer: Any) -> None:
+    """The summarizer is not asked again and again in the background."""
+    model, source = Gated(answer), chat(14)
+    async with session(summarizing(model)) as talk:
+        await prepared(model, talk, source)
+        for count in (10, 14):
+            await talk.view(source[:count])
+            await settled(lambda: not model.running)
+        assert len(talk.status().failures) == 1
+    assert len(model.requests) == 1
+
+
+async def test_an_answer_that_comes_after_all_is_not_used() -> None:
+    """A summarizer may ignore that its request was cancelled."""
+
+    class Stubborn(Gated):
+        async def summarize(self, request: SummaryRequest) -> str:
+            with anyio.CancelScope(shield=True):
+                return await super().summarize(request)
+
+    model, source = Stubborn(), chat(9)
+    async with session(summarizing(model)) as talk:
+        await talk.view(source)
+        await settled(lambda: model.running == 1)
+        assert await talk.forget(source[2:3]) == 1
+        model.gate.set()
+        await settled(lambda: not model.running)
+        await settled()
+        await talk.view(source[:2])
+        assert talk.index.context.prepared.summary is None
+
+
 @pytest.mark.parametrize("steps", range(12))
 async def test_a_call_cancelled_at_any_point_loses_nothing(steps: int) -> None:
     """After a cancellation the prepared summary is still there or was used once."""
@@ -501,6 +538,13 @@ async def test_a_summarizer_that_blocks_is_called_in_a_thread() -> None:
         await settled(answered.is_set)
         await settled()
         assert shows(await talk.view(source), "Ahead.")
+    for event in (opened, asked, answered):
+        event.clear()
+    async with session(summarizing(Blocking())) as talk:
+        await talk.view(source[:9])
+        await settled(asked.is_set)
+    assert not answered.is_set()  # leaving does not wait for the thread
+    opened.set()
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
@@ -563,6 +607,10 @@ async def test_tasks_are_cancelled_before_they_begin_and_opened_once() -> None:
         assert tasks.start(work) is not None  # it has not begun when the block is left
     await settled()
     assert len(ran) == 1
+    async with background as tasks:
+        async with session(summarizing(Gated()), tasks=tasks):
+            pass
+        assert tasks.is_open  # they belong to others, too
     assert tasks.start(work) is None
     assert not tasks.is_open
     await tasks.__aexit__(None, None, None)

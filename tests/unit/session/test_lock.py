@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -222,6 +223,24 @@ def test_an_interrupted_call_leaves_the_lock() -> None:
                 lock.unawaited(interrupted(takes=takes))
             with lock.if_free() as free:
                 assert free is takes
+
+
+def test_an_interrupted_call_takes_no_other_from_the_queue() -> None:
+    """A thread that waits gets the lock, although another call of the holder was interrupted meanwhile."""
+    room = Room()
+
+    async def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    waiting = threading.Thread(target=room.blocking, args=[1], daemon=True)
+    with room.lock.thread:
+        waiting.start()
+        while not room.lock._waiting:
+            time.sleep(0.001)
+        with pytest.raises(KeyboardInterrupt):
+            room.lock.unawaited(interrupted())
+    waiting.join(WAIT_SECONDS)
+    assert room.calls == 1
 
 
 async def test_a_call_that_blocks_its_loop_goes_before_those_it_blocks() -> None:
