@@ -283,6 +283,10 @@ def test_a_fork_of_a_view_takes_over_its_summary() -> None:
     assert (len(pool), len(scripted.requests)) == (2, paid)
     with pool.call_sync(two) as fork:
         assert fork.index.edits
+    messages = [*two, *grown("Two", 9)[1:]]
+    for _ in range(2):  # the fork takes them over once: its own summary stays
+        pool.view_sync(rebuilt(messages))
+        assert len(scripted.requests) == paid + 1
 
 
 def test_a_conversation_forks_where_any_call_ended() -> None:
@@ -292,6 +296,8 @@ def test_a_conversation_forks_where_any_call_ended() -> None:
     forked = {end: pool.trial([*chat[:end], user("Another way.")]).index.edit_count for end in ends}
     assert forked == ends
     assert max(forked.values()) == 2
+    assert pool.forget_sync([user("Nothing of the kind.")]) == 0
+    assert pool.trial([*chat[:-4], user("Another way.")]).index.edit_count == ends[len(chat) - 5]
 
 
 def test_branches_that_alternate_under_one_id_keep_their_decisions() -> None:
@@ -498,8 +504,8 @@ def test_a_fork_opens_the_stubs_it_takes_over_and_no_others(tmp_path: Path, capl
     assert caplog.records == []
 
 
-def test_a_store_that_cannot_be_read_gives_a_fork_nothing(tmp_path: Path) -> None:
-    """If the stored content cannot be copied, the fork takes over no stubs."""
+def test_a_store_that_cannot_be_read_gives_a_fork_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """If the stored content cannot be copied, the fork takes over no stubs, and the log says so."""
     store = SQLiteStore(tmp_path / "records.db")
     strategy = Offload(store, trigger=tokens_exceed(400), min_chars=300, keep=last(groups=2))
     pool = pool_of(strategy >> Lossless(cut(), store))
@@ -509,6 +515,7 @@ def test_a_store_that_cannot_be_read_gives_a_fork_nothing(tmp_path: Path) -> Non
     (tmp_path / "records.db").write_bytes(b"broken" * 1_000)
     view = pool.view_sync([*rebuilt(start), user("off")])
     assert stubs_in(view) == []
+    assert "a fork could not take over the edits of its parent" in caplog.text
 
 
 def test_a_strategy_that_names_its_session_is_refused(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from compaction import BudgetUnsatisfiable, Edit, MessageIndex, last, presets
 from compaction.errors import ConfigurationError, InputError, StateError, SummaryFailed, SyncDriverError
 from compaction.index.groups import GroupKind
-from compaction.session import CompactionSession
+from compaction.session import CompactionSession, Event, StepFailed
 from compaction.stores import SessionStore, SQLiteStore
 from compaction.strategies import Clear, Summarization, ToolResult, Truncation
 from compaction.summarizers import SummaryBudget
@@ -220,13 +220,15 @@ def test_a_preset_compacts_a_small_conversation_on_demand_or_says_why_not() -> N
 
 
 def test_status_tells_where_the_session_stands() -> None:
-    """Sizes, window, runs and failures, for a host to show."""
-    watched = session(summarizing(Scripted(SummaryFailed("no"))), window=4_000)
+    """Sizes, window, runs and failures, for a host to show. A failure is an event, too."""
+    told: list[Event] = []
+    watched = session(summarizing(Scripted(SummaryFailed("no"))), window=4_000, on_event=told.append)
     watched.view_sync(chat(9))
     status = watched.status()
     assert (status.window, status.compactions, status.outcome) == (4_000, 0, "over_target")
     assert status.included == status.total
     assert "SummaryFailed" in status.failures[0]
+    assert [str(event.failure) for event in told if isinstance(event, StepFailed)] == list(status.failures)
 
 
 def test_the_window_and_the_clock_reach_the_triggers() -> None:
