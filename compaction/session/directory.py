@@ -204,7 +204,6 @@ class ListRequest:
         saved: The state that the host keeps, if any.
 
     Attributes:
-        refused: Sessions that the list does not continue.
         perhaps: Sessions that it may continue, and for each, whether its newest messages are in the list.
         parent: The session that shares the most messages with the list.
     """
@@ -216,7 +215,6 @@ class ListRequest:
     id: str | None
     overhead_tokens: int
     saved: Mapping[str, Any] | None = None
-    refused: set[PooledSession] = attrs.field(factory=set[PooledSession])
     perhaps: dict[PooledSession, bool] = attrs.field(factory=dict[PooledSession, bool])
     parent: PooledSession | None = None
     _shared: dict[KnownConversation, tuple[int, KnownLine]] = attrs.field(
@@ -309,10 +307,8 @@ class SessionDirectory:
         space, id, keys = request.space, request.id, request.keys
         request.perhaps, request.parent = {}, None
         if id is not None:
-            of_id = list(reversed(self._places.get(id_key(space, id), {})))
-            if (found := self._continued(of_id, request)) is not None:
-                return found
-            request.perhaps.update(dict.fromkeys(of_id[:1], False))
+            of_id = list(self._places.get(id_key(space, id), {}))
+            request.perhaps.update(dict.fromkeys(of_id[-1:], False))
         for count in range(len(request.given), 0, -1):
             key, _ = _end_keys(space, keys.last(count), "")
             if (here := self._places.get(key)) is None:
@@ -323,12 +319,12 @@ class SessionDirectory:
                 here = self._places.get(key, {})
             if (found := self._continued(self._ending(key, id), request)) is not None:
                 return found
-            request.parent = max(list(here)[-_MOST_COMPARED:], key=request.accounted_for, default=None)
-            if request.parent is not None and request.accounted_for(request.parent) >= count:
-                break
-            request.parent = None
-        if request.parent is not None and request.parent.id == id:
-            request.perhaps.setdefault(request.parent, False)
+            parent = max(list(here)[-_MOST_COMPARED:], key=request.accounted_for, default=None)
+            if parent is not None and request.accounted_for(parent) >= count:
+                request.parent = parent
+                if parent.id == id:
+                    request.perhaps.setdefault(parent, False)
+                return None
         return None
 
     def _ending(self, key: Hashable, id: str | None) -> Iterator[PooledSession]:
@@ -338,8 +334,7 @@ class SessionDirectory:
     @staticmethod
     def _continued(sessions: Iterable[PooledSession], request: ListRequest) -> PooledSession | None:
         some = itertools.islice(sessions, _MOST_COMPARED)
-        known = (each for each in some if each not in request.refused and each.knows(request.saved))
-        return next((each for each in known if request.continues(each)), None)
+        return next((each for each in some if each.knows(request.saved) and request.continues(each)), None)
 
     def register(self, session: PooledSession) -> None:
         """Update the keys of a session, and make it the most recently used one, unless it was removed."""

@@ -365,7 +365,7 @@ class SessionPool:
         A session with a running call is not examined. If it was found by the request's id and its newest messages are in the
         list, the answer is yes, and the call then waits for it.
         """
-        if session in request.refused or not session.has_begun or not session.knows(request.saved):
+        if not session.has_begun or not session.knows(request.saved):
             return False
         with session.session.lock.if_free() as free:
             if not free:
@@ -458,10 +458,7 @@ class SessionPool:
     @staticmethod
     def _is_continued(found: PooledSession, request: ListRequest) -> bool:
         """Check again while holding the lock: another call may have changed the session, or the pool may have removed it."""
-        if not found.is_gone and (request.continues(found) or (found.has_begun and request.accounts_for(found))):
-            return True
-        request.refused.add(found)
-        return False
+        return not found.is_gone and (request.continues(found) or (found.has_begun and request.accounts_for(found)))
 
     def _granted(self, found: PooledSession) -> Generator[Any]:
         """Copy for a fork the stored content that its inherited edits refer to."""
