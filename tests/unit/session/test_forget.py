@@ -169,14 +169,19 @@ def test_a_late_report_for_the_old_view() -> None:
 
 def test_a_message_that_is_not_there_changes_nothing(tmp_path: Path) -> None:
     """Neither a message of another conversation nor one of another format; one that cannot be read is an error."""
-    session = CompactionSession(summarizing(), store=SessionStore(tmp_path / "sessions.db"), **options())
-    view = session.view_sync(chat_of("kim"))
-    state, result = session.to_dict(), session.last_result
+    session, chat = (
+        CompactionSession(storing(tmp_path), store=SessionStore(tmp_path / "sessions.db"), **options()),
+        chat_of("kim"),
+    )
+    view = turns_of(session, chat)
+    state, result, files = session.to_dict(), session.last_result, traces(tmp_path)
+    assert "records.db" in files
     for other in (user("Hello."), {"role": "user", "parts": [{"text": "Hello."}]}):
         assert session.forget_sync([other]) == 0
     with pytest.raises(InputError):
-        session.forget_sync([chat_of("kim")[1], {"content": "no role"}])
+        session.forget_sync([*telling(chat), {"content": "no role"}])
     assert (session.to_dict(), session.last_result, session.index.messages()) == (state, result, view)
+    assert traces(tmp_path) == files
 
 
 # ---------------------------------------------------------------- stores that fail or cannot
