@@ -153,23 +153,28 @@ def test_another_exception_stops_nothing() -> None:
     assert session.status().failures == ()
 
 
-def test_an_interrupted_compaction_is_as_if_it_had_not_begun() -> None:
-    """After Ctrl-C in the function, the saved state and the next call are those without the edits."""
-    interruptions = [KeyboardInterrupt()]
+@pytest.mark.parametrize("kind", [Compacted, ContextUsed])
+def test_an_interrupted_compaction_is_as_if_it_had_not_begun(kind: type[Event]) -> None:
+    """After Ctrl-C in the function, the saved state, the next call and its events are those without the edits."""
+    interruptions, told = list[BaseException](), list[Event]()
 
     def watch(event: Event) -> None:
-        if isinstance(event, Compacted) and interruptions:
+        told.append(event)
+        if isinstance(event, kind) and interruptions:
+            told.clear()
             raise interruptions.pop()
 
     whole, session = cutting(), cutting(on_event=watch)
     for each in (whole, session):
-        each.view_sync(talk(6))
+        each.view_sync(talk(10))
     before = session.to_dict()
+    interruptions.append(KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
-        session.view_sync(talk(14))
+        session.view_sync(talk(12))
     assert session.to_dict()["index"]["journal"] == before["index"]["journal"] == []
-    assert session.view_sync(talk(14)) == whole.view_sync(talk(14))
+    assert session.view_sync(talk(12)) == whole.view_sync(talk(12))
     assert session.to_dict() == whole.to_dict()
+    assert [type(event) for event in told] == [Compacting, Compacted, CacheBroken, ContextUsed]
 
 
 @pytest.mark.parametrize(("more", "told_near"), [(0, 2), (1, 0)])
