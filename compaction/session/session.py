@@ -642,7 +642,6 @@ class CompactionSession:
         self._reporter.reported = self._committed.reported
         self._ahead.drop()
         self._index = self._index_at(self._committed)
-        self._committed = self._whole()
 
     def _index_at(self, point: _Committed) -> MessageIndex:
         """Return a new index of the messages and edits of a state. O(messages)."""

@@ -18,7 +18,7 @@ from anyio.from_thread import start_blocking_portal
 from compaction import MessageIndex, last
 from compaction.errors import ConfigurationError, SummaryFailed
 from compaction.run import run_sync
-from compaction.session import BackgroundTasks, CompactionSession, SessionPool
+from compaction.session import BackgroundTasks, CompactionSession, Event, SessionPool
 from compaction.session.ahead import SummariesAhead
 from compaction.stores import SQLiteStore
 from compaction.strategies import (
@@ -302,6 +302,25 @@ async def test_a_message_that_is_forgotten_takes_the_prepared_text_with_it() -> 
         await talk.view(source)
         assert talk.index.context.prepared.summary is not None
         assert await talk.forget(source[2:3]) == 1
+        assert talk.index.context.prepared.summary is None
+
+
+async def test_an_interrupted_call_discards_the_prepared_summary() -> None:
+    """It may be about messages that nobody has seen in a whole call."""
+    interruptions = list[BaseException]()
+
+    def watch(event: Event) -> None:
+        if interruptions:
+            raise interruptions.pop()
+
+    model, source = Gated(), chat(9)
+    async with session(summarizing(model), on_event=watch) as talk:
+        await prepared(model, talk, source)
+        await talk.view(source)
+        interruptions.append(KeyboardInterrupt())
+        with pytest.raises(KeyboardInterrupt):
+            talk.view_sync(source)
+        talk.follow(source)
         assert talk.index.context.prepared.summary is None
 
 
