@@ -423,10 +423,13 @@ async def test_a_rehearsal_that_fails_fails_no_call() -> None:
 # ---------------------------------------------------------------- cancelling and closing
 
 
-async def test_leaving_cancels_what_is_under_way_and_the_session_stays_usable() -> None:
-    """After leaving, no task is left, and calls run as without ``ahead=``."""
+@pytest.mark.parametrize("shared", [False, True])
+async def test_leaving_cancels_what_is_under_way_and_the_session_stays_usable(shared: bool) -> None:
+    """After leaving the session or the tasks that it shares, no task is left, and calls run as without ``ahead=``."""
     model, source = Gated(), chat(14)
-    async with session(summarizing(model)) as talk:
+    tasks = BackgroundTasks() if shared else None
+    talk = session(summarizing(model), tasks=tasks)
+    async with tasks or talk:
         await talk.view(source[:9])
         await settled(lambda: model.running == 1)
     assert model.running == 0
@@ -476,15 +479,17 @@ async def test_an_answer_that_comes_after_all_is_not_used() -> None:
                 return await super().summarize(request)
 
     model, source = Stubborn(), chat(9)
-    async with session(summarizing(model)) as talk:
-        await talk.view(source)
+    strategy, index = summarizing(model), MessageIndex(source, counter="chars/4")
+    async with SummariesAhead(tokens_exceed(700)) as ahead:
+        index.context = attrs.evolve(index.context, prepared=ahead.prepared)
+        ahead.end(index, strategy, run_sync(index, ahead.begin(index, strategy)))
         await settled(lambda: model.running == 1)
-        assert await talk.forget(source[2:3]) == 1
+        ahead.drop()
         model.gate.set()
-        await settled(lambda: not model.running)
+        await settled(lambda: model.running == 0)
         await settled()
-        await talk.view(source[:2])
-        assert talk.index.context.prepared.summary is None
+        ahead.begin(index, strategy)
+        assert ahead.prepared.summary is None
 
 
 @pytest.mark.parametrize("steps", range(12))
