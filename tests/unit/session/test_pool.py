@@ -328,6 +328,10 @@ def test_a_host_with_an_id_may_remove_earlier_messages() -> None:
         session = session_of(pool, rebuilt(chat), id=id)
         assert (session_of(pool, [*rebuilt(chat[:-2]), chat[-1], user("on")], id=id) is session) is (id is not None)
         assert ("kim" in pool) is (id is not None)
+        session = looped(pool, grown("Bob", 3), id=id)
+        inserted = [SYSTEM, user("Hello."), *grown("Bob", 3)[1:], user("on")]
+        assert session_of(pool, inserted, id="lee") is not session
+        assert (session_of(pool, inserted, id=id) is session) is (id is not None)
 
 
 def test_a_list_in_another_format_is_another_conversation() -> None:
