@@ -606,6 +606,17 @@ def test_an_evicted_session_comes_back(tmp_path: Path) -> None:
     assert len(scripted.requests) == paid
 
 
+def test_a_saved_session_that_is_in_memory_is_not_read(tmp_path: Path) -> None:
+    """A list that leaves it where it was saved is a fork, and nothing is reported."""
+    events: list[Any] = []
+    pool = pool_of(store=SessionStore(tmp_path / "sessions.db"), on_event=events.append)
+    lists = list(calls_of(grown("Ann", 14)))
+    edits = [session_of(pool, messages).index.edit_count for messages in lists]
+    pool.view_sync([*lists[edits.index(edits[-1])], user("Another way.")])
+    assert len(pool) == 2
+    assert not any(isinstance(event, SaveFailed) for event in events)
+
+
 @pytest.mark.parametrize("id", [None, "kim"])
 def test_a_message_that_the_host_inserts_while_nobody_looks(tmp_path: Path, id: str | None) -> None:
     """In a new process, the host's id leads to the saved session, although no list that was saved is in the new one."""
