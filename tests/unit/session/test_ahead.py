@@ -606,6 +606,8 @@ def test_a_sync_host_passes_a_portal(backend: str) -> None:
         assert answered.wait(10)
         talk.close()
         assert ended.wait(10)
+        talk.view_sync(source[:15])
+        portal.call(settled)
     assert model.requests == 2
 
 

@@ -203,8 +203,11 @@ async def test_a_task_inside_its_own_call_is_refused() -> None:
     with lock.thread, pytest.raises(SyncDriverError):  # the thread of this task waits for nobody
         async with lock.task:
             pass
-    async with lock.task:
+    kept = lock.task
+    async with kept:
         pass
+    with lock.if_free() as free:
+        assert free
 
 
 def test_an_interrupted_call_leaves_the_lock() -> None:

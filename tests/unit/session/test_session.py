@@ -113,6 +113,8 @@ def test_a_session_knows_whether_it_decided_anything() -> None:
     assert not watched.has_decided
     watched.view_sync(chat(9))
     assert watched.has_decided
+    assert watched.index.marks is not None
+    assert watched.index.marks.until == len(chat(2))  # of the first list; later messages cannot say that they are summaries
     resumed = CompactionSession.from_dict(watched.to_dict(), cut(), counter="chars/4")
     resumed.follow(chat(9))
     assert resumed.has_decided

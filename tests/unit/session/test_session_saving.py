@@ -94,7 +94,7 @@ def test_a_report_that_is_not_saved_before_the_first_run(tmp_path: Path) -> None
     """The status has the failure, although there is no result that could have it."""
     watched = session(store=FailingStore(tmp_path, 0, 1))
     watched.record_usage({"prompt_tokens": 300, "completion_tokens": 1})
-    assert (watched.last_result, watched.status().failures) == (None, (FAILURE,))
+    assert (watched.last_result, watched.status().failures, watched.status().tokens) == (None, (FAILURE,), 300)
 
 
 async def test_usage_reported_in_the_middle_of_a_call_saves_no_half_of_it(tmp_path: Path) -> None:
