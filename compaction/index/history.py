@@ -61,10 +61,6 @@ class UselessRuns:
         runs = (*self.saved[1 - _RUNS :], saved)
         return UselessRuns(runs, None if len(runs) < _RUNS else until_tokens)
 
-    def resumed(self) -> UselessRuns:
-        """Return the same without the pause: if the next run does not help either, the pause begins again."""
-        return UselessRuns(self.saved)
-
     def is_paused(self, tokens: int) -> bool:
         """Return whether the pause lasts for a request of this size."""
         return self.until_tokens is not None and tokens < self.until_tokens

@@ -61,11 +61,7 @@ class BackgroundTask:
                 self._cancel = lambda: schedule(scope.cancel)
                 if self._cancelled:
                     return
-            try:
-                await self._work()
-            finally:
-                with self._guard:
-                    self._cancel = None
+            await self._work()
 
     def cancel(self) -> None:
         """Cancel the work without waiting until it has ended. Any thread may call this."""
@@ -137,8 +133,6 @@ class BackgroundTasks:
             self._group.start_soon(task.run)
 
     async def __aenter__(self) -> Self:
-        if self._portal is not None:
-            return self
         if self._group is not None:
             raise ConfigurationError("this BackgroundTasks is already open: leave its `async with` before you enter it again")
         group = anyio.create_task_group()
@@ -245,7 +239,7 @@ class SummariesAhead:
         if prepared.is_due or (prepared.summary is not None and not may_stand(index, prepared.summary)):
             prepared.summary = None
         asked = self._asked
-        if asked is not None and self._is_under_way:
+        if asked is not None and self._tasks.is_open:
             if not may_stand(index, asked.summary):
                 self._stop()
             return
@@ -268,15 +262,10 @@ class SummariesAhead:
 
     def _ask(self, request: SummaryRequest, summary: PreparedSummary, *, is_due: bool = False) -> None:
         asked = _Asked(request, summary, is_due)
-        with self._guard:
-            self._asked = asked
-        asked.task = self._tasks.start(lambda: self._answer(asked))
-        with self._guard:
-            if asked.task is None and self._asked is asked:
-                self._asked = None
-            dropped = self._asked is not asked
-        if dropped and asked.task is not None:
-            asked.task.cancel()
+        with self._guard:  # the answer arrives later
+            task = self._tasks.start(lambda: self._answer(asked))
+            if task is not None:
+                asked.task, self._asked = task, asked
 
     async def _answer(self, asked: _Asked) -> None:
         """Call the summarizer in the background, and keep its answer unless the request was dropped meanwhile."""
@@ -301,7 +290,7 @@ class SummariesAhead:
         """Cancel the running request and ignore its answer."""
         with self._guard:
             asked, self._asked = self._asked, None
-        if asked is not None and asked.task is not None:
+        if asked is not None:
             asked.task.cancel()
 
     # ---------------------------------------------------------------- ending
@@ -337,7 +326,7 @@ class _Asked:
     request: SummaryRequest
     summary: PreparedSummary  # its answer completes it
     is_due: bool  # whether the strategy already needs it
-    task: BackgroundTask | None = None  # once it has started
+    task: BackgroundTask = attrs.field(init=False)  # once it has started
 
 
 async def _called(request: SummaryRequest) -> object:
@@ -377,12 +366,12 @@ def rehearsed(
         )
         try:
             with dry_run(tried, index, until_request=asks_model, answer=answer_without_model) as dry:
-                request = dry.request
-                found = _standing(index, strategy, dry.step, request) if isinstance(request, SummaryRequest) else None
+                if isinstance(dry.request, SummaryRequest):
+                    found = _standing(index, strategy, dry.step, dry.request)
+                    if found is not None:
+                        return dry.request, found
         finally:
             index.context = context
-        if isinstance(request, SummaryRequest) and found is not None:
-            return request, found
     return None
 
 

@@ -47,13 +47,15 @@ class KnownConversation:
         source: Its messages. A running call may append to this list.
         count: The number of messages that belong to this record.
         format: The format of the messages.
-        lines: The source and the last few views; a host may continue any of them.
+        is_named: Whether the host names the conversation by an id.
+        lines: The source and the last few views.
         saved: The messages and edits; ``None`` before the first call.
     """
 
     source: Sequence[Any]
     count: int
     format: MessageFormat
+    is_named: bool
     lines: tuple[KnownLine, ...]
     saved: Saved | None = None
 
@@ -70,17 +72,23 @@ class KnownConversation:
             for line in lines:
                 line.add(digest)
         if saved.journal and (edited or not grew):
-            lines = [lines[0], *lines[1:][1 - _MOST_VIEWS :], KnownLine.of_view(index.messages(), source, index.format)]
-        return KnownConversation(source=source, count=len(source), format=index.format, lines=tuple(lines), saved=saved)
+            views = [*lines[1:], KnownLine.of_view(index.messages(), source, index.format)]
+            lines = [lines[0], *views[-_MOST_VIEWS:]]
+        return attrs.evolve(self, source=source, count=len(source), format=index.format, lines=tuple(lines), saved=saved)
 
     def _grew_to(self, source: Sequence[Any], index: MessageIndex) -> bool:
-        if source is self.source:
-            return True
-        return not index.changes and index.format.common_prefix(self.source[: self.count], source) >= self.count
+        return source is self.source or (
+            not index.changes and index.format.common_prefix(self.source[: self.count], source) == self.count
+        )
 
-    def shared(self, given: Sequence[Any], *, by_id: bool) -> tuple[int, KnownLine]:
+    @property
+    def certain_lines(self) -> list[KnownLine]:
+        """The lines that a list of this conversation may continue, and a list of no other."""
+        return [line for line in self.lines if line.is_specific or self.is_named]
+
+    def shared(self, given: Sequence[Any]) -> tuple[int, KnownLine]:
         """Return how many of the first source messages a list contains, and the line that it continues."""
-        lines = [line for line in self.lines if line.is_specific or by_id]
+        lines = self.certain_lines
         shared = [line.shared(self.source, self.count, given, self.format) for line in lines]
         best = shared.index(max(shared))
         return shared[best], lines[best]
@@ -130,7 +138,7 @@ class PooledSession:
     def forked(self, given: Sequence[Any]) -> Forked | None:
         """Return the state that a list takes over if it forks from this session; ``None`` if no edit remains."""
         known = self.known
-        count, line = known.shared(given, by_id=self.id is not None)
+        count, line = known.shared(given)
         if known.saved is None or not count:
             return None
         saved = known.saved.beginning(count, (known.source if line.base else given)[:count])
@@ -144,8 +152,7 @@ class PooledSession:
     def saved_keys(self) -> tuple[str, list[str]]:
         """Return the scope and the keys under which it is saved. The store calls this while it saves."""
         self.note()
-        lines = [line for line in self.known.lines if line.is_specific or self.id is not None]
-        keys = [whole_key(self.space, self.id, line.whole) for line in lines]
+        keys = [whole_key(self.space, self.id, line.whole) for line in self.known.certain_lines]
         return self.space, keys if self.id is None else [*keys, id_key(self.space, self.id)]
 
 
@@ -197,7 +204,6 @@ class ListRequest:
         saved: The state that the host keeps, if any.
 
     Attributes:
-        refused: Sessions that the list does not continue.
         perhaps: Sessions that it may continue, and for each, whether its newest messages are in the list.
         parent: The session that shares the most messages with the list.
     """
@@ -209,19 +215,17 @@ class ListRequest:
     id: str | None
     overhead_tokens: int
     saved: Mapping[str, Any] | None = None
-    refused: set[PooledSession] = attrs.field(factory=set[PooledSession])
     perhaps: dict[PooledSession, bool] = attrs.field(factory=dict[PooledSession, bool])
     parent: PooledSession | None = None
-    _shared: dict[PooledSession, tuple[KnownConversation, int, KnownLine]] = attrs.field(
-        init=False, factory=dict[PooledSession, tuple[KnownConversation, int, KnownLine]]
+    _shared: dict[KnownConversation, tuple[int, KnownLine]] = attrs.field(
+        factory=dict[KnownConversation, tuple[int, KnownLine]]
     )
 
-    def _compared(self, session: PooledSession) -> tuple[KnownConversation, int, KnownLine]:
-        """Compare the list with a session, without its lock; once for each state of the session."""
-        known, compared = session.known, self._shared.get(session)
-        if compared is None or compared[0] is not known:
-            compared = self._shared[session] = (known, *known.shared(self.given, by_id=session.id is not None))
-        return compared
+    def _compared(self, known: KnownConversation) -> tuple[int, KnownLine]:
+        """Compare the list with a conversation, once for each state."""
+        if known not in self._shared:
+            self._shared[known] = known.shared(self.given)
+        return self._shared[known]
 
     def may_continue(self, sessions: Iterable[PooledSession]) -> None:
         """Record sessions whose newest messages are in the list."""
@@ -231,13 +235,14 @@ class ListRequest:
 
     def continues(self, session: PooledSession) -> bool:
         """Whether the list contains the whole source unchanged, or a complete earlier view and everything after it."""
-        known, count, _ = self._compared(session)
-        return count >= known.count
+        known = session.known
+        count, _ = self._compared(known)
+        return count == known.count
 
     def accounted_for(self, session: PooledSession) -> int:
         """Return how many of the first messages of the list are messages of a session or of an earlier view."""
-        _, count, line = self._compared(session)
-        return count - line.count + len(line.base) if count else 0
+        count, line = self._compared(session.known)
+        return count - line.count + len(line.base)
 
     def accounts_for(self, session: PooledSession) -> bool:
         """Whether a list in which the host changed messages still belongs to a session. The caller holds the session's lock."""
@@ -265,7 +270,7 @@ class SessionDirectory:
 
     Attributes:
         bytes: The size of all their messages, in bytes.
-        changes: The number of changes so far; while it is the same, a search finds the same.
+        version: Another object after each registration; while it is the same, a search finds no other session.
 
     Raises:
         ConfigurationError: If a limit is below 1.
@@ -278,7 +283,7 @@ class SessionDirectory:
         self._limit = limit
         self._max_bytes = max_bytes
         self.bytes = 0
-        self.changes = 0
+        self.version = object()
         self._sessions: OrderedDict[PooledSession, int] = OrderedDict()  # the least recently used first; their bytes
         self._names: dict[str, PooledSession] = {}
         self._places: dict[Hashable, dict[PooledSession, None]] = {}
@@ -302,10 +307,8 @@ class SessionDirectory:
         space, id, keys = request.space, request.id, request.keys
         request.perhaps, request.parent = {}, None
         if id is not None:
-            of_id = list(reversed(self._places.get(id_key(space, id), {})))
-            if (found := self._continued(of_id, request)) is not None:
-                return found
-            request.perhaps.update(dict.fromkeys(of_id[:1], False))
+            of_id = list(self._places.get(id_key(space, id), {}))
+            request.perhaps.update(dict.fromkeys(of_id[-1:], False))
         for count in range(len(request.given), 0, -1):
             key, _ = _end_keys(space, keys.last(count), "")
             if (here := self._places.get(key)) is None:
@@ -316,12 +319,12 @@ class SessionDirectory:
                 here = self._places.get(key, {})
             if (found := self._continued(self._ending(key, id), request)) is not None:
                 return found
-            request.parent = max(list(here)[-_MOST_COMPARED:], key=request.accounted_for, default=None)
-            if request.parent is not None and request.accounted_for(request.parent) >= count:
-                break
-            request.parent = None
-        if request.parent is not None and request.parent.id == id:
-            request.perhaps.setdefault(request.parent, False)
+            parent = max(list(here)[-_MOST_COMPARED:], key=request.accounted_for, default=None)
+            if parent is not None and request.accounted_for(parent) >= count:
+                request.parent = parent
+                if parent.id == id:
+                    request.perhaps.setdefault(parent, False)
+                return None
         return None
 
     def _ending(self, key: Hashable, id: str | None) -> Iterator[PooledSession]:
@@ -331,12 +334,13 @@ class SessionDirectory:
     @staticmethod
     def _continued(sessions: Iterable[PooledSession], request: ListRequest) -> PooledSession | None:
         some = itertools.islice(sessions, _MOST_COMPARED)
-        known = (each for each in some if each not in request.refused and each.knows(request.saved))
-        return next((each for each in known if request.continues(each)), None)
+        return next((each for each in some if each.knows(request.saved) and request.continues(each)), None)
 
     def register(self, session: PooledSession) -> None:
-        """Update the keys of a session, and make it the most recently used one."""
-        self.changes += 1
+        """Update the keys of a session, and make it the most recently used one, unless it was removed."""
+        if session.is_gone:
+            return
+        self.version = object()
         left, session.keys = session.keys, session.keys_now()
         # A list may also fork before the newest message of the source, which agents alter.
         before = _end_keys(session.space, *session.known.lines[0].before)
@@ -349,9 +353,8 @@ class SessionDirectory:
                 self._leave(each, key)
         if len(session.places) > _MOST_PLACES:
             old = [key for key in session.places if key not in session.keys][: _MOST_PLACES // 2]
-            for pair in range(0, len(old), 4):  # of the older half, every second place, which has two keys
-                for key in old[pair : pair + 2]:
-                    self._leave(session, key)
+            for key in [key for place, key in enumerate(old) if place & 2]:  # of the older half, every second pair of keys
+                self._leave(session, key)
         size = session.session.index.total.bytes
         self.bytes += size - self._sessions.get(session, 0)
         self._sessions[session] = size
@@ -380,7 +383,6 @@ class SessionDirectory:
     def _leave_all(self, session: PooledSession) -> None:
         for key in list(session.places):
             self._leave(session, key)
-        session.keys = {}
 
     def evict(self) -> list[tuple[PooledSession, str]]:
         """Remove sessions above the limits, least recently used first, except those with a running call."""
@@ -400,10 +402,10 @@ class SessionDirectory:
         return "bytes" if self.bytes > self._max_bytes else None
 
     def remove(self, session: PooledSession) -> None:
-        """Remove a session."""
-        self.changes += 1
+        """Remove a session, unless it was removed before."""
+        if session.is_gone:
+            return
         session.is_gone = True
         self._leave_all(session)
-        self.bytes -= self._sessions.pop(session, 0)
-        if self._names.get(session.session.id) is session:
-            del self._names[session.session.id]
+        self.bytes -= self._sessions.pop(session)
+        del self._names[session.session.id]

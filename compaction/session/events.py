@@ -14,6 +14,7 @@ call; the result lists it as a failure. The only exception that affects the call
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import inf
 from typing import Any, Final, TypeAlias
 
 import attrs
@@ -201,12 +202,10 @@ class Reported:
     Args:
         sent: The last view.
         is_near: Whether that request was near the limit.
-        why: Why the next view may differ from the last one.
     """
 
     sent: tuple[Any, ...] = ()
     is_near: bool = False
-    why: str = ""
 
 
 class EventReporter:
@@ -228,9 +227,6 @@ class EventReporter:
         self._failures: list[Failed] = []
         self.reported = Reported()
 
-    def _set(self, **changes: Any) -> None:
-        self.reported = attrs.evolve(self.reported, **changes)
-
     def tell(self, event: Event) -> None:
         """Report one event. An exception that the function raises becomes a failure in the next result.
 
@@ -250,14 +246,12 @@ class EventReporter:
     def followed(self, index: MessageIndex) -> None:
         """Report the changes of the host. Call it after the index was synchronized."""
         if index.changes or index.undone:
-            self._set(why="the host")
             self.tell(HostChanged(session=self._session, changes=index.changes, undone=index.undone))
 
     def forgot(self, index: MessageIndex) -> None:
         """Report the broken prompt cache after messages were forgotten, and discard the last view."""
         if self.reported.sent:
-            self._set(why="forget")
-            self._sent_now(index.messages(), index)
+            self._sent_now(index.messages(), index, "forget")
 
     def settled(self, result: CompactionResult, index: MessageIndex, start: int) -> CompactionResult:
         """Report the result of a run that began after ``start`` edits; return it, without its edits after a veto."""
@@ -265,19 +259,16 @@ class EventReporter:
         for failure in result.failures:
             self.tell(StepFailed(session=self._session, failure=failure))
         if result.edits:
-            self._set(why="compaction")
             self.tell(Compacted(session=self._session, result=result))
-        self._sent_now(result.messages, index)
+        self._sent_now(result.messages, index, "compaction" if result.edits else "the host")
         tokens, window = max(0, index.tokens), index.context.window
         self.tell(ContextUsed(session=self._session, tokens=tokens, window=window, triggered=result.triggered))
-        if self._failures:
-            result = attrs.evolve(result, failures=(*result.failures, *self._failures))
-            self._failures.clear()
-        return result
+        failures, self._failures = (*result.failures, *self._failures), []
+        return attrs.evolve(result, failures=failures)
 
     def _allowed(self, result: CompactionResult, index: MessageIndex, start: int) -> CompactionResult:
         """Report that the view is about to change, and return the result; after a veto, undo the edits first."""
-        if not result.edits or self._on_event is None:
+        if not result.edits:
             return result
         try:
             self.tell(Compacting(session=self._session, edits=result.edits, before=result.before, after=result.after))
@@ -291,25 +282,28 @@ class EventReporter:
         """Report that the session could not be saved."""
         self.tell(SaveFailed(session=self._session, failure=failure))
 
-    def _sent_now(self, view: Sequence[Any], index: MessageIndex) -> None:
-        """Compare the view with the last one and the request with the window, and report both; O(view)."""
+    def _sent_now(self, view: Sequence[Any], index: MessageIndex, why: str) -> None:
+        """Compare the view with the last one and the request with the window, and report both; O(view).
+
+        Args:
+            view: The view.
+            index: The index.
+            why: The cause of a difference.
+        """
         if self._on_event is None:
             return
         broken = self._broken_tokens(view, index)
         if broken:
-            self.tell(CacheBroken(session=self._session, tokens=broken, why=self.reported.why or "the host"))
+            self.tell(CacheBroken(session=self._session, tokens=broken, why=why))
         window, tokens = index.context.window, index.tokens
-        is_near = window is not None and 10 * tokens >= _NEAR * window
-        if window is not None and is_near and not self.reported.is_near:
+        is_near = 10 * tokens >= _NEAR * (window or inf)
+        if window and is_near and not self.reported.is_near:
             self.tell(NearLimit(session=self._session, tokens=tokens, window=window))
-        self._set(sent=tuple(view), is_near=is_near, why="")
+        self.reported = Reported(tuple(view), is_near)
 
     def _broken_tokens(self, view: Sequence[Any], index: MessageIndex) -> int:
         """Return the tokens of the messages that were sent last time and now follow a changed beginning."""
-        sent = self.reported.sent
-        same = index.format.common_prefix(sent, view) if sent else 0
-        if same == len(sent):
-            return 0
-        before = {id(raw) for raw in sent[same:]}
-        again = [index.format.read(raw, place) for place, raw in enumerate(view) if place >= same and id(raw) in before]
-        return sum(index.measure(message)[0] for message in again)
+        sent, format = self.reported.sent, index.format
+        same = format.common_prefix(sent, view)
+        before = set(map(id, sent[same:]))
+        return sum(index.measure(format.read(raw))[0] for raw in view[same:] if id(raw) in before)

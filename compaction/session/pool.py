@@ -167,12 +167,12 @@ class SessionPool:
             SyncDriverError: If it is called inside another call of the same session; see `CallLock`.
         """
         request = self._request(messages, id, scope, overhead_tokens, saved)
-        for place in itertools.count(1):
-            found = self._find(request, is_last=place >= _MOST_TRIES)
+        for is_last in itertools.chain(itertools.repeat(False, _MOST_TRIES), itertools.repeat(True)):
+            found = self._find(request, is_last=is_last)
             if found is None:
                 continue
             async with found.session.lock.held(sync=sync):
-                if not self._is_continued(found, request, is_last=place >= _MOST_TRIES):
+                if not (is_last or self._is_continued(found, request)):
                     continue
                 with self._took_over(found):
                     await settled(self._granted(found), sync=sync)
@@ -301,8 +301,7 @@ class SessionPool:
             with found.session.lock.if_free() as free:
                 if free:
                     self._directory.remove(found)
-        if free:
-            found.session.close()
+                    found.session.close()
         return free
 
     def trial(
@@ -342,13 +341,13 @@ class SessionPool:
 
     def _find(self, request: ListRequest, *, is_last: bool) -> PooledSession | None:
         """Return the probable session of a list, or a new one; ``None`` if the pool changed: try again. Never waits."""
-        changes = self._directory.changes
+        version = self._directory.version
         if not is_last and (found := self._known(request)) is not None:
             return found
         request.keys.whole(len(request.given))  # before the lock is taken again: O(contents)
         made = self._made(request)
         with self._lock:
-            is_same = self._directory.changes == changes  # if so, the same search found nothing
+            is_same = self._directory.version is version  # if so, the same search found nothing
             if not (is_last or is_same) and (found := self._directory.find(request)) is not None:
                 return found
             return made if self._directory.add(made) else None
@@ -366,7 +365,7 @@ class SessionPool:
         A session with a running call is not examined. If it was found by the request's id and its newest messages are in the
         list, the answer is yes, and the call then waits for it.
         """
-        if session in request.refused or not session.has_begun or not session.knows(request.saved):
+        if not session.has_begun or not session.knows(request.saved):
             return False
         with session.session.lock.if_free() as free:
             if not free:
@@ -390,14 +389,15 @@ class SessionPool:
             options: dict[str, Any] = {**self._options, "id": name}
             made, fork = CompactionSession(self._strategy, **options), origin
         given, line = request.given, request.keys.line()
-        known = KnownConversation(source=given, count=len(given), format=self._format, lines=(line,))
+        is_named = request.id is not None
+        known = KnownConversation(source=given, count=len(given), format=self._format, is_named=is_named, lines=(line,))
         pooled = PooledSession(session=made, space=request.space, id=request.id, known=known, fork=fork)
         if self._store is not None:
             pooled.store = self._store.keyed(pooled.saved_keys)
             made.save_to(pooled.store)
         return pooled
 
-    def _new_name(self, request: ListRequest, *, is_taken: bool = False) -> str:
+    def _new_name(self, request: ListRequest, *, is_taken: bool) -> str:
         name = request.name
         if name is None or is_taken or name in self._directory:
             name = f"{name or 'auto'}:{self._new_id()}"  # `request.name` is URL-quoted: it has no colon
@@ -419,19 +419,19 @@ class SessionPool:
         try:
             for name in self._store.find(space, keys):
                 if (session := self._readable(name)) is not None:
-                    return session, False
+                    return session, bool(names)
             names = [] if id is None else self._store.find(space, [id_key(space, id)])
             for name in names:
                 if (session := self._readable(name)) is not None:
                     origin = _origin(session, name, request.given)
                     if isinstance(origin, CompactionSession):
-                        return origin, False
-                    forks.append(origin)
+                        return origin, bool(names)
+                    if origin.saved.journal:
+                        forks.append(origin)
         except StateError as error:
             self._could_not_read(request.name or "auto", error, "the conversation counts as new")
             return None, True
-        best = max(forks, key=lambda fork: len(fork.saved.journal), default=None)
-        return best if best is not None and best.saved.journal else None, bool(names)
+        return max(forks, key=lambda fork: len(fork.saved.journal), default=None), bool(names)
 
     def _readable(self, name: str) -> CompactionSession | None:
         """Return a saved session; ``None`` if it is in memory, was deleted, or is invalid, which is reported."""
@@ -456,16 +456,9 @@ class SessionPool:
     # ---------------------------------------------------------------- a call, under the lock of its session
 
     @staticmethod
-    def _is_continued(found: PooledSession, request: ListRequest, *, is_last: bool) -> bool:
+    def _is_continued(found: PooledSession, request: ListRequest) -> bool:
         """Check again while holding the lock: another call may have changed the session, or the pool may have removed it."""
-        if is_last:
-            return True
-        if found.has_begun:
-            found.note()
-        if not found.is_gone and (request.continues(found) or (found.has_begun and request.accounts_for(found))):
-            return True
-        request.refused.add(found)
-        return False
+        return not found.is_gone and (request.continues(found) or (found.has_begun and request.accounts_for(found)))
 
     def _granted(self, found: PooledSession) -> Generator[Any]:
         """Copy for a fork the stored content that its inherited edits refer to."""
@@ -505,8 +498,7 @@ class SessionPool:
         """Register a session as it is now, and evict others if the pool is too large."""
         found.note()
         with self._lock:
-            if not found.is_gone:
-                self._directory.register(found)
+            self._directory.register(found)
             evicted = self._directory.evict()
         for each, why in evicted:
             each.session.close()
@@ -547,8 +539,7 @@ class SessionPool:
             if found.session.revision != revision:
                 found.note()
                 with self._lock:
-                    if not found.is_gone:
-                        self._directory.renew(found)
+                    self._directory.renew(found)
 
     def _forget_saved(self, session: CompactionSession, given: list[Any], space: str, keys: list[str]) -> int:
         """Forget in a saved session, and save it under keys that do not depend on the messages."""

@@ -35,9 +35,7 @@ class LearnedWindow:
 
     def took(self, tokens: int) -> LearnedWindow:
         """Return the window after a request of ``tokens`` was accepted."""
-        if tokens <= self.accepted:
-            return self
-        return LearnedWindow(None if self.window is None else max(self.window, tokens), tokens)
+        return LearnedWindow(self.window and max(self.window, tokens), max(self.accepted, tokens))
 
 
 @attrs.frozen(eq=False)
@@ -66,9 +64,10 @@ class ProviderReports:
         fitting: Tokens of the learned window by our count, with the anchor, after a refusal; ``None`` after a report.
     """
 
+    counted: int  # set together with `least`
+
     def __init__(self) -> None:
         self.anchor: int | None = None
-        self.counted = 0
         self.least: tuple[int, int] | None = None
         self.learned = LearnedWindow()
         self.fitting: int | None = None
@@ -86,10 +85,8 @@ class ProviderReports:
         """Record the usage of a request whose messages have ``counted`` tokens by our count; false if it is implausible."""
         if not usage.is_plausible(counted):
             return False
-        if self.anchor is None and overhead > 0:
-            self.least = (0, overhead)
-        elif self.least is None or counted < self.least[0]:
-            self.least = (counted, usage.prompt_tokens)
+        report = (0, overhead) if self.anchor is None and overhead else (counted, usage.prompt_tokens)
+        self.least = min(self.least or report, report)
         self.anchor, self.counted, self.fitting = usage.prompt_tokens - counted, counted, None
         self.learned = self.learned.took(usage.prompt_tokens)
         return True
@@ -105,15 +102,15 @@ class ProviderReports:
             return
         least, reported = self.least
         grown = self.counted - least
-        if not 0 <= counted < self.counted <= 2 * grown:
+        if not counted < self.counted <= 2 * grown:
             return
         ratio = (self.counted + self.anchor - reported) / grown
         ratio = min(1.0, max(1 / _MOST_RATIO, ratio))
         self.anchor -= round((ratio - 1) * (self.counted - counted))
         self.counted = counted
 
-    def refused(self, error: LengthError, counted: int, overhead: int, *, own: int) -> int:
-        """Record a length error, and return the tokens of the refused request.
+    def refused(self, error: LengthError, counted: int, overhead: int, *, own: int) -> tuple[int, int]:
+        """Record a length error, and return the tokens of the refused request and the window.
 
         Assumption: the provider's count is an overhead plus a factor times our count of the messages, and the factor is at most
         3. This gives the largest number of tokens, by our count, that fits. Until the next report, that is the window.
@@ -130,20 +127,20 @@ class ProviderReports:
         window = self.learned.window or tokens
         beside = min(max(0, overhead), tokens - 1)  # the overhead
         beside = max(beside, tokens - _MOST_RATIO * own)
-        fits = (window - beside) * own // (tokens - beside)  # the most tokens, by our count, that fit beside it
-        self.anchor, self.counted, self.least = min(beside, window), max(0, fits), (0, beside)
-        self.fitting = self.anchor + self.counted
-        return tokens
+        fits = max(0, (window - beside) * own // (tokens - beside))  # the most tokens, by our count, that fit beside it
+        self.anchor, self.counted, self.least = min(beside, window), fits, (0, beside)
+        self.fitting = self.anchor + fits
+        return tokens, min(window, self.fitting)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the usage anchor and the learned window as JSON-ready data."""
-        learned = [self.learned.window, self.learned.accepted]
-        return {"anchor": self.anchor, "learned": learned, "fitting": self.fitting and [self.anchor, self.fitting]}
+        fitting = {} if self.fitting is None else {"fitting": [self.anchor, self.fitting]}
+        return {"anchor": self.anchor, "learned": [self.learned.window, self.learned.accepted], **fitting}
 
     def load(self, saved: Mapping[str, Any]) -> None:
         """Continue with the figures that `to_dict` returned; a ``TypeError`` or ``ValueError`` means that they are others."""
         anchor, (window, accepted) = saved.get("anchor"), saved.get("learned", (None, 0))
-        refused, fitting = saved.get("fitting") or (None, None)
+        refused, fitting = saved.get("fitting", (None, None))
         if type(anchor) not in (int, type(None)):
             raise TypeError(f"anchor={shown(anchor)}")
         self.anchor = anchor

@@ -36,17 +36,17 @@ class SessionSaver:
         self._id = id
         self._state = state
         self._on_failure = on_failure
-        self._changes = self._saved = 0
+        self._version = self._saved = object()
         self.failure: Failed | None = None
 
     def changed(self) -> None:
         """Note that the session changed, so that the next `save` saves it."""
-        self._changes += 1
+        self._version = object()
 
     def save(self, anchor: int | None = None) -> None:
         """Save the unsaved changes: the whole session, or only a new usage anchor."""
-        changes = self._changes
-        whole = changes != self._saved
+        version = self._version
+        whole = version is not self._saved
         if self.store is None or not (whole or anchor is not None):
             return
         try:
@@ -55,10 +55,10 @@ class SessionSaver:
         except Exception as error:
             failed = Failed(type(self.store).__name__, error, "the session is not saved; the next call tries again")
             self.failure = failed.logged()
-            self._saved = changes - 1
+            self._saved = object()
             self._on_failure(failed)
         else:
-            self._saved, self.failure = changes, None
+            self._saved, self.failure = version, None
 
     def reported(self, result: CompactionResult) -> CompactionResult:
         """Return the result, with the failure to save added if there is one."""

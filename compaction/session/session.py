@@ -76,11 +76,10 @@ class SessionStatus:
 
 @attrs.frozen(kw_only=True, eq=False)
 class _State:
-    """The state of a session besides its index. A change replaces it by another one."""
+    """The state of a session besides its index. Only a call replaces it by another one."""
 
     revisions: tuple[str, ...]
     sent: SentView = attrs.field(factory=SentView)
-    useless: UselessRuns = attrs.field(factory=UselessRuns)
     compactions: int = 0
     last: CompactionResult | None = None
 
@@ -92,6 +91,7 @@ class _Committed:
     saved: Saved  # its list of messages may have grown since
     messages: int  # the number of messages
     state: _State
+    useless: UselessRuns
     reported: Reported
 
 
@@ -174,6 +174,7 @@ class CompactionSession:
         self._saver = SessionSaver(store, id, self.to_dict, self._reporter.save_failed)
         self._reports = ProviderReports()
         self._state = _State(revisions=(f"{id}:0",))
+        self._useless = UselessRuns()  # not in the state: `reconfigure` replaces it, maybe while a call replaces the state
         self._named = None if format is None else resolve(format)
         context = self._context()
         self._marks = Marks.of(self._strategy.mark_ceilings, context)
@@ -232,7 +233,7 @@ class CompactionSession:
 
     def _revise(self, *decided: object) -> None:
         revision = f"{self._id}:{lookup_key(self.revision, *decided)}"
-        self._set(revisions=(*self._state.revisions[1 - _MOST_REVISIONS :], revision))
+        self._set(revisions=(*self._state.revisions, revision)[-_MOST_REVISIONS:])
 
     @property
     def has_decided(self) -> bool:
@@ -376,7 +377,7 @@ class CompactionSession:
         Raises:
             InputError: If ``usage`` contains no token counts.
         """
-        reported = usage if isinstance(usage, Usage) else Usage.read(usage)
+        reported = Usage.read(usage)
         sent = self._state.sent
         if view is not None and not is_same_list(view, sent.view):
             return
@@ -422,7 +423,7 @@ class CompactionSession:
         lifted, base = as_strategy(strategy), attrs.evolve(self._base, window=window)
         self._strategy, self._base = lifted, base
         self._reports.forget_window()
-        self._set(useless=UselessRuns())
+        self._useless = UselessRuns()
         self._index.context = self._context()
 
     @property
@@ -490,7 +491,7 @@ class CompactionSession:
 
         def begin() -> Strategy:
             self._base.pauses.clear()
-            self._set(useless=UselessRuns())
+            self._useless = UselessRuns()
             return forced
 
         forced = self._strategy.forced(focus or None)
@@ -511,15 +512,14 @@ class CompactionSession:
         if not self._index.total.messages:
             raise ConfigurationError("overflowed: the session has no messages yet; call view with your list first") from error
         with self._changing():
-            tokens = self._reports.refused(
+            tokens, window = self._reports.refused(
                 found, self._index.tokens, self._index.context.overhead_tokens, own=self._state.sent.tokens
             )
             self._index.context = self._context()
-            self._set(useless=UselessRuns())
+            self._useless = UselessRuns()
             self._saver.changed()
             self._reporter.tell(Overflowed(session=self._id, tokens=tokens, window=found.window, error=error))
         result = await self.compact_due(sync=sync)
-        window = self._reports.window() or 0
         if self._index.tokens > window:
             raise BudgetUnsatisfiable(self._index.tokens, (f"a window of {window:,} tokens",), space_report(self._index))
         return result.messages
@@ -540,14 +540,12 @@ class CompactionSession:
     def _note(self, result: CompactionResult) -> None:
         """Record the result of a run."""
         known, overhead = self._index.total.messages, self._index.context.overhead_tokens
-        if result.edits:
-            useless = self._state.useless.after(result.before.tokens + overhead, result.after.tokens + overhead)
-            self._set(useless=useless)
-            if (until := useless.until_tokens) is not None:
-                self._reporter.tell(LittleSaved(session=self._id, saved_tokens=sum(useless.saved), until_tokens=until))
         sent = SentView(result.messages, self._index.included.tokens, known)
         self._set(sent=sent, last=result, compactions=self._state.compactions + bool(result.edits))
         if result.edits:
+            self._useless = useless = self._useless.after(result.before.tokens + overhead, result.after.tokens + overhead)
+            if (until := useless.until_tokens) is not None:
+                self._reporter.tell(LittleSaved(session=self._id, saved_tokens=sum(useless.saved), until_tokens=until))
             self._reports.cut(self._index.included.tokens)
             if (anchor := self._reports.anchor) is not None:
                 self._index.context = attrs.evolve(self._index.context, overhead_tokens=anchor)
@@ -557,14 +555,11 @@ class CompactionSession:
 
     def _due(self) -> Strategy:
         """Return the strategy to run: the configured one, within a learned window, or an empty pipeline during a pause."""
-        strategy, tokens, window, useless = self._strategy, self._index.tokens, self._window, self._state.useless
-        if useless.is_paused(tokens):
-            if window is None or tokens <= window:
-                return Pipeline()
-        elif useless.until_tokens is not None:
-            self._set(useless=useless.resumed())
+        tokens, window = self._index.tokens, self._window
+        if self._useless.is_paused(tokens) and (window is None or tokens <= window):
+            return Pipeline()
         learned = self._reports.window()
-        return strategy if learned is None else within(strategy, learned)
+        return self._strategy if learned is None else within(self._strategy, learned)
 
     def use_window(self, window: int) -> None:
         """Set the model's window. If another one was set before, also discard the window learned from errors."""
@@ -604,7 +599,8 @@ class CompactionSession:
                 self._ahead.drop()
                 left = set(map(id, index.source))
                 sent = SentView(messages=sum(id(raw) in left for raw in source[: self._state.sent.messages]))
-                self._set(useless=UselessRuns(), last=None, sent=sent)
+                self._useless = UselessRuns()
+                self._set(last=None, sent=sent)
                 self._revise("forgot", len(source), count)
                 self._reporter.forgot(index)
                 self._saver.changed()
@@ -638,15 +634,15 @@ class CompactionSession:
 
     def _whole(self) -> _Committed:
         """Return the session as it is now; O(edits) after a change, otherwise O(1)."""
-        return _Committed(self._index.snapshot, len(self._index.columns.source), self._state, self._reporter.reported)
+        messages, reported = len(self._index.columns.source), self._reporter.reported
+        return _Committed(self._index.snapshot, messages, self._state, self._useless, reported)
 
     def _return(self) -> None:
         """Return to the last whole change."""
-        self._state = self._committed.state
+        self._state, self._useless = self._committed.state, self._committed.useless
         self._reporter.reported = self._committed.reported
         self._ahead.drop()
         self._index = self._index_at(self._committed)
-        self._committed = self._whole()
 
     def _index_at(self, point: _Committed) -> MessageIndex:
         """Return a new index of the messages and edits of a state. O(messages)."""
@@ -736,6 +732,5 @@ def _reported_sizes(index: MessageIndex, usages: Sequence[Any]) -> Iterator[tupl
             usage = usages[ordinal]
             if usage is not None:
                 with contextlib.suppress(InputError):
-                    yield counted, usage if isinstance(usage, Usage) else Usage.read(usage)
-                break
+                    yield counted, Usage.read(usage)
         counted += index.columns.tokens(id)

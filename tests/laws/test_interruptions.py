@@ -54,16 +54,18 @@ _CHECKED: Final = ("RESUME", "JUMP_BACKWARD", "CALL")
 
 
 class Interruption:
-    """Raises ``KeyboardInterrupt`` at one place of a run. Holds state: the number of places so far.
+    """Raises ``KeyboardInterrupt`` at one place of a run, or does something else. Holds state: the number of places so far.
 
     Args:
         place: The number of the place, from 1.
         bytecodes: Whether each bytecode before which signals are handled is a place; otherwise, the beginning of each function
             and the end of each function written in C.
+        instead: Called at that place, as another thread could, instead of the interruption.
     """
 
-    def __init__(self, place: int, *, bytecodes: bool = False) -> None:
+    def __init__(self, place: int, *, bytecodes: bool = False, instead: Callable[[], object] | None = None) -> None:
         self.place = place
+        self.instead = instead
         self.count = 0
         self.bytecodes = bytecodes
         self._before: dict[int, str] = {}
@@ -75,6 +77,7 @@ class Interruption:
         An interruption while a generator or a coroutine is finalized is not raised but reported; these reports are ignored.
         """
         reporting, sys.unraisablehook = sys.unraisablehook, _ignored
+        tracing = sys.gettrace()
         if self.bytecodes:
             sys.settrace(self._traced)
         else:
@@ -84,7 +87,7 @@ class Interruption:
         except KeyboardInterrupt:
             return True
         finally:
-            sys.settrace(None)
+            sys.settrace(tracing)
             sys.setprofile(None)
             sys.unraisablehook = reporting
         return self.count >= self.place
@@ -94,7 +97,9 @@ class Interruption:
         if self.count == self.place:
             sys.settrace(None)
             sys.setprofile(None)
-            raise KeyboardInterrupt
+            if self.instead is None:
+                raise KeyboardInterrupt
+            self.instead()
 
     def _profiled(self, frame: FrameType, event: str, argument: object) -> None:
         if event in ("call", "c_return") and frame.f_code.co_filename != __file__:
@@ -139,6 +144,25 @@ def of_a_session(name: str, second: Chat) -> Law:
         return found
 
     return interrupted
+
+
+def of_a_reconfiguration(name: str, second: Chat) -> Law:
+    """A call of another thread at any place of `reconfigure` is recorded as a call after it."""
+
+    def status(session: CompactionSession) -> object:
+        return session.status(), session.last_result, session.revision, session.new_messages
+
+    whole = CompactionSession(STRATEGIES[name](), **options())
+    whole.view_sync(second)
+
+    def reconfigured(interruption: Interruption) -> bool:
+        session = CompactionSession(STRATEGIES[name](), **options())
+        interruption.instead = lambda: session.view_sync(second)
+        found = interruption.during(lambda: session.reconfigure(STRATEGIES[name]()))
+        assert not found or status(session) == status(whole), interruption.place
+        return found
+
+    return reconfigured
 
 
 def of_a_store(name: str, second: Chat) -> Law:
@@ -246,6 +270,7 @@ CASES: Final = (
     Case(of_a_session, "rewriting", SECOND, True),
     Case(of_a_session, "summaries", SECOND, False),
     Case(of_a_session, "summaries", ALTERED, True),
+    Case(of_a_reconfiguration, "cut", SECOND, False, EVERY),
     *(Case(of_a_store, name, SECOND, False) for name in STRATEGIES),
     Case(of_a_pool, "cut", SECOND, False, EVERY),
     Case(of_a_pool, "rewriting", ALTERED, False),

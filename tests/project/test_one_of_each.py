@@ -94,8 +94,8 @@ TWINS_WITH_LOGIC = {
 def test_sync_and_async_are_written_once() -> None:
     """Of a function and its twin for the other kind of program, neither has a condition, a loop or an exception handler.
 
-    Only a coroutine that its twin drives may have them: one coroutine has the logic, with a flag that says whether it may
-    await, for the two drivers in `compaction.run`.
+    Only a coroutine that its twin drives may have them: one coroutine has the logic, with the flag ``sync``, which says whether
+    it may await, and its twin does nothing but call it with ``sync=True``.
     """
     logic = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try)
     found = {
@@ -111,8 +111,11 @@ def test_sync_and_async_are_written_once() -> None:
 
 
 def drives(node: Function, twin: Function) -> bool:
-    """Whether a function calls its twin."""
-    return any(isinstance(part, ast.Attribute) and part.attr == twin.name for part in ast.walk(node))
+    """Whether a function does nothing but return the answer of its twin, called once with ``sync=True``."""
+    _docstring, *body = node.body
+    calls = [part for part in ast.walk(node) if isinstance(part, ast.Call) and ast.unparse(part.func) == f"self.{twin.name}"]
+    flags = [ast.unparse(keyword) for call in calls for keyword in call.keywords]
+    return len(body) == len(calls) == 1 and isinstance(body[0], ast.Return) and "sync=True" in flags
 
 
 def twins(scope: ast.Module | ast.ClassDef) -> Iterator[tuple[Function, Function]]:

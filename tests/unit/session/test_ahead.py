@@ -18,7 +18,7 @@ from anyio.from_thread import start_blocking_portal
 from compaction import MessageIndex, last
 from compaction.errors import ConfigurationError, SummaryFailed
 from compaction.run import run_sync
-from compaction.session import BackgroundTasks, CompactionSession
+from compaction.session import BackgroundTasks, CompactionSession, Event, SessionPool
 from compaction.session.ahead import SummariesAhead
 from compaction.stores import SQLiteStore
 from compaction.strategies import (
@@ -34,6 +34,7 @@ from compaction.strategies import (
 )
 from compaction.summarizers import SummaryBudget, SummaryRequest
 from compaction.triggers import messages_exceed, tokens_below, tokens_exceed
+from tests.support.scripted import Scripted
 
 pytestmark = pytest.mark.anyio
 
@@ -170,12 +171,15 @@ async def test_a_summary_that_is_due_at_once_delays_no_call_either() -> None:
     assert len(model.requests) == 1
 
 
-async def test_a_request_that_fills_the_window_waits() -> None:
-    """The request does not fit unchanged, so the model is called at once."""
+@pytest.mark.parametrize(("less", "waits"), [(0, False), (1, True)])
+async def test_a_request_that_fills_the_window_waits(less: int, waits: bool) -> None:
+    """If it has more than nine tenths of the window, it does not fit unchanged, and the model is called at once."""
     model, source = Gated(), chat(14)
     model.gate.set()
-    async with session(summarizing(model), window=1_500) as talk:
-        assert shows(await talk.view(source), "Ahead.")
+    tokens = MessageIndex(source, counter="chars/4").tokens
+    overhead = -tokens % 9
+    async with session(summarizing(model), overhead_tokens=overhead, window=(tokens + overhead) // 9 * 10 - less) as talk:
+        assert shows(await talk.view(source), "Ahead.") is waits
 
 
 async def test_without_a_window_a_due_summary_is_asked_for_at_once() -> None:
@@ -290,6 +294,36 @@ async def test_an_outdated_summary_is_replaced_before_it_is_due() -> None:
     assert len(model.requests) == 2
 
 
+async def test_a_message_that_is_forgotten_takes_the_prepared_text_with_it() -> None:
+    """`forget` does not wait for the call in which the summary would be found to be outdated."""
+    model, source = Gated(), chat(9)
+    async with session(summarizing(model)) as talk:
+        await prepared(model, talk, source)
+        await talk.view(source)
+        assert talk.index.context.prepared.summary is not None
+        assert await talk.forget(source[2:3]) == 1
+        assert talk.index.context.prepared.summary is None
+
+
+async def test_an_interrupted_call_discards_the_prepared_summary() -> None:
+    """It may be about messages that nobody has seen in a whole call."""
+    interruptions = list[BaseException]()
+
+    def watch(event: Event) -> None:
+        if interruptions:
+            raise interruptions.pop()
+
+    model, source = Gated(), chat(9)
+    async with session(summarizing(model), on_event=watch) as talk:
+        await prepared(model, talk, source)
+        await talk.view(source)
+        interruptions.append(KeyboardInterrupt())
+        with pytest.raises(KeyboardInterrupt):
+            talk.view_sync(source)
+        talk.follow(source)
+        assert talk.index.context.prepared.summary is None
+
+
 async def test_not_used_after_the_previous_summary_changed() -> None:
     """A forced run wrote another summary in between, so the prepared one is not used."""
     model, source = Gated("First.", "Ahead.", "Forced.", "Anew."), chat(40)
@@ -342,10 +376,11 @@ async def test_dropping_forgets_the_text_and_cancels() -> None:
 # ---------------------------------------------------------------- failures
 
 
-async def test_a_failure_counts_and_is_told_in_the_next_result() -> None:
+@pytest.mark.parametrize("window", [None, 4_000])
+async def test_a_failure_counts_and_is_told_in_the_next_result(window: int | None) -> None:
     """After a failure the strategy pauses: the model gets no request, in the background or when due."""
     model, source = Gated(SummaryFailed("no")), chat(14)
-    async with session(summarizing(model)) as talk:
+    async with session(summarizing(model), window=window) as talk:
         await prepared(model, talk, source)
         await talk.view(source[:10])
         status = talk.status()
@@ -388,10 +423,13 @@ async def test_a_rehearsal_that_fails_fails_no_call() -> None:
 # ---------------------------------------------------------------- cancelling and closing
 
 
-async def test_leaving_cancels_what_is_under_way_and_the_session_stays_usable() -> None:
-    """After leaving, no task is left, and calls run as without ``ahead=``."""
+@pytest.mark.parametrize("shared", [False, True])
+async def test_leaving_cancels_what_is_under_way_and_the_session_stays_usable(shared: bool) -> None:
+    """After leaving the session or the tasks that it shares, no task is left, and calls run as without ``ahead=``."""
     model, source = Gated(), chat(14)
-    async with session(summarizing(model)) as talk:
+    tasks = BackgroundTasks() if shared else None
+    talk = session(summarizing(model), tasks=tasks)
+    async with tasks or talk:
         await talk.view(source[:9])
         await settled(lambda: model.running == 1)
     assert model.running == 0
@@ -417,6 +455,41 @@ async def test_an_owner_that_is_killed_leaves_the_session_usable() -> None:
         await settled(lambda: model.running == 1)
         assert model.running == 1
     assert model.running == 0
+
+
+@pytest.mark.parametrize("answer", ["", None])
+async def test_no_text_is_a_failure_like_an_empty_text(answer: Any) -> None:
+    """The summarizer is not asked again and again in the background."""
+    model, source = Gated(answer), chat(14)
+    async with session(summarizing(model)) as talk:
+        await prepared(model, talk, source)
+        for count in (10, 14):
+            await talk.view(source[:count])
+            await settled(lambda: not model.running)
+        assert len(talk.status().failures) == 1
+    assert len(model.requests) == 1
+
+
+async def test_an_answer_that_comes_after_all_is_not_used() -> None:
+    """A summarizer may ignore that its request was cancelled."""
+
+    class Stubborn(Gated):
+        async def summarize(self, request: SummaryRequest) -> str:
+            with anyio.CancelScope(shield=True):
+                return await super().summarize(request)
+
+    model, source = Stubborn(), chat(9)
+    strategy, index = summarizing(model), MessageIndex(source, counter="chars/4")
+    async with SummariesAhead(tokens_exceed(700)) as ahead:
+        index.context = attrs.evolve(index.context, prepared=ahead.prepared)
+        ahead.end(index, strategy, run_sync(index, ahead.begin(index, strategy)))
+        await settled(lambda: model.running == 1)
+        ahead.drop()
+        model.gate.set()
+        await settled(lambda: model.running == 0)
+        await settled()
+        ahead.begin(index, strategy)
+        assert ahead.prepared.summary is None
 
 
 @pytest.mark.parametrize("steps", range(12))
@@ -489,6 +562,13 @@ async def test_a_summarizer_that_blocks_is_called_in_a_thread() -> None:
         await settled(answered.is_set)
         await settled()
         assert shows(await talk.view(source), "Ahead.")
+    for event in (opened, asked, answered):
+        event.clear()
+    async with session(summarizing(Blocking())) as talk:
+        await talk.view(source[:9])
+        await settled(asked.is_set)
+    assert not answered.is_set()  # leaving does not wait for the thread
+    opened.set()
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
@@ -526,7 +606,51 @@ def test_a_sync_host_passes_a_portal(backend: str) -> None:
         assert answered.wait(10)
         talk.close()
         assert ended.wait(10)
+        talk.view_sync(source[:15])
+        portal.call(settled)
     assert model.requests == 2
+
+
+async def test_tasks_are_cancelled_before_they_begin_and_opened_once() -> None:
+    """A task that was cancelled at once does nothing, and a closed object starts none."""
+    ran: list[int] = []
+
+    async def work() -> None:
+        ran.append(1)
+
+    background = BackgroundTasks()
+    async with background as tasks:
+        with pytest.raises(ConfigurationError, match="already open"):
+            await tasks.__aenter__()
+        for cancels in (True, False):
+            task = tasks.start(work)
+            assert task is not None
+            if cancels:
+                task.cancel()
+            await settled(lambda: bool(ran))
+            assert len(ran) == (not cancels)
+            task.cancel()  # it has ended
+        assert tasks.start(work) is not None  # it has not begun when the block is left
+    await settled()
+    assert len(ran) == 1
+    async with background as tasks:
+        async with session(summarizing(Gated()), tasks=tasks):
+            pass
+        assert tasks.is_open  # they belong to others, too
+    assert tasks.start(work) is None
+    assert not tasks.is_open
+    await tasks.__aexit__(None, None, None)
+
+
+def test_a_portal_that_is_closed_delays_nothing() -> None:
+    """No task can start there, so the summarizer is called when the summary is due."""
+    model, source = Scripted("Now."), chat(14)
+    with start_blocking_portal() as portal:
+        tasks = BackgroundTasks(portal)
+    assert tasks.start(settled) is None
+    talk = session(summarizing(model), tasks=tasks, window=4_000)
+    assert talk.view_sync(source[:9]) == source[:9]
+    assert shows(talk.view_sync(source), "Now.")
 
 
 async def test_a_call_without_an_owner_is_refused() -> None:
@@ -548,11 +672,28 @@ async def test_what_can_never_work_is_refused_at_once() -> None:
         session(summarizing(Gated()), ahead=True)
 
 
+@pytest.mark.parametrize("how", ["discard", "delete", "evict"])
+async def test_a_session_that_leaves_the_pool_cancels_its_request(how: str) -> None:
+    """The model is not asked on behalf of a session that is no longer there."""
+    model = Gated()
+    options: dict[str, Any] = {"ahead": tokens_exceed(700), "counter": "chars/4", "clock": None, "limit": 1}
+    async with SessionPool(summarizing(model), **options) as pool:
+        async with pool.call(chat(8)) as talk:
+            await talk.compact_due()
+            await settled(lambda: model.running == 1)
+        if how == "discard":
+            assert pool.discard(talk.id)
+        elif how == "delete":
+            assert await pool.delete(None) == 1
+        else:
+            await pool.view(chat(1)[:1])
+        await settled(lambda: model.running == 0)
+        assert (model.running, len(model.requests)) == (0, 1)
+
+
 @pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
 def test_a_pool_owns_the_tasks_of_its_sessions(anyio_backend: str) -> None:
     """A pool's tasks prepare the summary; leaving the pool leaves no task."""
-    from compaction.session import SessionPool
-
     asked: list[object] = []
 
     class Model:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
-from collections.abc import Awaitable, Sequence
+import sqlite3
+from collections.abc import Awaitable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from compaction import last, presets
-from compaction.errors import ConfigurationError, StateError, SyncDriverError
+from compaction.errors import ConfigurationError, InputError, StateError, SyncDriverError
 from compaction.formats import MessageFormat, openai_chat
 from compaction.formats.openai_chat.reading import OpenAIChat
 from compaction.session import CompactionSession, SessionPool
@@ -84,9 +87,17 @@ def turns_of(session: Any, chat: Chat, **named: Any) -> list[Any]:
     return view
 
 
-def traces(path: Path) -> list[str]:
-    """The files that contain the secret, logs included."""
-    return [each.name for each in path.iterdir() if SECRET.encode() in each.read_bytes().lower()]
+def traces(path: Path, text: str = SECRET) -> list[str]:
+    """The files that contain the text, logs included."""
+    return [each.name for each in path.iterdir() if text.encode() in each.read_bytes().lower()]
+
+
+@contextlib.contextmanager
+def used_elsewhere(path: Path) -> Iterator[None]:
+    """Run the block while another process has the saved sessions open, so that their log is not removed by itself."""
+    with contextlib.closing(sqlite3.connect(path / "sessions.db")) as database:
+        database.execute("SELECT * FROM sessions").fetchall()
+        yield
 
 
 async def test_nothing_is_left_of_it(tmp_path: Path) -> None:
@@ -96,9 +107,10 @@ async def test_nothing_is_left_of_it(tmp_path: Path) -> None:
     chat = chat_of("kim")
     turns_of(session, chat)
     assert sorted(traces(tmp_path)) == ["records.db", "sessions.db"]
-    assert await session.forget(telling(chat)) == 1
+    with used_elsewhere(tmp_path):
+        assert await session.forget(telling(chat)) == 1
+        assert traces(tmp_path) == []
     assert SECRET not in json.dumps(session.index.messages()) + json.dumps(session.to_dict()) + repr(session.__dict__)
-    assert traces(tmp_path) == []
     view = await session.view(without(chat))
     assert SECRET not in json.dumps(view)
     assert len(view) < len(chat)
@@ -153,6 +165,23 @@ def test_a_late_report_for_the_old_view() -> None:
     session.record_usage({"prompt_tokens": 9_000, "completion_tokens": 3}, view=view)
     assert session.status().tokens < 1_000
     assert session.new_messages == []
+
+
+def test_a_message_that_is_not_there_changes_nothing(tmp_path: Path) -> None:
+    """Neither a message of another conversation nor one of another format; one that cannot be read is an error."""
+    session, chat = (
+        CompactionSession(storing(tmp_path), store=SessionStore(tmp_path / "sessions.db"), **options()),
+        chat_of("kim"),
+    )
+    view = turns_of(session, chat)
+    state, result, files = session.to_dict(), session.last_result, traces(tmp_path)
+    assert "records.db" in files
+    for other in (user("Hello."), {"role": "user", "parts": [{"text": "Hello."}]}):
+        assert session.forget_sync([other]) == 0
+    with pytest.raises(InputError):
+        session.forget_sync([*telling(chat), {"content": "no role"}])
+    assert (session.to_dict(), session.last_result, session.index.messages()) == (state, result, view)
+    assert traces(tmp_path) == files
 
 
 # ---------------------------------------------------------------- stores that fail or cannot
@@ -241,13 +270,39 @@ async def test_every_session_of_a_pool(tmp_path: Path) -> None:
     pool.view_sync(fork)
     view = turns_of(pool, other)
     assert len(pool) == 3
-    assert await pool.forget(telling(chat)) == 2
-    assert traces(tmp_path) == []
+    with used_elsewhere(tmp_path):
+        assert await pool.forget(telling(chat)) == 2
+        assert traces(tmp_path) == []
     assert SECRET not in repr([each.known for each in pool._directory.in_space(pool._space(""))])
     assert pool.view_sync(other[:-3]) == view
     for each in (without(chat), without(fork)):
         assert SECRET not in json.dumps(await pool.view(each))
     assert len(pool) == 3
+    with used_elsewhere(tmp_path):
+        id = pool.trial(other[:-3]).id
+        assert sorted(traces(tmp_path, id)) == ["records.db", "sessions.db"]
+        assert await pool.delete(None) == 3
+        assert (traces(tmp_path, id), len(pool)) == ([], 0)
+
+
+async def test_a_fork_that_has_not_begun_takes_over_nothing_that_was_forgotten() -> None:
+    """Its parent forgets between the search for the session and the call."""
+    pool, chat = SessionPool(summarizing(), **options()), chat_of("kim")
+    turns_of(pool, chat)
+    fork, edits = [*chat[:-4], user("something else")], list[int]()
+    assert pool.trial(fork).index.edit_count
+
+    async def call() -> None:
+        async with pool.call(fork) as session:
+            edits.append(session.index.edit_count)
+
+    async def forget() -> None:
+        pool.forget_sync(telling(chat))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(call)
+        group.start_soon(forget)
+    assert (edits, len(pool)) == ([0], 2)
 
 
 def test_a_pool_finds_the_list_without_one_of_its_newest_messages() -> None:
@@ -256,7 +311,11 @@ def test_a_pool_finds_the_list_without_one_of_its_newest_messages() -> None:
     chat = [user("Where is the red box?"), answer("On shelf 3."), user("My name is Kim."), answer("Noted.")]
     pool.view_sync(chat)
     assert pool.forget_sync(chat[2:3]) == 1
-    pool.view_sync([*chat[:2], chat[3]])
+    left = [*chat[:2], chat[3]]
+    other = SessionPool(Truncation(trigger=tokens_exceed(9_000)), counter="chars/4")
+    other.view_sync(left)
+    assert pool._directory._places.keys() == other._directory._places.keys()  # nor does a digest of it stay
+    pool.view_sync(left)
     assert len(pool) == 1
 
 
@@ -285,12 +344,15 @@ class ByFields(OpenAIChat):
 @pytest.mark.parametrize("id", [None, "kim/1:x"])
 async def test_evicted_sessions(tmp_path: Path, id: str | None, format: MessageFormat) -> None:
     """A saved session forgets, and is found again by the list without the message, whatever its format compares."""
-    pool = pool_of(tmp_path, limit=1, format=format)
+    pool, store = pool_of(tmp_path, limit=1, format=format), SessionStore(tmp_path / "sessions.db")
     chat = chat_of("kim", secret=7)
+    turns_of(pool, without(chat_of("lee")), id="lee")
     turns_of(pool, chat, id=id)
     pool.view_sync([user("hello")])
     assert len(pool) == 1
+    lee = store.load("lee"), store.in_scope(pool._space(""))["lee"]
     assert await pool.forget(telling(chat)) == 1
+    assert (store.load("lee"), store.in_scope(pool._space(""))["lee"]) == lee
     assert traces(tmp_path) == []
     with pool.call_sync([*without(chat), user("more")], id=id) as session:
         assert session.index.edits

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -106,6 +108,15 @@ async def test_cancelled_while_waiting_the_lock_is_not_lost() -> None:
     assert room.inside == 0
 
 
+async def test_a_cancelled_call_does_not_begin() -> None:
+    """Also if the lock is free."""
+    room = Room()
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await room.awaited(1)
+    assert (scope.cancelled_caught, room.calls) == (True, 0)
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_cancelled_in_one_loop_another_continues(backend: str) -> None:
     """Calls that time out at any moment do not keep the lock."""
@@ -189,8 +200,50 @@ async def test_a_task_inside_its_own_call_is_refused() -> None:
                 pass
         with lock.if_free() as free:
             assert not free
-    async with lock.task:
+    with lock.thread, pytest.raises(SyncDriverError):  # the thread of this task waits for nobody
+        async with lock.task:
+            pass
+    kept = lock.task
+    async with kept:
         pass
+    with lock.if_free() as free:
+        assert free
+
+
+def test_an_interrupted_call_leaves_the_lock() -> None:
+    """Ctrl-C between taking the lock and the code that releases it: the lock is free, but not if another call has it."""
+    lock, entered = CallLock(), list[Any]()
+
+    async def interrupted(*, takes: bool) -> None:
+        if takes:
+            entered.append(lock.held(sync=True))  # kept, because a generator that is deleted leaves the lock
+            await entered[0].__aenter__()
+        raise KeyboardInterrupt
+
+    for takes in (True, False):
+        with contextlib.nullcontext() if takes else lock.thread:
+            with pytest.raises(KeyboardInterrupt):
+                lock.unawaited(interrupted(takes=takes))
+            with lock.if_free() as free:
+                assert free is takes
+
+
+def test_an_interrupted_call_takes_no_other_from_the_queue() -> None:
+    """A thread that waits gets the lock, although another call of the holder was interrupted meanwhile."""
+    room = Room()
+
+    async def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    waiting = threading.Thread(target=room.blocking, args=[1], daemon=True)
+    with room.lock.thread:
+        waiting.start()
+        while not room.lock._waiting:
+            time.sleep(0.001)
+        with pytest.raises(KeyboardInterrupt):
+            room.lock.unawaited(interrupted())
+    waiting.join(WAIT_SECONDS)
+    assert room.calls == 1
 
 
 async def test_a_call_that_blocks_its_loop_goes_before_those_it_blocks() -> None:

@@ -7,18 +7,20 @@ import itertools
 import json
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from compaction import last
-from compaction.errors import ConfigurationError, StateError
+from compaction.errors import ConfigurationError, InputError, StateError
 from compaction.session import CompactionSession, Evicted, SaveFailed, SessionPool
 from compaction.stores import SessionStore, SQLiteStore, handle_tool_call
 from compaction.strategies import Lossless, Offload, Summarization, Truncation
 from compaction.triggers import tokens_below, tokens_exceed
-from tests.support.scripted import Scripted
+from tests.support.scripted import Awaited, Scripted
 
 Chat = list[dict[str, Any]]
 
@@ -29,7 +31,7 @@ def user(text: str) -> dict[str, Any]:
     return {"role": "user", "content": text}
 
 
-def answer(text: str) -> dict[str, Any]:
+def answer(text: str | list[dict[str, str]]) -> dict[str, Any]:
     return {"role": "assistant", "content": text}
 
 
@@ -94,13 +96,15 @@ def looped(pool: SessionPool, chat: Chat, **about: Any) -> CompactionSession:
 
 
 @pytest.mark.parametrize("id", [None, "kim"])
-def test_a_plain_loop_gets_the_views_of_a_session(id: str | None) -> None:
-    """A growing conversation is one session with the views of a `CompactionSession`."""
+def test_a_plain_loop_gets_the_views_of_a_session(id: str | None, caplog: pytest.LogCaptureFixture) -> None:
+    """A growing conversation is one session with the views of a `CompactionSession`; so is the same one with another id."""
     pool, alone = pool_of(), single()
-    for messages in calls_of(grown("Ann", 30)):
+    for messages in calls_of(grown("Ann", 30, [user("Hello.")])):
         assert pool.view_sync(messages, id) == alone.view_sync(messages)
     assert len(pool) == 1
     assert alone.status().compactions > 1
+    assert session_of(pool, messages, id="lee").id == "lee"
+    assert (len(pool), caplog.records) == (2, [])
 
 
 @pytest.mark.parametrize("id", [None, "kim"])
@@ -138,6 +142,25 @@ def test_identical_short_messages_are_told_apart_by_the_rest() -> None:
             chat += [answer("ok"), user("ok")]
             assert session_of(pool, rebuilt(chat)) is sessions[name]
     assert len(pool) == 30
+    assert pool.discard(sessions.pop("0").id)
+    assert session_of(pool, [*rebuilt(chats["1"]), answer("bye"), user("bye")]) is sessions.pop("1")
+    for name, session in sessions.items():
+        assert session_of(pool, [*rebuilt(chats[name]), answer("ok")]) is session
+        assert pool.discard(session.id)
+    assert pool.discard(pool.trial([*chats["1"], answer("bye"), user("bye")]).id)
+    assert not pool._directory._places
+
+
+def test_a_message_that_the_host_alters_in_place_keeps_its_session(tmp_path: Path) -> None:
+    """The same object with another text is detected if the pool is asked to; a new process finds the conversation, too."""
+    store = SessionStore(tmp_path / "sessions.db")
+    pool, chat = pool_of(verify=True, store=store), grown("Ann", 2)
+    session = session_of(pool, chat)
+    chat[-1]["content"] = "Another answer."
+    chat = grown("Ann", 12, chat)
+    assert session_of(pool, chat) is session
+    with pool_of(store=store).call_sync([*rebuilt(chat), user("And?")]) as resumed:
+        assert resumed.revision == session.revision != "auto:session-0:0"
 
 
 def test_a_message_that_the_host_alters_keeps_its_session() -> None:
@@ -158,6 +181,25 @@ def test_a_message_that_the_host_alters_keeps_its_session() -> None:
             assert (forked is session) is continues
             if forked is not session:
                 assert altered is not early or "Ann asks 0" not in str(forked.index.messages())
+
+
+def test_a_part_that_the_host_removes_keeps_the_session_of_one_call() -> None:
+    """Nothing but the newest messages leads to the session: it has had no earlier call."""
+    pool, chat = pool_of(), grown("Ann", 3)
+    text = {"type": "text", "text": "Shall I?"}
+    session = session_of(pool, [*chat[:-4], answer([text, {"type": "text", "text": "[approval]"}]), *chat[-4:]])
+    assert session_of(pool, [*rebuilt(chat[:-4]), answer([text]), *rebuilt(chat[-4:]), user("on")]) is session
+
+
+@pytest.mark.parametrize("id", [None, "kim"])
+def test_a_short_view_may_be_the_beginning_of_another_conversation(id: str | None) -> None:
+    """Only a host that names the conversation continues a view of its first and last message."""
+    pool = pool_of(Truncation(trigger=tokens_exceed(300), target=tokens_below(60), keep=last(groups=1)))
+    lists = calls_of(grown("Ann", 12))
+    session = next(found for messages in lists if (found := session_of(pool, messages, id=id)).index.edits)
+    view = session.index.messages()
+    assert len(view) == 2
+    assert (session_of(pool, [*rebuilt(view), answer("So."), user("on")], id=id) is session) is (id is not None)
 
 
 def reminded(chat: Chat, how: str) -> Chat:
@@ -220,12 +262,42 @@ def test_sub_agents_fork_from_a_shared_beginning() -> None:
     for number, view in enumerate(views):
         assert view[-1]["content"] == f"sub-agent {number}"
         assert len(view) < len(tasks[number])
+        assert number == 0 or view[0] is tasks[number][0]  # the first one continues the session
         others = {f"sub-agent {other}" for other in range(5)} - {f"sub-agent {number}"}
         assert not any(other in str(view) for other in others)
     for task in tasks:
         task += [answer("done"), user("more")]
         pool.view_sync(rebuilt(task))
     assert len(pool) == 5
+
+
+def test_a_fork_of_a_view_takes_over_its_summary() -> None:
+    """Two sub-agents continue a view that the host passes back: the second has the summary without asking for it."""
+    scripted = quoting()
+    pool = pool_of(summarizing(scripted))
+    view = looped(pool, grown("Main", 9)).index.messages()
+    paid = len(scripted.requests)
+    one, two = ([*rebuilt(view), user(text)] for text in ("sub-agent 1", "sub-agent 2"))
+    assert pool.view_sync(one) == one
+    assert pool.view_sync(two) == two
+    assert (len(pool), len(scripted.requests)) == (2, paid)
+    with pool.call_sync(two) as fork:
+        assert fork.index.edits
+    messages = [*two, *grown("Two", 9)[1:]]
+    for _ in range(2):  # the fork takes them over once: its own summary stays
+        pool.view_sync(rebuilt(messages))
+        assert len(scripted.requests) == paid + 1
+
+
+def test_a_conversation_forks_where_any_call_ended() -> None:
+    """Each earlier end leads to the session, and the fork takes over the edits that were decided by then."""
+    pool, chat = pool_of(summarizing(quoting())), grown("Main", 12)
+    ends = {len(messages): session_of(pool, messages).index.edit_count for messages in calls_of(chat)}
+    forked = {end: pool.trial([*chat[:end], user("Another way.")]).index.edit_count for end in ends}
+    assert forked == ends
+    assert max(forked.values()) == 2
+    assert pool.forget_sync([user("Nothing of the kind.")]) == 0
+    assert pool.trial([*chat[:-4], user("Another way.")]).index.edit_count == ends[len(chat) - 5]
 
 
 def test_branches_that_alternate_under_one_id_keep_their_decisions() -> None:
@@ -252,6 +324,110 @@ def test_a_host_with_an_id_may_remove_earlier_messages() -> None:
         pool.view_sync(rebuilt(chat), id)
         pool.view_sync(rebuilt(left), id)
         assert len(pool) == count
+        pool = pool_of()
+        session = session_of(pool, rebuilt(chat), id=id)
+        assert (session_of(pool, [*rebuilt(chat[:-2]), chat[-1], user("on")], id=id) is session) is (id is not None)
+        assert ("kim" in pool) is (id is not None)
+        session = looped(pool, grown("Bob", 3), id=id)
+        inserted = [SYSTEM, user("Hello."), *grown("Bob", 3)[1:], user("on")]
+        assert session_of(pool, inserted, id="lee") is not session
+        assert (session_of(pool, inserted, id=id) is session) is (id is not None)
+
+
+def test_a_list_in_another_format_is_another_conversation() -> None:
+    """A host that changes its format within a conversation is not refused."""
+    pool = pool_of()
+    pool.view_sync(grown("Ann", 1), "kim")
+    other = [{"role": "user", "parts": [{"text": "hello"}]}, {"role": "model", "parts": [{"text": "hi"}]}]
+    assert pool.view_sync(other, "kim") == other
+    assert len(pool) == 2
+
+
+def test_a_list_that_cannot_be_read_leaves_no_session() -> None:
+    """A new conversation is not kept, and a known one stays as it is."""
+    pool, chat = pool_of(), grown("Ann", 1)
+    for known in (0, 1):
+        with pytest.raises(InputError):
+            pool.view_sync([*rebuilt(chat), {"content": "no role"}], "kim")
+        assert len(pool) == known
+        session = session_of(pool, rebuilt(chat), id="kim")
+    assert session_of(pool, rebuilt(chat), id="kim") is session
+
+
+async def test_a_call_that_waited_while_its_session_took_another_course_forks() -> None:
+    """Two calls wait for the same session and continue it differently: the second gets a session of its own."""
+    pool, start = pool_of(summarizing(Awaited("Round."))), grown("Main", 12)
+    views: list[Chat] = []
+
+    async def ask(text: str) -> None:
+        views.append(await pool.view([*rebuilt(start), user(text)]))
+
+    async with anyio.create_task_group() as group, pool.call(start):
+        for text in ("What is red?", "What is blue?"):
+            group.start_soon(ask, text)
+        await anyio.wait_all_tasks_blocked()
+    assert len(pool) == 2
+    assert {view[-1]["content"] for view in views} == {"What is red?", "What is blue?"}
+    assert all(len(view) < len(start) for view in views)
+
+
+@pytest.mark.parametrize(
+    ("id", "gone", "waits"), [("kim", slice(1, 3), True), ("kim", slice(-2, -1), False), (None, slice(1, 3), False)]
+)
+async def test_a_call_waits_for_a_session_that_it_probably_continues(id: str | None, gone: slice, waits: bool) -> None:
+    """Messages are gone from the list: it is the same conversation if the id is the same and its newest messages are there."""
+    pool, chat = pool_of(), grown("Ann", 3)
+    left, views = rebuilt(chat), list[Chat]()
+    del left[gone]
+
+    async def ask() -> None:
+        views.append(await pool.view([*left, user("on")], id))
+
+    async with anyio.create_task_group() as group, pool.call(chat, id):
+        group.start_soon(ask)
+        await anyio.wait_all_tasks_blocked()
+        assert bool(views) is not waits
+    assert len(pool) == 1 + (not waits)
+    assert len(views) == 1
+
+
+async def test_a_call_that_waited_while_its_session_was_deleted_begins_again() -> None:
+    """The deleted session is not put back."""
+    pool, chat = pool_of(), grown("Ann", 1)
+    async with anyio.create_task_group() as group, pool.call(chat, "kim") as deleted:
+        for wait in (partial(pool.delete, "kim"), partial(pool.view, rebuilt(chat), "kim")):
+            group.start_soon(wait)
+            await anyio.wait_all_tasks_blocked()
+    assert ("kim" in pool, len(pool)) == (True, 1)
+    assert session_of(pool, chat, id="kim") is not deleted
+
+
+async def test_a_pool_without_background_tasks_may_be_entered() -> None:
+    """There is nothing to start, so several tasks may do so."""
+    async with pool_of() as pool, pool as same:
+        assert same is pool
+
+
+def test_a_conversation_that_begins_twice_at_once_has_one_session() -> None:
+    """Another call with the same list may begin while the first one makes its session."""
+    chat, names = grown("Ann", 1), ["inner", "outer"]
+
+    def new_id() -> str:
+        name = names.pop()
+        if names:
+            pool.view_sync(rebuilt(chat))
+        return name
+
+    pool = pool_of(new_id=new_id)
+    assert session_of(pool, chat).id == "auto:inner"
+    assert (len(pool), names) == (1, [])
+
+
+def test_a_name_that_is_taken_is_not_given_again() -> None:
+    """If two new conversations get the same name at the same time, one of them gets another."""
+    given = iter(["a", "a", "b"])
+    pool = pool_of(new_id=lambda: next(given))
+    assert [session_of(pool, grown(name, 1)).id for name in "xy"] == ["auto:a", "auto:b"]
 
 
 @pytest.mark.parametrize("id", [None, "kim"])
@@ -306,7 +482,7 @@ def stubs_in(view: Chat) -> list[str]:
     return [part.split('"')[0] for message in view for part in str(message.get("content")).split('compaction_expand(id="')[1:]]
 
 
-def test_a_fork_opens_the_stubs_it_takes_over_and_no_others(tmp_path: Path) -> None:
+def test_a_fork_opens_the_stubs_it_takes_over_and_no_others(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Each session stores under its own name; a fork gets copies of the records that its edits name."""
     store = SQLiteStore(tmp_path / "records.db")
     offload = Offload(store, trigger=tokens_exceed(400), min_chars=300, keep=last(groups=2))
@@ -329,10 +505,11 @@ def test_a_fork_opens_the_stubs_it_takes_over_and_no_others(tmp_path: Path) -> N
     assert own
     assert not any(opens(id, second) for id in own)
     assert "secret of One" not in handle_tool_call("compaction_grep", {"query": "secret"}, store=store, session=second.id)
+    assert caplog.records == []
 
 
-def test_a_store_that_cannot_be_read_gives_a_fork_nothing(tmp_path: Path) -> None:
-    """If the stored content cannot be copied, the fork takes over no stubs."""
+def test_a_store_that_cannot_be_read_gives_a_fork_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """If the stored content cannot be copied, the fork takes over no stubs, and the log says so."""
     store = SQLiteStore(tmp_path / "records.db")
     strategy = Offload(store, trigger=tokens_exceed(400), min_chars=300, keep=last(groups=2))
     pool = pool_of(strategy >> Lossless(cut(), store))
@@ -342,6 +519,7 @@ def test_a_store_that_cannot_be_read_gives_a_fork_nothing(tmp_path: Path) -> Non
     (tmp_path / "records.db").write_bytes(b"broken" * 1_000)
     view = pool.view_sync([*rebuilt(start), user("off")])
     assert stubs_in(view) == []
+    assert "a fork could not take over the edits of its parent" in caplog.text
 
 
 def test_a_strategy_that_names_its_session_is_refused(tmp_path: Path) -> None:
@@ -364,6 +542,20 @@ def test_the_least_recently_used_session_goes_first() -> None:
     assert len(pool) == 2
     assert [event for event in events if isinstance(event, Evicted)] == [Evicted(session="b", why="count", is_saved=False)]
     assert pool.view_sync(rebuilt(chats["b"]), "b") == chats["b"]
+
+
+@pytest.mark.parametrize(("more", "evicted"), [(0, []), (-1, ["a"])])
+def test_the_bytes_of_all_messages_are_bounded(more: int, evicted: list[str]) -> None:
+    """Sessions may take up exactly as many bytes as allowed; above that, the oldest one goes."""
+    chats = {name: grown(name, 2) for name in "abc"}
+    each = session_of(pool_of(), chats["a"]).index.total.bytes
+    events: list[Any] = []
+    pool = pool_of(max_bytes=3 * each + more, on_event=events.append)
+    for name, chat in chats.items():
+        pool.view_sync(chat[:3], name)
+        pool.view_sync(chat, name)
+    assert pool.bytes == (3 - len(evicted)) * each
+    assert [event.session for event in events if isinstance(event, Evicted) and event.why == "bytes"] == evicted
 
 
 def test_a_session_with_a_running_call_is_not_evicted() -> None:
@@ -412,6 +604,37 @@ def test_an_evicted_session_comes_back(tmp_path: Path) -> None:
     paid = len(scripted.requests)
     assert pool.view_sync(rebuilt(chat[:-1])) == view
     assert len(scripted.requests) == paid
+
+
+def test_a_saved_session_that_is_in_memory_is_not_read(tmp_path: Path) -> None:
+    """A list that leaves it where it was saved is a fork, and nothing is reported."""
+    events: list[Any] = []
+    pool = pool_of(store=SessionStore(tmp_path / "sessions.db"), on_event=events.append)
+    lists = list(calls_of(grown("Ann", 14)))
+    edits = [session_of(pool, messages).index.edit_count for messages in lists]
+    pool.view_sync([*lists[edits.index(edits[-1])], user("Another way.")])
+    assert len(pool) == 2
+    assert not any(isinstance(event, SaveFailed) for event in events)
+
+
+@pytest.mark.parametrize("id", [None, "kim"])
+def test_a_message_that_the_host_inserts_while_nobody_looks(tmp_path: Path, id: str | None) -> None:
+    """In a new process, the host's id leads to the saved session, although no list that was saved is in the new one."""
+    store, chat = SessionStore(tmp_path / "sessions.db"), grown("Ann", 12)
+    looped(pool_of(store=store, new_id=lambda: "old"), chat, id=id)
+    now = [chat[0], {"role": "system", "content": "Be brief."}, *chat[1:]]
+    assert session_of(pool_of(store=store), now, id=id).id == ("auto:session-0" if id is None else id)
+
+
+def test_formats_share_no_saved_session(tmp_path: Path) -> None:
+    """A list that is valid in several formats is found only by a pool with the format of the one that saved it."""
+    store, chat = SessionStore(tmp_path / "sessions.db"), grown("Ann", 12)
+    formats = [{}, {"format": "openai-chat"}, {"format": "anthropic"}]
+    for number, saving in enumerate(formats):
+        made = looped(pool_of(store=store, scope=str(number), **saving), chat[1:])
+        for reading in formats:
+            with pool_of(store=store, scope=str(number), **reading).call_sync(rebuilt(chat[1:-1])) as found:
+                assert (found.revision == made.revision) is (reading == saving)
 
 
 def test_a_rewind_after_a_restart_takes_over_what_it_may(tmp_path: Path) -> None:
@@ -467,7 +690,11 @@ def test_a_locked_store_stops_no_call(tmp_path: Path, monkeypatch: pytest.Monkey
     pool, alone = pool_of(store=store, on_event=events.append), single()
     for messages in calls_of(chat):
         assert pool.view_sync(messages, "kim") == alone.view_sync(messages)
-    assert sum(isinstance(event, SaveFailed) for event in events) >= 2
+    pool.view_sync(grown("Bob", 1))
+    failed = [event.session for event in events if isinstance(event, SaveFailed)]
+    assert failed[0] == "kim"
+    assert failed[-1] == "auto"
+    assert len(failed) >= 3
     assert session_of(pool, rebuilt(chat[:-1]), id="kim").status().failures
     assert SessionStore(tmp_path / "sessions.db").load("kim") == saved
     monkeypatch.setattr(Broken, "is_locked", False)
@@ -514,6 +741,18 @@ def test_a_conversation_is_found_at_each_of_many_calls() -> None:
         view = pool.view_sync(rebuilt(chat))
         assert view[-1] == chat[-1]
     assert len(pool) == 1
+    assert len(pool._directory._places) <= 512
+
+
+@pytest.mark.parametrize("id", [None, 5, "auto:else"])
+@pytest.mark.parametrize("forks", [False, True])
+def test_a_state_that_the_host_keeps_may_have_another_name(id: object, forks: bool) -> None:
+    """Its edits count whatever its name is, also for a list that leaves the conversation after them."""
+    chat = grown("Ann", 12)
+    saved = {**looped(pool_of(), chat).to_dict(), "id": id}
+    with pool_of().call_sync([*chat[: -2 if forks else None], user("on")], saved=saved) as session:
+        assert session.index.edits
+        assert (session.id == id) is (id == "auto:else" and not forks)
 
 
 @pytest.mark.parametrize("restarts", [False, True])

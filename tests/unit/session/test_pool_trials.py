@@ -61,18 +61,27 @@ def test_a_trial_of_a_fork_takes_over_the_edits_of_its_parent(chat: list[Any]) -
 
 
 def test_a_fork_leaves_the_session_that_shares_most(chat: list[Any]) -> None:
-    """Another session that shares only the first messages is not its parent."""
+    """Another session that shares only the first messages, or only the newest, is not its parent."""
     pool = pool_of()
     pool.view_sync(chat)
     pool.view_sync([*chat, {"role": "user", "content": "This way."}])
     pool.view_sync([*chat[:1], {"role": "user", "content": "Another start."}])
     assert len(pool) == 2
     assert pool.trial([*chat, {"role": "user", "content": "Another way."}]).index.edit_count > 0
+    newest = [{"role": role, "content": "ok"} for role in ("user", "assistant", "user")]
+    pool.view_sync([*chat[:1], {"role": "assistant", "content": "Hello."}, *newest])
+    assert pool.trial([*chat, *newest]).index.edit_count > 0
 
 
-def test_a_trial_counts_no_overhead_that_nobody_named(chat: list[Any]) -> None:
+async def test_a_call_and_a_trial_count_the_overhead_that_is_named(chat: list[Any]) -> None:
     """Without ``overhead_tokens``, only the messages count."""
-    assert pool_of().trial(chat).index.context.overhead_tokens == 0
+    for named in ({}, {"overhead_tokens": 70}):
+        overhead = named.get("overhead_tokens", 0)
+        assert pool_of().trial(chat, **named).index.context.overhead_tokens == overhead
+        with pool_of().call_sync(chat, **named) as session:
+            assert session.index.context.overhead_tokens == overhead
+        async with pool_of().call(chat, **named) as session:
+            assert session.index.context.overhead_tokens == overhead
 
 
 def test_a_trial_calls_no_model_and_stores_nothing(chat: list[Any], tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from compaction.session import (
     Overflowed,
     Veto,
 )
+from compaction.stores import SessionStore
 from compaction.strategies import Truncation
 from compaction.triggers import always, never, tokens_below, tokens_exceed
 
@@ -79,12 +81,13 @@ def test_each_view_tells_how_full_the_window_is() -> None:
     told: list[Event] = []
     session = cutting(on_event=told.append, window=2_000)
     sizes = []
-    for turns in (6, 14):
+    for turns in (0, 6, 14):
         session.view_sync(talk(turns))
         sizes.append(session.status().tokens)
-    first, second = [event for event in told if isinstance(event, ContextUsed)]
-    assert [first.tokens, second.tokens] == sizes
-    assert (first.window, first.share, first.triggered) == (2_000, sizes[0] / 2_000, ())
+    empty, first, second = [event for event in told if isinstance(event, ContextUsed)]
+    assert [empty.tokens, first.tokens, second.tokens] == sizes
+    assert empty.tokens == 0
+    assert (first.window, first.share, first.triggered) == (2_000, sizes[1] / 2_000, ())
     assert second.triggered == ("Truncation: tokens 1,260 > 1,000",)
     assert ContextUsed(session="a", tokens=9, window=None).share is None
 
@@ -103,13 +106,18 @@ def test_the_broken_tokens_are_those_sent_again() -> None:
 
 
 def test_a_cache_that_forgetting_breaks() -> None:
-    """The event says why, and is not repeated by the next call."""
+    """The event says why, and is not repeated by the next call. Before the first view there is no cache."""
     told: list[Event] = []
-    session, chat = cutting(on_event=told.append), talk(3)
-    session.view_sync(chat)
+    session, chat = cutting(on_event=told.append, window=100), talk(3)
+    session.follow(chat)
+    session.forget_sync(chat[:1])
+    assert told == []
+    session.view_sync(chat[1:])
     session.forget_sync(chat[2:3])
     session.view_sync(session.index.messages())
     assert [event.why for event in told if isinstance(event, CacheBroken)] == ["forget"]
+    session.view_sync([*chat[4:5], *chat[3:4]])
+    assert [event.why for event in told if isinstance(event, CacheBroken)] == ["forget", "the host"]
 
 
 def test_a_veto_keeps_the_view() -> None:
@@ -132,12 +140,42 @@ def test_another_exception_stops_nothing() -> None:
     """An exception of the function is in the failures of the result."""
 
     def watch(event: Event) -> None:
-        raise RuntimeError(type(event).__name__)
+        kind = type(event).__name__
+        if len(told) < 3:
+            told.append(kind)
+            raise (RuntimeError if isinstance(event, Compacting) else Veto)(kind)
 
+    told: list[str] = []
     session = cutting(on_event=watch)
     assert len(session.view_sync(talk(14))) < 28
     failures = session.status().failures
-    assert [failure.split("'")[1] for failure in failures] == ["Compacting", "Compacted", "ContextUsed"]
+    assert [failure.split("'")[1] for failure in failures] == told == ["Compacting", "Compacted", "ContextUsed"]
+    session.view_sync(talk(14))
+    assert session.status().failures == ()
+
+
+@pytest.mark.parametrize("kind", [Compacted, ContextUsed])
+def test_an_interrupted_compaction_is_as_if_it_had_not_begun(kind: type[Event]) -> None:
+    """After Ctrl-C in the function, the saved state, the next call and its events are those without the edits."""
+    interruptions, told = list[BaseException](), list[Event]()
+
+    def watch(event: Event) -> None:
+        told.append(event)
+        if isinstance(event, kind) and interruptions:
+            told.clear()
+            raise interruptions.pop()
+
+    whole, session = cutting(), cutting(on_event=watch)
+    for each in (whole, session):
+        each.view_sync(talk(10))
+    before = session.to_dict()
+    interruptions.append(KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        session.view_sync(talk(12))
+    assert session.to_dict()["index"]["journal"] == before["index"]["journal"] == []
+    assert session.view_sync(talk(12)) == whole.view_sync(talk(12))
+    assert session.to_dict() == whole.to_dict()
+    assert [type(event) for event in told] == [Compacting, Compacted, CacheBroken, ContextUsed]
 
 
 @pytest.mark.parametrize(("more", "told_near"), [(0, 2), (1, 0)])
@@ -195,12 +233,47 @@ class TestUselessRuns:
         assert little.saved_tokens > 0
         assert [sizes[turn + 1] - sizes[turn] for turn in range(5)] == [1, 2, 2, 2, 2]
 
+    @pytest.mark.parametrize("how", ["compact", "overflowed", "reconfigure", "forget"])
+    def test_it_ends_early(self, how: str) -> None:
+        """The strategy runs again at once when it is asked to, for another model, and for another conversation."""
+        told: list[Event] = []
+        session, chat = self.session(told), talk(40)
+        while not any(isinstance(event, LittleSaved) for event in told):
+            session.view_sync(chat)
+        assert session.view_sync(chat) == session.view_sync(chat)
+        if how == "compact":
+            assert session.compact_sync().edits
+        elif how == "overflowed":
+            session.overflowed_sync(too_long(session.index.tokens, session.index.tokens - 1))
+        elif how == "forget":
+            assert session.forget_sync(chat[-1:]) == 1
+            del chat[-1]
+        else:
+            session.reconfigure(session._strategy)
+        before = session.index.edit_count
+        session.view_sync(chat)
+        assert session.index.edit_count == before + 1
+
+    def test_the_overhead_counts(self) -> None:
+        """A run that saves a twentieth of the messages saves less of a request that has much besides."""
+        told: list[Event] = []
+        session = self.session(told, overhead_tokens=2_000)
+        for _ in range(2):
+            session.view_sync(talk(5))
+        (little,) = [event for event in told if isinstance(event, LittleSaved)]
+        assert little.until_tokens == session.index.tokens + (session.index.tokens + little.saved_tokens // 2) // 10
+
     def test_past_the_window_it_does_not(self) -> None:
-        """Every step is tried while the request does not fit."""
+        """Every step is tried while the request does not fit, even by one token."""
         told: list[Event] = []
         session = self.session(told, window=100)
         sizes = [len(session.view_sync(talk(40 + turn))) for turn in range(5)]
         assert [sizes[turn + 1] - sizes[turn] for turn in range(4)] == [1, 1, 1, 1]
+        for less, edits in ((0, 0), (1, 1)):
+            before = session.index.edit_count
+            session.use_window(session.index.tokens - less)
+            session.view_sync(talk(44))
+            assert session.index.edit_count == before + edits
 
 
 class TestOverflowed:
@@ -237,12 +310,23 @@ class TestOverflowed:
             session.overflowed_sync(error)
         assert raised.value is error
 
-    def test_if_nothing_may_go_the_error_says_what_takes_up_the_space(self) -> None:
-        """The newest message alone is too large, and may not be shortened."""
-        session = CompactionSession(Truncation(trigger=never), counter="chars/4", pin=lambda message: True)
+    def test_if_nothing_may_go_the_error_says_what_takes_up_the_space(self, tmp_path: Path) -> None:
+        """The newest message alone is too large, and may not be shortened. The window is saved nevertheless."""
+        store = SessionStore(tmp_path / "sessions.db")
+        session = CompactionSession(Truncation(trigger=never), counter="chars/4", pin=lambda message: True, store=store)
         session.view_sync([{"role": "user", "content": "word " * 4_000}])
         with pytest.raises(BudgetUnsatisfiable, match="group 0 \\(user\\)"):
             session.overflowed_sync(too_long(5_000, 1_000))
+        assert CompactionSession(Truncation(trigger=never), store=store).status().window == 1_000
+
+    def test_a_view_that_fills_the_window_fits(self) -> None:
+        """The rest has exactly as many tokens as the error allows."""
+        chat = [*talk(1), {"role": "user", "content": "word " * 400}]
+        session = CompactionSession(Truncation(trigger=never), counter="chars/4", pin=lambda message: message.raw is chat[-1])
+        session.view_sync(chat)
+        window = session.index.included_groups[-1].tokens
+        assert session.overflowed_sync(too_long(session.index.tokens, window)) == chat[-1:]
+        assert session.index.tokens == window
 
     @pytest.mark.parametrize("runs_async", [False, True])
     def test_the_window_is_never_below_what_was_accepted(self, runs_async: bool) -> None:
@@ -294,10 +378,11 @@ def test_a_window_that_becomes_known_keeps_what_was_learned() -> None:
     session = CompactionSession(Truncation(trigger=never), counter="chars/4")
     session.view_sync(talk(20))
     session.overflowed_sync(too_long(1_700, 1_000))
-    session.use_window(8_000)
-    assert session.status().window == 1_000
+    for _ in range(2):
+        session.use_window(8_000)
+        assert session.status().window == 1_000
     session.use_window(4_000)
-    assert session.status().window == 4_000
+    assert session.status().window == session.index.context.window == 4_000
 
 
 class TestReportedUsage:

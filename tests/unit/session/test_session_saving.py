@@ -90,6 +90,13 @@ def test_reported_usage_that_is_not_saved(tmp_path: Path, failing: list[int]) ->
     assert again.status().tokens == tokens
 
 
+def test_a_report_that_is_not_saved_before_the_first_run(tmp_path: Path) -> None:
+    """The status has the failure, although there is no result that could have it."""
+    watched = session(store=FailingStore(tmp_path, 0, 1))
+    watched.record_usage({"prompt_tokens": 300, "completion_tokens": 1})
+    assert (watched.last_result, watched.status().failures, watched.status().tokens) == (None, (FAILURE,), 300)
+
+
 async def test_usage_reported_in_the_middle_of_a_call_saves_no_half_of_it(tmp_path: Path) -> None:
     """The running call saves a report; the edits of a failing call are not saved."""
     store = SessionStore(tmp_path / "sessions.db")
@@ -134,6 +141,15 @@ def test_values_of_another_type(changes: dict[str, Any]) -> None:
     """Saved data of another version or shape raises a typed error; numbers must be finite and not booleans."""
     with pytest.raises(StateError):
         CompactionSession.from_dict({**session().to_dict(), **changes}, cut(), counter="chars/4")
+
+
+def test_what_a_saved_state_need_not_have() -> None:
+    """Only the version and the index are required, of a mapping."""
+    state = session().to_dict()
+    resumed = CompactionSession.from_dict({key: state[key] for key in ("version", "index")}, cut(), counter="chars/4", id="a")
+    assert (resumed.revision, resumed.status().compactions, resumed.provider_reports) == ("a:0", 0, session().provider_reports)
+    with pytest.raises(StateError, match="version=None"):
+        CompactionSession.from_dict([state], cut())  # type: ignore[arg-type]
 
 
 async def test_a_failure_is_saved_though_nothing_changed(tmp_path: Path) -> None:
