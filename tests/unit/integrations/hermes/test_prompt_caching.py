@@ -9,7 +9,7 @@ import pytest
 
 from compaction.errors import ConfigurationError, InvalidMessage
 from compaction.formats import MOST_BREAKPOINTS, anthropic
-from compaction.integrations.hermes.prompt_caching import apply_cache_control, cached_prefix, should_cache
+from compaction.integrations.hermes.prompt_caching import apply_cache_control, should_cache
 
 FIVE = {"type": "ephemeral"}
 CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
@@ -109,13 +109,3 @@ def test_what_is_no_message() -> None:
 def test_should_cache(model: str, provider: str, expected: bool) -> None:
     """Breakpoints are used for a Claude model at a provider that passes them on, and for no other."""
     assert should_cache(model, provider) is expected
-
-
-def test_cached_prefix() -> None:
-    """The cached prefix is the number of equal messages at the start, wherever the requests' breakpoints are."""
-    first = apply_cache_control([SYSTEM, *said(4)])
-    second = apply_cache_control([SYSTEM, *said(6)])
-    assert cached_prefix(first, second) == 5
-    assert cached_prefix(first, [SYSTEM, *said(3), {"role": "user", "content": "other"}]) == 4
-    assert cached_prefix([], second) == 0
-    assert cached_prefix([SYSTEM], [{**SYSTEM, "content": "be brief "}]) == 0
