@@ -178,11 +178,7 @@ def _is_media(value: Any) -> bool:
 
 
 def _shown(value: Any) -> str:
-    return (
-        arguments_text(dataclasses.asdict(value))
-        if dataclasses.is_dataclass(value) and not isinstance(value, type)
-        else repr(value)
-    )
+    return arguments_text(dataclasses.asdict(value)) if dataclasses.is_dataclass(value) else repr(value)
 
 
 def _changed_part(wire: Any, parts: Sequence[Part]) -> Any:
