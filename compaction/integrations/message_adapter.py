@@ -62,13 +62,10 @@ class MessageAdapter(MessageFormat):
         chat = _as_chat([self.read(raw, place) for place, raw in enumerate(raws)])
 
         def owner(found: re.Match[str]) -> str:
-            at = int(found[1])
-            return f"messages[{chat[at][0] if at < len(chat) else len(raws)}]"
+            return f"messages[{chat[int(found[1])][0]}]"
 
-        return [
-            attrs.evolve(problem, where=_PLACE.sub(owner, problem.where), message=_PLACE.sub(owner, problem.message))
-            for problem in openai_chat.validate([fields for _, fields, _ in chat])
-        ]
+        problems = openai_chat.validate([fields for _, fields, _ in chat])
+        return [attrs.evolve(problem, where=_PLACE.sub(owner, problem.where)) for problem in problems]
 
     def repair(self, raws: Sequence[Any]) -> Repair:
         """Remove results without a call, and calls without a result unless it may still come; O(messages)."""
