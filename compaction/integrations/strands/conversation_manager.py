@@ -54,8 +54,7 @@ class CompactionConversationManager(_ConversationManager):
         STRANDS.check()
         super().__init__()
         given = IntegrationOptions(strategy=strategy, **options)
-        self.options = attrs.evolve(given, pin=_Pinned(given.pin))
-        self.conversations = FrameworkConversations(self.options, bedrock)
+        self.conversations = FrameworkConversations(attrs.evolve(given, pin=_Pinned(given.pin)), bedrock)
         self._saved: dict[str, Any] | None = None
 
     def compact_next(self, focus: str = "") -> None:
