@@ -111,11 +111,18 @@ class Inner:
     """A model, and the provider of it. Holds state: the calls of its methods."""
 
     def __init__(self, *usages: Any) -> None:
-        self.usages, self.called = list(usages), list[str]()
+        self.usages, self.called, self.refusals = list(usages), list[str](), 0
 
     def get_retry_advice(self) -> str:
         """Return no advice."""
         return "none"
+
+    def refuse(self) -> None:
+        """Refuse, or not."""
+        if self.refusals:
+            self.refusals -= 1
+            self.called.append("refused")
+            raise ValueError("prompt is too long: 9000 tokens > 4000 maximum")
 
     async def close(self) -> None:
         """Close."""
@@ -130,10 +137,12 @@ class Inner:
 
     async def get_response(self, instructions: Any, items: Any, *more: Any, **options: Any) -> Any:
         """Return the next usage."""
+        self.refuse()
         return SimpleNamespace(usage=self.usages.pop(0), items=items, more=(*more, options))
 
     async def stream_response(self, instructions: Any, items: Any, *more: Any, **options: Any) -> Any:
         """Yield two events with a usage each, of which only the last is that of the response."""
+        self.refuse()
         for kind in ("response.created", "response.completed"):
             yield SimpleNamespace(type=kind, response=SimpleNamespace(usage=self.usages.pop(0)))
         yield "an event of another library"
@@ -181,6 +190,14 @@ async def test_usage_belongs_to_the_request_that_the_filter_prepared(stream: boo
     for items, usage in (("text", used(3_000)), ([], used(3_000)), (view, None), (view, used(0))):
         assert await tokens_after(items, usage) == before
     assert await tokens_after(view, used(3_000)) == 3_000
+    inner = Inner()
+    inner.usages = [used(1), used(3_500)]
+    inner.refusals = 1
+    if stream:
+        assert len([event async for event in CompactingModel(inner).stream_response(None, view)]) == 3
+    else:
+        await CompactingModel(inner).get_response(None, view)
+    assert inner.called == ["refused"]
     empty = CallModelData(model_data=ModelInputData(input=[], instructions=None), agent=agent, context=None)
     await shorten(empty)
     assert await tokens_after(view, used(4_000)) == 0

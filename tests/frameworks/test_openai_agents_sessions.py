@@ -91,12 +91,17 @@ async def test_what_a_service_keeps_is_left_alone(kept: dict[str, str]) -> None:
 async def test_a_sessions_filter_in_a_run_of_a_service(tmp_path: Path) -> None:
     """A session's filter does not change such a call either, and remembers nothing of it."""
     under = SQLiteSession("a", tmp_path / "items.db")
-    session = CompactingSession(under, presets.token_budget(300), counter="chars/4")
-    items = [{"type": "function_call_output", "call_id": "c9", "output": "x" * 4_000}]
+    store = SessionStore(tmp_path / "compaction.db")
+    session = CompactingSession(under, presets.token_budget(300), store=store, counter="chars/4")
+    items: list[Any] = [{"type": "function_call_output", "call_id": "c9", "output": "x" * 4_000}]
     data = CallModelData(model_data=ModelInputData(input=items, instructions=None), agent=Agent(name="Shop"), context=None)
     assert (await session.filter(data)).input == items
     assert session.skipped is not None
     assert session.turn is None
+    notes: list[Any] = [{"role": "user", "content": f"Note {place}: " + "the shop is open. " * 10} for place in range(20)]
+    data.model_data.input = notes
+    assert len((await session.filter(data)).input) < 20
+    assert store.load("a") is not None
     under.close()
 
 
