@@ -59,6 +59,10 @@ class TestWhen:
 
     def test_documented_figures(self) -> None:
         """At the default threshold, a window of 200,000 tokens is compacted from exactly 100,000 tokens."""
+        tiny = CompactionEngine(context_length=2)
+        assert [tiny.should_compress(tokens) for tokens in (0, 1)] == [False, True]
+        tiny.threshold_tokens = 0
+        assert tiny.should_compress(0) is False
         made = CompactionEngine(counter="chars/4")
         assert (made.threshold_tokens, made.should_compress(99_999), made.should_compress(100_000)) == (100_000, False, True)
 
@@ -152,8 +156,13 @@ class TestCompress:
                 asked.append(request.focus)
                 return "a summary of it"
 
-        engine(summarizer=Asked()).compress(CHAT, focus_topic="the port")
-        assert asked == ["the port"]
+        made = engine(summarizer=Asked())
+        for due in (False, True):
+            assert not due or made.should_compress(5_000)
+            made.on_session_reset()
+            made.should_compress(5_000 if due else 0)
+            made.compress(CHAT, focus_topic="the port")
+        assert asked == ["the port"] * 2
 
     def test_current_tokens(self) -> None:
         """A pipeline's triggers include the reported tokens outside the messages."""
@@ -327,11 +336,51 @@ class TestHost:
         copied = copy.deepcopy(made)
         copied.update_model("m", 64_000)
         assert (made.context_length, copied.context_length, copied.session.index.total.messages) == (8_000, 64_000, 0)
+        given = Pipeline(Truncation(target=tokens_below(500), keep=last(groups=1)), trigger=tokens_exceed(50_000))
+        made = engine(strategy=given, session_id="kim")
+        made.threshold_tokens, made.threshold_percent = 1_000, 0.125
+        copied = copy.deepcopy(made)
+        assert (copied.threshold_tokens, copied.threshold_percent, copied.session.id) == (1_000, 0.125, "kim")
+        assert copied.compress(CHAT) is CHAT  # a cut that no trigger asks for does not run, as in any forced run
 
     def test_content_to_compress(self) -> None:
         """Protected messages alone are not content to compress."""
         made = engine()
         assert (made.has_content_to_compress(CHAT[:7]), made.has_content_to_compress(CHAT[:8])) == (False, True)
+        assert engine(strategy=Truncation()).has_content_to_compress([])
+
+    def test_the_flags_that_hermes_reads(self) -> None:
+        """After each compaction the flags say whether anything changed, failed, or was replaced by a digest."""
+
+        class Broken:
+            def summarize(self, request: Any) -> str:
+                raise SummaryFailed("the server is away")
+
+        def flags(made: CompactionEngine) -> tuple[bool, bool, bool, bool]:
+            said = made._last_summary_error
+            assert said == made.last_error
+            return (
+                made._last_compression_made_progress,
+                made._last_compress_aborted,
+                made._last_summary_fallback_used,
+                said is not None,
+            )
+
+        made = engine()
+        assert (made._last_summary_dropped_count, made.last_compression_rough_tokens) == (0, 0)
+        assert flags(made) == (False, False, False, False)
+        for messages, expected in (
+            (CHAT[:3], (False, False, False, False)),
+            ([*CHAT, 5], (False, True, False, True)),
+            (CHAT, (True, False, False, False)),
+        ):
+            made.compress(messages)
+            assert flags(made) == expected
+        made = engine(summarizer=Broken())
+        made.compress(CHAT)
+        assert flags(made) == (True, False, True, True)
+        made.on_session_reset()
+        assert flags(made) == (False, False, False, False)
 
 
 class TestLossless:
@@ -372,6 +421,7 @@ class TestLossless:
         made = engine(EngineSettings(store=tmp_path / "store.db"), strategy=Lossless(ToolResult() >> Summarization(), own))
         made.compress(CHAT)
         assert made.store == own
+        assert engine(EngineSettings(store=tmp_path / "store.db"), strategy=Truncation()).store is not None
         assert json.loads(made.handle_tool_call("compaction_describe", {}))["messages"] > 100
 
     def test_restarts(self, tmp_path: Path) -> None:
@@ -544,7 +594,7 @@ def test_notice_once_until_usage_falls() -> None:
     reports = [0, 42_499, 42_500, 49_000, 60_000, 42_499, 43_000]
     told = [pressure_notice(tokens, 50_000, before) is not None for before, tokens in itertools.pairwise(reports)]
     assert told == [False, True, False, False, False, True]
-    assert pressure_notice(5, 0) is None
+    assert pressure_notice(5, 0) is pressure_notice(5, 0, -1) is None
 
 
 def test_a_home_that_nobody_has_is_a_name_of_a_folder() -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from compaction import last, validate
@@ -221,9 +223,11 @@ class TestRefused:
         made = engine()
         short: Chat = [{"role": "user", "content": "hello"}]
         made.update_from_response({"prompt_tokens": 40_000})
-        assert made.compress(short) is short
-        assert "nothing more can be removed" in str(made.last_error)
-        assert "user" in str(made.last_error)
+        for compress in (made.compress, partial(anyio.run, made.compress_async)):
+            made.last_error = None
+            assert compress(short) is short
+            assert "nothing more can be removed" in str(made.last_error)
+            assert "user" in str(made.last_error)
 
     def test_source_again(self) -> None:
         """If the engine gets the original messages again after refusals, it returns a shortened list."""
