@@ -110,6 +110,12 @@ async def test_nothing_more_can_go() -> None:
     agent = agent_of(ScriptedModel(refusal), manager_of(pin=lambda message: True))
     with pytest.raises(BudgetUnsatisfiable, match="pin less"):
         await agent.invoke_async("x" * 36_000)
+    refusal = ContextWindowOverflowException(WORDS["words of its own"])
+    agent = agent_of(ScriptedModel(refusal), manager_of(pin=lambda message: True))
+    with pytest.raises(BudgetUnsatisfiable) as raised:
+        await agent.invoke_async("x" * 36_000)
+    assert raised.value.__cause__ is not None
+    assert raised.value.__cause__.__cause__ is refusal
 
 
 CACHED = {"inputTokens": 100, "outputTokens": 10, "cacheReadInputTokens": 900, "cacheWriteInputTokens": 0}
@@ -154,10 +160,26 @@ async def test_reported_usage_reaches_the_session(usage: dict[str, int], prompt:
 )
 async def test_usage_that_strands_stored_counts(usage: dict[str, int], prompt: int) -> None:
     """A new process counts with the usage that Strands stored with its messages."""
-    manager, stored = manager_of(), {"role": "assistant", "content": [{"text": "ok"}], "metadata": {"usage": usage}}
-    messages: Any = [{"role": "user", "content": [{"text": "hi"}]}, stored]
+    manager, messages = manager_of(), stored(usage)
     await agent_of(ScriptedModel("ok", usage=NO_USAGE), manager, messages=messages).invoke_async("more")
-    assert prompt <= tokens_of(manager) < prompt + 30
+    sent = messages[:-1] if prompt == 0 else messages[1:-1]
+    assert tokens_of(manager) == prompt + manager.conversations.count_messages(sent)
+
+
+def stored(*usages: dict[str, int]) -> Any:
+    """Return a question and a reply for each usage, as Strands stores them."""
+    messages: list[Any] = []
+    for usage in usages:
+        messages.append({"role": "user", "content": [{"text": "hi"}]})
+        messages.append({"role": "assistant", "content": [{"text": "ok"}], "metadata": {"usage": usage}})
+    return messages
+
+
+async def test_a_reply_without_usage_hides_none() -> None:
+    """A reply for which the provider reported zeros is passed over, so that the newest real report counts."""
+    manager, messages = manager_of(), stored({"inputTokens": 800}, NO_USAGE, {"inputTokens": 900})
+    await agent_of(ScriptedModel("ok", usage=NO_USAGE), manager, messages=messages).invoke_async("more")
+    assert tokens_of(manager) == 900 + manager.conversations.count_messages(messages[5:-1])
 
 
 def turn_of(manager: CompactionConversationManager) -> Any:
@@ -271,5 +293,6 @@ async def test_messages_that_strands_pinned_stay() -> None:
         await agent.invoke_async(note)
         if place == 0:
             pin_message(agent.messages, 0)
+    assert manager.get_state()["compaction"]["last"]["outcome"] == "compacted"
     sent = str(model.requests[-1])
     assert ("Note 0" in sent, "Note 1" in sent, "Note 2" in sent, "Note 3" in sent) == (True, False, True, False)
