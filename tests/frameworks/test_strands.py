@@ -121,11 +121,7 @@ async def test_nothing_more_can_go() -> None:
 CACHED = {"inputTokens": 100, "outputTokens": 10, "cacheReadInputTokens": 900, "cacheWriteInputTokens": 0}
 
 
-@pytest.mark.parametrize(
-    ("usage", "prompt"),
-    [(USAGE, 1_000), ({**CACHED, "totalTokens": 1_010}, 1_000), ({**CACHED, "totalTokens": 110}, 100), ({}, 0)],
-    ids=["plain", "cache beside the input", "cache within the input", "none"],
-)
+@pytest.mark.parametrize(("usage", "prompt"), [(USAGE, 1_000), ({}, 0)], ids=["some", "none"])
 async def test_reported_usage_reaches_the_session(usage: dict[str, int], prompt: int) -> None:
     """After a reply, a strategy gets the provider's count plus the newer messages."""
     seen: list[int] = []
