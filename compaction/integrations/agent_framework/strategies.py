@@ -89,19 +89,19 @@ def _written(messages: Sequence[Any], source: Sequence[Any], view: Sequence[Any]
         source: The messages of the list that were followed, in order.
         view: The messages to send.
     """
-    in_source = {id(each) for each in source}
     shown = list(view) if all(map(is_, view, source)) else as_given(view, (), source, source, _is_same)
-    kept, written, following = set(map(id, shown)), list[Any](), iter(messages)
+    in_source = set(map(id, source))
+    gone = in_source - set(map(id, shown))
+    written, following = list[Any](), iter(messages)
     for message in shown:
         if id(message) not in in_source:
             written.append(_annotated(message, without_annotations(message.additional_properties)))
             continue
         for live in following:
+            written.append(_left(live) if id(live) in gone else live)
             if live is message:
-                written.append(live)
                 break
-            written.append(_left(live) if id(live) in in_source and id(live) not in kept else live)
-    return [*written, *(_left(live) if id(live) in in_source and id(live) not in kept else live for live in following)]
+    return [*written, *(_left(live) if id(live) in gone else live for live in following)]
 
 
 def _left(live: Any) -> Any:
