@@ -368,7 +368,7 @@ class CompactionEngine:
             "last_prompt_tokens": used,
             "threshold_tokens": self.threshold_tokens,
             "context_length": self.context_length,
-            "usage_percent": min(100, used / self.context_length * 100) if self.context_length else 0,
+            "usage_percent": min(100, used / self.context_length * 100),
             "compression_count": self.compression_count,
             "engine": self.name,
             "outcome": None if result is None else result.outcome,

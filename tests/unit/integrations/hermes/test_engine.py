@@ -20,7 +20,7 @@ from compaction.config import dump
 from compaction.errors import ConfigurationError, InputError, StateError, SummaryFailed
 from compaction.integrations.hermes import CompactionEngine, EngineSettings, hygiene_due, pressure_notice
 from compaction.stores import SQLiteStore
-from compaction.strategies import Lossless, Offload, Pipeline, Summarization, ToolResult, Truncation
+from compaction.strategies import Clear, Lossless, Offload, Pipeline, Summarization, ToolResult, Truncation
 from compaction.testing import agent_session
 from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.chats import tool_turns
@@ -50,8 +50,11 @@ class TestContract:
             "compression_count": 0,
         }
         assert {name: made.get_status()[name] for name in figures} == figures
-        made.last_prompt_tokens = -1
-        assert made.get_status()["usage_percent"] == 0
+        for tokens, percent in ((-1, 0), (300_000, 100)):
+            made.last_prompt_tokens = tokens
+            assert made.get_status()["usage_percent"] == percent
+        with pytest.raises(ConfigurationError):
+            engine(context_length=0)
 
 
 class TestWhen:
@@ -98,7 +101,7 @@ class TestWhen:
         assert "InvalidMessage" in str(made.last_error)
         assert made.should_defer_preflight_to_real_usage(9_000) is False
         made.awaiting_real_usage_after_compression = True
-        assert made.should_defer_preflight_to_real_usage(9_000) is True
+        assert [made.should_defer_preflight_to_real_usage(tokens) for tokens in (3_999, 4_000)] == [False, True]
         made.update_from_response({"prompt_tokens": 1})
         assert made.should_defer_preflight_to_real_usage(9_000) is False
 
@@ -139,6 +142,13 @@ class TestCompress:
             assert validate(view) == []
         assert made.compression_count == 4
         assert sum("[compaction " in str(message["content"]) for message in view) == 1
+
+    def test_shorter_messages(self) -> None:
+        """A list of as many messages, some of them shorter, is a new list."""
+        out = engine(strategy=ToolResult(Clear(min_chars=1))).compress(CHAT)
+        assert len(out) == len(CHAT)
+        assert out is not CHAT
+        assert out != CHAT
 
     def test_nothing_to_do(self) -> None:
         """A short conversation is returned as the same object, and the compaction is not counted."""
@@ -437,8 +447,10 @@ class TestLossless:
         hits = json.loads(made.handle_tool_call("compaction_grep", {"query": "fix bugs"}))["results"]
         assert [hit["role"] for hit in hits] == ["system"]
 
-    def test_no_store(self) -> None:
-        """An engine without a store offers no tools."""
+    def test_no_store(self, tmp_path: Path) -> None:
+        """An engine without a store offers no tools, and one with a store no others."""
+        store = engine(EngineSettings(store=tmp_path / "store.db"))
+        assert "there is no tool 'nope'" in json.loads(store.handle_tool_call("nope", {}))["error"]
         assert engine().get_tool_schemas() == []
         assert "error" in json.loads(engine().handle_tool_call("compaction_grep", {"query": "x"}))
 
@@ -447,8 +459,16 @@ class TestLossless:
         made = engine(EngineSettings(protect_last_n=4, store=tmp_path / "store.db"))
         made.on_session_start("first")
         out = made.compress(CHAT)
+        session = made.session
         made.on_session_start("second", boundary_reason="compression", old_session_id="first")
+        made.on_session_start("first")
+        assert made.session is session
         assert "content" in json.loads(made.handle_tool_call("compaction_expand", {"id": self.ids(out)}))
+        for about in ({"boundary_reason": "compression"}, {"old_session_id": "first"}):
+            made.on_session_start(f"another {len(about)}", **about)
+            assert made.session is not session
+            made.on_session_start("first")
+            session = made.session
 
     @pytest.mark.parametrize(
         "wrap",

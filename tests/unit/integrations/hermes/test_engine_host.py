@@ -273,6 +273,21 @@ class TestUsage:
         assert made.compression_count > 2
         assert made.session.index.context.overhead_tokens == outside
 
+    def test_another_model(self) -> None:
+        """After a switch the old model's report no longer counts, but an estimate; a refusal of the new model is one again."""
+        made, view = engine(), calls(30, 20)
+        made.update_from_response({"prompt_tokens": tokens_of(view[:-1]) + 9_000})
+        made.should_compress(40_000)
+        made.update_model("m", 32_000)
+        made.compress(view, current_tokens=tokens_of(view) + 3_000)
+        assert made.session.index.context.overhead_tokens == 3_000
+        made.update_from_response({"prompt_tokens": 9_000})
+        before = tokens_of(view)
+        made.should_compress(40_000)
+        made.update_model("m", 32_000)
+        made.update_from_response({"prompt_tokens": 9_000})
+        assert tokens_of(made.compress(view)) <= before / 2
+
     def test_report_over_estimate(self) -> None:
         """A host's rough estimate is ignored if usage was reported."""
         made, view = engine(), calls(30, 20)
