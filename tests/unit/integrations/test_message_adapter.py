@@ -128,7 +128,7 @@ def rule() -> Said:
 
 
 def test_a_placeholder_is_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What stands in for messages is one message of the user."""
+    """A placeholder for messages is one message of the user."""
     monkeypatch.setattr(type(langchain), "new", lambda self, role, text: Message(role, (), text, self))
     [made] = langchain.placeholder("earlier messages")
     assert (made.role, made.raw) == ("user", "earlier messages")
