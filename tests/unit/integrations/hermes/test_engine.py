@@ -76,6 +76,8 @@ class TestWhen:
         assert (made.last_total_tokens, made.should_compress(), made.should_compress(3_999)) == (4_005, True, False)
         made.update_from_response({"total_tokens": None})
         assert (made.last_prompt_tokens, made.last_completion_tokens, made.last_total_tokens) == (0, 0, 0)
+        made.update_from_response({"prompt_tokens": 0, "total_tokens": 7})
+        assert made.last_total_tokens == 7
 
     @pytest.mark.parametrize(
         "usage", [{"prompt_tokens": "9"}, {"prompt_tokens": -1}, {"completion_tokens": True}, 5, ["x"]], ids=repr
@@ -142,6 +144,13 @@ class TestCompress:
             assert validate(view) == []
         assert made.compression_count == 4
         assert sum("[compaction " in str(message["content"]) for message in view) == 1
+
+    def test_due_or_forced(self) -> None:
+        """A compaction that is due stops where clearing results frees enough; one that was asked for summarizes too."""
+        made, chat = engine(), agent_session(60, lines=20)
+        assert made.should_compress(5_000)
+        assert len(made.compress(chat)) == 60
+        assert len(engine().compress(chat)) < 20
 
     def test_shorter_messages(self) -> None:
         """A list of as many messages, some of them shorter, is a new list."""
@@ -537,6 +546,7 @@ class TestSettings:
             ({"compression": {"protect_last_n": 0}}, "protect_last_n=0"),
             ({"compression": {"enabled": "maybe"}}, "compression.enabled must be true or false"),
             ({"compression": ["threshold"]}, "compression must be a block"),
+            ({"auxiliary": 3}, "config.yaml: auxiliary must be a block"),
             ({"auxiliary": {"compression": 3}}, "auxiliary.compression must be a block"),
             ({"auxiliary": {"compression": {"model": 3}}}, "auxiliary.compression.model must be a text"),
             ({"prompt_caching": {"cache_ttl": "2h"}}, "must be one of 5m, 1h"),

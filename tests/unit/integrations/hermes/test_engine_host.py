@@ -117,6 +117,8 @@ class TestProgress:
         """A host's estimates are compared with its first estimate since the wait began, not with the provider's count."""
         made = self.stuck()
         assert [made.should_compress(tokens) for tokens in (6_500, 6_800, 6_900, 5_000)] == [False, False, True, False]
+        made = self.stuck()
+        assert [made.should_compress(tokens) for tokens in (7_900, 7_999, 8_000)] == [False, False, True]
 
     def test_next_strike(self) -> None:
         """A compaction after the wait that has no effect starts another wait, from the new size."""
@@ -129,6 +131,10 @@ class TestProgress:
             progress.reported(tokens, 4_000)
             waits.append(progress.waits(tokens, 4_000, window=8_000))
         assert waits == [True, False]
+        estimated = [progress.waits(tokens, 4_000, window=8_000) for tokens in (6_100, 6_499, 6_500)]
+        progress.ran(changed=True)
+        progress.reported(6_200, 4_000)
+        assert [*estimated, progress.waits(6_600, 4_000, window=8_000)] == [True, True, False, True]
 
     def test_no_op_is_no_strike(self) -> None:
         """A run that changed nothing does not count as a compaction without effect."""
@@ -214,8 +220,11 @@ class TestRefused:
         """After a refusal, a custom pipeline that changes nothing is followed by the last resort; otherwise it is not."""
         pipeline = Truncation(trigger=tokens_exceed(50_000), target=tokens_below(45_000), keep=last(groups=2))
         made, view = self.sent(strategy=pipeline)
-        assert tokens_of(made.compress(view)) <= tokens_of(view) / 2
+        out = made.compress(view)
+        assert tokens_of(out) <= tokens_of(view) / 2
         assert made.should_compress(20_000) is True
+        longer = [*out, *view[1:]]
+        assert made.compress(longer) is longer  # the last resort was for once
         assert engine(strategy=pipeline).compress(view) is view
 
     def test_nothing_left(self) -> None:
