@@ -422,6 +422,7 @@ class TestLossless:
         """Tool schemas have the form that a host expects, and the tools read only their conversation's part of the store."""
         made = engine(EngineSettings(protect_last_n=4, store=tmp_path / "store.db"))
         made.on_session_start("kim")
+        assert "min_chars=200" in repr(made._strategy())
         out = made.compress(CHAT)
         assert [each["name"] for each in made.get_tool_schemas()] == [
             "compaction_grep",

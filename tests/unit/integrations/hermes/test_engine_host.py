@@ -227,6 +227,17 @@ class TestRefused:
         assert made.compress(longer) is longer  # the last resort was for once
         assert engine(strategy=pipeline).compress(view) is view
 
+    def test_what_stays(self) -> None:
+        """The last resort keeps the newest message; a digest stands for all others, the first one included."""
+        made = engine(strategy=Truncation(trigger=tokens_exceed(50_000)))
+        notes: Chat = [
+            {"role": "assistant" if place % 2 else "user", "content": f"Note {place}: " + "word " * 400} for place in range(11)
+        ]
+        made.update_from_response({"prompt_tokens": 5_000})
+        digest, newest = made.compress(notes)
+        assert newest is notes[-1]
+        assert "Note 0" in digest["content"]
+
     def test_nothing_left(self) -> None:
         """If nothing more can be removed, the list is unchanged and ``last_error`` says what uses the space."""
         made = engine()
