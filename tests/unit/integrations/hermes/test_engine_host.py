@@ -238,6 +238,14 @@ class TestRefused:
         assert newest is notes[-1]
         assert "Note 0" in digest["content"]
 
+    def test_much_beside_the_messages(self) -> None:
+        """If tools alone take more than the threshold, a quarter of the messages' tokens may stay, and nothing is lost."""
+        made, view = engine(), calls(60, 40)
+        made.update_from_response({"prompt_tokens": 60_000})
+        out = made.compress(view)
+        assert made.session.index.context.overhead_tokens > made.threshold_tokens
+        assert (len(out) > 20, made.last_error) == (True, None)
+
     def test_nothing_left(self) -> None:
         """If nothing more can be removed, the list is unchanged and ``last_error`` says what uses the space."""
         made = engine()
