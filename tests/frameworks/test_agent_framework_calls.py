@@ -14,6 +14,7 @@ from agent_framework import (
     ChatContext,
     ChatMiddlewareLayer,
     ChatResponse,
+    Content,
     HistoryProvider,
     InMemoryHistoryProvider,
     Message,
@@ -23,7 +24,7 @@ from agent_framework import (
     tool,
 )
 
-from compaction import Edit, MessageIndex, compact, last
+from compaction import Edit, MessageIndex, compact, first, last, nothing
 from compaction.errors import ConfigurationError, StrategyError
 from compaction.integrations.agent_framework import (
     ChatClientSummarizer,
@@ -33,7 +34,7 @@ from compaction.integrations.agent_framework import (
     from_framework_strategy,
 )
 from compaction.integrations.agent_framework.model_calls import RunView, source_of, with_author
-from compaction.strategies import Summarization, Truncation
+from compaction.strategies import Clear, Summarization, ToolResult, Truncation
 from compaction.summarizers.model import SummaryOptions
 from compaction.triggers import tokens_exceed
 from tests.frameworks.model_server import SUMMARY
@@ -271,6 +272,22 @@ async def test_what_counts_besides_the_messages() -> None:
     assert turn_of(provider).session.id != "compaction"
 
 
+@pytest.mark.parametrize("name", ["Shop", None])
+async def test_an_agents_name(name: str | None) -> None:
+    """An agent's messages have the name that the framework will give them, from the first request on."""
+    provider, session = provider_of(NEVER), AgentSession()
+    context = SessionContext(session_id="s", input_messages=[])
+    await begun(provider, session, context, SimpleNamespace(client=Client(), name=name))
+    [middleware] = context.middleware["compaction"]
+    chat = ChatContext(Client(), [*notes(1), Message("assistant", ["5"])], None)
+
+    async def call_next() -> None:
+        chat.result = response()
+
+    await middleware(chat, call_next)  # type: ignore[operator, arg-type, misc]
+    assert [message.author_name for message in chat.messages] == [None, name or "UnnamedAgent"]
+
+
 async def test_a_service_keeps_the_conversation() -> None:
     """A run or a request whose history a service keeps is not compacted; the reason goes when it no longer applies."""
     provider, session = provider_of(), AgentSession()
@@ -340,6 +357,12 @@ async def test_the_stored_history() -> None:
     session.state["in_memory"] = {"messages": notes()}
     assert list(await ended(kept)) == ["skipped"]
     assert await ended(local, provider_of()) == {}
+    assert provider.after_run_once_per_turn is True
+    for message in (flagged := notes()):
+        message.additional_properties["_excluded"] = True
+    session.state["in_memory"] = {"messages": flagged}
+    assert await ended(local) == {"last_stored": None}
+    session.state["in_memory"] = {"messages": notes()}
     state = await ended(local)
     assert state["last_stored"]["outcome"] == "compacted"
     assert [bool(message.additional_properties) for message in session.state["in_memory"]["messages"]] == [True] * 8
@@ -429,8 +452,37 @@ async def test_ours_in_a_list_of_theirs() -> None:
     assert [one is other for one, other in zip(messages, before, strict=True)] == [True] * 9
     assert ours.turn is not None
     assert await as_framework_strategy(NEVER, counter="chars/4")(notes(2)) is False
+    assert (copy.deepcopy(ours).options, ours.__name__) == (ours.options, "Summarization")
+    cut = as_framework_strategy(SHORTEN, counter="chars/4")
+    assert await cut(given) is True
+    assert len(given) == 8
     unread: list[Any] = [SimpleNamespace(additional_properties={})]
     assert await as_framework_strategy(SHORTEN)(unread) is False
+
+
+def called(turn: int, result: str) -> list[Message]:
+    """Return a call and its result."""
+    call = Content.from_function_call(f"c{turn}", "look_up", arguments="{}")
+    return [Message("assistant", [call]), Message("tool", [Content.from_function_result(f"c{turn}", result=result)])]
+
+
+async def test_where_new_messages_stand_in_the_list() -> None:
+    """Each message that the view adds stands where the view has it, before what it replaced; a later one of others stays."""
+    messages = [*notes(1), *called(1, "5 euros. " * 60), *called(2, "6 euros. " * 60), loaded("NOTE", source="notes")]
+    messages[-1].additional_properties["_attribution"]["source_type"] = "Noting"
+    given = list(messages)
+    ours = as_framework_strategy(ToolResult(Clear(min_chars=1), keep=nothing), counter="chars/4")
+    assert await ours(messages) is True
+    kinds = ["made" if all(each is not old for old in given) else "kept" for each in messages]
+    flags = [each.additional_properties.get("_excluded", False) for each in messages]
+    assert [message for message, flag in zip(messages, flags, strict=True) if not flag][-1] is given[-1]
+    assert flags == [False, False, False, True, False, False, True, False]
+    assert [kinds[place] for place in (0, 1, 2, 4, 5, 7)] == ["kept", "kept", "made", "kept", "made", "kept"]
+    first_and_last = Summarization(trigger=tokens_exceed(300), keep=first(messages=1) | last(groups=2))
+    messages = notes()
+    await as_framework_strategy(first_and_last, counter="chars/4")(messages)
+    assert [each.additional_properties.get("_excluded", False) for each in messages] == [False] * 2 + [True] * 5 + [False] * 2
+    assert "[compaction" in messages[1].text
 
 
 async def test_ours_counts_other_providers_messages() -> None:
@@ -465,7 +517,13 @@ async def test_theirs_in_ours() -> None:
         return True
 
     given = notes(5)
-    result = await compact(given, from_framework_strategy(summarized), format=agent_framework, counter="chars/4")
+    steps: list[Any] = []
+    strategy = from_framework_strategy(summarized)
+    result = await compact(given, strategy, format=agent_framework, counter="chars/4", on_step=steps.append)
+    assert (result.outcome, result.refused) == ("compacted", ())
+    assert [(step.strategy, step.why, step.reached) for step in steps] == [
+        ("summarized", "the framework's strategy decides itself", True)
+    ]
     assert [edit.reason for edit in result.edits] == ["summarized by summarized", "excluded by summarized"]
     assert ["Some notes." in message.text for message in result.messages] == [True, False, False]
     assert [len(message.contents) for message in given] == [1] * 5

@@ -258,6 +258,8 @@ def test_a_call_that_nobody_answers_is_no_call(field: str) -> None:
     asked = Content.from_function_approval_request("a1", call)
     read = agent_framework.read(Message("assistant", [asked])).parts
     assert [type(part) for part in read] == [ToolCallPart if field == "hosted" else OtherPart]
+    bare = Content("function_approval_request", id="a1")
+    assert [type(part) for part in agent_framework.read(Message("assistant", [bare])).parts] == [OtherPart]
 
 
 @pytest.mark.parametrize(("role", "continues"), [("assistant", True), ("tool", True), ("user", False)])

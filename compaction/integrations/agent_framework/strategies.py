@@ -73,7 +73,7 @@ class FrameworkStrategy:
         if not source:
             return False
         turn = self.turn = await self.conversations.turn(source, overhead_tokens=self.conversations.count_messages(others))
-        if turn.session is None or (len(turn.view) == len(source) and not turn.session.index.edit_count):
+        if len(turn.view) == len(source) and all(map(is_, turn.view, source)):
             return False
         written = _written(messages, source, turn.view)
         changed = len(written) != len(messages) or any(map(is_not, written, messages))
@@ -89,7 +89,7 @@ def _written(messages: Sequence[Any], source: Sequence[Any], view: Sequence[Any]
         source: The messages of the list that were followed, in order.
         view: The messages to send.
     """
-    shown = list(view) if all(map(is_, view, source)) else as_given(view, (), source, source, _is_same)
+    shown = as_given(view, (), source, source, _is_same)
     in_source = set(map(id, source))
     gone = in_source - set(map(id, shown))
     written, following = list[Any](), iter(messages)
