@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final
 import attrs
 
 from ..formats import MessageFormat, Problem, Repair, Side, openai_chat
-from ..messages import Message, Part, TextPart, ToolCallPart, ToolResultPart
+from ..messages import Message, Part, TextPart
 
 _PLACE: Final = re.compile(r"messages\[(\d+)\]")
 _POSITION: Final = re.compile(r"\[(\d+)\]")
@@ -135,10 +135,9 @@ def _chat_messages(message: Message) -> list[tuple[dict[str, Any], list[Part]]]:
         return chat
     words = "\n".join([part.text for part in message.parts if isinstance(part, TextPart)])
     calls = list(message.tool_calls())
-    other = any(not isinstance(part, TextPart | ToolCallPart | ToolResultPart) for part in message.parts)
-    said: dict[str, Any] = {"role": message.role, "content": words or ("(other content)" if other else "")}
+    said: dict[str, Any] = {"role": message.role, "content": words}
     if calls:
-        bodies = [{"name": call.name or "unnamed", "arguments": call.arguments or "{}"} for call in calls]
+        bodies = [{"name": call.name or "unnamed", "arguments": call.arguments} for call in calls]
         said["tool_calls"] = [
             {"id": call.id, "type": "function", "function": body} for call, body in zip(calls, bodies, strict=True)
         ]

@@ -84,11 +84,15 @@ def test_a_framework_that_is_missing(
         made(**arguments)
 
 
-def test_a_framework_that_is_too_old() -> None:
+def test_a_framework_that_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error for an old framework names the installed version, the extra and the minimum version."""
     with pytest.raises(ConfigurationError, match=r"pytest \S+ is too old; pip install '\.\[x\]' .* installs pytest 999"):
         Requirement("pytest", extra="x", minimum="999").check()
-    Requirement("pytest", extra="x", minimum="9").check()
+    for minimum in ("9", metadata.version("pytest")):
+        Requirement("pytest", extra="x", minimum=minimum).check()
+    monkeypatch.setattr(metadata, "version", lambda _: "unknown")
+    with pytest.raises(ConfigurationError, match="pytest unknown is too old"):
+        Requirement("pytest", extra="x", minimum="9").check()
 
 
 async def test_a_failing_strategy_leaves_the_last_good_view() -> None:
@@ -239,7 +243,8 @@ def test_a_request_that_was_too_long_is_repeated_once(sync: bool) -> None:
 async def test_a_stream_is_repeated_once_if_nothing_was_yielded() -> None:
     """A stream that was refused before its first event is repeated with a shorter view; one that breaks later is not."""
     refusal = TooLong("prompt is too long: 2000 tokens > 1000 maximum")
-    options = IntegrationOptions(strategy=presets.token_budget(100_000), counter="chars/4")
+    strategy = Summarization(Awaited(), trigger=tokens_exceed(100_000), keep=last(groups=1))
+    options = IntegrationOptions(strategy=strategy, counter="chars/4")
 
     async def streamed(*ends: int) -> tuple[list[int], list[int]]:
         """Return the sizes that were sent, and the events; each stream fails after so many events, unless that is 2."""
@@ -329,6 +334,15 @@ async def test_a_preset_does_what_a_person_asks_for() -> None:
         conversations.compact_next()
         result = (await conversations.turn(notes(30))).result
         assert (result.outcome, bool(result.notes)) == (outcome, outcome == "unchanged")
+
+
+def test_windows() -> None:
+    """A window is a number of tokens from one on, the word auto, or unknown."""
+    for window in (1, "auto", None):
+        assert IntegrationOptions(strategy=STRATEGY, window=window).window == window
+    for window in (0, "large"):
+        with pytest.raises(ConfigurationError, match="window"):
+            IntegrationOptions(strategy=STRATEGY, window=window)  # type: ignore[arg-type]
 
 
 async def test_the_window_of_the_last_known_model_stays() -> None:

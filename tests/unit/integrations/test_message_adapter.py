@@ -110,6 +110,8 @@ def test_repair() -> None:
     assert [problem.rule for problem in done.remaining] == [problem.rule for problem in langchain.validate(done.messages)]
     twice = langchain.repair([user(), answer("", "c1"), result("c1"), result("c1")])
     assert ([change.rule for change in twice.changes], len(twice.messages)) == (["duplicate-result"], 3)
+    both = [user(), answer("", "c1", "c1"), result("c1"), result("c1")]
+    assert langchain.repair(both).messages == both
 
 
 def test_what_may_follow_what() -> None:
@@ -135,14 +137,11 @@ def test_a_placeholder_is_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_a_client_would_send() -> None:
-    """Nameless calls, missing arguments and contents without words are still valid chat messages."""
+    """Nameless calls, missing arguments and contents without words are valid chat messages."""
     picture = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
     asked = Said(type="human", content=[picture])
     calls = Said(type="ai", content="", tool_calls=[{"name": None, "args": None, "id": "c1"}])
     assert langchain.validate([asked, calls, result("c1"), answer("yes")]) == []
-    assert [problem.rule for problem in langchain.validate([user("")])] == [
-        problem.rule for problem in langchain.validate([Said(type="human", content=[])])
-    ]
     beside = SimpleNamespace(
         role="user", contents=[SimpleNamespace(type="text", text="and?"), function_result("c1")], additional_properties={}
     )
