@@ -58,6 +58,7 @@ def test_the_same_messages() -> None:
         ([again[0], answer("", "c2"), again[2]], 1),
         ([user("hi", id="2"), *again[1:]], 0),
         ([user("ho", id="1"), *again[1:]], 0),
+        ([Said(type="ai", content="ho", id="2", tool_calls=[{}])], 0),
         ([Said(type="system", content="hi", id="1"), *again[1:]], 0),
     ):
         assert langchain.common_prefix(known, given) == langchain.common_prefix(given, known) == prefix
