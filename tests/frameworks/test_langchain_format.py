@@ -147,6 +147,7 @@ def test_a_call_that_leaves_takes_its_block_along() -> None:
     assert plain.additional_kwargs == {"x": 1}
     same = message.evolve(parts=message.parts).raw
     assert (same.content, same.tool_calls, same.additional_kwargs) == (raw.content, raw.tool_calls, raw.additional_kwargs)
+    assert [one is other for one, other in zip(same.tool_calls, raw.tool_calls, strict=True)] == [True] * 2
     assert raw == answer()
 
 

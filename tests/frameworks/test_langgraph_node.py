@@ -55,6 +55,12 @@ def test_a_new_process_continues_with_the_saved_edits() -> None:
     assert (list(unsaved), len(unsaved["llm_input_messages"]) < 8) == (["llm_input_messages"], True)
 
 
+def test_messages_that_cannot_be_read() -> None:
+    """They are passed on as they are, and there is no summary of them."""
+    update = node_of(keys=StateKeys(summary="summary")).invoke({"messages": ["no message"]})
+    assert update == {"llm_input_messages": ["no message"], "summary": ""}
+
+
 def test_rewriting() -> None:
     """The messages are replaced if anything changed; otherwise the update is empty."""
     node = node_of(keys=StateKeys.rewriting())
