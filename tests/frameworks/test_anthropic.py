@@ -17,12 +17,12 @@ from anthropic import Anthropic, AsyncAnthropic, beta_async_tool, beta_tool
 
 from benchmarks.hosts.script import result_text
 from benchmarks.hosts.server import SUMMARY, StrictServer
-from compaction import last, presets
+from compaction import last, nothing, presets
 from compaction.errors import BudgetUnsatisfiable, SyncDriverError
 from compaction.integrations.anthropic import RequestCompaction
 from compaction.integrations.conversation import as_async
 from compaction.models import input_limit
-from compaction.strategies import SlidingWindow, Summarization
+from compaction.strategies import Clear, SlidingWindow, Summarization, ToolResult
 from compaction.triggers import tokens_exceed
 from tests.frameworks.asked import asked
 
@@ -228,6 +228,29 @@ async def test_requests_that_are_not_ours(request_: Request) -> None:
     compaction = RequestCompaction(SlidingWindow(keep=last(turns=1)), counter="chars/4")
     response, requests = await sent(compaction, request_, "answer")
     assert (response, requests[0] is request_, compaction.conversations.last) == ("answer", True, None)
+
+
+async def test_a_thread_is_a_bad_request() -> None:
+    """A request that leaves the conversation at the server gets the error of a server without threads."""
+    with pytest.raises(anthropic.BadRequestError, match="pass thread=False") as raised:
+        await sent(RequestCompaction(NEVER), Request({**BODY, "thread": {"id": "t"}}))
+    assert raised.value.status_code == 400
+    assert raised.value.body["error"]["details"]["error_code"] == "thread_unsupported_request"  # type: ignore[index, call-overload]
+    assert len((await sent(RequestCompaction(NEVER), Request({**BODY, "thread": None}), {"usage": None}))[1]) == 1
+
+
+async def test_shorter_messages_are_sent() -> None:
+    """A request with as many messages, one of them shorter, is another one."""
+    blocks = [
+        "price?",
+        [{"type": "tool_use", "id": "t", "name": "look_up", "input": {}}],
+        [{"type": "tool_result", "tool_use_id": "t", "content": "5 euros. " * 40}],
+    ]
+    messages = [{"role": role, "content": each} for role, each in zip(("user", "assistant", "user"), blocks, strict=True)]
+    compaction = RequestCompaction(ToolResult(Clear(min_chars=1), keep=nothing), counter="chars/4")
+    _, [request] = await sent(compaction, Request({"model": "m", "messages": messages}), {"usage": None})
+    assert len(request.json["messages"]) == 3
+    assert "5 euros" not in json.dumps(request.json)
 
 
 async def test_a_request_that_needs_nothing_is_the_same_object() -> None:
