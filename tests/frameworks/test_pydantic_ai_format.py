@@ -224,3 +224,10 @@ def test_changes_that_are_impossible(kind: str, part: Any, told: str) -> None:
     message = pydantic_ai.read(MESSAGES[kind][0])
     with pytest.raises(ConfigurationError, match=told):
         message.evolve(parts=[part(message.parts[0])])
+
+
+def test_an_element_of_ones_own() -> None:
+    """Something in a prompt that is none of the framework's classes counts as Python shows it."""
+    prompt = SimpleNamespace(part_kind="user-prompt", content=["see", 7])
+    message = pydantic_ai.read(SimpleNamespace(kind="request", parts=[prompt]))
+    assert message.parts == (TextPart("see"), OtherPart("7"))

@@ -178,7 +178,10 @@ def _is_media(value: Any) -> bool:
 
 
 def _shown(value: Any) -> str:
-    return arguments_text(dataclasses.asdict(value)) if dataclasses.is_dataclass(value) else repr(value)
+    try:
+        return arguments_text(dataclasses.asdict(value))
+    except TypeError:  # it is none of the framework's
+        return repr(value)
 
 
 def _changed_part(wire: Any, parts: Sequence[Part]) -> Any:
