@@ -162,6 +162,11 @@ class AwaitedReply(Reply):
     def __init__(self, body: Any, status: int = 200, *events: Any) -> None:
         super().__init__(body, status, *events)
         self._parsed = SimpleNamespace(_iterator=self._later())
+        if not self.http_response.is_success:  # still to be read
+            self.http_response = httpx2.Response(status, content=self._body(body), request=self.http_response.request)
+
+    async def _body(self, body: Any) -> Any:
+        yield json.dumps(body).encode()
 
     async def _later(self) -> Any:
         for event in self.events:

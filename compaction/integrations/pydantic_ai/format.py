@@ -63,7 +63,7 @@ class PydanticAI(MessageAdapter):
         return (raw.kind, [_part_key(part) for part in parts]) if parts is not None else self.read(raw)
 
     def reported_usage(self, raw: Any) -> Usage | None:
-        usage = getattr(raw, "usage", None) if getattr(raw, "kind", None) == "response" else None
+        usage = getattr(raw, "usage", None)
         if usage is None or not usage.input_tokens:  # the framework reports zeros for providers that report nothing
             return None
         cached, written = usage.cache_read_tokens, usage.cache_write_tokens
@@ -74,7 +74,7 @@ class PydanticAI(MessageAdapter):
         for place, wire in enumerate(message.raw.parts):
             before = [part for part in message.parts if part.raw.part == place]
             after = [part for part in parts if isinstance(part.raw, _Place) and part.raw.part == place]
-            if len(before) == len(after) and all(one is other for one, other in zip(before, after, strict=True)):
+            if list(map(id, before)) == list(map(id, after)):
                 written.append(wire)
             elif after:
                 written.append(_changed_part(wire, after))
@@ -111,7 +111,7 @@ def _part_key(part: Any) -> Any:
 def _element_key(value: Any) -> Any:
     """Return one element of a prompt or of a tool's return value; media by its address or a digest of its bytes."""
     if not _is_media(value):
-        return value if isinstance(value, str) else import_framework("pydantic_core").to_jsonable_python(value, fallback=repr)
+        return import_framework("pydantic_core").to_jsonable_python(value, fallback=repr)
     if value.kind == "binary":
         return value.media_type, hashlib.blake2b(value.data, digest_size=16).hexdigest()
     return value.kind, value.url
