@@ -68,6 +68,7 @@ class TestWhen:
         assert tiny.should_compress(0) is False
         made = CompactionEngine(counter="chars/4")
         assert (made.threshold_tokens, made.should_compress(99_999), made.should_compress(100_000)) == (100_000, False, True)
+        assert (made.context_length, made.store) == (200_000, None)
 
     def test_reported_usage(self) -> None:
         """Without an argument the last report counts; an argument overrides it; a missing figure is 0."""
@@ -612,11 +613,13 @@ def test_hygiene(reported: int | None, count: int, due: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "due"), [(True, True), (None, True), (False, False), ("no", False), ("false", False), (0, False), ("Yes", True)]
+    ("value", "due"),
+    [(True, True), (None, True), (1, True), (False, False), ("no", False), ("false", False), (0, False), ("Yes", True)],
 )
 def test_hermes_setting(value: Any, due: bool) -> None:
     """``compression.enabled`` in Hermes' configuration disables the engine, also if written as a word."""
     settings = EngineSettings.from_config({"compression": {"enabled": value}})
+    assert settings.enabled is due
     assert CompactionEngine(settings).should_compress(190_000) is due
 
 

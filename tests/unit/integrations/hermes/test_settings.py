@@ -13,8 +13,11 @@ from compaction.errors import ConfigurationError, SummaryFailed
 from compaction.integrations.hermes import CompactionEngine, EngineSettings
 from compaction.integrations.hermes.plugin import engine_class, register
 from compaction.integrations.hermes.settings import HostModel, MainModel
+from compaction.stores import SQLiteStore
+from compaction.strategies import Offload
 from compaction.summarizers import OpenAISummarizer
 from compaction.summarizers.model.text_generator import GeneratedSummary
+from compaction.triggers import tokens_exceed
 
 URL, MAIN_URL = "http://127.0.0.1:7/v1", "http://127.0.0.1:8/v1"
 OPENROUTER = "https://openrouter.ai/api/v1"
@@ -86,6 +89,22 @@ def test_a_provider_that_only_hermes_knows(as_dict: bool, monkeypatch: pytest.Mo
     monkeypatch.setitem(sys.modules, "agent.auxiliary_client", SimpleNamespace())
     with pytest.raises(SummaryFailed, match="set base_url"):
         made.model.generate("Summarize.")
+
+
+def test_the_preset_of_a_threshold() -> None:
+    """A threshold that the host lowered replaces the configured one, only for this preset."""
+    settings = EngineSettings(threshold=0.5)
+    assert [settings.preset(100_000, threshold=each).trigger for each in (None, 0.25)] == [
+        tokens_exceed(49_999),
+        tokens_exceed(24_999),
+    ]
+
+
+def test_stored_messages_have_the_conversations_name(tmp_path: Path) -> None:
+    """A strategy with a store stores for the engine's conversation, whatever its own name was."""
+    engine = CompactionEngine(strategy=Offload(SQLiteStore(tmp_path / "a.db"), session="other"))
+    engine.on_session_start("kim")
+    assert "session='kim'" in repr(engine._strategy())
 
 
 def test_what_a_file_may_say() -> None:
