@@ -453,6 +453,8 @@ async def test_ours_in_a_list_of_theirs() -> None:
     assert ours.turn is not None
     assert await as_framework_strategy(NEVER, counter="chars/4")(notes(2)) is False
     assert (copy.deepcopy(ours).options, ours.__name__) == (ours.options, "Summarization")
+    named, answered = as_framework_strategy(NEVER, agent_name="Shop"), [Message("assistant", ["5"])]
+    assert (await named(answered), answered[0].author_name) == (False, "Shop")
     cut = as_framework_strategy(SHORTEN, counter="chars/4")
     assert await cut(given) is True
     assert len(given) == 8

@@ -17,7 +17,6 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 
 from compaction import CompactionResult, Edit, MessageIndex, last, presets, run
-from compaction.errors import ConfigurationError
 from compaction.integrations.langchain import ChatModelSummarizer, CompactionMiddleware, RewritingMiddleware
 from compaction.integrations.langgraph import StateKeys, SummarizationNode
 from compaction.strategies import GrowingSummary, Summarization, SummaryText, Truncation
@@ -215,14 +214,6 @@ def test_the_words_around_a_summary_are_the_strategys_own() -> None:
         assert "IT-" in summary
         assert not summary.startswith(("[compaction", "From earlier messages"))
     assert SummarizationNode(own, keys=keys, counter="chars/4").invoke({"messages": messages})["summary"][:6] != "Bisher"
-
-
-def test_a_state_without_messages() -> None:
-    """The error names the missing key and the remedy."""
-    with pytest.raises(ConfigurationError, match="keys=StateKeys"):
-        SummarizationNode(presets.langgraph_summary()).invoke({"chat": []})
-    with pytest.raises(ConfigurationError, match="view=None"):
-        StateKeys(view="messages")
 
 
 class SilentServer:

@@ -20,6 +20,7 @@ from compaction.integrations.langchain import (
     RewritingMiddleware,
     conversation_id,
     langchain,
+    model_name,
 )
 from compaction.integrations.langchain.graph_run import focus_of_call
 from compaction.strategies import Summarization, Truncation
@@ -62,6 +63,7 @@ def test_a_copy_has_the_tool(kind: Any) -> None:
     for middleware in (kind(SHORTEN, compact_tool=True), kind(SHORTEN)):
         for copied in (copy.deepcopy(middleware), pickle.loads(pickle.dumps(middleware))):
             assert [tool.name for tool in copied.tools] == [tool.name for tool in middleware.tools]
+            assert copied.conversations.options == middleware.conversations.options
     [tool] = kind(SHORTEN, compact_tool=True).tools
     assert tool.name == "compact_conversation"
     assert tool.invoke({"focus": "prices"}) == "The conversation is compacted before your next answer."
@@ -167,7 +169,7 @@ async def test_rewriting() -> None:
     done = middleware.wrap_model_call(request, lambda request: answer())
     assert done.command is not None
     seen = done.command.update["compaction"]
-    assert 400 < seen["overhead_tokens"] < 410
+    assert (seen["model"], 400 < seen["overhead_tokens"] < 410) == (None, True)
     assert middleware.before_model({**short, "compaction": seen}, None) is not None
     again = request_of(NOTES[:1], system_message=request.system_message, state={"compaction": seen})
     assert middleware.wrap_model_call(again, lambda request: answer()) == answer()
@@ -208,6 +210,12 @@ def test_the_focus_of_the_models_call(messages: list[Any], focus: str | None) ->
     assert results[0].outcome == "unchanged"
 
 
+def test_names_that_are_none() -> None:
+    """A name that is no text, or an empty one, is no name."""
+    for name in (7, "", None):
+        assert model_name(SimpleNamespace(model=name, _get_ls_params=lambda name=name: {"ls_model_name": name})) is None
+
+
 def test_a_conversations_id() -> None:
     """Outside a graph, or without a thread, a conversation has no id."""
     assert [conversation_id(config) for config in (None, {}, {"configurable": {"checkpoint_ns": "a:1"}})] == [None] * 3
@@ -238,6 +246,12 @@ class Timed(Scripted):
     model_fields = {"a": SimpleNamespace(alias=None), "request_timeout": SimpleNamespace(alias="timeout")}  # noqa: RUF012
 
 
+class Untimed(Scripted):
+    """A chat model without such an option."""
+
+    model_fields = {"a": SimpleNamespace(alias="b")}  # noqa: RUF012
+
+
 @pytest.mark.parametrize(
     ("sync", "awaited", "expected"),
     [(None, False, "invoke"), (None, True, "ainvoke"), (True, True, "invoke"), (False, True, "ainvoke")],
@@ -245,7 +259,7 @@ class Timed(Scripted):
 def test_which_method_is_called(sync: bool | None, awaited: bool, expected: str) -> None:
     """Without an event loop, or on request, the model is called at once, with a time limit if it has one."""
     index = MessageIndex(list(NOTES), format=langchain, counter="chars/4")
-    for model, limit in ((Timed(), {"timeout": 7.0}), (Scripted(), {})):
+    for model, limit in ((Timed(), {"timeout": 7.0}), (Untimed(), {}), (Scripted(), {})):
         options = SummaryOptions(timeout_seconds=7.0)
         summarizer = ChatModelSummarizer(model, sync=sync, options={"seed": 1}, summary_options=options)
         strategy = Summarization(summarizer, keep=last(messages=1), on_failure="raise")
