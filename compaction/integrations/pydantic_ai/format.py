@@ -111,7 +111,7 @@ def _part_key(part: Any) -> Any:
 def _element_key(value: Any) -> Any:
     """Return one element of a prompt or of a tool's return value; media by its address or a digest of its bytes."""
     if not _is_media(value):
-        return import_framework("pydantic_core").to_jsonable_python(value, fallback=repr)
+        return value if isinstance(value, str) else import_framework("pydantic_core").to_jsonable_python(value, fallback=repr)
     if value.kind == "binary":
         return value.media_type, hashlib.blake2b(value.data, digest_size=16).hexdigest()
     return value.kind, value.url
