@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import gc
+import importlib
 import json
 import math
 import shutil
@@ -107,6 +108,8 @@ class _Forks:
             raise session.Interrupted("the tests cannot be collected")
         self.items = session.items
         paths = {str(path.resolve()) for path in self.mutants}
+        for path in self.mutants:  # a module that a test would import later has no functions yet
+            importlib.import_module(".".join(path.with_suffix("").parts).removesuffix(".__init__"))
         gc.unfreeze()  # what is frozen is not among the objects
         functions = (each for each in gc.get_objects() if isinstance(each, FunctionType))
         self.functions = [each for each in functions if each.__code__.co_filename in paths]

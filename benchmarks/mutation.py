@@ -3,6 +3,11 @@
     python -m benchmarks.mutation compaction/index/*.py --write docs/validity.md
     python -m benchmarks.mutation compaction/formats/detect.py --tests tests/formats/test_detect.py --seconds 5
     python -m benchmarks.mutation compaction/session --sample 300 --minutes 10 --tests tests/unit/session
+    .venv-frameworks/bin/python -m benchmarks.mutation compaction/integrations/strands --tests tests/frameworks/test_strands.py
+
+An integration is measured in the environment that has its framework: ``.venv-frameworks``, or ``.venv-frameworks-apart`` for
+LiteLLM, both made by ``make test-frameworks``, with ``coverage`` installed there. The engine for Hermes Agent is measured in
+the usual one, where ``tests/unit/integrations/hermes`` test it.
 
 A folder stands for all its modules, and its own tests (``tests/unit/session``) run too. ``--sample`` tries so many mutants,
 drawn evenly from all of them, and ``--minutes`` stops after this time, wherever it is: they run in an arbitrary order.

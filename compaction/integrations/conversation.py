@@ -18,7 +18,7 @@ import json
 import operator
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 import attrs
 
@@ -34,8 +34,6 @@ from .options import IntegrationOptions
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
-
-_NOTHING: Final = Metrics(tokens=0, bytes=0, messages=0, groups=0, turns=0, tool_calls=0)
 
 
 @attrs.define(eq=False)
@@ -63,10 +61,9 @@ class FrameworkTurn:
 
     def record_usage(self, usage: object) -> None:
         """Record the usage that the provider reported for the view; anything that cannot be read as usage is ignored."""
-        if usage is None or self.session is None:
-            return
-        with contextlib.suppress(InputError):
-            self.session.record_usage(usage, view=self.view)
+        if self.session is not None:
+            with contextlib.suppress(InputError):
+                self.session.record_usage(usage, view=self.view)
 
     async def send(self, call: Callable[[list[Any]], Awaitable[_T]], *, sync: bool = False) -> _T:
         """Call the model with the view, and once more with a shorter one if the provider found the request too long.
@@ -184,7 +181,7 @@ class FrameworkConversations:
     def count(self, *sent: object) -> int:
         """Return the tokens of what is sent besides the messages: texts as they are, anything else as JSON."""
         shown = [each if isinstance(each, str) else json.dumps(each, default=str) for each in sent if each]
-        return self._meter.counter.count_text("\n".join(shown)) if shown else 0
+        return self._meter.counter.count_text("\n".join(shown))
 
     def count_messages(self, raws: Iterable[Any]) -> int:
         """Return the tokens of messages that are sent besides the conversation."""
@@ -297,7 +294,7 @@ class FrameworkConversations:
     ) -> FrameworkTurn:
         followed: CompactionSession | None = None
         try:
-            known: dict[str, Any] = {**request, "saved": fields_of(saved) if saved else None}
+            known: dict[str, Any] = {**request, "saved": fields_of(saved) or None}
             if saved and known["saved"] is None:
                 raise StateError(
                     f"saved state: {type(saved).__name__} is not what FrameworkTurn.state returned; start without it"
@@ -313,7 +310,7 @@ class FrameworkConversations:
                 failed = Failed(self.options.strategy.name, error, policy)
                 return await self._turn(given, None, prepare, focus, request, failed, sync=sync)
             result = self._failed(given, followed, error)
-        result = attrs.evolve(result, failures=(*result.failures, *ignored)) if ignored else result
+        result = attrs.evolve(result, failures=(*result.failures, *ignored))
         if self.options.on_result is not None:
             self.options.on_result(result)
         self.last = FrameworkTurn(result.messages, result, followed, self.options)
@@ -328,16 +325,14 @@ class FrameworkConversations:
             session.recall_usage(list(known))
             return
         reported = (self._format.reported_usage(raw) for raw in session.new_messages)
-        reply: object = next((usage for usage in reported if usage), None)
-        if reply is not None:
-            with contextlib.suppress(InputError):
-                session.record_usage(reply)
+        with contextlib.suppress(InputError):  # also if there is none
+            session.record_usage(next((usage for usage in reported if usage), None))
 
     def _failed(self, given: list[Any], session: CompactionSession | None, error: Exception) -> CompactionResult:
         """Return a result with the last good view and the error."""
         if self.options.on_failure == "raise" or isinstance(error, ConfigurationError | SyncDriverError):
             raise error
-        sizes = _NOTHING if session is None else session.index.included
+        sizes = Metrics() if session is None else session.index.included
         return CompactionResult(
             messages=given if session is None else session.index.messages(),
             before=sizes,

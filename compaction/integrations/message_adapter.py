@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final
 import attrs
 
 from ..formats import MessageFormat, Problem, Repair, Side, openai_chat
-from ..messages import Message, Part, TextPart, ToolCallPart, ToolResultPart
+from ..messages import Message, Part, TextPart
 
 _PLACE: Final = re.compile(r"messages\[(\d+)\]")
 _POSITION: Final = re.compile(r"\[(\d+)\]")
@@ -62,13 +62,10 @@ class MessageAdapter(MessageFormat):
         chat = _as_chat([self.read(raw, place) for place, raw in enumerate(raws)])
 
         def owner(found: re.Match[str]) -> str:
-            at = int(found[1])
-            return f"messages[{chat[at][0] if at < len(chat) else len(raws)}]"
+            return f"messages[{chat[int(found[1])][0]}]"
 
-        return [
-            attrs.evolve(problem, where=_PLACE.sub(owner, problem.where), message=_PLACE.sub(owner, problem.message))
-            for problem in openai_chat.validate([fields for _, fields, _ in chat])
-        ]
+        problems = openai_chat.validate([fields for _, fields, _ in chat])
+        return [attrs.evolve(problem, where=_PLACE.sub(owner, problem.where)) for problem in problems]
 
     def repair(self, raws: Sequence[Any]) -> Repair:
         """Remove results without a call, and calls without a result unless it may still come; O(messages)."""
@@ -138,10 +135,9 @@ def _chat_messages(message: Message) -> list[tuple[dict[str, Any], list[Part]]]:
         return chat
     words = "\n".join([part.text for part in message.parts if isinstance(part, TextPart)])
     calls = list(message.tool_calls())
-    other = any(not isinstance(part, TextPart | ToolCallPart | ToolResultPart) for part in message.parts)
-    said: dict[str, Any] = {"role": message.role, "content": words or ("(other content)" if other else "")}
+    said: dict[str, Any] = {"role": message.role, "content": words}
     if calls:
-        bodies = [{"name": call.name or "unnamed", "arguments": call.arguments or "{}"} for call in calls]
+        bodies = [{"name": call.name or "unnamed", "arguments": call.arguments} for call in calls]
         said["tool_calls"] = [
             {"id": call.id, "type": "function", "function": body} for call, body in zip(calls, bodies, strict=True)
         ]

@@ -49,7 +49,7 @@ class StreamedUsage:
         *lines, self._line = (self._line + data).split(b"\n")
         for line in lines:
             if line.startswith(b"data:") and b'"usage"' in line:
-                with contextlib.suppress(ValueError):
+                with contextlib.suppress(ValueError, RecursionError):
                     self.add(json.loads(line.removeprefix(b"data:")))
 
     def read(self) -> Usage | None:

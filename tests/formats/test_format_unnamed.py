@@ -28,7 +28,7 @@ from compaction.formats import (
     resolve,
 )
 from compaction.formats.openai_chat.reading import OpenAIChat
-from compaction.integrations.hermes import CompactionEngine, apply_cache_control, cached_prefix, hygiene_due
+from compaction.integrations.hermes import CompactionEngine, apply_cache_control, hygiene_due
 from compaction.models import input_limit
 from compaction.session import CompactionSession
 from compaction.strategies import Pipeline, Truncation
@@ -120,7 +120,7 @@ def takes_messages(function: Callable[..., object]) -> bool:
         "table",
         "inputs",
     }
-    return bool(named) and function not in (messages_exceed, first, last, detect, cached_prefix, input_limit)
+    return bool(named) and function not in (messages_exceed, first, last, detect, input_limit)
 
 
 def test_every_function_that_takes_messages_takes_a_format() -> None:

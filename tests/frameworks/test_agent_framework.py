@@ -30,7 +30,7 @@ from agent_framework import (
 from agent_framework.openai import OpenAIChatCompletionClient
 
 from compaction import Edit, GroupKind, MessageIndex, compact, last, presets
-from compaction.errors import CompactionError, ConfigurationError
+from compaction.errors import ConfigurationError
 from compaction.integrations.agent_framework import (
     ChatClientSummarizer,
     CompactionProvider,
@@ -416,9 +416,3 @@ async def test_ours_among_theirs() -> None:
         assert [problem for problem in agent_framework.validate(shown) if problem.rule != "pending-call"] == []
     assert shown[0] is messages[0]
     assert len(shown) < 40
-
-
-async def test_what_is_no_strategy() -> None:
-    """An object that is not callable is refused at construction."""
-    with pytest.raises(CompactionError, match="async callable"):
-        from_framework_strategy("summarize")  # type: ignore[arg-type]

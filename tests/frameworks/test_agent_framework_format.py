@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any, get_args
 
 import pytest
@@ -115,6 +116,7 @@ def test_every_content_type_is_kept_whole(kind: str) -> None:
     restored = agent_framework.from_wire(json.loads(json.dumps(agent_framework.to_wire(raw))))
     assert restored.contents[0].to_dict() == content.to_dict()
     assert restored.author_name == "Shop"
+    assert "author_name" not in agent_framework.to_wire(Message("user", ["hi"]))
 
 
 @pytest.mark.parametrize("kind", sorted(CONTENTS))
@@ -192,6 +194,135 @@ def test_a_changed_result_keeps_the_rest() -> None:
     assert raw.contents[0].result == "long " * 50
 
 
+CALL = Content.from_function_call("c1", "look_up", arguments={"a": 1})
+SHELL = [Content.from_shell_command_output(**said) for said in ({"stdout": "a.py"}, {"stderr": "no"}, {"exit_code": 1})]
+EXIT = '{"type": "shell_command_output", "exit_code": 1, "additional_properties": {}}'
+IMAGE = MediaPart("image", "", 30)
+NO_ID = Content.from_function_result("", result="18")
+
+
+@pytest.mark.parametrize(
+    ("content", "part"),
+    [
+        (Content("text"), TextPart("")),
+        (Content("text_reasoning"), ReasoningPart("")),
+        (PICTURE, IMAGE),
+        (Content.from_uri("https://example.com/a.mp3", media_type="audio/mpeg"), MediaPart("audio")),
+        (CALL, ToolCallPart("c1", "look_up", '{"a": 1}')),
+        (Content.from_function_call("c1", "look_up"), ToolCallPart("c1", "look_up", "")),
+        (CONTENTS["mcp_server_tool_call"][0], ToolCallPart("m1", "search", '{"q": 1}')),
+        (CONTENTS["shell_tool_call"][0], ToolCallPart("s1", "shell_tool_call", '{"commands": ["ls"]}')),
+        (
+            CONTENTS["code_interpreter_tool_call"][0],
+            ToolCallPart("i1", "code_interpreter_tool_call", '{"inputs": ["1 + 1"]}'),
+        ),
+        (
+            Content.from_code_interpreter_tool_call(call_id="i1"),
+            ToolCallPart("i1", "code_interpreter_tool_call", '{"inputs": []}'),
+        ),
+        (
+            CONTENTS["computer_tool_call"][0],
+            ToolCallPart("k1", "computer_tool_call", '{"actions": [{"type": "click", "x": 1, "y": 2}]}'),
+        ),
+        (Content("function_result", call_id="c1"), ToolResultPart("c1", "")),
+        (Content("function_result", call_id="c1", result={"a": 1}), ToolResultPart("c1", '{"a": 1}')),
+        (
+            Content("function_result", call_id="c1", result="18", items=[Content.from_text("x"), PICTURE]),
+            ToolResultPart("c1", "18", (IMAGE,)),
+        ),
+        (Content.from_shell_tool_result(call_id="s1", outputs=SHELL), ToolResultPart("s1", f"a.py\nno\n{EXIT}")),
+        (Content("mcp_server_tool_result", call_id="m1", output=["found", 7]), ToolResultPart("m1", "found\n7")),
+        (NO_ID, OtherPart(json.dumps(NO_ID.to_dict()))),
+        ("words", OtherPart("words")),
+        (
+            Content.from_function_approval_request("a1", Content.from_function_call("c1", "pay", arguments="{}", hosted=True)),
+            ToolCallPart("a1", "pay", "{}"),
+        ),
+    ],
+    ids=lambda each: str(getattr(each, "type", each))[:60],
+)
+def test_what_is_read(content: Any, part: Any) -> None:
+    """A call has its tool's name and its arguments as JSON, a result its text and its media; the rest counts as JSON."""
+    raw = Message("assistant", [])
+    raw.contents = [content]
+    [read] = agent_framework.read(raw).parts
+    assert (read, read.raw) == (part, content)
+
+
+@pytest.mark.parametrize("field", ["hosted", "informational_only"])
+def test_a_call_that_nobody_answers_is_no_call(field: str) -> None:
+    """A call that the provider runs itself, or that only informs, needs no result."""
+    call: Any = Content.from_function_call("c1", "look_up", arguments="{}")
+    setattr(call, field, True)
+    assert [type(part) for part in agent_framework.read(Message("assistant", [call])).parts] == [OtherPart]
+    asked = Content.from_function_approval_request("a1", call)
+    read = agent_framework.read(Message("assistant", [asked])).parts
+    assert [type(part) for part in read] == [ToolCallPart if field == "hosted" else OtherPart]
+    bare = Content("function_approval_request", id="a1")
+    assert [type(part) for part in agent_framework.read(Message("assistant", [bare])).parts] == [OtherPart]
+
+
+@pytest.mark.parametrize(("role", "continues"), [("assistant", True), ("tool", True), ("user", False)])
+def test_a_providers_picture_continues_the_answer(role: str, continues: bool) -> None:
+    """A message that begins with a provider's own result belongs to the answer before it, but never one of the user."""
+    made = CONTENTS["image_generation_tool_result"][0]
+    assert agent_framework.read(Message(role, [made])).continues is continues
+    assert agent_framework.read(Message(role, [Content.from_text("x"), made])).continues is False
+    assert agent_framework.read(Message(role, [])).continues is False
+
+
+def test_every_change() -> None:
+    """Changed contents keep their other fields but not the provider's own object; unchanged ones are the same objects."""
+    thought = Content.from_text_reasoning(text="hm", protected_data="sig")
+    said = Content("text", text="hello", additional_properties={"x": 1}, raw_representation=object())
+    raw = Message("assistant", [thought, said, CALL], raw_representation=object(), additional_properties={"y": 2, "_group": {}})
+    message = agent_framework.read(raw)
+    parts = [ReasoningPart("h", thought), TextPart("hi", said), ToolCallPart("c1", "look_up", "{}", CALL), TextPart("new")]
+    changed = message.evolve(parts=parts).raw
+    assert [getattr(each, "text", None) for each in changed.contents] == ["h", "hi", None, "new"]
+    assert [each.raw_representation for each in changed.contents] == [None] * 4
+    assert (changed.contents[0].protected_data, changed.contents[1].additional_properties) == (None, {"x": 1})
+    assert (changed.contents[2].arguments, changed.contents[2].name) == ("{}", "look_up")
+    assert (changed.raw_representation, changed.additional_properties) == (None, {"y": 2})
+    assert [
+        one is other for one, other in zip(message.evolve(parts=message.parts).raw.contents, raw.contents, strict=True)
+    ] == [True] * 3
+    assert raw.raw_representation is not None
+
+
+@pytest.mark.parametrize(
+    "kind", ["mcp_server_tool_result", "shell_tool_result", "code_interpreter_tool_result", "function_result"]
+)
+def test_every_changed_result(kind: str) -> None:
+    """A shorter result of each tool is read as the new text; pictures in a function's result stay beside it."""
+    content = CONTENTS[kind][0]
+    changed = agent_framework.read(Message("tool", [content])).evolve(text="short")
+    assert changed.text == "short"
+    items = changed.raw.contents[0].items
+    assert not items
+    if kind == "function_result":
+        seen = Content.from_function_result("c1", result=[Content.from_text("long"), PICTURE])
+        shorter = agent_framework.read(Message("tool", [seen])).evolve(text="short").raw.contents[0]
+        assert ([each.type for each in shorter.items], shorter.items[0].text) == (["text", "data"], "short")
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        MediaPart("image"),
+        ReasoningPart("hm"),
+        ToolCallPart("c1", "a", "{}"),
+        ToolCallPart("s1", "a", "{}", CONTENTS["shell_tool_call"][0]),
+        ToolResultPart("c1", "x"),
+    ],
+    ids=repr,
+)
+def test_changes_that_are_impossible(part: Any) -> None:
+    """The error says what can be changed."""
+    with pytest.raises(ConfigurationError, match="only text, thoughts, function calls and results"):
+        agent_framework.read(Message("assistant", ["hi"])).evolve(parts=[part])
+
+
 def test_a_hosted_call_and_its_result_stay_together() -> None:
     """A hosted tool's call and result in one message stay together."""
     call, result = CONTENTS["mcp_server_tool_call"][0], CONTENTS["mcp_server_tool_result"][0]
@@ -232,6 +363,9 @@ def test_what_is_no_message() -> None:
     """The error names the place and the remedy."""
     with pytest.raises(InvalidMessage, match=r"messages\[1\].*agent_framework.Message"):
         MessageIndex([Message("user", ["hi"]), {"role": "user"}], format=agent_framework, counter="chars/4")
+    for role, contents in ((None, []), ("", []), ("user", None)):
+        with pytest.raises(InvalidMessage, match=r"messages\[0\]"):
+            agent_framework.read(SimpleNamespace(role=role, contents=contents))
 
 
 @pytest.mark.parametrize("kind", sorted(CONTENTS))

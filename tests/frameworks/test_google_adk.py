@@ -96,9 +96,11 @@ class ScriptedModel(BaseLlm):
     replies: list[Any]
     extra_tokens: int
     requests: list[list[types.Content]]
+    streamed: list[bool]
 
     async def generate_content_async(self, llm_request: LlmRequest, stream: bool = False) -> AsyncGenerator[LlmResponse, None]:
         self.requests.append(llm_request.contents)
+        self.streamed.append(stream)
         reply = self.replies.pop(0)
         if isinstance(reply, Exception):
             raise reply
@@ -116,7 +118,7 @@ def runner_of(
     plugin: CompactionPlugin, *replies: Any, alone: bool = False, tools: Sequence[Any] = (), extra_tokens: int = 0
 ) -> InMemoryRunner:
     """Return a runner with the plugin; with ``alone``, its callbacks are on the agent instead."""
-    model = ScriptedModel(replies=list(replies), requests=[], extra_tokens=extra_tokens)
+    model = ScriptedModel(replies=list(replies), requests=[], streamed=[], extra_tokens=extra_tokens)
     agent = LlmAgent(name="shop", model=model, tools=list(tools), **(plugin.callbacks if alone else {}))
     return InMemoryRunner(app=App(name="shop", root_agent=agent, plugins=[] if alone else [plugin]))
 
@@ -205,13 +207,121 @@ async def test_what_a_service_keeps_is_left_alone() -> None:
     assert request.contents is contents
 
 
+class Call:
+    """A model call of an agent, as ADK passes it to callbacks. Holds state: the session's state and the calls counted."""
+
+    def __init__(self, *events: Any, model: Any = None, invocation: str = "i", **about: Any) -> None:
+        self.counted = 0
+        self.state: dict[str, Any] = {}
+        session = SimpleNamespace(app_name="shop", user_id="u", id="s", events=events)
+        agent = SimpleNamespace(name="shop", canonical_model=model)
+        self._run = SimpleNamespace(session=session, agent=agent, branch=None, invocation_id=invocation, **about)
+        self._run.increment_llm_call_count = self.count
+
+    def count(self) -> None:
+        """Count one call."""
+        self.counted += 1
+
+    def get_invocation_context(self) -> Any:
+        """Return ADK's context."""
+        return self._run
+
+    async def send(self, plugin: CompactionPlugin, *contents: types.Content, config: Any = None) -> LlmRequest:
+        """Return the request that the plugin prepares."""
+        request = LlmRequest(model="gemini-2.5-flash", contents=list(contents), config=config or types.GenerateContentConfig())
+        await plugin.before_model_callback(callback_context=self, llm_request=request)
+        return request
+
+
+def watching(**options: Any) -> CompactionPlugin:
+    """Return a plugin that changes nothing."""
+    return CompactionPlugin(Truncation(trigger=never, keep=last(groups=1)), counter="chars/4", **options)
+
+
+def status_of(plugin: CompactionPlugin) -> Any:
+    turn = plugin.conversations.last
+    assert turn is not None
+    assert turn.session is not None
+    return turn.session.status()
+
+
 async def test_calls_that_were_cancelled_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The number of calls that wait for their usage is bounded."""
+    """The number of calls that wait for their usage is bounded, and the oldest is forgotten first."""
     monkeypatch.setattr("compaction.integrations.google_adk.plugin._UNDER_WAY", 2)
-    plugin = CompactionPlugin(presets.token_budget(300), counter="chars/4")
-    runner = runner_of(plugin, *[OSError("down")] * 4)
-    for _ in range(4):
-        with pytest.raises(OSError, match="down"):
-            await ask(runner, "hi")
-    waiting: Any = plugin.__dict__["_under_way"]
-    assert len(waiting) == 2
+    plugin, contents = watching(), [content(note) for note in NOTES]
+    model = ScriptedModel(replies=["ok"] * 3, requests=[], streamed=[], extra_tokens=0)
+    calls = [Call(invocation=str(number), model=model) for number in range(3)]
+    requests = [await call.send(plugin, *contents) for call in calls]
+    answers = [
+        await plugin.on_model_error_callback(callback_context=call, llm_request=request, error=too_long())
+        for call, request in zip(calls, requests, strict=True)
+    ]
+    assert [answer is not None for answer in answers] == [False, True, True]
+    assert [call.counted for call in calls] == [0, 1, 1]
+    assert [len(request) < 8 for request in model.requests] == [True] * 2
+    assert model.streamed == [False] * 2
+
+
+async def test_usage_of_the_last_response_is_recorded_once() -> None:
+    """Of a stream the last response counts; a report for an unknown call, or a second one, changes nothing."""
+    plugin, call = watching(), Call()
+    await call.send(plugin, content("hi"))
+
+    async def report(tokens: int | None, **about: Any) -> int:
+        usage = None if tokens is None else types.GenerateContentResponseUsageMetadata(prompt_token_count=tokens)
+        response = LlmResponse(usage_metadata=usage, **about)
+        await plugin.after_model_callback(callback_context=call, llm_response=response)
+        tokens_now: int = status_of(plugin).tokens
+        return tokens_now
+
+    assert await report(9_000, partial=True) < 20
+    assert await report(None) < 20
+    assert await report(3_000) == 3_000
+    assert await report(5_000) == 3_000
+
+
+async def test_usage_that_the_session_stored_counts() -> None:
+    """A new process counts with the usage of the agent's last event, as that of the newest answer; others' do not count."""
+
+    def event(tokens: int | None, author: str = "shop", branch: str | None = None) -> Any:
+        usage = None if tokens is None else types.GenerateContentResponseUsageMetadata(prompt_token_count=tokens)
+        return SimpleNamespace(author=author, branch=branch, usage_metadata=usage)
+
+    contents = [content("a"), content("b", role="model"), content("c"), content("d", role="model"), content("e")]
+    plugin = watching()
+    await Call(event(100), event(3_000), event(None), event(9_000, branch="b"), event(9_000, "x")).send(plugin, *contents)
+    assert 3_000 < status_of(plugin).tokens < 3_020
+    plugin = watching()
+    await Call(event(3_000)).send(plugin, content("a"))
+    assert status_of(plugin).tokens < 20
+
+
+async def test_instruction_and_tools_count() -> None:
+    """The instruction and the tools' declarations count as they are sent; the window is the model's."""
+    tool = types.Tool(function_declarations=[types.FunctionDeclaration(name="look_up", description="Look up a price. " * 20)])
+    plugin = watching(window="auto")
+    config = types.GenerateContentConfig(system_instruction="You are a shop. " * 40, tools=[tool, len])
+    await Call().send(plugin, content("hi"), config=config)
+    sent = f"{config.system_instruction}\n{tool.model_dump_json(exclude_none=True)}"
+    assert plugin.conversations.last is not None
+    assert plugin.conversations.last.index is not None
+    assert plugin.conversations.last.index.context.overhead_tokens == plugin.conversations.count(sent)
+    assert status_of(plugin).window == 1_048_576
+
+
+async def test_edits_are_in_the_sessions_state() -> None:
+    """The state of a session has the edits of each agent, once there are any, and a new process continues with them."""
+    call, contents = Call(isolation_scope="task"), [content(note) for note in NOTES]
+    request = await call.send(watching(), *contents[:2])
+    assert (call.state, len(request.contents)) == ({}, 2)
+    strategy = Truncation(trigger=tokens_exceed(300), keep=last(groups=1))
+    request = await call.send(CompactionPlugin(strategy, counter="chars/4"), *contents)
+    assert list(call.state) == ["compaction:shop/task"]
+    again = Call(isolation_scope="task")
+    again.state = call.state
+    resumed = await again.send(CompactionPlugin(Truncation(trigger=never), counter="chars/4"), *contents)
+    assert resumed.contents == request.contents
+    assert len(request.contents) < 8
+    error = OSError("down")
+    nothing = await watching().on_model_error_callback(callback_context=again, llm_request=resumed, error=error)
+    assert nothing is None

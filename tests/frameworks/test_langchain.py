@@ -11,16 +11,14 @@ import anyio
 import attrs
 import pytest
 from langchain.agents import create_agent
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 
 from compaction import CompactionResult, Edit, MessageIndex, last, presets, run
-from compaction.errors import ConfigurationError
-from compaction.integrations.langchain import ChatModelSummarizer, CompactionMiddleware, RewritingMiddleware, langchain
+from compaction.integrations.langchain import ChatModelSummarizer, CompactionMiddleware, RewritingMiddleware
 from compaction.integrations.langgraph import StateKeys, SummarizationNode
-from compaction.messages import MediaPart, Message, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from compaction.strategies import GrowingSummary, Summarization, SummaryText, Truncation
 from compaction.summarizers.model import SummaryOptions
 from compaction.triggers import tokens_exceed
@@ -216,55 +214,6 @@ def test_the_words_around_a_summary_are_the_strategys_own() -> None:
         assert "IT-" in summary
         assert not summary.startswith(("[compaction", "From earlier messages"))
     assert SummarizationNode(own, keys=keys, counter="chars/4").invoke({"messages": messages})["summary"][:6] != "Bisher"
-
-
-def test_a_state_without_messages() -> None:
-    """The error names the missing key and the remedy."""
-    with pytest.raises(ConfigurationError, match="keys=StateKeys"):
-        SummarizationNode(presets.langgraph_summary()).invoke({"chat": []})
-    with pytest.raises(ConfigurationError, match="view=None"):
-        StateKeys(view="messages")
-
-
-# --- messages ---------------------------------------------------------------------------------------------------------
-
-MESSAGES: dict[str, tuple[Any, list[type]]] = {
-    "text": (HumanMessage("hello", id="1", name="Kim"), [TextPart]),
-    "blocks": (
-        HumanMessage(
-            [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}]
-        ),
-        [TextPart, MediaPart],
-    ),
-    "system": (SystemMessage("rules"), [TextPart]),
-    "calls": (
-        AIMessage("", tool_calls=[{"name": "look_up", "args": {"a": 1}, "id": "c1"}, {"name": "b", "args": {}, "id": "c2"}]),
-        [ToolCallPart, ToolCallPart],
-    ),
-    "thinking": (
-        AIMessage([{"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "text", "text": "x"}]),
-        [ReasoningPart, TextPart],
-    ),
-    "result": (ToolMessage("18", tool_call_id="c1", artifact={"raw": 18}), [ToolResultPart]),
-}
-
-
-@pytest.mark.parametrize("kind", sorted(MESSAGES))
-def test_every_kind_of_message_is_kept_whole(kind: str) -> None:
-    """Each message is read as its kind, written as the same object, and survives JSON."""
-    raw, parts = MESSAGES[kind]
-    message: Message = langchain.read(raw)
-    assert [type(part) for part in message.parts] == parts
-    assert message.raw is raw
-    assert langchain.from_wire(json.loads(json.dumps(langchain.to_wire(raw)))) == raw
-
-
-def test_a_changed_result_keeps_the_rest() -> None:
-    """A shorter result keeps its ids and its artifact."""
-    raw = ToolMessage("long " * 50, tool_call_id="c1", id="7", artifact={"raw": 18})
-    changed = langchain.read(raw).evolve(text="short").raw
-    assert (changed.content, changed.tool_call_id, changed.id, changed.artifact) == ("short", "c1", "7", {"raw": 18})
-    assert raw.content == "long " * 50
 
 
 class SilentServer:

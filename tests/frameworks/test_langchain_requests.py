@@ -134,19 +134,6 @@ async def test_a_node_of_ones_own_is_run_once_more(keys: StateKeys, is_awaited: 
     assert len(server.refused) == 1
 
 
-def test_an_error_of_another_kind_is_not_retried() -> None:
-    """The node runs once, and its error is raised unchanged."""
-    calls: list[Any] = []
-
-    def failing(state: Any) -> Any:
-        calls.append(state)
-        raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        SummarizationNode(NEVER).retrying(failing)({"messages": []})
-    assert len(calls) == 1
-
-
 # --- usage and windows ------------------------------------------------------------------------------------------------
 
 

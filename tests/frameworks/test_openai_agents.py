@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from agents import Agent, ModelProvider, RunConfig, Runner, SQLiteSession
+from agents import Agent, ModelProvider, RunConfig, Runner, SQLiteSession, function_tool
+from agents.models import get_default_model
+from agents.run_config import CallModelData, ModelInputData
 from agents.testing import ScriptedModel, assistant_message
 from agents.usage import Usage
 
 from compaction import last, presets
 from compaction.integrations.openai_agents import CompactingModel, CompactingModels, CompactingSession, CompactionFilter
+from compaction.models import input_limit
 from compaction.strategies import Summarization
 from compaction.summarizers import SummaryRequest
 from compaction.triggers import tokens_exceed
@@ -102,12 +107,122 @@ async def test_reported_usage_reaches_the_session(tmp_path: Path) -> None:
     under.close()
 
 
+class Inner:
+    """A model, and the provider of it. Holds state: the calls of its methods."""
+
+    def __init__(self, *usages: Any) -> None:
+        self.usages, self.called, self.refusals = list(usages), list[str](), 0
+
+    def get_retry_advice(self) -> str:
+        """Return no advice."""
+        return "none"
+
+    def refuse(self) -> None:
+        """Refuse, or not."""
+        if self.refusals:
+            self.refusals -= 1
+            self.called.append("refused")
+            raise ValueError("prompt is too long: 9000 tokens > 4000 maximum")
+
+    async def close(self) -> None:
+        """Close."""
+        self.called.append("close")
+
+    aclose = _cleanup_on_run_end = close
+
+    def get_model(self, name: str | None) -> Inner:
+        """Return itself."""
+        self.called.append(str(name))
+        return self
+
+    async def get_response(self, instructions: Any, items: Any, *more: Any, **options: Any) -> Any:
+        """Return the next usage."""
+        self.refuse()
+        return SimpleNamespace(usage=self.usages.pop(0), items=items, more=(*more, options))
+
+    async def stream_response(self, instructions: Any, items: Any, *more: Any, **options: Any) -> Any:
+        """Yield two events with a usage each, of which only the last is that of the response."""
+        self.refuse()
+        for kind in ("response.created", "response.completed"):
+            yield SimpleNamespace(type=kind, response=SimpleNamespace(usage=self.usages.pop(0)))
+        yield "an event of another library"
+
+
 async def test_a_wrapped_model_is_the_model() -> None:
-    """Other methods and fields are those of the application's model."""
-    inner = refusing(0)
+    """Other methods and fields are those of the application's model, also of a copy."""
+    inner = Inner()
     model = CompactingModel(inner)
-    assert model.calls is inner.calls
-    await model.close()
+    assert model.called is inner.called is copy.copy(model).called
+    assert copy.deepcopy(model).called == []
+    assert (model.get_retry_advice(), await model.close(), inner.called) == ("none", None, ["close"])
+    provider = CompactingModels(inner)
+    assert isinstance(provider.get_model("m"), CompactingModel)
+    await provider.aclose()
+    assert inner.called == ["close", "m", "close"]
+    assert CompactingModels()._provider is not None
+
+
+def used(tokens: int) -> Usage:
+    return Usage(requests=1, input_tokens=tokens, output_tokens=5, total_tokens=tokens + 5)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_usage_belongs_to_the_request_that_the_filter_prepared(stream: bool) -> None:
+    """Usage of the filter's view is recorded; of other items, of zeros, or of an earlier event of a stream it is not."""
+    shorten = CompactionFilter(presets.token_budget(100_000), counter="chars/4")
+    agent = Agent(name="Shop", model=None)
+    data = CallModelData(model_data=ModelInputData(input=history(), instructions=None), agent=agent, context=None)
+    view = (await shorten(data)).input
+
+    async def tokens_after(items: Any, usage: Any) -> int:
+        inner = Inner(*([used(9_000), usage] if stream else [usage]))
+        model = CompactingModel(inner)
+        if stream:
+            assert len([event async for event in model.stream_response(None, items)]) == 3
+        else:
+            assert (await model.get_response("Be brief.", items, 1, a=2)).more == (1, {"a": 2})
+        assert shorten.turn is not None
+        assert shorten.turn.session is not None
+        return shorten.turn.session.status().tokens
+
+    before = await tokens_after(history(), used(3_000))
+    assert before < 3_000
+    for items, usage in (("text", used(3_000)), ([], used(3_000)), (view, None), (view, used(0))):
+        assert await tokens_after(items, usage) == before
+    assert await tokens_after(view, used(3_000)) == 3_000
+    inner = Inner()
+    inner.usages = [used(1), used(3_500)]
+    inner.refusals = 1
+    if stream:
+        assert len([event async for event in CompactingModel(inner).stream_response(None, view)]) == 3
+    else:
+        await CompactingModel(inner).get_response(None, view)
+    assert inner.called == ["refused"]
+    empty = CallModelData(model_data=ModelInputData(input=[], instructions=None), agent=agent, context=None)
+    await shorten(empty)
+    assert await tokens_after(view, used(4_000)) == 0
+
+
+async def test_instructions_tools_and_the_models_name() -> None:
+    """Instructions and tools count; the window is that of the agent's model, of a model object, or of the default model."""
+
+    def look_up_price(item: str) -> str:
+        """Look up what an item costs."""
+        return "5 euros"
+
+    tool = function_tool(look_up_price)
+    windows: list[int | None] = []
+    for model in ("gpt-4o", SimpleNamespace(model="gpt-4o"), None, SimpleNamespace(model=7)):
+        agent: Any = SimpleNamespace(model=model, tools=[tool])
+        data = CallModelData(model_data=ModelInputData(input=history(), instructions="Be brief."), agent=agent, context=None)
+        shorten = CompactionFilter(presets.token_budget(100_000), counter="chars/4", window="auto")
+        await shorten(data)
+        assert shorten.turn is not None
+        assert shorten.turn.index is not None
+        windows.append(shorten.turn.index.context.window)
+        shown = {"name": tool.name, "description": tool.description, "parameters": tool.params_json_schema}
+        assert shorten.turn.index.context.overhead_tokens == shorten.conversations.count("Be brief.", [shown])
+    assert windows == [input_limit("gpt-4o"), input_limit("gpt-4o"), input_limit(get_default_model()), None]
 
 
 async def test_compaction_on_request(tmp_path: Path) -> None:

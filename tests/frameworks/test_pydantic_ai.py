@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pydantic_ai import Agent, ModelHTTPError, RunContext
+from pydantic_ai import Agent, ModelHTTPError, RetryModelRequest, RunContext
 from pydantic_ai import messages as wire
 from pydantic_ai.capabilities import ProcessHistory
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.usage import RequestUsage
 
-from compaction import MessageIndex, last, presets
-from compaction.index import message_key
-from compaction.integrations.pydantic_ai import CompactionProcessor, pydantic_ai
+from compaction import Edit, MessageIndex, last, presets
+from compaction.errors import InvalidMessage
+from compaction.integrations.pydantic_ai import CompactionProcessor
 from compaction.strategies import SlidingWindow, Summarization
 from compaction.summarizers import SummaryRequest
-from compaction.triggers import tokens_exceed
+from compaction.triggers import never, tokens_exceed
 
 
 class Focused:
@@ -26,6 +27,12 @@ class Focused:
     async def summarize(self, request: SummaryRequest) -> str:
         """Return the summary."""
         return f"About {request.focus}."
+
+
+def broken(index: MessageIndex) -> Iterator[Edit]:
+    """A strategy that fails."""
+    raise ZeroDivisionError("broken strategy")
+    yield  # makes it a generator
 
 
 class Refusing:
@@ -154,21 +161,82 @@ async def test_as_a_history_processor() -> None:
     assert processor.last.outcome == "compacted"
 
 
-PNG = wire.BinaryContent(b"\x89PNG", media_type="image/png")
+async def test_a_processor_that_raises() -> None:
+    """The history stays whole and the result reports it; or the run fails, with ``on_failure="raise"``."""
+    messages = [wire.ModelRequest.user_text_prompt("hi")]
+    processor = CompactionProcessor(broken)
+    assert await processor(messages) == messages
+    assert processor.last is not None
+    assert processor.last.outcome == "degraded"
+    with pytest.raises(ZeroDivisionError):
+        await CompactionProcessor(broken, on_failure="raise")(messages)
+    with pytest.raises(InvalidMessage, match="all_messages"):
+        await CompactionProcessor(presets.token_budget(300), on_failure="raise")(["hi"])
 
 
-@pytest.mark.parametrize(
-    "raw",
-    [
-        wire.ModelRequest(parts=[wire.UserPromptPart(["look", PNG, wire.ImageUrl("https://example.com/a.png")])]),
-        wire.ModelRequest(parts=[wire.ToolReturnPart("b", [PNG, {"a": 1}], "c2", metadata={"seen": True})]),
-        wire.ModelRequest(parts=[wire.ToolReturnPart("b", RequestUsage(input_tokens=1), "c2")]),
-        wire.ModelResponse(parts=[wire.ThinkingPart("hm", signature="s"), wire.ToolCallPart("look_up", {"a": 1}, "c1")]),
-    ],
-    ids=["media", "results", "an object", "calls"],
-)
-def test_a_message_is_the_same_after_json(raw: Any) -> None:
-    """A message that was stored and read again equals the original, for any return value of a tool."""
-    restored = pydantic_ai.from_wire(pydantic_ai.to_wire(raw))
-    assert pydantic_ai.key(restored) == pydantic_ai.key(raw)
-    assert message_key(restored, pydantic_ai) == message_key(raw, pydantic_ai)
+# --- single requests --------------------------------------------------------------------------------------------------
+
+
+def request_of(messages: list[Any], **parameters: Any) -> Any:
+    """Return a request as the framework passes it to hooks."""
+    given = {"function_tools": [], "output_tools": [], "instruction_parts": None, **parameters}
+    model = SimpleNamespace(model_name="gpt-5")
+    return SimpleNamespace(messages=messages, model=model, model_request_parameters=SimpleNamespace(**given))
+
+
+CONTEXT = SimpleNamespace(conversation_id="one")
+HISTORY = history()
+REFUSAL = ValueError("prompt is too long: 9000 tokens > 4000 maximum")
+
+
+async def test_what_counts_besides_the_messages() -> None:
+    """Instructions and tools of both kinds count, also without a description; the model's name gives the window."""
+    look = SimpleNamespace(name="look_up", description=None, parameters_json_schema={"a": 1})
+    said = wire.InstructionPart("Rules.")
+    say = SimpleNamespace(name="say", description="Say it. " * 40, parameters_json_schema={})
+    processor = CompactionProcessor(SlidingWindow(trigger=never), counter="chars/4", window="auto")
+    assert processor.last is None
+    request = request_of(HISTORY, function_tools=[look], output_tools=[say], instruction_parts=[said])
+    assert await processor.before_model_request(CONTEXT, request) is request
+    assert request.messages == HISTORY
+    turn = processor.conversations.last
+    assert turn is not None
+    assert turn.index is not None
+    counted = processor.conversations.count("Rules.", ["look_up", "", {"a": 1}], ["say", say.description, {}])
+    assert turn.index.context.overhead_tokens == counted > 80
+    assert turn.index.context.window == 272_000
+    await processor.before_model_request(CONTEXT, request_of(HISTORY))
+    assert turn.index.context.overhead_tokens == 0
+
+
+async def test_a_refused_request() -> None:
+    """The framework is asked to try once more, and gets the shorter view; a run of its own shares nothing of it."""
+    processor = CompactionProcessor(SlidingWindow(trigger=never, keep=last(turns=1)), counter="chars/4")
+    run = await processor.for_run(CONTEXT)
+    assert run.conversations is processor.conversations
+    request = request_of(HISTORY)
+    for error in (REFUSAL, ZeroDivisionError()):
+        with pytest.raises(type(error)):
+            await run.on_model_request_error(CONTEXT, request_context=request, error=error)
+    await run.before_model_request(CONTEXT, request)
+    assert (await run.prepare_model_request(CONTEXT, request)).messages == HISTORY
+    other = await run.for_run(CONTEXT)
+    with pytest.raises(RetryModelRequest) as raised:
+        await run.on_model_request_error(CONTEXT, request_context=request, error=REFUSAL)
+    assert raised.value.__cause__ is REFUSAL
+    assert len((await run.prepare_model_request(CONTEXT, request)).messages) < 40
+    with pytest.raises(ValueError, match="too long"):
+        await run.on_model_request_error(CONTEXT, request_context=request, error=REFUSAL)
+    for apart in (other, await run.for_run(CONTEXT)):
+        with pytest.raises(ValueError, match="too long"):
+            await apart.on_model_request_error(CONTEXT, request_context=request, error=REFUSAL)
+        whole = request_of(HISTORY)
+        assert len((await apart.prepare_model_request(CONTEXT, whole)).messages) == 40
+
+
+async def test_the_last_response_is_left_as_it_is() -> None:
+    """A call that still waits for its result is not answered on the way, and messages of one kind are joined."""
+    call = wire.ModelResponse(parts=[wire.ToolCallPart("look_up", {}, "c1")])
+    request = request_of([wire.ModelRequest.user_text_prompt("a"), wire.ModelRequest.user_text_prompt("b"), call])
+    await CompactionProcessor(SlidingWindow(trigger=never)).before_model_request(CONTEXT, request)
+    assert [len(message.parts) for message in request.messages] == [2, 1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import AsyncGenerator, Iterator
 from typing import Any
 
@@ -36,8 +37,8 @@ NOTES = [f"Note {place}: " + "the shop is open. " * 20 for place in range(8)]
 class ScriptedModel(Model):
     """Replays replies: texts, calls, or errors. Holds state: the remaining replies, and the requests."""
 
-    def __init__(self, *replies: Any, usage: dict[str, int] | None = None) -> None:
-        self.replies, self.usage = list(replies), usage or NO_USAGE
+    def __init__(self, *replies: Any, usage: dict[str, int] | None = None, name: object = "m") -> None:
+        self.replies, self.usage, self.name = list(replies), usage or NO_USAGE, name
         self.requests: list[list[Any]] = []
 
     def update_config(self, **model_config: Any) -> None:
@@ -45,7 +46,7 @@ class ScriptedModel(Model):
 
     def get_config(self) -> Any:
         """Return the model's name."""
-        return {"model_id": "m"}
+        return {"model_id": self.name}
 
     def structured_output(self, *args: Any, **kwargs: Any) -> Any:
         """Not used."""
@@ -109,16 +110,18 @@ async def test_nothing_more_can_go() -> None:
     agent = agent_of(ScriptedModel(refusal), manager_of(pin=lambda message: True))
     with pytest.raises(BudgetUnsatisfiable, match="pin less"):
         await agent.invoke_async("x" * 36_000)
+    refusal = ContextWindowOverflowException(WORDS["words of its own"])
+    agent = agent_of(ScriptedModel(refusal), manager_of(pin=lambda message: True))
+    with pytest.raises(BudgetUnsatisfiable) as raised:
+        await agent.invoke_async("x" * 36_000)
+    assert raised.value.__cause__ is not None
+    assert raised.value.__cause__.__cause__ is refusal
 
 
 CACHED = {"inputTokens": 100, "outputTokens": 10, "cacheReadInputTokens": 900, "cacheWriteInputTokens": 0}
 
 
-@pytest.mark.parametrize(
-    ("usage", "prompt"),
-    [(USAGE, 1_000), ({**CACHED, "totalTokens": 1_010}, 1_000), ({**CACHED, "totalTokens": 110}, 100), ({}, 0)],
-    ids=["plain", "cache beside the input", "cache within the input", "none"],
-)
+@pytest.mark.parametrize(("usage", "prompt"), [(USAGE, 1_000), ({}, 0)], ids=["some", "none"])
 async def test_reported_usage_reaches_the_session(usage: dict[str, int], prompt: int) -> None:
     """After a reply, a strategy gets the provider's count plus the newer messages."""
     seen: list[int] = []
@@ -134,6 +137,88 @@ async def test_reported_usage_reaches_the_session(usage: dict[str, int], prompt:
     await agent.invoke_async("more")
     assert seen[0] < 50
     assert prompt <= seen[1] < prompt + 60
+
+
+@pytest.mark.parametrize(
+    ("usage", "prompt"),
+    [
+        (USAGE, 1_000),
+        ({**CACHED, "totalTokens": 1_010}, 1_000),
+        ({**CACHED, "cacheWriteInputTokens": 50, "totalTokens": 1_060}, 1_050),
+        ({**CACHED, "totalTokens": 110}, 100),
+        ({"cacheReadInputTokens": 900}, 900),
+        ({"inputTokens": 800}, 800),
+        ({"inputTokens": 800, "totalTokens": 800}, 800),
+        (NO_USAGE, 0),
+        ({}, 0),
+    ],
+    ids=str,
+)
+async def test_usage_that_strands_stored_counts(usage: dict[str, int], prompt: int) -> None:
+    """A new process counts with the usage that Strands stored with its messages."""
+    manager, messages = manager_of(), stored(usage)
+    await agent_of(ScriptedModel("ok", usage=NO_USAGE), manager, messages=messages).invoke_async("more")
+    sent = messages[:-1] if prompt == 0 else messages[1:-1]
+    assert tokens_of(manager) == prompt + manager.conversations.count_messages(sent)
+
+
+def stored(*usages: dict[str, int]) -> Any:
+    """Return a question and a reply for each usage, as Strands stores them."""
+    messages: list[Any] = []
+    for usage in usages:
+        messages.append({"role": "user", "content": [{"text": "hi"}]})
+        messages.append({"role": "assistant", "content": [{"text": "ok"}], "metadata": {"usage": usage}})
+    return messages
+
+
+async def test_a_reply_without_usage_hides_none() -> None:
+    """A reply for which the provider reported zeros is passed over, so that the newest real report counts."""
+    manager, messages = manager_of(), stored({"inputTokens": 800}, NO_USAGE, {"inputTokens": 900})
+    await agent_of(ScriptedModel("ok", usage=NO_USAGE), manager, messages=messages).invoke_async("more")
+    assert tokens_of(manager) == 900 + manager.conversations.count_messages(messages[5:-1])
+
+
+def turn_of(manager: CompactionConversationManager) -> Any:
+    turn = manager.conversations.last
+    assert turn is not None
+    assert turn.session is not None
+    return turn
+
+
+def tokens_of(manager: CompactionConversationManager) -> int:
+    tokens: int = turn_of(manager).session.status().tokens
+    return tokens
+
+
+async def test_an_agents_name_prompt_and_model() -> None:
+    """The agent's id names the conversation, its prompt counts, and the model's name gives the window."""
+    manager = manager_of(window="auto")
+    agent = agent_of(ScriptedModel("ok", name="gpt-5"), manager, agent_id="kim", system_prompt="You are a shop. " * 40)
+    await agent.invoke_async("hi")
+    turn = turn_of(manager)
+    assert (turn.session.id, turn.session.status().window) == ("kim", 272_000)
+    assert 160 <= turn.index.context.overhead_tokens < 180
+    unnamed = manager_of(window="auto")
+    await agent_of(ScriptedModel("ok", name=7), unnamed).invoke_async("hi")
+    assert (turn_of(unnamed).session.id == "default", turn_of(unnamed).session.status().window) == (False, None)
+
+
+async def test_the_state_of_a_session() -> None:
+    """A new process continues with the edits that the session saved, also with those after a length error."""
+    model = ScriptedModel(*["ok"] * 7, ContextWindowOverflowException(WORDS["figures"]), "done", "and on")
+    manager = manager_of()
+    agent = agent_of(model, manager)
+    for text in NOTES:
+        await agent.invoke_async(text)
+    state = manager.get_state()
+    resumed = manager_of()
+    resumed.restore_from_session(json.loads(json.dumps(state)))
+    await agent_of(model, resumed, messages=agent.messages).invoke_async("more?")
+    assert model.requests[-1][: len(model.requests[-2])] == model.requests[-2]
+    assert resumed.get_state() == state
+    with pytest.raises(ValueError, match="Invalid conversation manager state"):
+        resumed.restore_from_session({"__name__": "Another"})
+    assert manager_of().get_state()["compaction"] is None
 
 
 async def test_the_model_asks_for_compaction() -> None:
@@ -171,6 +256,18 @@ async def test_messages_take_turns() -> None:
     assert len(agent.messages) == 3
 
 
+async def test_a_pin_covers_the_messages_it_is_sent_with() -> None:
+    """If one of two messages that are sent as one is pinned, both are."""
+    messages: Any = [{"role": "user", "content": [{"text": note}]} for note in (*NOTES[:2], "pinned")]
+    pin_message(messages, 2)
+    strategy = Truncation(trigger=tokens_exceed(100), keep=last(groups=1))
+    model = ScriptedModel(*["ok"] * 3)
+    agent = agent_of(model, CompactionConversationManager(strategy, counter="chars/4"), messages=messages)
+    for note in NOTES[2:5]:
+        await agent.invoke_async(note)
+    assert [str(model.requests[-1]).count(text) for text in ("Note 0", "pinned", "Note 3")] == [1, 1, 0]
+
+
 def test_a_manager_does_not_touch_the_messages() -> None:
     """The manager removes nothing when Strands asks for it, and raises an error that it cannot handle."""
     agent = agent_of(ScriptedModel(), manager_of(), messages=[{"role": "user", "content": [{"text": "hi"}]}])
@@ -192,5 +289,6 @@ async def test_messages_that_strands_pinned_stay() -> None:
         await agent.invoke_async(note)
         if place == 0:
             pin_message(agent.messages, 0)
+    assert manager.get_state()["compaction"]["last"]["outcome"] == "compacted"
     sent = str(model.requests[-1])
     assert ("Note 0" in sent, "Note 1" in sent, "Note 2" in sent, "Note 3" in sent) == (True, False, True, False)

@@ -58,7 +58,7 @@ class AgentFramework(MessageAdapter):
         return Message(role, parts, raw, self, getattr(raw, "author_name", None), continues=continues)
 
     def key(self, raw: Any) -> Any:
-        return raw.role, [content.to_dict(exclude_none=True) for content in raw.contents]
+        return raw.role, [content.to_dict() for content in raw.contents]
 
     def changed(self, message: Message, parts: Sequence[Part]) -> Message:
         raw = copy.copy(message.raw)
@@ -71,7 +71,7 @@ class AgentFramework(MessageAdapter):
         return self.read(import_framework("agent_framework").Message(role, [text]))
 
     def to_wire(self, raw: Any) -> Any:
-        data: dict[str, Any] = {"role": raw.role, "contents": [content.to_dict(exclude_none=True) for content in raw.contents]}
+        data: dict[str, Any] = {"role": raw.role, "contents": [content.to_dict() for content in raw.contents]}
         if raw.author_name is not None:
             data["author_name"] = raw.author_name
         return json.loads(json.dumps(data, default=str))
@@ -90,10 +90,10 @@ def without_annotations(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 def _answered_within(contents: Sequence[Any]) -> frozenset[str]:
     """Return the ids of calls with results in the same message: a hosted tool's, which must stay together."""
-    if len(contents) < 2:
-        return frozenset()
-    calls = {content.call_id for content in contents if getattr(content, "type", None) in _CALLS}
-    return frozenset(content.call_id for content in contents if content.type in _RESULTS and content.call_id in calls)
+    calls, results = (
+        {content.call_id for content in contents if getattr(content, "type", None) in kinds} for kinds in (_CALLS, _RESULTS)
+    )
+    return frozenset(calls & results)
 
 
 def _parts(content: Any, within: frozenset[str]) -> tuple[Part, ...]:
@@ -113,7 +113,7 @@ def _part(content: Any, within: frozenset[str]) -> Part:
         return TextPart(content.text or "", raw=content)
     if kind == "text_reasoning":
         return ReasoningPart(content.text or "", raw=content)
-    if kind == "data" or kind == "uri":
+    if kind in ("data", "uri"):
         return _media(content)
     if kind in _CALLS and content.call_id and content.call_id not in within:
         return _call(content)
@@ -175,7 +175,7 @@ def _words(content: Any) -> str:
 
 def _shown(content: Any) -> str:
     """Return a content as JSON text, for counting; of a picture or a file in it, only the type."""
-    data = content.to_dict(exclude_none=True) if hasattr(content, "to_dict") else content
+    data = content.to_dict() if hasattr(content, "to_dict") else content
     return _DATA.sub(r"\1", json_text(data))
 
 

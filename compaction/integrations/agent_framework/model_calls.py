@@ -101,7 +101,7 @@ async def send(
         call_next: Sends the request.
         turn: What to send.
         request: Returns the whole request, given the view.
-        save: Called when the turn has changed.
+        save: Called when the turn may have changed.
 
     Raises:
         Exception: The client's error, unless it is the first length error.
@@ -109,8 +109,7 @@ async def send(
 
     async def call(view: list[Any]) -> Any:
         context.messages = request(view)
-        if turn.was_refused:
-            save(turn)
+        save(turn)
         await call_next()
         return context.result
 
@@ -152,7 +151,4 @@ def _usage(details: Mapping[str, Any]) -> dict[str, Any] | None:
         details.get(f"{name}_input_token_count") or details.get(f"anthropic.{name}_input_tokens") or 0
         for name in ("cache_read", "cache_creation")
     )
-    if details.get("total_token_count") is None:
-        prompt += read + written
-    completion, cached = details.get("output_token_count") or 0, {"cached_tokens": read}
-    return {"prompt_tokens": prompt, "completion_tokens": completion, "prompt_tokens_details": cached}
+    return {"prompt_tokens": prompt + read + written if details.get("total_token_count") is None else prompt}

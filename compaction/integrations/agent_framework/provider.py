@@ -153,17 +153,15 @@ class CompactionProvider(_ContextProvider):
     async def _turn(
         self, messages: list[Any], session: Any, state: dict[str, Any], model: str | None, overhead_tokens: int
     ) -> FrameworkTurn:
-        focus = state.get(_FOCUS)
         turn = await self.conversations.turn(
             messages,
             id=session.session_id,
             saved=state.get(_SAVED),
             model=model,
             overhead_tokens=overhead_tokens,
-            focus=focus,
+            focus=state.get(_FOCUS),
         )
-        if focus is not None:
-            state.pop(_FOCUS, None)
+        state.pop(_FOCUS, None)
         _save(turn, state)
         return turn
 

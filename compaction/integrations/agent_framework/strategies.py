@@ -73,7 +73,7 @@ class FrameworkStrategy:
         if not source:
             return False
         turn = self.turn = await self.conversations.turn(source, overhead_tokens=self.conversations.count_messages(others))
-        if turn.session is None or (len(turn.view) == len(source) and not turn.session.index.edit_count):
+        if len(turn.view) == len(source) and all(map(is_, turn.view, source)):
             return False
         written = _written(messages, source, turn.view)
         changed = len(written) != len(messages) or any(map(is_not, written, messages))
@@ -89,19 +89,19 @@ def _written(messages: Sequence[Any], source: Sequence[Any], view: Sequence[Any]
         source: The messages of the list that were followed, in order.
         view: The messages to send.
     """
-    in_source = {id(each) for each in source}
-    shown = list(view) if all(map(is_, view, source)) else as_given(view, (), source, source, _is_same)
-    kept, written, following = set(map(id, shown)), list[Any](), iter(messages)
+    shown = as_given(view, (), source, source, _is_same)
+    in_source = set(map(id, source))
+    gone = in_source - set(map(id, shown))
+    written, following = list[Any](), iter(messages)
     for message in shown:
         if id(message) not in in_source:
             written.append(_annotated(message, without_annotations(message.additional_properties)))
             continue
         for live in following:
+            written.append(_left(live) if id(live) in gone else live)
             if live is message:
-                written.append(live)
                 break
-            written.append(_left(live) if id(live) in in_source and id(live) not in kept else live)
-    return [*written, *(_left(live) if id(live) in in_source and id(live) not in kept else live for live in following)]
+    return [*written, *(_left(live) if id(live) in gone else live for live in following)]
 
 
 def _left(live: Any) -> Any:

@@ -46,7 +46,4 @@ class ChatClientSummarizer:
         messages = [message(role, [text]) for role, text in call.messages]
         options = {**self.options, "max_tokens": call.max_tokens}
         answer = await self.client.get_response(messages, options=options)
-        usage: dict[str, Any] = answer.usage_details or {}
-        return ModelReply(
-            text=answer.text or "", finish=str(answer.finish_reason or ""), prompt_tokens=usage.get("input_token_count") or None
-        )
+        return ModelReply(text=answer.text or "", finish=str(answer.finish_reason or ""))

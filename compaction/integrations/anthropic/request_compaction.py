@@ -101,8 +101,7 @@ class RequestCompaction(_Middleware):
         overhead = self.conversations.count(body.get("system"), body.get("tools"))
         asked = dict(_asked.get())
         focus = asked.pop(id(self), None)
-        if focus is not None:
-            _asked.set(asked)
+        _asked.set(asked)
         return {"model": body.get("model"), "overhead_tokens": overhead, "focus": focus}
 
 

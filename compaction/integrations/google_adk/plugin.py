@@ -101,8 +101,7 @@ class CompactionPlugin(_BasePlugin):
     def __init__(self, strategy: StrategyLike, *, name: str = "compaction", **options: Unpack[CommonOptions]) -> None:
         GOOGLE_ADK.check()
         super().__init__(name)
-        self.options = IntegrationOptions(strategy=strategy, **options)
-        self.conversations = FrameworkConversations(self.options, adk_contents)
+        self.conversations = FrameworkConversations(IntegrationOptions(strategy=strategy, **options), adk_contents)
         self._under_way: OrderedDict[_Call, FrameworkTurn] = OrderedDict()
 
     def __getstate__(self) -> dict[str, Any]:

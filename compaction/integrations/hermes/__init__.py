@@ -12,7 +12,7 @@ from .installer import install_plugin as install_plugin
 from .installer import uninstall_plugin as uninstall_plugin
 from .plugin import PLUGIN, register
 from .pressure import hygiene_due, pressure_notice
-from .prompt_caching import apply_cache_control, cached_prefix, should_cache
+from .prompt_caching import apply_cache_control, should_cache
 from .settings import EngineSettings
 
 __all__ = [
@@ -20,7 +20,6 @@ __all__ = [
     "CompactionEngine",
     "EngineSettings",
     "apply_cache_control",
-    "cached_prefix",
     "hygiene_due",
     "pressure_notice",
     "register",

@@ -70,7 +70,6 @@ class CompactionEngine:
     """
 
     name = "compaction"
-    _last_summary_dropped_count = last_compression_rough_tokens = 0  # Hermes reads both
 
     def __init__(
         self,
@@ -100,6 +99,7 @@ class CompactionEngine:
     def on_session_reset(self) -> None:
         """Start another conversation: the counts start from zero."""
         self.last_prompt_tokens = self.last_completion_tokens = self.last_total_tokens = self.compression_count = 0
+        self._last_summary_dropped_count = self.last_compression_rough_tokens = 0  # Hermes reads both
         self._progress, self._due = Progress(), False
         self.last_error: str | None = None
         self.last_result: CompactionResult | None = None
@@ -298,7 +298,7 @@ class CompactionEngine:
             sent = current_tokens
         else:
             return
-        self.session.record_usage({"prompt_tokens": max(0, sent - (included - self._sent)), "completion_tokens": 0})
+        self.session.record_usage({"prompt_tokens": max(0, sent - (included - self._sent))})
 
     def _since_last_request(self) -> int:
         tokens = 0
@@ -368,7 +368,7 @@ class CompactionEngine:
             "last_prompt_tokens": used,
             "threshold_tokens": self.threshold_tokens,
             "context_length": self.context_length,
-            "usage_percent": min(100, used / self.context_length * 100) if self.context_length else 0,
+            "usage_percent": min(100, used / self.context_length * 100),
             "compression_count": self.compression_count,
             "engine": self.name,
             "outcome": None if result is None else result.outcome,

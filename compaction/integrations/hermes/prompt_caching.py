@@ -19,7 +19,6 @@ from ...formats import (
     items_of,
     openai_chat,
     resolve,
-    unwrapped,
     with_breakpoint,
     without_breakpoints,
 )
@@ -109,29 +108,3 @@ def should_cache(model: str, provider: str) -> bool:
     (True, False)
     """
     return "claude" in model.lower() and provider.lower() in _PROVIDERS
-
-
-def cached_prefix(previous: Sequence[Any], current: Sequence[Any]) -> int:
-    """Return how many of a request's first messages equal those of the earlier request, which a provider may have cached.
-
-    Breakpoints do not count as a difference; anything else does, in any wire format. Cost: O(the equal messages).
-
-    Args:
-        previous: The messages of the earlier request.
-        current: The messages of this one.
-
-    >>> cached_prefix([{"role": "user", "content": "a"}], [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}])
-    1
-    """
-    same = 0
-    for place, (before, now) in enumerate(zip(previous, current, strict=False)):
-        if before is not now and _plain(before, place) != _plain(now, place):
-            break
-        same += 1
-    return same
-
-
-def _plain(message: object, place: int) -> Any:
-    """Return the message without breakpoints, its content in the form it had without one."""
-    bare = _unmarked(message, place)
-    return bare if bare is message else unwrapped(bare)

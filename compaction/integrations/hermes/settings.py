@@ -121,7 +121,7 @@ class EngineSettings:
     protect_first_n: int = _DOCUMENTED["protect_first_n"].default
     protect_last_n: int = _DOCUMENTED["protect_last_n"].default
     summary_model: str | None = None
-    summary_provider: str = attrs.field(default=_AUTO, validator=attrs.validators.min_len(1))
+    summary_provider: str = _AUTO
     summary_base_url: str | None = None
     summary_key_env: str | None = None
     cache_ttl: CacheTTL = attrs.field(default=_FIVE_MINUTES, validator=one_of(*get_args(CacheTTL)))
@@ -129,6 +129,8 @@ class EngineSettings:
     store: Path | None = attrs.field(default=None, converter=attrs.converters.optional(Path))
 
     def __attrs_post_init__(self) -> None:
+        if not self.summary_provider:
+            raise ConfigurationError("EngineSettings: 'summary_provider' is empty; leave it out for 'auto'")
         self.preset()
 
     def preset(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from ...formats import fields_of
+from ...formats import fields_of, string
 from ..requirements import import_framework
 
 _SEPARATOR: Final = "|"  # of LangGraph's checkpoint_ns: the graphs around a node, outermost first, and the node
@@ -60,7 +60,7 @@ def model_name(model: object) -> str | None:
     name: object = next((name for name in names if isinstance(name, str) and name), None)
     if name is None and callable(described := getattr(model, "_get_ls_params", None)):
         name = (fields_of(described()) or {}).get("ls_model_name")
-    return name if isinstance(name, str) and name else None
+    return string(name) or None
 
 
 def rewritten(view: Sequence[Any]) -> list[Any]:

@@ -45,9 +45,7 @@ class _Middleware(_AgentMiddleware):
 
     def __init__(self, strategy: StrategyLike, *, compact_tool: bool = False, **options: Unpack[CommonOptions]) -> None:
         LANGCHAIN.check()
-        super().__init__()
-        self.options = IntegrationOptions(strategy=strategy, **options)
-        self.conversations = FrameworkConversations(self.options, langchain)
+        self.conversations = FrameworkConversations(IntegrationOptions(strategy=strategy, **options), langchain)
         self.tools = [conversation_tool()] if compact_tool else []
 
     def __getstate__(self) -> dict[str, Any]:
@@ -85,7 +83,8 @@ class _Middleware(_AgentMiddleware):
     def _request_options(self, request: Any) -> dict[str, Any]:
         system = [] if request.system_message is None else [request.system_message]
         overhead = self.conversations.count_tools(request.tools, _schema) + self.conversations.count_messages(system)
-        return {"model": model_name(request.model) if self.options.window == "auto" else None, "overhead_tokens": overhead}
+        is_asked = self.conversations.options.window == "auto"
+        return {"model": model_name(request.model) if is_asked else None, "overhead_tokens": overhead}
 
 
 class CompactionMiddleware(_Middleware):

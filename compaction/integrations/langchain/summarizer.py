@@ -60,9 +60,8 @@ class ChatModelSummarizer:
 
 def _reply(answer: Any) -> ModelReply:
     metadata: dict[str, Any] = answer.response_metadata or {}
-    usage: dict[str, Any] = answer.usage_metadata or {}
     finish = metadata.get("finish_reason") or metadata.get("stop_reason") or ""
-    return ModelReply(text=str(answer.text), finish=str(finish), prompt_tokens=usage.get("input_tokens") or None)
+    return ModelReply(text=str(answer.text), finish=str(finish))
 
 
 def _in_event_loop() -> bool:

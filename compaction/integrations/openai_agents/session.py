@@ -88,7 +88,7 @@ class CompactingSession(_SessionABC):
     async def get_items(self, limit: int | None = None) -> list[Any]:
         """Return the compacted history for the start of a run; with a limit or the filter, the items as they are stored."""
         items = await self.underlying.get_items(limit)
-        if limit is not None or self._is_filtering or not items:
+        if limit is not None or self._is_filtering:
             return list(items)
         return (await self.conversations.turn(items, id=self.session_id)).view
 

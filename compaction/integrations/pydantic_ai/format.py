@@ -63,7 +63,7 @@ class PydanticAI(MessageAdapter):
         return (raw.kind, [_part_key(part) for part in parts]) if parts is not None else self.read(raw)
 
     def reported_usage(self, raw: Any) -> Usage | None:
-        usage = getattr(raw, "usage", None) if getattr(raw, "kind", None) == "response" else None
+        usage = getattr(raw, "usage", None)
         if usage is None or not usage.input_tokens:  # the framework reports zeros for providers that report nothing
             return None
         cached, written = usage.cache_read_tokens, usage.cache_write_tokens
@@ -74,7 +74,7 @@ class PydanticAI(MessageAdapter):
         for place, wire in enumerate(message.raw.parts):
             before = [part for part in message.parts if part.raw.part == place]
             after = [part for part in parts if isinstance(part.raw, _Place) and part.raw.part == place]
-            if len(before) == len(after) and all(one is other for one, other in zip(before, after, strict=True)):
+            if list(map(id, before)) == list(map(id, after)):
                 written.append(wire)
             elif after:
                 written.append(_changed_part(wire, after))
@@ -178,11 +178,10 @@ def _is_media(value: Any) -> bool:
 
 
 def _shown(value: Any) -> str:
-    return (
-        arguments_text(dataclasses.asdict(value))
-        if dataclasses.is_dataclass(value) and not isinstance(value, type)
-        else repr(value)
-    )
+    try:
+        return arguments_text(dataclasses.asdict(value))
+    except TypeError:  # it is none of the framework's
+        return repr(value)
 
 
 def _changed_part(wire: Any, parts: Sequence[Part]) -> Any:

@@ -43,8 +43,7 @@ class CompactionProcessor(_Capability):
 
     def __init__(self, strategy: StrategyLike, *, store: SessionStore | None = None, **options: Unpack[CommonOptions]) -> None:
         PYDANTIC_AI.check()
-        self.options = IntegrationOptions(strategy=strategy, **options)
-        self.conversations = FrameworkConversations(self.options, pydantic_ai, store=store)
+        self.conversations = FrameworkConversations(IntegrationOptions(strategy=strategy, **options), pydantic_ai, store=store)
         self._turn: FrameworkTurn | None = None
 
     @property

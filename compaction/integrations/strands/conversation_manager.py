@@ -23,8 +23,6 @@ from ..requirements import STRANDS, framework_class, import_framework
 if TYPE_CHECKING:
 
     class _ConversationManager:
-        def register_hooks(self, registry: Any, **kwargs: Any) -> None: ...
-
         def get_state(self) -> dict[str, Any]: ...
 
         def restore_from_session(self, state: dict[str, Any]) -> Any: ...
@@ -54,8 +52,7 @@ class CompactionConversationManager(_ConversationManager):
         STRANDS.check()
         super().__init__()
         given = IntegrationOptions(strategy=strategy, **options)
-        self.options = attrs.evolve(given, pin=_Pinned(given.pin))
-        self.conversations = FrameworkConversations(self.options, bedrock)
+        self.conversations = FrameworkConversations(attrs.evolve(given, pin=_Pinned(given.pin)), bedrock)
         self._saved: dict[str, Any] | None = None
 
     def compact_next(self, focus: str = "") -> None:
@@ -67,8 +64,7 @@ class CompactionConversationManager(_ConversationManager):
         self.conversations.compact_next(focus)
 
     def register_hooks(self, registry: Any, **kwargs: Any) -> None:
-        """Register a hook that adds the middleware to the agent."""
-        super().register_hooks(registry, **kwargs)
+        """Register a hook that adds the middleware to the agent, in place of the hook that the base class would need."""
         registry.add_callback(import_framework("strands.hooks").AgentInitializedEvent, self._attach)
 
     def _attach(self, event: Any) -> None:

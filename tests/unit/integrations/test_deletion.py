@@ -58,6 +58,7 @@ async def test_one_message(make: Callable[[], FrameworkConversations], restarted
     assert SECRET.encode() in files(tmp_path)
     conversations = make() if restarted else conversations
     assert await conversations.forget([messages[1]]) == 1
+    assert conversations.last is None
     assert SECRET.encode() not in files(tmp_path)
     left = [*messages[:1], *messages[2:]]
     turn = await conversations.turn(left, id="kim/1", saved=None if restarted else saved)
@@ -93,8 +94,9 @@ def test_without_await(make: Callable[[], FrameworkConversations], tmp_path: Pat
     """The same for a host that does not await."""
     conversations = make()
     unawaited(conversations.turn(talk("Kim"), id="kim", sync=True))
-    assert conversations.forget_sync([talk("Kim")[1]]) == 1
-    assert conversations.delete_sync("kim") == 1
+    assert (conversations.forget_sync([talk("Kim")[1]]), conversations.last) == (1, None)
+    unawaited(conversations.turn(talk("Kim"), id="kim", sync=True))
+    assert (conversations.delete_sync("kim"), conversations.last) == (1, None)
     assert b"Kim: note" not in files(tmp_path)
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
+import copy
 import json
+import pickle
 import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
-from importlib import import_module
-from importlib.util import find_spec
+from functools import partial
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ import anyio
 import pytest
 
 from compaction import CompactionResult, Edit, MessageIndex, last, presets
-from compaction.errors import ConfigurationError, StateError
+from compaction.errors import BudgetUnsatisfiable, ConfigurationError, StateError
 from compaction.formats import openai_chat
+from compaction.index import Metrics
 from compaction.integrations import IntegrationOptions
 from compaction.integrations.conversation import FrameworkConversations, as_async
 from compaction.integrations.requirements import Requirement
@@ -29,14 +31,24 @@ from tests.support.scripted import Scripted
 
 ROOT = Path(__file__).resolve().parents[3]
 FRAMEWORKS = {"agent_framework", "agents", "google.adk", "langchain", "langchain_core", "langgraph", "pydantic_ai", "strands"}
-MAKERS: list[tuple[str, str, str, dict[str, Any]]] = [
-    ("agent_framework", "agent_framework", "CompactionProvider", {}),
-    ("google_adk", "google.adk", "CompactionPlugin", {"strategy": presets.token_budget(300)}),
-    ("langchain", "langchain", "CompactionMiddleware", {"strategy": presets.token_budget(300)}),
-    ("langgraph", "langgraph", "SummarizationNode", {"strategy": presets.token_budget(300)}),
-    ("openai_agents", "agents", "CompactionFilter", {"strategy": presets.token_budget(300)}),
-    ("pydantic_ai", "pydantic_ai", "CompactionProcessor", {"strategy": presets.token_budget(300)}),
-    ("strands", "strands", "CompactionConversationManager", {"strategy": presets.token_budget(300)}),
+STRATEGY = presets.token_budget(300)
+MAKERS: list[tuple[str, str, dict[str, Any]]] = [
+    ("agent_framework", "CompactionProvider", {}),
+    ("agent_framework", "ChatClientSummarizer", {"client": None}),
+    ("anthropic", "RequestCompaction", {"strategy": STRATEGY}),
+    ("google_adk", "CompactionPlugin", {"strategy": STRATEGY}),
+    ("langchain", "CompactionMiddleware", {"strategy": STRATEGY}),
+    ("langchain", "RewritingMiddleware", {"strategy": STRATEGY}),
+    ("langchain", "ChatModelSummarizer", {"model": None}),
+    ("langgraph", "SummarizationNode", {"strategy": STRATEGY}),
+    ("litellm", "ProxyCompaction", {"strategy": STRATEGY}),
+    ("openai_agents", "CompactingModel", {"model": None}),
+    ("openai_agents", "CompactingModels", {}),
+    ("openai_agents", "CompactingSession", {"underlying": None, "strategy": STRATEGY}),
+    ("openai_agents", "CompactionFilter", {"strategy": STRATEGY}),
+    ("opentelemetry", "OpenTelemetryEvents", {}),
+    ("pydantic_ai", "CompactionProcessor", {"strategy": STRATEGY}),
+    ("strands", "CompactionConversationManager", {"strategy": STRATEGY}),
 ]
 
 
@@ -50,13 +62,6 @@ def broken(index: MessageIndex) -> Iterator[Edit]:
     yield  # makes this function a generator
 
 
-def is_installed(package: str) -> bool:
-    """Return whether a package, with its parents, can be imported."""
-    with contextlib.suppress(ModuleNotFoundError):
-        return find_spec(package) is not None
-    return False
-
-
 def test_the_folder_loads_no_framework() -> None:
     """Importing ``compaction.integrations`` loads none of the frameworks."""
     program = "import json, sys, compaction.integrations; print(json.dumps([*sys.modules]))"
@@ -64,20 +69,30 @@ def test_the_folder_loads_no_framework() -> None:
     assert FRAMEWORKS & set(json.loads(done.stdout)) == set()
 
 
-@pytest.mark.parametrize(("module", "package", "maker", "arguments"), MAKERS, ids=[each[0] for each in MAKERS])
-def test_a_framework_that_is_missing(module: str, package: str, maker: str, arguments: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("module", "maker", "arguments"), MAKERS, ids=[each[1] for each in MAKERS])
+def test_a_framework_that_is_missing(
+    module: str, maker: str, arguments: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without the framework, an integration can be imported, and its class raises an error that names the extra."""
-    if is_installed(package):
-        pytest.skip(f"{package} is installed here")
+    made = getattr(import_module(f"compaction.integrations.{module}"), maker)
+
+    def missing(distribution: str) -> str:
+        raise metadata.PackageNotFoundError(distribution)
+
+    monkeypatch.setattr(metadata, "version", missing)  # where the framework is installed, its metadata is hidden
     with pytest.raises(ConfigurationError, match=r"is not installed; pip install '\.\["):
-        getattr(import_module(f"compaction.integrations.{module}"), maker)(**arguments)
+        made(**arguments)
 
 
-def test_a_framework_that_is_too_old() -> None:
+def test_a_framework_that_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error for an old framework names the installed version, the extra and the minimum version."""
     with pytest.raises(ConfigurationError, match=r"pytest \S+ is too old; pip install '\.\[x\]' .* installs pytest 999"):
         Requirement("pytest", extra="x", minimum="999").check()
-    Requirement("pytest", extra="x", minimum="9").check()
+    for minimum in ("9", metadata.version("pytest")):
+        Requirement("pytest", extra="x", minimum=minimum).check()
+    monkeypatch.setattr(metadata, "version", lambda _: "unknown")
+    with pytest.raises(ConfigurationError, match="pytest unknown is too old"):
+        Requirement("pytest", extra="x", minimum="9").check()
 
 
 async def test_a_failing_strategy_leaves_the_last_good_view() -> None:
@@ -93,19 +108,29 @@ async def test_a_failing_strategy_leaves_the_last_good_view() -> None:
     good = await conversations.turn(notes(20))
     turn = await conversations.turn([*notes(20), *notes(1, 20)])
     assert turn.view == [*good.view, *notes(1, 20)]
+    assert turn.index is not None
     assert [result.outcome for result in results] == ["compacted", "degraded"]
     assert "broken strategy" in turn.report()["failures"][0]
-    assert (await conversations.turn(["no message"])).view == ["no message"]
+    assert (turn.result.before, turn.result.after) == (turn.index.included, turn.index.included)
+    unread = await conversations.turn(["no message"])
+    unread.record_usage({"prompt_tokens": 700})
+    assert (unread.view, unread.index, unread.state({"revision": 0})) == (["no message"], None, None)
+    assert (unread.result.before, unread.result.after) == (Metrics(), Metrics())
+    assert await unread.overflowed(TooLong("prompt is too long: 2000 tokens > 1000 maximum")) is None
+    assert conversations.last is unread
+
+
+class Awaited:
+    """A summarizer that must be awaited."""
+
+    async def summarize(self, request: object) -> str:
+        """Return the summary."""
+        return "The shop is open."
 
 
 def test_a_strategy_that_has_to_be_awaited() -> None:
     """A strategy that must be awaited raises an error in a framework that does not await."""
-
-    class Later:
-        async def summarize(self, request: object) -> str:
-            return "later"
-
-    strategy = Summarization(Later(), trigger=tokens_exceed(200), keep=last(groups=1))
+    strategy = Summarization(Awaited(), trigger=tokens_exceed(200), keep=last(groups=1))
     conversations = FrameworkConversations(IntegrationOptions(strategy=strategy, counter="chars/4"), openai_chat)
     with pytest.raises(Exception, match="has to be awaited"):
         unawaited(conversations.turn(notes(20), sync=True))
@@ -117,6 +142,13 @@ async def test_saved_and_resumed() -> None:
     turn = await FrameworkConversations(options, openai_chat).turn(notes(30))
     saved = json.loads(json.dumps(turn.state()))
     assert turn.state(saved) is None
+    assert turn.state({**saved, "revision": -1}) == turn.state("of another version") == saved
+    before, after = turn.result.before.tokens, turn.result.after.tokens
+    report = {"outcome": "degraded", "tokens_before": before, "tokens_after": after, "edits": 1}
+    assert saved["last"] == {**report, "failures": [str(failed) for failed in turn.result.failures]}
+    short = await FrameworkConversations(options, openai_chat).turn(notes(3))
+    assert (short.state(), short.state({})) == (None, None)
+    assert short.state({"revision": -1}) is not None
     resumed = await FrameworkConversations(options, openai_chat).turn(notes(30), saved=saved)
     assert resumed.view == turn.view
     assert len(turn.view) < 30
@@ -177,10 +209,13 @@ async def test_a_length_error_gives_a_shorter_list_to_send_once_more() -> None:
 def test_a_request_that_was_too_long_is_repeated_once(sync: bool) -> None:
     """After a length error the request is repeated once with a shorter view; any other or second error is raised."""
     refusal = TooLong("prompt is too long: 2000 tokens > 1000 maximum")
-    options = IntegrationOptions(strategy=presets.token_budget(100_000), counter="chars/4")
+    summarizer = Scripted("The shop is open.")
+    strategy = Summarization(summarizer if sync else Awaited(), trigger=tokens_exceed(100_000), keep=last(groups=1))
+    options = IntegrationOptions(strategy=strategy, counter="chars/4")
+    how = {"sync": True} if sync else {}
 
     async def sent(*errors: Exception) -> list[int]:
-        turn = await FrameworkConversations(options, openai_chat).turn(notes(30), sync=sync)
+        turn = await FrameworkConversations(options, openai_chat).turn(notes(30), **how)
         answers, sizes = iter([*errors, None]), list[int]()
 
         def call(view: list[Any]) -> list[int]:
@@ -189,7 +224,7 @@ def test_a_request_that_was_too_long_is_repeated_once(sync: bool) -> None:
                 raise error
             return sizes
 
-        result = await turn.send(as_async(call), sync=sync)
+        result = await turn.send(as_async(call), **how)
         assert turn.was_refused is (len(sizes) == 2)
         return result
 
@@ -208,7 +243,8 @@ def test_a_request_that_was_too_long_is_repeated_once(sync: bool) -> None:
 async def test_a_stream_is_repeated_once_if_nothing_was_yielded() -> None:
     """A stream that was refused before its first event is repeated with a shorter view; one that breaks later is not."""
     refusal = TooLong("prompt is too long: 2000 tokens > 1000 maximum")
-    options = IntegrationOptions(strategy=presets.token_budget(100_000), counter="chars/4")
+    strategy = Summarization(Awaited(), trigger=tokens_exceed(100_000), keep=last(groups=1))
+    options = IntegrationOptions(strategy=strategy, counter="chars/4")
 
     async def streamed(*ends: int) -> tuple[list[int], list[int]]:
         """Return the sizes that were sent, and the events; each stream fails after so many events, unless that is 2."""
@@ -234,6 +270,49 @@ async def test_a_stream_is_repeated_once_if_nothing_was_yielded() -> None:
             await streamed(*ends)
 
 
+@pytest.mark.parametrize("closing", ["aclose", "close", "awaited close"])
+async def test_a_stream_is_closed_however_it_ends(closing: str) -> None:
+    """Every stream that was opened is closed, with the method that its library has; a refused call has opened none."""
+    opened, closed = list[object](), list[object]()
+
+    class Stream:
+        def __init__(self) -> None:
+            opened.append(self)
+            setattr(self, closing.removeprefix("awaited "), partial(as_async(closed.append), self))
+            if closing == "close":
+                self.close = partial(closed.append, self)
+
+        def __aiter__(self) -> AsyncIterator[int]:
+            return events(len(opened))
+
+    async def events(number: int) -> AsyncIterator[int]:
+        if number == 1:
+            raise TooLong("prompt is too long: 2000 tokens > 1000 maximum")
+        yield number
+
+    options = IntegrationOptions(strategy=presets.token_budget(100_000), counter="chars/4")
+    turn = await FrameworkConversations(options, openai_chat).turn(notes(30))
+    assert [event async for event in turn.stream(as_async(lambda view: Stream()))] == [2]
+    assert closed == opened
+
+    async def refused(view: list[Any]) -> Any:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await anext(turn.stream(refused))
+
+
+@pytest.mark.parametrize("sync", [False, True])
+async def test_a_request_that_cannot_be_shortened(sync: bool) -> None:
+    """The typed error is raised from the provider's error."""
+    options = IntegrationOptions(strategy=presets.token_budget(100_000), counter="chars/4", pin=lambda _: True)
+    turn = await FrameworkConversations(options, openai_chat).turn(notes(30), sync=sync)
+    refusal = TooLong("prompt is too long: 2000 tokens > 1000 maximum")
+    with pytest.raises(BudgetUnsatisfiable) as raised:
+        await turn.overflowed(refusal, sync=sync)
+    assert raised.value.__cause__ is refusal
+
+
 async def test_a_person_asks_for_compaction() -> None:
     """A turn with a focus compacts at once, even if the trigger is not met; so does the next turn after `compact_next`."""
     strategy = Summarization(trigger=tokens_exceed(100_000), keep=last(groups=1))
@@ -243,7 +322,8 @@ async def test_a_person_asks_for_compaction() -> None:
     conversations.compact_next("the shop", "a")
     outcomes = [(await conversations.turn(notes(30, start), key=key)).result.outcome for start, key in ((40, "b"), (80, "a"))]
     assert outcomes == ["unchanged", "compacted"]
-    assert (await conversations.turn(notes(30, 120), key="a")).result.outcome == "unchanged"
+    after = await conversations.turn(notes(30, 120), key="a")
+    assert (after.result.outcome, after.index.context.overhead_tokens) == ("unchanged", 0)
 
 
 async def test_a_preset_does_what_a_person_asks_for() -> None:
@@ -256,20 +336,80 @@ async def test_a_preset_does_what_a_person_asks_for() -> None:
         assert (result.outcome, bool(result.notes)) == (outcome, outcome == "unchanged")
 
 
+def test_windows() -> None:
+    """A window is a number of tokens from one on, the word auto, or unknown."""
+    for window in (1, "auto", None):
+        assert IntegrationOptions(strategy=STRATEGY, window=window).window == window
+    for window in (0, "large"):
+        with pytest.raises(ConfigurationError, match="window"):
+            IntegrationOptions(strategy=STRATEGY, window=window)  # type: ignore[arg-type]
+
+
+async def test_the_window_of_the_last_known_model_stays() -> None:
+    """A request without a model's name leaves the window of the one before; an explicit window counts from the start."""
+    for window, names, expected in (("auto", ("gpt-5", None), 272_000), (9_000, (None, "gpt-5"), 9_000)):
+        options = IntegrationOptions(strategy=presets.token_budget(400), counter="chars/4", window=window)
+        conversations = FrameworkConversations(options, openai_chat)
+        for name in names:
+            turn = await conversations.turn(notes(3), model=name)
+            assert turn.index.context.window == expected
+
+
+class Reporting(type(openai_chat)):  # type: ignore[misc]
+    """A format whose messages carry their usage."""
+
+    def reported_usage(self, raw: Any) -> Any:
+        """Return it, if the message has one."""
+        return raw.get("usage")
+
+
+def reply(tokens: int | None) -> list[dict[str, Any]]:
+    """Return a question and its answer, for which a provider reported so many tokens."""
+    usage = {} if tokens is None else {"usage": {"prompt_tokens": tokens}}
+    return [*notes(1), {"role": "assistant", "content": "Yes.", **usage}]
+
+
+@pytest.mark.parametrize(("kept", "usages", "tokens"), [(500, None, 500), (None, [None, {"prompt_tokens": 900}], 900)])
+async def test_usage_in_the_history_corrects_the_counts(kept: Any, usages: Any, tokens: int) -> None:
+    """A new process counts with the usage that the host kept; later, with that of the reply which came with the next call."""
+    options = IntegrationOptions(strategy=presets.token_budget(100_000), counter="chars/4")
+    conversations, history = FrameworkConversations(options, Reporting()), reply(kept)
+    turn = await conversations.turn(history, usages=usages)
+    assert turn.index is not None
+    assert tokens < turn.index.tokens < tokens + 40
+    for size, about in ((None, tokens), (4_000, 4_000), (None, 4_000)):
+        history += reply(size)
+        await conversations.turn(history)
+        assert about < turn.index.tokens < about + 100
+
+
+def test_a_copy_has_the_configuration() -> None:
+    """A copy, or a pickled one, starts without conversations, with the same options, format and store."""
+    options = IntegrationOptions(strategy=presets.token_budget(400), counter="chars/4")
+    conversations = FrameworkConversations(options, openai_chat)
+    unawaited(conversations.turn(notes(30), sync=True))
+    for copied in (copy.deepcopy(conversations), pickle.loads(pickle.dumps(conversations))):
+        assert (copied.options, copied.last) == (options, None)
+        assert len(unawaited(copied.turn(notes(30), sync=True)).view) < 30
+
+
 def test_tools_are_counted_again_only_if_they_change() -> None:
     """The schemas of the same tools are made once; other tools, also with equal schemas, are described again."""
     conversations = FrameworkConversations(
         IntegrationOptions(strategy=presets.token_budget(400), counter="chars/4"), openai_chat
     )
     tools, asked = [object(), object()], list[object]()
+    assert conversations.count_tools([], str) == 0
 
     def schema(tool: object) -> dict[str, str]:
         asked.append(tool)
         return {"name": "look_up_price"}
 
-    counted = [conversations.count_tools(each, schema) for each in (tools, list(tools), [object()], [])]
-    assert counted[0] == counted[1] > counted[2] > counted[3] == 0
-    assert len(asked) == 3
+    others = [tools[0], object()]
+    counted = [conversations.count_tools(each, schema) for each in (tools, list(tools), others, others[:1], [])]
+    assert counted[0] == counted[1] == counted[2] > counted[3] > counted[4] == 0
+    assert len(asked) == 5
+    assert conversations.count_messages([{"role": "user", "content": "word " * 80}]) == 104
     assert conversations.count("two words", [{"name": "x"}], None, "") == conversations.count('two words\n[{"name": "x"}]')
 
 

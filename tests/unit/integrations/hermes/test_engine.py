@@ -20,7 +20,7 @@ from compaction.config import dump
 from compaction.errors import ConfigurationError, InputError, StateError, SummaryFailed
 from compaction.integrations.hermes import CompactionEngine, EngineSettings, hygiene_due, pressure_notice
 from compaction.stores import SQLiteStore
-from compaction.strategies import Lossless, Offload, Pipeline, Summarization, ToolResult, Truncation
+from compaction.strategies import Clear, Lossless, Offload, Pipeline, Summarization, ToolResult, Truncation
 from compaction.testing import agent_session
 from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.chats import tool_turns
@@ -50,8 +50,11 @@ class TestContract:
             "compression_count": 0,
         }
         assert {name: made.get_status()[name] for name in figures} == figures
-        made.last_prompt_tokens = -1
-        assert made.get_status()["usage_percent"] == 0
+        for tokens, percent in ((-1, 0), (300_000, 100)):
+            made.last_prompt_tokens = tokens
+            assert made.get_status()["usage_percent"] == percent
+        with pytest.raises(ConfigurationError):
+            engine(context_length=0)
 
 
 class TestWhen:
@@ -59,8 +62,13 @@ class TestWhen:
 
     def test_documented_figures(self) -> None:
         """At the default threshold, a window of 200,000 tokens is compacted from exactly 100,000 tokens."""
+        tiny = CompactionEngine(context_length=2)
+        assert [tiny.should_compress(tokens) for tokens in (0, 1)] == [False, True]
+        tiny.threshold_tokens = 0
+        assert tiny.should_compress(0) is False
         made = CompactionEngine(counter="chars/4")
         assert (made.threshold_tokens, made.should_compress(99_999), made.should_compress(100_000)) == (100_000, False, True)
+        assert (made.context_length, made.store) == (200_000, None)
 
     def test_reported_usage(self) -> None:
         """Without an argument the last report counts; an argument overrides it; a missing figure is 0."""
@@ -69,6 +77,8 @@ class TestWhen:
         assert (made.last_total_tokens, made.should_compress(), made.should_compress(3_999)) == (4_005, True, False)
         made.update_from_response({"total_tokens": None})
         assert (made.last_prompt_tokens, made.last_completion_tokens, made.last_total_tokens) == (0, 0, 0)
+        made.update_from_response({"prompt_tokens": 0, "total_tokens": 7})
+        assert made.last_total_tokens == 7
 
     @pytest.mark.parametrize(
         "usage", [{"prompt_tokens": "9"}, {"prompt_tokens": -1}, {"completion_tokens": True}, 5, ["x"]], ids=repr
@@ -94,7 +104,7 @@ class TestWhen:
         assert "InvalidMessage" in str(made.last_error)
         assert made.should_defer_preflight_to_real_usage(9_000) is False
         made.awaiting_real_usage_after_compression = True
-        assert made.should_defer_preflight_to_real_usage(9_000) is True
+        assert [made.should_defer_preflight_to_real_usage(tokens) for tokens in (3_999, 4_000)] == [False, True]
         made.update_from_response({"prompt_tokens": 1})
         assert made.should_defer_preflight_to_real_usage(9_000) is False
 
@@ -136,6 +146,20 @@ class TestCompress:
         assert made.compression_count == 4
         assert sum("[compaction " in str(message["content"]) for message in view) == 1
 
+    def test_due_or_forced(self) -> None:
+        """A compaction that is due stops where clearing results frees enough; one that was asked for summarizes too."""
+        made, chat = engine(), agent_session(60, lines=20)
+        assert made.should_compress(5_000)
+        assert len(made.compress(chat)) == 60
+        assert len(engine().compress(chat)) < 20
+
+    def test_shorter_messages(self) -> None:
+        """A list of as many messages, some of them shorter, is a new list."""
+        out = engine(strategy=ToolResult(Clear(min_chars=1))).compress(CHAT)
+        assert len(out) == len(CHAT)
+        assert out is not CHAT
+        assert out != CHAT
+
     def test_nothing_to_do(self) -> None:
         """A short conversation is returned as the same object, and the compaction is not counted."""
         made = engine()
@@ -152,8 +176,13 @@ class TestCompress:
                 asked.append(request.focus)
                 return "a summary of it"
 
-        engine(summarizer=Asked()).compress(CHAT, focus_topic="the port")
-        assert asked == ["the port"]
+        made = engine(summarizer=Asked())
+        for due in (False, True):
+            assert not due or made.should_compress(5_000)
+            made.on_session_reset()
+            made.should_compress(5_000 if due else 0)
+            made.compress(CHAT, focus_topic="the port")
+        assert asked == ["the port"] * 2
 
     def test_current_tokens(self) -> None:
         """A pipeline's triggers include the reported tokens outside the messages."""
@@ -327,11 +356,51 @@ class TestHost:
         copied = copy.deepcopy(made)
         copied.update_model("m", 64_000)
         assert (made.context_length, copied.context_length, copied.session.index.total.messages) == (8_000, 64_000, 0)
+        given = Pipeline(Truncation(target=tokens_below(500), keep=last(groups=1)), trigger=tokens_exceed(50_000))
+        made = engine(strategy=given, session_id="kim")
+        made.threshold_tokens, made.threshold_percent = 1_000, 0.125
+        copied = copy.deepcopy(made)
+        assert (copied.threshold_tokens, copied.threshold_percent, copied.session.id) == (1_000, 0.125, "kim")
+        assert copied.compress(CHAT) is CHAT  # a cut that no trigger asks for does not run, as in any forced run
 
     def test_content_to_compress(self) -> None:
         """Protected messages alone are not content to compress."""
         made = engine()
         assert (made.has_content_to_compress(CHAT[:7]), made.has_content_to_compress(CHAT[:8])) == (False, True)
+        assert engine(strategy=Truncation()).has_content_to_compress([])
+
+    def test_the_flags_that_hermes_reads(self) -> None:
+        """After each compaction the flags say whether anything changed, failed, or was replaced by a digest."""
+
+        class Broken:
+            def summarize(self, request: Any) -> str:
+                raise SummaryFailed("the server is away")
+
+        def flags(made: CompactionEngine) -> tuple[bool, bool, bool, bool]:
+            said = made._last_summary_error
+            assert said == made.last_error
+            return (
+                made._last_compression_made_progress,
+                made._last_compress_aborted,
+                made._last_summary_fallback_used,
+                said is not None,
+            )
+
+        made = engine()
+        assert (made._last_summary_dropped_count, made.last_compression_rough_tokens) == (0, 0)
+        assert flags(made) == (False, False, False, False)
+        for messages, expected in (
+            (CHAT[:3], (False, False, False, False)),
+            ([*CHAT, 5], (False, True, False, True)),
+            (CHAT, (True, False, False, False)),
+        ):
+            made.compress(messages)
+            assert flags(made) == expected
+        made = engine(summarizer=Broken())
+        made.compress(CHAT)
+        assert flags(made) == (True, False, True, True)
+        made.on_session_reset()
+        assert flags(made) == (False, False, False, False)
 
 
 class TestLossless:
@@ -354,6 +423,7 @@ class TestLossless:
         """Tool schemas have the form that a host expects, and the tools read only their conversation's part of the store."""
         made = engine(EngineSettings(protect_last_n=4, store=tmp_path / "store.db"))
         made.on_session_start("kim")
+        assert "min_chars=200" in repr(made._strategy())
         out = made.compress(CHAT)
         assert [each["name"] for each in made.get_tool_schemas()] == [
             "compaction_grep",
@@ -372,6 +442,7 @@ class TestLossless:
         made = engine(EngineSettings(store=tmp_path / "store.db"), strategy=Lossless(ToolResult() >> Summarization(), own))
         made.compress(CHAT)
         assert made.store == own
+        assert engine(EngineSettings(store=tmp_path / "store.db"), strategy=Truncation()).store is not None
         assert json.loads(made.handle_tool_call("compaction_describe", {}))["messages"] > 100
 
     def test_restarts(self, tmp_path: Path) -> None:
@@ -387,8 +458,10 @@ class TestLossless:
         hits = json.loads(made.handle_tool_call("compaction_grep", {"query": "fix bugs"}))["results"]
         assert [hit["role"] for hit in hits] == ["system"]
 
-    def test_no_store(self) -> None:
-        """An engine without a store offers no tools."""
+    def test_no_store(self, tmp_path: Path) -> None:
+        """An engine without a store offers no tools, and one with a store no others."""
+        store = engine(EngineSettings(store=tmp_path / "store.db"))
+        assert "there is no tool 'nope'" in json.loads(store.handle_tool_call("nope", {}))["error"]
         assert engine().get_tool_schemas() == []
         assert "error" in json.loads(engine().handle_tool_call("compaction_grep", {"query": "x"}))
 
@@ -397,8 +470,16 @@ class TestLossless:
         made = engine(EngineSettings(protect_last_n=4, store=tmp_path / "store.db"))
         made.on_session_start("first")
         out = made.compress(CHAT)
+        session = made.session
         made.on_session_start("second", boundary_reason="compression", old_session_id="first")
+        made.on_session_start("first")
+        assert made.session is session
         assert "content" in json.loads(made.handle_tool_call("compaction_expand", {"id": self.ids(out)}))
+        for about in ({"boundary_reason": "compression"}, {"old_session_id": "first"}):
+            made.on_session_start(f"another {len(about)}", **about)
+            assert made.session is not session
+            made.on_session_start("first")
+            session = made.session
 
     @pytest.mark.parametrize(
         "wrap",
@@ -467,6 +548,7 @@ class TestSettings:
             ({"compression": {"protect_last_n": 0}}, "protect_last_n=0"),
             ({"compression": {"enabled": "maybe"}}, "compression.enabled must be true or false"),
             ({"compression": ["threshold"]}, "compression must be a block"),
+            ({"auxiliary": 3}, "config.yaml: auxiliary must be a block"),
             ({"auxiliary": {"compression": 3}}, "auxiliary.compression must be a block"),
             ({"auxiliary": {"compression": {"model": 3}}}, "auxiliary.compression.model must be a text"),
             ({"prompt_caching": {"cache_ttl": "2h"}}, "must be one of 5m, 1h"),
@@ -531,11 +613,13 @@ def test_hygiene(reported: int | None, count: int, due: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "due"), [(True, True), (None, True), (False, False), ("no", False), ("false", False), (0, False), ("Yes", True)]
+    ("value", "due"),
+    [(True, True), (None, True), (1, True), (False, False), ("no", False), ("false", False), (0, False), ("Yes", True)],
 )
 def test_hermes_setting(value: Any, due: bool) -> None:
     """``compression.enabled`` in Hermes' configuration disables the engine, also if written as a word."""
     settings = EngineSettings.from_config({"compression": {"enabled": value}})
+    assert settings.enabled is due
     assert CompactionEngine(settings).should_compress(190_000) is due
 
 
@@ -544,7 +628,7 @@ def test_notice_once_until_usage_falls() -> None:
     reports = [0, 42_499, 42_500, 49_000, 60_000, 42_499, 43_000]
     told = [pressure_notice(tokens, 50_000, before) is not None for before, tokens in itertools.pairwise(reports)]
     assert told == [False, True, False, False, False, True]
-    assert pressure_notice(5, 0) is None
+    assert pressure_notice(5, 0) is pressure_notice(5, 0, -1) is None
 
 
 def test_a_home_that_nobody_has_is_a_name_of_a_folder() -> None:

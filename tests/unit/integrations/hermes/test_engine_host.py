@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from compaction import last, validate
@@ -115,6 +117,8 @@ class TestProgress:
         """A host's estimates are compared with its first estimate since the wait began, not with the provider's count."""
         made = self.stuck()
         assert [made.should_compress(tokens) for tokens in (6_500, 6_800, 6_900, 5_000)] == [False, False, True, False]
+        made = self.stuck()
+        assert [made.should_compress(tokens) for tokens in (7_900, 7_999, 8_000)] == [False, False, True]
 
     def test_next_strike(self) -> None:
         """A compaction after the wait that has no effect starts another wait, from the new size."""
@@ -127,6 +131,10 @@ class TestProgress:
             progress.reported(tokens, 4_000)
             waits.append(progress.waits(tokens, 4_000, window=8_000))
         assert waits == [True, False]
+        estimated = [progress.waits(tokens, 4_000, window=8_000) for tokens in (6_100, 6_499, 6_500)]
+        progress.ran(changed=True)
+        progress.reported(6_200, 4_000)
+        assert [*estimated, progress.waits(6_600, 4_000, window=8_000)] == [True, True, False, True]
 
     def test_no_op_is_no_strike(self) -> None:
         """A run that changed nothing does not count as a compaction without effect."""
@@ -212,18 +220,45 @@ class TestRefused:
         """After a refusal, a custom pipeline that changes nothing is followed by the last resort; otherwise it is not."""
         pipeline = Truncation(trigger=tokens_exceed(50_000), target=tokens_below(45_000), keep=last(groups=2))
         made, view = self.sent(strategy=pipeline)
-        assert tokens_of(made.compress(view)) <= tokens_of(view) / 2
+        out = made.compress(view)
+        assert tokens_of(out) <= tokens_of(view) / 2
         assert made.should_compress(20_000) is True
+        longer = [*out, *view[1:]]
+        assert made.compress(longer) is longer  # the last resort was for once
         assert engine(strategy=pipeline).compress(view) is view
+
+    def test_what_stays(self) -> None:
+        """The last resort keeps the newest message; a digest stands for all others, the first one included."""
+        made = engine(strategy=Truncation(trigger=tokens_exceed(50_000)))
+        notes: Chat = [
+            {"role": "assistant" if place % 2 else "user", "content": f"Note {place}: " + "word " * 400} for place in range(11)
+        ]
+        made.update_from_response({"prompt_tokens": 5_000})
+        digest, newest = made.compress(notes)
+        assert newest is notes[-1]
+        assert "Note 0" in digest["content"]
+
+    def test_much_beside_the_messages(self) -> None:
+        """If tools alone take more than the threshold, a quarter of the messages' tokens may stay, and nothing is lost."""
+        made, view = engine(context_length=8_000), calls(20, 20)
+        made.update_from_response({"prompt_tokens": 10_000})
+        out = made.compress(view)
+        assert made.session.index.context.overhead_tokens > made.threshold_tokens
+        assert (len(out) > 5, made.last_error) == (True, None)
+        made = engine(context_length=16_000)
+        made.update_from_response({"prompt_tokens": 6_000})
+        assert tokens_of(made.compress(view)) > tokens_of(view) / 4  # half of them may stay
 
     def test_nothing_left(self) -> None:
         """If nothing more can be removed, the list is unchanged and ``last_error`` says what uses the space."""
         made = engine()
         short: Chat = [{"role": "user", "content": "hello"}]
         made.update_from_response({"prompt_tokens": 40_000})
-        assert made.compress(short) is short
-        assert "nothing more can be removed" in str(made.last_error)
-        assert "user" in str(made.last_error)
+        for compress in (made.compress, partial(anyio.run, made.compress_async)):
+            made.last_error = None
+            assert compress(short) is short
+            assert "nothing more can be removed" in str(made.last_error)
+            assert "user" in str(made.last_error)
 
     def test_source_again(self) -> None:
         """If the engine gets the original messages again after refusals, it returns a shortened list."""
@@ -268,6 +303,21 @@ class TestUsage:
             pass
         assert made.compression_count > 2
         assert made.session.index.context.overhead_tokens == outside
+
+    def test_another_model(self) -> None:
+        """After a switch the old model's report no longer counts, but an estimate; a refusal of the new model is one again."""
+        made, view = engine(), calls(30, 20)
+        made.update_from_response({"prompt_tokens": tokens_of(view[:-1]) + 9_000})
+        made.should_compress(40_000)
+        made.update_model("m", 32_000)
+        made.compress(view, current_tokens=tokens_of(view) + 3_000)
+        assert made.session.index.context.overhead_tokens == 3_000
+        made.update_from_response({"prompt_tokens": 9_000})
+        before = tokens_of(view)
+        made.should_compress(40_000)
+        made.update_model("m", 32_000)
+        made.update_from_response({"prompt_tokens": 9_000})
+        assert tokens_of(made.compress(view)) <= before / 2
 
     def test_report_over_estimate(self) -> None:
         """A host's rough estimate is ignored if usage was reported."""

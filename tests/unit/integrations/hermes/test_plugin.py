@@ -48,7 +48,7 @@ def test_another_place(tmp_path: Path) -> None:
     assert uninstall_plugin(tmp_path / "engines") == tmp_path / "engines" / "compaction"
 
 
-@pytest.mark.parametrize("kind", ["other", "file", "link"])
+@pytest.mark.parametrize("kind", ["other", "another file", "file", "link"])
 def test_what_is_not_ours_stays(kind: str, home: Path, tmp_path: Path) -> None:
     """Neither command changes another plugin, a file, or a link."""
     folder = home / "plugins" / "compaction"
@@ -56,6 +56,9 @@ def test_what_is_not_ours_stays(kind: str, home: Path, tmp_path: Path) -> None:
     if kind == "other":
         folder.mkdir()
         (folder / "__init__.py").write_text("mine = 1\n")
+    elif kind == "another file":
+        folder.mkdir()
+        (folder / "mine.py").write_text("mine = 1\n")
     elif kind == "file":
         folder.write_text("mine")
     else:
@@ -66,6 +69,48 @@ def test_what_is_not_ours_stays(kind: str, home: Path, tmp_path: Path) -> None:
             change()
     assert folder.exists()
     assert run("install").exit_code == 2
+
+
+@pytest.mark.parametrize("release", ["1.2", None])
+def test_what_is_written(release: str | None, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The manifest names the plugin and the release; an empty folder is used as it is."""
+    monkeypatch.setattr(installer, "_version", lambda name: release)
+    (home / "plugins" / "compaction").mkdir(parents=True)
+    written = (install_plugin() / "plugin.yaml").read_text()
+    assert written.startswith(f"name: compaction\nversion: {release or 0}\n")
+
+
+def test_a_folder_that_cannot_be_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names the folder and the remedy, and nothing is reported as removed."""
+    folder = install_plugin()
+
+    def denied(path: Path) -> None:
+        raise PermissionError(13, "denied")
+
+    monkeypatch.setattr("shutil.rmtree", denied)
+    with pytest.raises(UnwritableFile, match=rf"{folder}.*denied.*make it writable"):
+        uninstall_plugin()
+
+
+def test_hermes_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without ``HERMES_HOME``, or with an empty one, it is a folder in the user's home."""
+    for value in (None, ""):
+        monkeypatch.delenv("HERMES_HOME") if value is None else monkeypatch.setenv("HERMES_HOME", value)
+        assert installer.hermes_home() == Path("~/.hermes").expanduser()
+
+
+@pytest.mark.parametrize("installed", [False, True])
+def test_the_entry_point_is_enough(installed: bool, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With an entry point, the plugin is active without a folder; the status needs a reader of YAML."""
+    monkeypatch.setattr(installer, "_version", lambda name: "0.190.1")
+    monkeypatch.setattr(installer, "entry_points", lambda **which: [which] if installed else [])
+    home.mkdir()
+    (home / "config.yaml").write_text(ACTIVE)
+    active, lines = hermes_status()
+    assert (active, lines[2]) == (installed, f"entry point: {'yes' if installed else 'no'}")
+    assert lines[0] == "Hermes Agent: 0.190.1 (tested with 0.19)"
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    assert "config.yaml cannot be read" in hermes_status()[1][3]
 
 
 def test_a_place_below_a_file(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from compaction.errors import ConfigurationError, InvalidMessage
 from compaction.formats import MOST_BREAKPOINTS, anthropic
-from compaction.integrations.hermes.prompt_caching import apply_cache_control, cached_prefix, should_cache
+from compaction.integrations.hermes.prompt_caching import apply_cache_control, should_cache
 
 FIVE = {"type": "ephemeral"}
 CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
@@ -39,6 +39,37 @@ def test_what_cannot_carry_one_takes_none() -> None:
     assert carriers(apply_cache_control([SYSTEM, *said(4), empty, empty])) == [0, 2, 3, 4]
     odd = {"role": "user", "content": ["text"]}
     assert carriers(apply_cache_control([SYSTEM, *said(4), odd], native=True)) == [0, 2, 3, 4]
+
+
+def text(words: str, **fields: Any) -> dict[str, Any]:
+    return {"type": "text", "text": words, **fields}
+
+
+MARK = {"cache_control": FIVE}
+TOOL = {"role": "tool", "tool_call_id": "c"}
+LISTED = {**TOOL, "content": [text("18")]}
+NOTHING = {"role": "assistant", "content": None, "tool_calls": [CALL]}
+
+
+@pytest.mark.parametrize(
+    ("message", "native", "through_a_gateway"),
+    [
+        ({"role": "user", "content": "hi"}, {"role": "user", "content": [text("hi", **MARK)]}, ...),
+        ({"role": "user", "content": [text("a"), text("b")]}, {"role": "user", "content": [text("a"), text("b", **MARK)]}, ...),
+        ({**TOOL, "content": "18"}, {**TOOL, "content": "18", **MARK}, {**TOOL, "content": [text("18", **MARK)]}),
+        (LISTED, {**LISTED, **MARK}, {**TOOL, "content": [text("18", **MARK)]}),
+        ({**TOOL, "content": ""}, {**TOOL, "content": "", **MARK}, None),
+        (NOTHING, {**NOTHING, **MARK}, None),
+        ({"role": "system", "content": ""}, {"role": "system", "content": "", **MARK}, ...),
+    ],
+)
+def test_where_in_the_message(message: dict[str, Any], native: Any, through_a_gateway: Any) -> None:
+    """The table in the docstring of `apply_cache_control`, alone and behind a system message, which gets one of its own."""
+    expected = native if through_a_gateway is ... else through_a_gateway or message
+    assert apply_cache_control([message], native=True) == [native]
+    assert apply_cache_control([message]) == apply_cache_control([message], native=False) == [expected]
+    if message["role"] != "system":
+        assert apply_cache_control([SYSTEM, SYSTEM, message])[1:] == [SYSTEM, expected]
 
 
 def test_an_hour() -> None:
@@ -109,13 +140,3 @@ def test_what_is_no_message() -> None:
 def test_should_cache(model: str, provider: str, expected: bool) -> None:
     """Breakpoints are used for a Claude model at a provider that passes them on, and for no other."""
     assert should_cache(model, provider) is expected
-
-
-def test_cached_prefix() -> None:
-    """The cached prefix is the number of equal messages at the start, wherever the requests' breakpoints are."""
-    first = apply_cache_control([SYSTEM, *said(4)])
-    second = apply_cache_control([SYSTEM, *said(6)])
-    assert cached_prefix(first, second) == 5
-    assert cached_prefix(first, [SYSTEM, *said(3), {"role": "user", "content": "other"}]) == 4
-    assert cached_prefix([], second) == 0
-    assert cached_prefix([SYSTEM], [{**SYSTEM, "content": "be brief "}]) == 0

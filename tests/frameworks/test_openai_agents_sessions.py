@@ -1,8 +1,7 @@
-"""The OpenAI Agents SDK and pydantic-ai: behaviour that their examples do not cover."""
+"""The OpenAI Agents SDK: behaviour that its example does not cover."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import pytest
 from agents import (
     Agent,
-    OpenAIChatCompletionsModel,
     OpenAIConversationsSession,
     OpenAIResponsesCompactionSession,
     RunConfig,
@@ -21,17 +19,13 @@ from agents import (
 from agents.run_config import CallModelData, ModelInputData
 from agents.testing import ScriptedModel, assistant_message, function_call
 from openai import AsyncOpenAI
-from pydantic_ai import messages as wire
 
-from compaction import CompactionResult, Edit, MessageIndex, compact, nothing, presets
-from compaction.errors import ConfigurationError, InvalidMessage
+from compaction import CompactionResult, Edit, MessageIndex, nothing, presets
+from compaction.errors import ConfigurationError
 from compaction.integrations.openai_agents import CompactingSession, CompactionFilter
-from compaction.integrations.pydantic_ai import CompactionProcessor, pydantic_ai
-from compaction.messages import MediaPart, OtherPart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from compaction.stores import SessionStore
 from compaction.strategies import Clear, Truncation
 from compaction.strategies import ToolResult as Clearing
-from tests.frameworks.model_server import ModelServer
 
 
 def broken(index: MessageIndex) -> Iterator[Edit]:
@@ -44,15 +38,6 @@ def broken(index: MessageIndex) -> Iterator[Edit]:
 def look_up_price(item: str) -> str:
     """Look up what an item costs."""
     return f"{item} costs 5 euros. " * 40
-
-
-async def run(server: ModelServer, turns: range, session: Any, **config: Any) -> None:
-    async with AsyncOpenAI(api_key="none", base_url=server.url) as client:
-        model = OpenAIChatCompletionsModel("m", client)
-        agent = Agent(name="Shop", instructions="You are a shop.", tools=[look_up_price], model=model)
-        for turn in turns:
-            settings = RunConfig(tracing_disabled=True, **config)
-            await Runner.run(agent, f"What does item {turn} cost?", session=session, run_config=settings)
 
 
 async def test_what_a_session_must_do(tmp_path: Path) -> None:
@@ -106,12 +91,17 @@ async def test_what_a_service_keeps_is_left_alone(kept: dict[str, str]) -> None:
 async def test_a_sessions_filter_in_a_run_of_a_service(tmp_path: Path) -> None:
     """A session's filter does not change such a call either, and remembers nothing of it."""
     under = SQLiteSession("a", tmp_path / "items.db")
-    session = CompactingSession(under, presets.token_budget(300), counter="chars/4")
-    items = [{"type": "function_call_output", "call_id": "c9", "output": "x" * 4_000}]
+    store = SessionStore(tmp_path / "compaction.db")
+    session = CompactingSession(under, presets.token_budget(300), store=store, counter="chars/4")
+    items: list[Any] = [{"type": "function_call_output", "call_id": "c9", "output": "x" * 4_000}]
     data = CallModelData(model_data=ModelInputData(input=items, instructions=None), agent=Agent(name="Shop"), context=None)
     assert (await session.filter(data)).input == items
     assert session.skipped is not None
     assert session.turn is None
+    notes: list[Any] = [{"role": "user", "content": f"Note {place}: " + "the shop is open. " * 10} for place in range(20)]
+    data.model_data.input = notes
+    assert len((await session.filter(data)).input) < 20
+    assert store.load("a") is not None
     under.close()
 
 
@@ -136,83 +126,3 @@ class Around:
 
     def __init__(self, underlying: Any) -> None:
         self.underlying_session = underlying
-
-
-# --- pydantic-ai ------------------------------------------------------------------------------------------------------
-
-PNG = wire.BinaryContent(b"\x89PNG", media_type="image/png")
-MESSAGES: dict[str, tuple[Any, str, list[type]]] = {
-    "system and user": (
-        wire.ModelRequest(parts=[wire.SystemPromptPart("rules"), wire.UserPromptPart("hi")]),
-        "system",
-        [TextPart, TextPart],
-    ),
-    "user with media": (
-        wire.ModelRequest(parts=[wire.UserPromptPart(["look", PNG, wire.ImageUrl("https://example.com/a.png")])]),
-        "user",
-        [TextPart, MediaPart, MediaPart],
-    ),
-    "answer": (
-        wire.ModelResponse(
-            parts=[wire.ThinkingPart("hm", signature="s"), wire.TextPart("x"), wire.ToolCallPart("look_up", {"a": 1}, "c1")]
-        ),
-        "assistant",
-        [ReasoningPart, TextPart, ToolCallPart],
-    ),
-    "results": (
-        wire.ModelRequest(parts=[wire.ToolReturnPart("look_up", "18", "c1"), wire.ToolReturnPart("b", [PNG], "c2")]),
-        "tool",
-        [ToolResultPart, ToolResultPart],
-    ),
-    "native": (wire.ModelResponse(parts=[wire.NativeToolCallPart("web_search", {"q": "x"}, "n1")]), "assistant", [OtherPart]),
-}
-
-
-@pytest.mark.parametrize("kind", sorted(MESSAGES))
-def test_every_part_is_kept_whole(kind: str) -> None:
-    """Each part is read as its kind, written as the same object, and survives JSON."""
-    raw, role, parts = MESSAGES[kind]
-    message = pydantic_ai.read(raw)
-    assert (message.role, [type(part) for part in message.parts]) == (role, parts)
-    assert message.raw is raw
-    restored = pydantic_ai.from_wire(json.loads(json.dumps(pydantic_ai.to_wire(raw))))
-    assert pydantic_ai.to_wire(restored) == pydantic_ai.to_wire(raw)
-
-
-def test_changed_parts_keep_the_rest() -> None:
-    """A shorter result keeps its ids; media and other parts next to changed text stay the same objects."""
-    results = MESSAGES["results"][0]
-    changed = pydantic_ai.read(results).evolve(text="short").raw
-    assert (changed.parts[0].content, changed.parts[0].tool_call_id) == ("short", "c1")
-    assert changed.parts[1] is results.parts[1]
-    asked = pydantic_ai.read(MESSAGES["user with media"][0]).evolve(text="see").raw
-    assert asked.parts[0].content[0] == "see"
-    assert asked.parts[0].content[1] is PNG
-
-
-async def test_a_system_prompt_in_the_first_request_stays() -> None:
-    """A first request with a system prompt and a question is never dropped."""
-    messages: list[Any] = [MESSAGES["system and user"][0]]
-    for turn in range(20):
-        messages += [
-            wire.ModelResponse(parts=[wire.TextPart(f"Answer {turn}. " * 20)]),
-            wire.ModelRequest.user_text_prompt(f"Ask {turn}"),
-        ]
-    result = await compact(messages, presets.token_budget(300), format=pydantic_ai, counter="chars/4")
-    assert result.messages[0] is messages[0]
-    assert result.messages[-1] is messages[-1]
-    assert result.after.tokens < 310
-    assert pydantic_ai.validate(result.messages) == []
-
-
-async def test_a_processor_that_raises() -> None:
-    """The history stays whole and the result reports it; or the run fails, with ``on_failure="raise"``."""
-    messages = [wire.ModelRequest.user_text_prompt("hi")]
-    processor = CompactionProcessor(broken)
-    assert await processor(messages) == messages
-    assert processor.last is not None
-    assert processor.last.outcome == "degraded"
-    with pytest.raises(ZeroDivisionError):
-        await CompactionProcessor(broken, on_failure="raise")(messages)
-    with pytest.raises(InvalidMessage, match="all_messages"):
-        await CompactionProcessor(presets.token_budget(300), on_failure="raise")(["hi"])
