@@ -247,8 +247,9 @@ def _held(previous: str | None, memory: ConversationMemory, talk: Sequence[Sente
 def _is_known(line: str, memory: ConversationMemory, said: set[str]) -> bool:
     """Return whether a line of an earlier summary is one that was said, or is in the memory, or a heading or list of ours."""
     bare = _NOTE.sub("", _BY.sub("", line))
+    parts = [*sentences_in(SPEAKER.sub("", bare, count=1))] if said else []
     if (
-        said.issuperset(sentences_in(SPEAKER.sub("", bare, count=1)))
+        (parts and said.issuperset(parts))
         or bare in memory.said
         or bare in memory.gone
         or bare in memory.rows

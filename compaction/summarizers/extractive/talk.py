@@ -189,11 +189,14 @@ def lines_of(talk: Sequence[Sentence], order: Iterable[int], tokens: float, coun
     """
     ranks = _chosen(talk, order, tokens, count)
     lines: list[list[int]] = []
+    chars = 0
     for place in sorted(ranks):
-        if lines and _on_one_line(talk[lines[-1][-1]], talk[place]):
+        chars += 1 + len(talk[place].text)
+        if lines and chars <= _LONGEST and _on_one_line(talk[lines[-1][-1]], talk[place]):
             lines[-1].append(place)
         else:
             lines.append([place])
+            chars = len(talk[place].text)
     lines.sort(key=lambda line: min(map(ranks.__getitem__, line)))
     return [attrs.evolve(talk[line[0]], text=" ".join([talk[place].text for place in line])) for line in lines]
 
