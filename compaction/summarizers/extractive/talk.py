@@ -13,8 +13,9 @@ import math
 import re
 from bisect import bisect
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import mul
+from statistics import median
 from typing import Final
 
 import attrs
@@ -31,37 +32,38 @@ _FRAME_CHARS: Final = 4  # of a line of a list
 _LEAST_CHARS: Final = 12
 _LEAST_WORDS: Final = 4
 _MOST_NAMES: Final = 4
+_USUAL_CHARS: Final = 60  # of a message
 _LEAST_SPEAKING: Final = 0.5  # of the user's messages, so that the words before a colon are names of speakers
 _MOST_MISSES: Final = 12
 _ASKING: Final = ("?", "？", "؟")
 _ENDS: Final = (*_ASKING, ".", "!", "…", "。", "！", "।")
 SPEAKER: Final = re.compile(r"([^\W\d_][^:!?\n]{0,40}): ")
-_WORD: Final = re.compile(r"[^\W\d_]+")
+_WORD: Final = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]|[^\W\d_]+")  # of scripts without blanks, a character
 _DIGIT: Final = re.compile(r"\d")
 _LOGARITHMS: Final = tuple([math.log((share + 2) / PER_MILLE) for share in range(PER_MILLE + 1)])
 _FACT, _REQUEST, _QUESTION = map(KINDS.index, ("fact", "request", "question"))
 
 WEIGHTS: Final = {
-    "density": 11.99,
-    "names": 0.38,
-    "number": 1.53,
-    "asks": -1.52,
-    "brief": -7.32,
-    "length": -4.4,
-    "answers": 2.4,
-    "follows": 1.63,
-    "its message: density": 76.35,
-    "its message: names": 2.64,
-    "its message: number": 1.89,
-    "its message: fact": 1.24,
-    "its message: request": -0.42,
-    "its message: question": -0.13,
-    "its message: sentences": -0.31,
-    "length of the message before": 0.02,
-    "length of the message after": 0.23,
-    "asked after": 0.99,
+    "density": (9.42, -51.67, -8.4),
+    "names": (1.65, -3.93, -0.55),
+    "number": (7.15, 2.35, -5.33),
+    "asks": (-0.73, -1.44, 0.02),
+    "brief": (-4.77, -8.82, -5.14),
+    "length": (-3.21, -2.13, -0.53),
+    "answers": (2.45, -5.57, 2.0),
+    "follows": (2.07, -8.02, 1.05),
+    "its message: density": (53.36, -37.36, 38.41),
+    "its message: names": (2.45, -2.34, 0.96),
+    "its message: number": (11.81, -19.19, -2.87),
+    "its message: fact": (0.82, -0.8, 0.41),
+    "its message: request": (-0.42, -0.46, 0.59),
+    "its message: question": (-0.18, 0.87, -0.12),
+    "its message: sentences": (0.11, -0.41, -0.27),
+    "length of the message before": (-0.67, 1.91, 0.27),
+    "length of the message after": (0.28, -0.28, 0.3),
+    "asked after": (1.51, -5.59, 0.82),
 }
-"""The weight of each feature of a sentence, see `_features`."""
+"""Of each feature of a sentence: its weight, and what the shape of the conversation adds, see `shape_of`."""
 
 
 @attrs.frozen
@@ -74,6 +76,7 @@ class Sentence:
         place: The number of its message, from 1, and the share of the message that stands before it.
         lead: What it stands under, as in a `Statement`.
         by: Who said it, if not the user.
+        worth: How likely it is asked about, for its length; only for comparing sentences of one conversation.
         features: Its features, in the order of `WEIGHTS`.
     """
 
@@ -82,12 +85,8 @@ class Sentence:
     place: float
     lead: str
     by: str
+    worth: float = 0.0
     features: tuple[float, ...] = ()
-
-    @property
-    def worth(self) -> float:
-        """How likely it is asked about, for its length; only for comparing sentences of one conversation."""
-        return round(sum(weight * value for weight, value in zip(WEIGHTS.values(), self.features, strict=True)), 9)
 
 
 def talk_in(messages: Sequence[Message], read: Callable[[Message], Reading], redact: Callable[[str], str]) -> list[Sentence]:
@@ -99,11 +98,19 @@ def talk_in(messages: Sequence[Message], read: Callable[[Message], Reading], red
     total = sum(map(len, said))
     most = math.log(1 + total)
     rarity = {word: math.log(total / count) / most for word, count in frequency.items()}
-    own: list[list[tuple[float, ...]]] = []
-    for message, sets in zip(said, words, strict=True):
-        rare = [math.fsum(map(rarity.__getitem__, each)) for each in sets]  # the same in any order
-        own.append([_own_features(each, rare) for each, rare in zip(message, rare, strict=True)])
-    return [each for place in range(len(said)) for each in _with_features(said, own, place)]
+    own = [[_own_features(*each, rarity) for each in zip(*both, strict=True)] for both in zip(said, words, strict=True)]
+    shape = shape_of([sum(len(each.text) for each in message) for message in said])
+    weights = [sum(map(mul, shape, weights)) for weights in WEIGHTS.values()]
+    return [each for place in range(len(said)) for each in _weighed(said, own, place, weights)]
+
+
+def shape_of(sizes: Sequence[int]) -> tuple[float, float, float]:
+    """Return 1, how uneven the messages of a conversation are, and how long, given their characters.
+
+    Friends who chat write even messages. In a meeting, a few speak at length, and most only agree.
+    """
+    mean = sum(sizes) / max(1, len(sizes))
+    return 1.0, math.log(mean / median(sizes)) if sizes else 0.0, math.log(mean / _USUAL_CHARS) if sizes else 0.0
 
 
 def _said(message: Message, place: int, read: Callable[[Message], Reading], redact: Callable[[str], str]) -> list[Sentence]:
@@ -136,24 +143,27 @@ def _of_speaker(message: list[Sentence]) -> list[Sentence]:
     return [attrs.evolve(each, by=each.by or match[1]) for each in (rest, *message[1:])]
 
 
-def _own_features(sentence: Sentence, rarity: float) -> tuple[float, ...]:
+def _own_features(sentence: Sentence, words: set[str], rarity: Mapping[str, float]) -> tuple[float, ...]:
     """Return the features that a sentence has by itself, and the logarithms of the probabilities of three kinds."""
     text = sentence.text
-    words = _WORD.findall(text)
+    said = _WORD.findall(text)
+    names = sum(word[0].isupper() and len(word) > 1 for word in said[1:])
     shares = classifier().probabilities(text)
     return (
-        rarity / (_LEAST_CHARS + len(text)),
-        min(sum(word[0].isupper() and len(word) > 1 for word in words[1:]), _MOST_NAMES),
+        math.fsum(map(rarity.__getitem__, words)) / (_LEAST_CHARS + len(text)),  # the same sum in any order
+        min(names, _MOST_NAMES),
         _DIGIT.search(text) is not None,
         text.endswith(_ASKING),
-        len(words) < _LEAST_WORDS,
+        len(said) < _LEAST_WORDS,
         math.log(_FRAME_CHARS + len(text) + len(sentence.by)),
         *[_LOGARITHMS[shares[kind]] for kind in (_FACT, _REQUEST, _QUESTION)],
     )
 
 
-def _with_features(said: list[list[Sentence]], own: list[list[tuple[float, ...]]], place: int) -> Iterator[Sentence]:
-    """Yield the sentences of a message with their features: their own, those of the message and of the ones beside it."""
+def _weighed(
+    said: list[list[Sentence]], own: list[list[tuple[float, ...]]], place: int, weights: list[float]
+) -> Iterator[Sentence]:
+    """Yield the sentences of a message with their worth, by what they are, by their message and by the ones beside it."""
     sizes = [len(each.text) for each in said[place]]
     means = [sum(map(mul, sizes, column)) / sum(sizes) for column in zip(*own[place], strict=True)]
     before = said[place - 1] if place else []
@@ -167,8 +177,9 @@ def _with_features(said: list[list[Sentence]], own: list[list[tuple[float, ...]]
         any(each.text.endswith(_ASKING) for each in after),
     )
     for number, (each, features) in enumerate(zip(said[place], own[place], strict=True)):
-        answers, follows = asked and not number, asked and number > 0
-        yield attrs.evolve(each, place=each.place + number / len(sizes), features=(*features[:_OWN], answers, follows, *around))
+        every = (*features[:_OWN], asked and not number, asked and number > 0, *around)
+        worth = round(sum(map(mul, weights, every)), 9)
+        yield attrs.evolve(each, place=each.place + number / len(sizes), worth=worth, features=every)
 
 
 _OWN: Final = 6
