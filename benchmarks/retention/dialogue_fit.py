@@ -6,7 +6,8 @@ Which sentences stand in a summary is decided by their rank and by the room. So 
 the rest, but to hold as much of it as fits: each sentence of a conversation is chosen with the probability that its score gives
 above a threshold, and the threshold is such that the chosen ones fill the room. The share of the evidence that is chosen then
 has a derivative, and the weights climb it. A sentence counts for each question as much as its share of that one's evidence.
-Only every second conversation of each set is used, from the first; the others are for judging.
+Only every second conversation of each set is used, from the first; the others are for judging. Needs NumPy, which the group
+``bench`` has.
 """
 
 from __future__ import annotations
