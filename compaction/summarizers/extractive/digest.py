@@ -247,9 +247,8 @@ def _held(previous: str | None, memory: ConversationMemory, talk: Sequence[Sente
 def _is_known(line: str, memory: ConversationMemory, said: set[str]) -> bool:
     """Return whether a line of an earlier summary is one that was said, or is in the memory, or a heading or list of ours."""
     bare = _NOTE.sub("", _BY.sub("", line))
-    parts = [*sentences_in(SPEAKER.sub("", bare, count=1))] if said else []
     if (
-        (parts and said.issuperset(parts))
+        any(_is_made_of(text, said) for text in (bare, SPEAKER.sub("", bare, count=1)) if said)
         or bare in memory.said
         or bare in memory.gone
         or bare in memory.rows
@@ -258,6 +257,11 @@ def _is_known(line: str, memory: ConversationMemory, said: set[str]) -> bool:
     ):
         return True
     return line.partition(" -> ")[0] in memory.actions or line.partition(": ")[2] in memory.rows
+
+
+def _is_made_of(text: str, said: set[str]) -> bool:
+    parts = [*sentences_in(text)]
+    return bool(parts) and said.issuperset(parts)
 
 
 def _focus_of(focus: str | None) -> Callable[[str], bool] | None:

@@ -189,8 +189,8 @@ _OF_MESSAGE: Final = (0, 1, 2, 6, 7, 8)
 # ---------------------------------------------------------------- lines
 
 
-def lines_of(talk: Sequence[Sentence], order: Iterable[int], tokens: float, count: Callable[[str], int]) -> list[Sentence]:
-    """Return lines, the most important first: each is a sentence, or those of one speaker with no other line between them.
+def chosen(talk: Sequence[Sentence], order: Iterable[int], tokens: float, count: Callable[[str], int]) -> dict[int, int]:
+    """Return the places of the sentences that fit, each with its rank.
 
     Args:
         talk: The sentences.
@@ -198,7 +198,31 @@ def lines_of(talk: Sequence[Sentence], order: Iterable[int], tokens: float, coun
         tokens: Tokens of all lines, >= 0.
         count: Counts the tokens of a text.
     """
-    ranks = _chosen(talk, order, tokens, count)
+    frames = {by: count(f"- {by}:" if by else "-") for by in {each.by for each in talk}}
+
+    def beginning(one: Sentence | None, other: Sentence | None) -> int:
+        return 0 if other is None or _on_one_line(one, other) else frames[other.by]
+
+    ranks: dict[int, int] = {}
+    places: list[int] = []  # the same in order
+    misses = 0
+    for place in order:
+        at = bisect(places, place)
+        before, each = talk[places[at - 1]] if at else None, talk[place]
+        after = talk[places[at]] if at < len(places) else None
+        cost = count(f" {each.text}\n") + beginning(before, each) + beginning(each, after) - beginning(before, after)
+        if cost <= tokens:
+            misses = 0
+            tokens -= cost
+            places.insert(at, place)
+            ranks[place] = len(ranks)
+        elif (misses := misses + 1) > _MOST_MISSES:
+            break
+    return ranks
+
+
+def lines_of(talk: Sequence[Sentence], ranks: Mapping[int, int]) -> list[Sentence]:
+    """Return the lines of chosen sentences, the most important first; one speaker's are on one with no other between them."""
     lines: list[list[int]] = []
     chars = 0
     for place in sorted(ranks):
@@ -210,31 +234,6 @@ def lines_of(talk: Sequence[Sentence], order: Iterable[int], tokens: float, coun
             chars = len(talk[place].text)
     lines.sort(key=lambda line: min(map(ranks.__getitem__, line)))
     return [attrs.evolve(talk[line[0]], text=" ".join([talk[place].text for place in line])) for line in lines]
-
-
-def _chosen(talk: Sequence[Sentence], order: Iterable[int], tokens: float, count: Callable[[str], int]) -> dict[int, int]:
-    """Return the places of the sentences that fit, each with its rank."""
-    frames = {by: count(f"- {by}:" if by else "-") for by in {each.by for each in talk}}
-
-    def beginning(one: Sentence | None, other: Sentence | None) -> int:
-        return 0 if other is None or _on_one_line(one, other) else frames[other.by]
-
-    ranks: dict[int, int] = {}
-    chosen: list[int] = []  # the same places in order
-    misses = 0
-    for place in order:
-        at = bisect(chosen, place)
-        before, each = talk[chosen[at - 1]] if at else None, talk[place]
-        after = talk[chosen[at]] if at < len(chosen) else None
-        cost = count(f" {each.text}\n") + beginning(before, each) + beginning(each, after) - beginning(before, after)
-        if cost <= tokens:
-            misses = 0
-            tokens -= cost
-            chosen.insert(at, place)
-            ranks[place] = len(ranks)
-        elif (misses := misses + 1) > _MOST_MISSES:
-            break
-    return ranks
 
 
 def _on_one_line(one: Sentence | None, other: Sentence) -> bool:

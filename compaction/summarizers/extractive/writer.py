@@ -25,7 +25,7 @@ from .reading import Reading
 from .scoring import Kind
 from .sentences import clipped, one_line
 from .statements import ASSISTANT, SYSTEM
-from .talk import Sentence, lines_of
+from .talk import Sentence, chosen, lines_of
 
 _SECTIONS: Final[Mapping[Kind, Section]] = {
     Kind.RULE: Section.CONSTRAINTS,
@@ -105,7 +105,7 @@ class SummaryWriter:
         self.page = page
         self._shares = shares
         self._focus = focus
-        self._kept, self._read = request.kept, read
+        self._kept, self._read, self._told = request.kept, read, set[str]()  # told: statements in the lines of a talk
         self._ranked: list[str] | None = None  # the facts, once there is room for one
         self._has_first = bool(request.said)  # then the task stands in the summary already
         self._replaced = _replaced_by_kept(request, memory, read)
@@ -137,7 +137,8 @@ class SummaryWriter:
         self._add_said(Kind.DUTY, self.page.used + self._shares.rules * self.page.limit)
         if self._previous.text:
             self._add_held_facts(upto)
-            self._add_said(Kind.REMARK, upto, held=True)
+            if self._shares is not TALK:  # there, `add_talk` does so, with the speakers
+                self._add_said(Kind.REMARK, upto, held=True)
             self._add_found(upto, held=True)
             self._add_calls(upto, held=True)
 
@@ -166,8 +167,10 @@ class SummaryWriter:
         page, some = self.page, self._valid(talk)
         ranked = sorted(range(len(some)), key=lambda each: (some[each].text not in self._previous, -some[each].worth))
         order = (each for each in ranked if not page.stands(some[each].text))
-        for line in lines_of(some, order, max(0, min(upto, page.limit) - page.used), page.tokens):
+        ranks = chosen(some, order, max(0, min(upto, page.limit) - page.used), page.tokens)
+        for line in lines_of(some, ranks):
             page.add(Section.CONTEXT, line.text, upto=upto, place=line.place, under=line.lead, by=line.by)
+        self._told = {some[place].statement for place in ranks}
 
     def _valid(self, talk: Iterable[Sentence]) -> list[Sentence]:
         """Return the sentences that hold, each once, with what the memory adds to them."""
@@ -202,7 +205,8 @@ class SummaryWriter:
 
     def count_left_out(self) -> None:
         """Say how many rules had no room."""
-        rules = (each for each in self._said if each.is_rule and each.statement.text not in self._replaced)
+        known = self._replaced | self._told
+        rules = (each for each in self._said if each.is_rule and each.statement.text not in known)
         page = self.page
         page.left_out = sum(not page.stands(each.text) for each in rules)
 
@@ -229,7 +233,7 @@ class SummaryWriter:
 
     def _add(self, said: Said, upto: float) -> bool:
         statement = said.statement
-        if statement.text in self._replaced or self.page.stands(said.text):
+        if statement.text in self._replaced or statement.text in self._told or self.page.stands(said.text):
             return True
         section = _SECTIONS.get(statement.kind, Section.CONTEXT)
         text = self._line(said)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
+import pytest
+
 from compaction import MessageIndex
 from compaction.formats import openai_chat
 from compaction.summarizers import DigestSummarizer, FactSummarizer, Summarizer, SummaryRequest
 from compaction.summarizers.extractive.memory import Memories
-from compaction.summarizers.extractive.talk import WEIGHTS, Sentence, lines_of, talk_in
+from compaction.summarizers.extractive.talk import WEIGHTS, Sentence, chosen, lines_of, talk_in
 
 CHATTER = ("Oh really?", "Yes, that is so nice!", "Ha ha, I know!", "Well, you know how it is.")
 TALK: list[dict[str, Any]] = [
@@ -59,11 +62,12 @@ def test_one_speaker_has_one_line_until_another_one_speaks() -> None:
         ([4, 0, 1, 2, 3, 5], ["A: One. Two", "A: Three!", "B: Four.", "A: Five.", ": Six."]),
         ([4, 2, 5], ["A: Three! Five.", ": Six."]),
     ):
-        found = sorted(lines_of(talk, order, 99, len), key=lambda line: line.place)
+        found = sorted(lines_of(talk, chosen(talk, order, 99, len)), key=lambda line: line.place)
         assert [f"{each.by}: {each.text}" for each in found] == expected
         for room in range(99):
             lines = [
-                f"- {each.by}: {each.text}\n" if each.by else f"- {each.text}\n" for each in lines_of(talk, order, room, len)
+                f"- {each.by}: {each.text}\n" if each.by else f"- {each.text}\n"
+                for each in lines_of(talk, chosen(talk, order, room, len))
             ]
             assert len("".join(lines)) <= room + len(lines)
 
@@ -85,13 +89,18 @@ def test_a_replaced_sentence_does_not_come_back() -> None:
     assert "The port is 8080." not in text
 
 
-def test_a_later_round_repeats_no_sentence() -> None:
-    """A digest of the same messages and an earlier digest holds each sentence once."""
+NOTE: dict[str, Any] = {"role": "user", "content": "Note: Torvald lives in Bergen. He sails a Colin Archer called Sigrid."}
+NAMED = [{"role": "user", "content": f"{('Ann Lee', 'Bo')[place % 2]}: {each['content']}"} for place, each in enumerate(TALK)]
+
+
+@pytest.mark.parametrize("messages", [TALK, [*TALK, NOTE], [*NAMED, NOTE]])
+def test_a_later_round_repeats_no_sentence(messages: list[dict[str, Any]]) -> None:
+    """A digest of the same messages and an earlier digest holds each sentence once, whatever stands before a colon."""
     digest = DigestSummarizer()
-    index = MessageIndex(TALK, counter="chars/4")
+    index = MessageIndex(messages, counter="chars/4")
     request = SummaryRequest(summarizer=digest, groups=index.included_groups, budget=200, counter=index.counter)
-    before = digest.summarize(request)
-    again = SummaryRequest(summarizer=digest, groups=index.included_groups, budget=200, counter=index.counter, previous=before)
-    text = digest.summarize(again)
-    assert text.count("from a retired boat builder called Torvald.") == 1
-    assert [text.count(f" {each}") for each in CHATTER].count(1) == len([each for each in CHATTER if each in text])
+    again = attrs.evolve(request, previous=digest.summarize(request))
+    told, _, text = digest.summarize(again).partition("## Critical Context")
+    found = [text.count(each.text) for each in talk_of(messages) if each.text not in told and len(each.text) > len(CHATTER[0])]
+    assert max(found) == 1
+    assert "a retired boat builder called Torvald." in text
