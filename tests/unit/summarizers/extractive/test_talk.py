@@ -34,7 +34,7 @@ def talk_of(messages: list[dict[str, Any]]) -> list[Sentence]:
 def test_an_answer_with_names_is_kept_before_chatter() -> None:
     """In a small room, the sentence that somebody may ask about stands in the digest and in the list, with who said it."""
     for summarizer in (DigestSummarizer(growth=1.0), FactSummarizer()):
-        [line] = [line for line in summary_of(TALK, 45, summarizer).split("\n") if "Torvald" in line]
+        [line] = [line for line in summary_of(TALK, 60, summarizer).split("\n") if "Torvald" in line]
         assert line.startswith("- Assistant: ")
 
 
