@@ -4,8 +4,9 @@
 
 FOLDER holds copies of public sets, which are not part of this project: ``locomo/*.json`` (LoCoMo's ``data/locomo10.zip``: two
 people over months), ``friendsqa/*.json`` (FriendsQA's ``dat``: several speakers, the scenes of an episode together) and
-``qmsum/**/*.json`` (QMSum's ``data/ALL/test`` and ``val``: real meetings). Each question names the utterances that hold its
-answer. The share of their sentences that are still in the view is averaged over the questions.
+``qmsum/**/*.json`` (QMSum's ``data/ALL/test`` and ``val``: real meetings). Its ``train``, as ``rest/**/*.json``, is only for
+``--fit``, and may be missing. Each question names the utterances that hold its answer. The share of their sentences that are
+still in the view is averaged over the questions.
 """
 
 from __future__ import annotations
@@ -165,6 +166,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     tokens = counter("auto")
     if options.fit:
         halves = {name: [*SETS[name](options.folder / name)][::2] for name in options.sets}
+        if "qmsum" in halves:
+            halves["qmsum"] += qmsum(options.folder / "rest")
         print(fitted({name: [(each.messages, each.evidence) for each in talks] for name, talks in halves.items()}, tokens))
         return
     print(f"| set | questions | {' | '.join(options.subjects)} |\n|---|--:|{'--:|' * len(options.subjects)}")
