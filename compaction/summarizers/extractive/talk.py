@@ -2,9 +2,9 @@
 
 Where few messages are calls and results, what was said is all there is, and most of it is neither a rule nor a decision. A
 sentence is worth its room if it has many words that few other sentences have and names somebody, and more so if its whole
-message does; if it answers a question; if it is short, but not of a few words. How much each counts was learned from half of
-three public sets of conversations: ``python -m benchmarks.retention.dialogue FOLDER --fit``. Only the kinds depend on a
-language. What one speaker says is written on one line as long as nothing that others say is chosen in between.
+message does; if it answers a question; if it is short, but not of a few words. How much each counts depends on the shape of the
+conversation, and was learned from half of three public sets: ``python -m benchmarks.retention.dialogue FOLDER --fit``. Only the
+kinds depend on a language. What one speaker says is written on one line as long as nothing of others is chosen in between.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _of_speaker(message: list[Sentence]) -> list[Sentence]:
 
 
 def _own_features(sentence: Sentence, words: set[str], rarity: Mapping[str, float]) -> tuple[float, ...]:
-    """Return the features that a sentence has by itself, and the logarithms of the probabilities of three kinds."""
+    """Return the features of a sentence itself, and the logarithms of the probabilities of three kinds."""
     text = sentence.text
     said = _WORD.findall(text)
     names = sum(word[0].isupper() and len(word) > 1 for word in said[1:])
