@@ -4,8 +4,9 @@
 
 FOLDER holds copies of public sets, which are not part of this project: ``locomo/*.json`` (LoCoMo's ``data/locomo10.zip``: two
 people over months), ``friendsqa/*.json`` (FriendsQA's ``dat``: several speakers, the scenes of an episode together) and
-``qmsum/**/*.json`` (QMSum's ``data/ALL/test`` and ``val``: real meetings). Each question names the utterances that hold its
-answer. The share of their sentences that are still in the view is averaged over the questions.
+``qmsum/**/*.json`` (QMSum's ``data/ALL/test`` and ``val``: real meetings). Its ``train``, as ``rest/**/*.json``, is only for
+``--fit``, and may be missing. Each question names the utterances that hold its answer. The share of their sentences that are
+still in the view is averaged over the questions.
 """
 
 from __future__ import annotations
@@ -17,17 +18,16 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Any, Final
 
 import attrs
 
 from compaction import MessageIndex, last, presets, run_sync
 from compaction.strategies import SlidingWindow, Strategy
-from compaction.summarizers.extractive.reading import read_message
-from compaction.summarizers.extractive.talk import WEIGHTS, talk_in
 from compaction.tokens import TokenCounter, counter
 from compaction.triggers import tokens_exceed
+
+from .dialogue_fit import fitted
 
 _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+")
 _WORD: Final = re.compile(r"\w+")
@@ -153,22 +153,6 @@ def share(talk: Talk, view: str) -> tuple[float, int]:
     return sum(sum(each in shown for each in asked) / len(asked) for asked in talk.evidence), len(talk.evidence)
 
 
-def fitted(talks: Sequence[Talk]) -> str:
-    """Return the weights of `talk`, fitted to the sentences that answer a question in these conversations."""
-    rows: list[tuple[float, ...]] = []
-    truths: list[bool] = []
-    for talk in talks:
-        messages = MessageIndex(list(talk.messages), counter="chars/4").included_groups
-        said = talk_in([message for group in messages for message in group.messages], read_message, str)
-        asked = {each for question in talk.evidence for each in question}
-        rows += [each.features for each in said]
-        truths += [any(part in asked for part in [each.text, *sentences(each.text)]) for each in said]
-    model: Any = resolve_name("sklearn.linear_model:LogisticRegression")(C=1e4, max_iter=10_000)
-    model.fit(rows, truths)
-    weights = dict(zip(WEIGHTS, (round(float(each), 2) for each in model.coef_[0]), strict=True))
-    return f"WEIGHTS = {weights}\nBIAS = {float(model.intercept_[0]):.2f}"
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -176,13 +160,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--budget", type=float, default=0.2, help="share of a conversation's tokens")
     parser.add_argument("--half", type=int, choices=(0, 1), help="only every second conversation, from the first or the second")
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
-    parser.add_argument("--fit", action="store_true", help="print the weights that the first half of locomo gives")
+    parser.add_argument("--fit", action="store_true", help="print the weights that the first half of the sets gives")
     parser.add_argument("--subjects", nargs="+", choices=SUBJECTS, default=list(SUBJECTS))
     options = parser.parse_args(arguments)
-    if options.fit:
-        print(fitted([*locomo(options.folder / "locomo")][::2]))
-        return
     tokens = counter("auto")
+    if options.fit:
+        halves = {name: [*SETS[name](options.folder / name)][::2] for name in options.sets}
+        if "qmsum" in halves:
+            halves["qmsum"] += qmsum(options.folder / "rest")
+        print(fitted({name: [(each.messages, each.evidence) for each in talks] for name, talks in halves.items()}, tokens))
+        return
     print(f"| set | questions | {' | '.join(options.subjects)} |\n|---|--:|{'--:|' * len(options.subjects)}")
     for name in options.sets:
         talks = [*SETS[name](options.folder / name)]

@@ -7,7 +7,7 @@ Both are written from the memory of the conversation by the same writer. What th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -22,8 +22,9 @@ from ..sections import Section, read_sections, write_sections
 from .facts import FactKind, facts_in
 from .memory import ConversationMemory, Memories
 from .page import SummaryPage
+from .sentences import sentences_in
 from .statements import ASSISTANT, QUOTED, SYSTEM
-from .talk import Sentence, talk_in
+from .talk import SPEAKER, Sentence, talk_in
 from .writer import TALK, Shares, SummaryWriter, visible_text
 
 _WORD: Final = re.compile(r"[^\W_]{2,}")
@@ -243,11 +244,11 @@ def _held(previous: str | None, memory: ConversationMemory, talk: Sequence[Sente
     return held
 
 
-def _is_known(line: str, memory: ConversationMemory, said: Collection[str]) -> bool:
+def _is_known(line: str, memory: ConversationMemory, said: set[str]) -> bool:
     """Return whether a line of an earlier summary is one that was said, or is in the memory, or a heading or list of ours."""
     bare = _NOTE.sub("", _BY.sub("", line))
     if (
-        bare in said
+        any(_is_made_of(text, said) for text in (bare, SPEAKER.sub("", bare, count=1)) if said)
         or bare in memory.said
         or bare in memory.gone
         or bare in memory.rows
@@ -256,6 +257,11 @@ def _is_known(line: str, memory: ConversationMemory, said: Collection[str]) -> b
     ):
         return True
     return line.partition(" -> ")[0] in memory.actions or line.partition(": ")[2] in memory.rows
+
+
+def _is_made_of(text: str, said: set[str]) -> bool:
+    parts = [*sentences_in(text)]
+    return bool(parts) and said.issuperset(parts)
 
 
 def _focus_of(focus: str | None) -> Callable[[str], bool] | None:

@@ -1,137 +1,241 @@
-"""Talk: which sentences of a conversation between people are likely to be asked about later.
+"""Talk: which sentences of a conversation between people are likely to be asked about later, and how they are written.
 
 Where few messages are calls and results, what was said is all there is, and most of it is neither a rule nor a decision. A
-sentence is worth its room if it has many words that few other sentences have, names somebody, answers a question, or is of some
-kinds. How much each counts was learned from half of a public set of conversations:
-``python -m benchmarks.retention.dialogue FOLDER --fit``. Only the kinds depend on a language.
+sentence is worth its room if it has many words that few other sentences have and names somebody, and more so if its whole
+message does; if it answers a question; if it is short, but not of a few words. How much each counts depends on the shape of the
+conversation, and was learned from half of three public sets: ``python -m benchmarks.retention.dialogue FOLDER --fit``. Only the
+kinds depend on a language. What one speaker says is written on one line as long as nothing of others is chosen in between.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from bisect import bisect
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import mul
+from statistics import median
 from typing import Final
 
 import attrs
 
 from ...messages import Message
-from .classifier import PER_MILLE, classifier, words_of
+from .classifier import KINDS, PER_MILLE, classifier, words_of
 from .facts import FactSource
 from .reading import Reading
-from .sentences import both_ends, sentences
+from .sentences import both_ends, sentences, sentences_in
 from .statements import ASSISTANT
 
 _LONGEST: Final = 400
-_FRAME_CHARS: Final = 14  # of a line of a list
-_LENGTH_POWER: Final = 0.8
+_FRAME_CHARS: Final = 4  # of a line of a list
 _LEAST_CHARS: Final = 12
+_LEAST_WORDS: Final = 4
 _MOST_NAMES: Final = 4
+_USUAL_CHARS: Final = 60  # of a message
+_LEAST_SPEAKING: Final = 0.5  # of the user's messages, so that the words before a colon are names of speakers
+_MOST_MISSES: Final = 12
 _ASKING: Final = ("?", "？", "؟")
-_CALLING: Final = ("!", "！")
-_SPEAKER: Final = re.compile(r"[^\W\d_][^:.!?\n]{0,40}: ")
-_WORD: Final = re.compile(r"[^\W\d_]+")
+_ENDS: Final = (*_ASKING, ".", "!", "…", "。", "！", "।")
+SPEAKER: Final = re.compile(r"([^\W\d_][^:!?\n]{0,40}): ")
+_WORD: Final = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]|[^\W\d_]+")  # of scripts without blanks, a character
 _DIGIT: Final = re.compile(r"\d")
 _LOGARITHMS: Final = tuple([math.log((share + 2) / PER_MILLE) for share in range(PER_MILLE + 1)])
+_FACT, _REQUEST, _QUESTION = map(KINDS.index, ("fact", "request", "question"))
 
 WEIGHTS: Final = {
-    "length": 0.38,
-    "density": 26.26,
-    "names": 0.43,
-    "answers": 0.54,
-    "follows": 0.96,
-    "asks": 0.36,
-    "number": 0.63,
-    "exclaims": -0.01,
-    "rule": -0.02,
-    "prohibition": -0.12,
-    "preference": -0.03,
-    "fact": 0.06,
-    "value": -0.03,
-    "change": 0.1,
-    "decision": 0.14,
-    "task": 0.1,
-    "request": -0.07,
-    "question": -0.05,
-    "others_rule": 0.03,
-    "hypothetical": -0.06,
-    "small_talk": 0.1,
-    "acknowledgement": -0.02,
-    "program": 0.0,
+    "density": (13.68, -43.12, -7.76),
+    "names": (2.17, -3.02, -1.36),
+    "number": (8.27, -2.83, -5.36),
+    "asks": (-1.63, 0.87, 1.05),
+    "brief": (-5.01, -5.93, -3.14),
+    "length": (-3.03, -1.57, -0.48),
+    "answers": (2.94, -2.45, 0.08),
+    "follows": (1.18, -2.26, 0.96),
+    "its message: density": (60.61, -36.8, 29.93),
+    "its message: names": (2.34, -2.06, -0.09),
+    "its message: number": (6.18, -10.08, -3.66),
+    "its message: fact": (0.8, -0.53, 0.36),
+    "its message: request": (-0.15, -0.32, -0.08),
+    "its message: question": (-0.11, 0.32, -0.1),
+    "its message: sentences": (-0.22, -0.43, 0.04),
+    "length of the message before": (-0.61, 0.88, 0.01),
+    "length of the message after": (0.4, -0.15, -0.04),
+    "asked after": (1.57, -1.75, -0.45),
 }
-"""The weight of each feature of a sentence, see `_features`."""
-
-BIAS: Final = -4.36
+"""Of each feature of a sentence: its weight, and what the shape of the conversation adds, see `shape_of`."""
 
 
 @attrs.frozen
 class Sentence:
-    """A sentence of a conversation, or a statement of the user with the sentence that it refers to.
+    """A sentence of a conversation.
 
     Args:
         text: The words, as said.
-        place: The number of its message, from 1.
+        statement: The words of the user's statement that it is, or is a part of; the same words for others.
+        place: The number of its message, from 1, and the share of the message that stands before it.
         lead: What it stands under, as in a `Statement`.
         by: Who said it, if not the user.
+        worth: How likely it is asked about, for its length; only for comparing sentences of one conversation.
         features: Its features, in the order of `WEIGHTS`.
     """
 
     text: str
-    place: int
+    statement: str
+    place: float
     lead: str
     by: str
+    worth: float = 0.0
     features: tuple[float, ...] = ()
-
-    @property
-    def worth(self) -> float:
-        """The probability that it is asked about, for its length; a long one is not worth less by all of that."""
-        score = BIAS + sum(weight * value for weight, value in zip(WEIGHTS.values(), self.features, strict=True))
-        return round(1 / (1 + math.exp(-score)) / math.pow(_FRAME_CHARS + len(self.text), _LENGTH_POWER), 9)
 
 
 def talk_in(messages: Sequence[Message], read: Callable[[Message], Reading], redact: Callable[[str], str]) -> list[Sentence]:
     """Return the sentences of users and assistants, in order; O(characters)."""
-    found: list[tuple[Sentence, bool, bool]] = []
-    asked = False
-    for place, message in enumerate(messages, 1):
-        said = _said(message, place, read, redact)
-        found += [(each, asked and not number, asked and number > 0) for number, each in enumerate(said)]
-        asked = said[-1].text.endswith(_ASKING) if said else asked
-    words = [sorted({word for word in words_of(each.text) if word[0].isalnum()}) for each, _, _ in found]
-    frequency = Counter(word for each in words for word in each)
-    most = math.log(1 + len(found))
-    rarity = {word: math.log(len(found) / count) / most for word, count in frequency.items()}
-    return [
-        attrs.evolve(each, features=_features(each.text, sum(rarity[word] for word in own), answers, follows))
-        for (each, answers, follows), own in zip(found, words, strict=True)
-    ]
+    said = [found for place, each in enumerate(messages, 1) if (found := _said(each, place, read, redact))]
+    said = _by_speakers(said)
+    words = [[{word for word in words_of(each.text) if word[0].isalnum()} for each in message] for message in said]
+    frequency = Counter(word for message in words for own in message for word in own)
+    total = sum(map(len, said))
+    most = math.log(1 + total)
+    rarity = {word: math.log(total / count) / most for word, count in frequency.items()}
+    own = [[_own_features(*each, rarity) for each in zip(*both, strict=True)] for both in zip(said, words, strict=True)]
+    shape = shape_of([sum(len(each.text) for each in message) for message in said])
+    weights = [sum(map(mul, shape, weights)) for weights in WEIGHTS.values()]
+    return [each for place in range(len(said)) for each in _weighed(said, own, place, weights)]
+
+
+def shape_of(sizes: Sequence[int]) -> tuple[float, float, float]:
+    """Return 1, how uneven the messages of a conversation are, and how long, given their characters.
+
+    Friends who chat write even messages. In a meeting, a few speak at length, and most only agree.
+    """
+    mean = sum(sizes) / max(1, len(sizes))
+    return 1.0, math.log(mean / median(sizes)) if sizes else 0.0, math.log(mean / _USUAL_CHARS) if sizes else 0.0
 
 
 def _said(message: Message, place: int, read: Callable[[Message], Reading], redact: Callable[[str], str]) -> list[Sentence]:
     if message.role == "assistant":
         text = redact(both_ends(message.text))
-        return [Sentence(each, place, "", ASSISTANT) for each in sentences(text) if len(each) <= _LONGEST]
+        return [Sentence(each, each, place, "", ASSISTANT) for each in sentences(text) if len(each) <= _LONGEST]
     reading = read(message)
     if reading.source is not FactSource.USER:
         return []
-    return [Sentence(each.text, place, each.lead, each.by) for each in reading.statements]
+    return [
+        Sentence(part, each.text, place, each.lead, each.by) for each in reading.statements for part in sentences_in(each.text)
+    ]
 
 
-def _features(text: str, rarity: float, answers: bool, follows: bool) -> tuple[float, ...]:
-    """Return the features of a sentence, given how rare its words are, and whether a question stands before it.
+def _by_speakers(said: list[list[Sentence]]) -> list[list[Sentence]]:
+    """Return the messages, with the speakers' names apart where the user's messages begin with them."""
+    users = [message for message in said if message[0].by != ASSISTANT]
+    named = [match for message in users if (match := SPEAKER.match(message[0].text))]
+    if len(named) < max(2, _LEAST_SPEAKING * len(users)):
+        return said
+    return [_of_speaker(message) for message in said]
 
-    The last ones are the logarithms of the probabilities of the kinds.
-    """
-    names = sum(word[0].isupper() and len(word) > 1 for word in _WORD.findall(_SPEAKER.sub("", text, count=1))[1:])
+
+def _of_speaker(message: list[Sentence]) -> list[Sentence]:
+    first = message[0]
+    match = None if first.by == ASSISTANT else SPEAKER.match(first.text)
+    if match is None:
+        return message
+    rest = attrs.evolve(first, text=first.text[match.end() :])
+    return [attrs.evolve(each, by=each.by or match[1]) for each in (rest, *message[1:])]
+
+
+def _own_features(sentence: Sentence, words: set[str], rarity: Mapping[str, float]) -> tuple[float, ...]:
+    """Return the features of a sentence itself, and the logarithms of the probabilities of three kinds."""
+    text = sentence.text
+    said = _WORD.findall(text)
+    names = sum(word[0].isupper() and len(word) > 1 for word in said[1:])
+    shares = classifier().probabilities(text)
     return (
-        math.log(1 + len(text)),
-        rarity / (_LEAST_CHARS + len(text)),
+        math.fsum(map(rarity.__getitem__, words)) / (_LEAST_CHARS + len(text)),  # the same sum in any order
         min(names, _MOST_NAMES),
-        answers,
-        follows,
-        text.endswith(_ASKING),
         _DIGIT.search(text) is not None,
-        text.endswith(_CALLING),
-        *[_LOGARITHMS[share] for share in classifier().probabilities(text)],
+        text.endswith(_ASKING),
+        len(said) < _LEAST_WORDS,
+        math.log(_FRAME_CHARS + len(text) + len(sentence.by)),
+        *[_LOGARITHMS[shares[kind]] for kind in (_FACT, _REQUEST, _QUESTION)],
     )
+
+
+def _weighed(
+    said: list[list[Sentence]], own: list[list[tuple[float, ...]]], place: int, weights: list[float]
+) -> Iterator[Sentence]:
+    """Yield the sentences of a message with their worth, by what they are, by their message and by the ones beside it."""
+    sizes = [len(each.text) for each in said[place]]
+    means = [sum(map(mul, sizes, column)) / sum(sizes) for column in zip(*own[place], strict=True)]
+    before = said[place - 1] if place else []
+    after = said[place + 1] if place + 1 < len(said) else []
+    asked = bool(before) and before[-1].text.endswith(_ASKING)
+    around = (
+        *[means[column] for column in _OF_MESSAGE],
+        math.log(len(sizes)),
+        math.log(1 + sum(len(each.text) for each in before)),
+        math.log(1 + sum(len(each.text) for each in after)),
+        any(each.text.endswith(_ASKING) for each in after),
+    )
+    for number, (each, features) in enumerate(zip(said[place], own[place], strict=True)):
+        every = (*features[:_OWN], asked and not number, asked and number > 0, *around)
+        worth = round(sum(map(mul, weights, every)), 9)
+        yield attrs.evolve(each, place=each.place + number / len(sizes), worth=worth, features=every)
+
+
+_OWN: Final = 6
+_OF_MESSAGE: Final = (0, 1, 2, 6, 7, 8)
+
+
+# ---------------------------------------------------------------- lines
+
+
+def chosen(talk: Sequence[Sentence], order: Iterable[int], tokens: float, count: Callable[[str], int]) -> dict[int, int]:
+    """Return the places of the sentences that fit, each with its rank.
+
+    Args:
+        talk: The sentences.
+        order: The places of those that may be chosen, the most important first.
+        tokens: Tokens of all lines, >= 0.
+        count: Counts the tokens of a text.
+    """
+    frames = {by: count(f"- {by}:" if by else "-") for by in {each.by for each in talk}}
+
+    def beginning(one: Sentence | None, other: Sentence | None) -> int:
+        return 0 if other is None or _on_one_line(one, other) else frames[other.by]
+
+    ranks: dict[int, int] = {}
+    places: list[int] = []  # the same in order
+    misses = 0
+    for place in order:
+        at = bisect(places, place)
+        before, each = talk[places[at - 1]] if at else None, talk[place]
+        after = talk[places[at]] if at < len(places) else None
+        cost = count(f" {each.text}\n") + beginning(before, each) + beginning(each, after) - beginning(before, after)
+        if cost <= tokens:
+            misses = 0
+            tokens -= cost
+            places.insert(at, place)
+            ranks[place] = len(ranks)
+        elif (misses := misses + 1) > _MOST_MISSES:
+            break
+    return ranks
+
+
+def lines_of(talk: Sequence[Sentence], ranks: Mapping[int, int]) -> list[Sentence]:
+    """Return the lines of chosen sentences, the most important first; one speaker's are on one with no other between them."""
+    lines: list[list[int]] = []
+    chars = 0
+    for place in sorted(ranks):
+        chars += 1 + len(talk[place].text)
+        if lines and chars <= _LONGEST and _on_one_line(talk[lines[-1][-1]], talk[place]):
+            lines[-1].append(place)
+        else:
+            lines.append([place])
+            chars = len(talk[place].text)
+    lines.sort(key=lambda line: min(map(ranks.__getitem__, line)))
+    return [attrs.evolve(talk[line[0]], text=" ".join([talk[place].text for place in line])) for line in lines]
+
+
+def _on_one_line(one: Sentence | None, other: Sentence) -> bool:
+    """Whether a sentence continues the line of another one; only after an end mark, so that a line can be split again."""
+    return one is not None and (one.by, one.lead) == (other.by, other.lead) and one.text.endswith(_ENDS)

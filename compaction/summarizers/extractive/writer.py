@@ -25,7 +25,7 @@ from .reading import Reading
 from .scoring import Kind
 from .sentences import clipped, one_line
 from .statements import ASSISTANT, SYSTEM
-from .talk import Sentence
+from .talk import Sentence, chosen, lines_of
 
 _SECTIONS: Final[Mapping[Kind, Section]] = {
     Kind.RULE: Section.CONSTRAINTS,
@@ -71,7 +71,7 @@ class Shares:
     facts: float = 0.15
 
 
-TALK: Final = Shares(request=0.04, rules=0.05, said=0.05, facts=0.0)
+TALK: Final = Shares(request=0.04, rules=0.02, said=0.02, facts=0.0)
 """The shares of a talk between people: no calls, and what was said instead of facts without their sentence."""
 
 
@@ -105,7 +105,7 @@ class SummaryWriter:
         self.page = page
         self._shares = shares
         self._focus = focus
-        self._kept, self._read = request.kept, read
+        self._kept, self._read, self._told = request.kept, read, set[str]()  # told: statements in the lines of a talk
         self._ranked: list[str] | None = None  # the facts, once there is room for one
         self._has_first = bool(request.said)  # then the task stands in the summary already
         self._replaced = _replaced_by_kept(request, memory, read)
@@ -137,7 +137,8 @@ class SummaryWriter:
         self._add_said(Kind.DUTY, self.page.used + self._shares.rules * self.page.limit)
         if self._previous.text:
             self._add_held_facts(upto)
-            self._add_said(Kind.REMARK, upto, held=True)
+            if self._shares is not TALK:  # there, `add_talk` does so, with the speakers
+                self._add_said(Kind.REMARK, upto, held=True)
             self._add_found(upto, held=True)
             self._add_calls(upto, held=True)
 
@@ -163,16 +164,25 @@ class SummaryWriter:
 
     def add_talk(self, talk: Iterable[Sentence], upto: float) -> None:
         """Add the sentences of a talk, those of the earlier summary first, then those most likely to be asked about."""
-        ranked = sorted(talk, key=lambda each: (each.text not in self._previous, -each.worth))
-        _until_full(self._add_sentence(each, upto) for each in ranked)
+        page, some = self.page, self._valid(talk)
+        ranked = sorted(range(len(some)), key=lambda each: (some[each].text not in self._previous, -some[each].worth))
+        order = (each for each in ranked if not page.stands(some[each].text))
+        ranks = chosen(some, order, max(0, min(upto, page.limit) - page.used), page.tokens)
+        for line in lines_of(some, ranks):
+            page.add(Section.CONTEXT, line.text, upto=upto, place=line.place, under=line.lead, by=line.by)
+        self._told = {some[place].statement for place in ranks}
 
-    def _add_sentence(self, sentence: Sentence, upto: float) -> bool:
-        said = self._memory.said.get(sentence.text)
-        if said is not None:
-            return self._add(said, upto)
-        return sentence.text in self._memory.gone or self.page.add(
-            Section.CONTEXT, sentence.text, upto=upto, place=sentence.place, under=sentence.lead, by=sentence.by
-        )
+    def _valid(self, talk: Iterable[Sentence]) -> list[Sentence]:
+        """Return the sentences that hold, each once, with what the memory adds to them."""
+        found: dict[str, Sentence] = {}
+        for each in talk:
+            said = self._memory.said.get(each.statement)
+            if said is not None and said.text is not said.statement.text:
+                text = said.text.removeprefix(f"{each.by}: ")
+                found.setdefault(text, attrs.evolve(each, text=text))
+            elif each.statement not in self._memory.gone:
+                found.setdefault(each.text, each)
+        return [*found.values()]
 
     def add_more(self, filled: float) -> None:
         """Add statements and failed calls that had no room in their share, but for what facts shall have."""
@@ -195,7 +205,8 @@ class SummaryWriter:
 
     def count_left_out(self) -> None:
         """Say how many rules had no room."""
-        rules = (each for each in self._said if each.is_rule and each.statement.text not in self._replaced)
+        known = self._replaced | self._told
+        rules = (each for each in self._said if each.is_rule and each.statement.text not in known)
         page = self.page
         page.left_out = sum(not page.stands(each.text) for each in rules)
 
@@ -222,7 +233,7 @@ class SummaryWriter:
 
     def _add(self, said: Said, upto: float) -> bool:
         statement = said.statement
-        if statement.text in self._replaced or self.page.stands(said.text):
+        if statement.text in self._replaced or statement.text in self._told or self.page.stands(said.text):
             return True
         section = _SECTIONS.get(statement.kind, Section.CONTEXT)
         text = self._line(said)

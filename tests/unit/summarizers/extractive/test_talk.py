@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
+import pytest
+
 from compaction import MessageIndex
 from compaction.formats import openai_chat
 from compaction.summarizers import DigestSummarizer, FactSummarizer, Summarizer, SummaryRequest
 from compaction.summarizers.extractive.memory import Memories
-from compaction.summarizers.extractive.talk import WEIGHTS, talk_in
+from compaction.summarizers.extractive.talk import WEIGHTS, Sentence, chosen, lines_of, talk_in
 
 CHATTER = ("Oh really?", "Yes, that is so nice!", "Ha ha, I know!", "Well, you know how it is.")
 TALK: list[dict[str, Any]] = [
@@ -24,20 +27,49 @@ def summary_of(messages: list[dict[str, Any]], budget: int, summarizer: Summariz
     return str(summarizer.summarize(request))
 
 
+def talk_of(messages: list[dict[str, Any]]) -> list[Sentence]:
+    return talk_in([openai_chat.read(each) for each in messages], Memories().readings.of, str)
+
+
 def test_an_answer_with_names_is_kept_before_chatter() -> None:
     """In a small room, the sentence that somebody may ask about stands in the digest and in the list, with who said it."""
     for summarizer in (DigestSummarizer(growth=1.0), FactSummarizer()):
-        assert f"- Assistant: {TALK[11]['content']}" in summary_of(TALK, 60, summarizer)
+        [line] = [line for line in summary_of(TALK, 60, summarizer).split("\n") if "Torvald" in line]
+        assert line.startswith("- Assistant: ")
 
 
 def test_answers_and_names_weigh_and_questions_do_not() -> None:
     """The features of a sentence are those of the weights; an answer is worth more than its question."""
-    messages = [openai_chat.read(each) for each in TALK]
-    memories = Memories()
-    said = talk_in(messages, memories.readings.of, str)
+    said = talk_of(TALK)
     worth = {each.text: each.worth for each in said}
     assert all(len(each.features) == len(WEIGHTS) for each in said)
-    assert worth[TALK[11]["content"]] > worth[TALK[10]["content"]] > 0
+    assert worth[TALK[11]["content"]] > worth[TALK[10]["content"]]
+
+
+def test_speakers_are_told_apart() -> None:
+    """Where messages begin with names, these are the speakers of all their sentences; of a word before a colon, the user is."""
+    said = [f"{('Ann Lee', 'Bo')[place % 2]}: I see. We go to Rome in May." for place in range(12)]
+    talk = talk_of([{"role": "user", "content": each} for each in said])
+    assert [(each.by, each.text) for each in talk[:2]] == [("Ann Lee", "I see."), ("Ann Lee", "We go to Rome in May.")]
+    assert talk_of([*TALK, {"role": "user", "content": "Note: bring eggs."}])[-1].by == ""
+
+
+def test_one_speaker_has_one_line_until_another_one_speaks() -> None:
+    """Sentences of a line stand in the order said; only after an end mark one goes on in it; all lines fit the room."""
+    said = [("A", "One."), ("A", "Two"), ("A", "Three!"), ("B", "Four."), ("A", "Five."), ("", "Six.")]
+    talk = [Sentence(text, text, place, "", by) for place, (by, text) in enumerate(said)]
+    for order, expected in (
+        ([4, 0, 1, 2, 3, 5], ["A: One. Two", "A: Three!", "B: Four.", "A: Five.", ": Six."]),
+        ([4, 2, 5], ["A: Three! Five.", ": Six."]),
+    ):
+        found = sorted(lines_of(talk, chosen(talk, order, 99, len)), key=lambda line: line.place)
+        assert [f"{each.by}: {each.text}" for each in found] == expected
+        for room in range(99):
+            lines = [
+                f"- {each.by}: {each.text}\n" if each.by else f"- {each.text}\n"
+                for each in lines_of(talk, chosen(talk, order, room, len))
+            ]
+            assert len("".join(lines)) <= room + len(lines)
 
 
 def test_agents_do_not_talk() -> None:
@@ -57,13 +89,18 @@ def test_a_replaced_sentence_does_not_come_back() -> None:
     assert "The port is 8080." not in text
 
 
-def test_a_later_round_repeats_no_sentence() -> None:
-    """A digest of the same messages and an earlier digest holds each sentence once."""
+NOTE: dict[str, Any] = {"role": "user", "content": "Note: Torvald lives in Bergen. He sails a Colin Archer called Sigrid."}
+NAMED = [{"role": "user", "content": f"{('Ann Lee', 'Bo')[place % 2]}: {each['content']}"} for place, each in enumerate(TALK)]
+
+
+@pytest.mark.parametrize("messages", [TALK, [*TALK, NOTE], [*NAMED, NOTE]])
+def test_a_later_round_repeats_no_sentence(messages: list[dict[str, Any]]) -> None:
+    """A digest of the same messages and an earlier digest holds each sentence once, whatever stands before a colon."""
     digest = DigestSummarizer()
-    index = MessageIndex(TALK, counter="chars/4")
+    index = MessageIndex(messages, counter="chars/4")
     request = SummaryRequest(summarizer=digest, groups=index.included_groups, budget=200, counter=index.counter)
-    before = digest.summarize(request)
-    again = SummaryRequest(summarizer=digest, groups=index.included_groups, budget=200, counter=index.counter, previous=before)
-    lines = [line for line in digest.summarize(again).split("\n") if line.startswith("- ")]
-    assert len(lines) == len(set(lines))
-    assert f"- Assistant: {TALK[11]['content']}" in lines
+    again = attrs.evolve(request, previous=digest.summarize(request))
+    told, _, text = digest.summarize(again).partition("## Critical Context")
+    found = [text.count(each.text) for each in talk_of(messages) if each.text not in told and len(each.text) > len(CHATTER[0])]
+    assert max(found) == 1
+    assert "a retired boat builder called Torvald." in text
