@@ -12,10 +12,11 @@ import pytest
 from compaction import last
 from compaction.batch import Limits, SummarizerDown
 from compaction.batch.rate_limits import LimitedSummarizer, RateLimiter, find_summarizers, replace_summarizers
+from compaction.batch.report import BatchCounts
 from compaction.errors import ConfigurationError, SummaryFailed
 from compaction.presets import hermes
 from compaction.strategies import Pipeline, Strategy, Summarization, TokenBudgetComposed, Truncation
-from compaction.summarizers import CachedSummarizer, OpenAISummarizer, Summarizer, SummaryRequest
+from compaction.summarizers import CachedSummarizer, FactSummarizer, OpenAISummarizer, Summarizer, SummaryRequest
 from compaction.tokens import Usage
 from compaction.triggers import messages_exceed, tokens_exceed
 from tests.support.chats import indexed, tool_turns, turns, user
@@ -189,12 +190,15 @@ def limiter_of(clock: Clock, **limits: Any) -> RateLimiter:
 
 
 async def test_requests_a_minute() -> None:
-    """Past the first second's worth, requests go at the rate."""
+    """Past the first second's worth, requests go at the rate; however long nothing was sent, no more than that is saved up."""
     clock = Clock()
-    rate_limiter = limiter_of(clock, requests_per_minute=60)
-    for _ in range(11):
-        await rate_limiter.acquire(0)
-    assert 9 <= clock.now - 100 <= 10 + 1e-6
+    rate_limiter = limiter_of(clock, requests_per_minute=120)
+    for pause, requests, seconds in ((0, 11, 4.0), (100, 11, 4.0)):
+        clock.now += pause
+        began = clock.now
+        for _ in range(requests):
+            await rate_limiter.acquire(0)
+        assert clock.now - began == pytest.approx(seconds)
 
 
 async def test_tokens_a_minute() -> None:
@@ -204,15 +208,34 @@ async def test_tokens_a_minute() -> None:
     await rate_limiter.acquire(100)
     await rate_limiter.acquire(0)
     assert clock.now - 100 == pytest.approx(9)
-    rate_limiter.record_usage(Usage(15, 5), 0, first=True)
+    rate_limiter.record_usage(Usage(15, 5), 0)
     await rate_limiter.acquire(0)
     assert clock.now - 100 == pytest.approx(11)
 
 
-async def test_a_pause_is_everybodys() -> None:
-    """A pause for one request delays all others."""
+@pytest.mark.parametrize(("limits", "seconds"), [({"requests_per_minute": 6}, 19), ({"tokens_per_minute": 600}, 9)], ids=str)
+async def test_a_further_reply_is_a_request(limits: dict[str, Any], seconds: float) -> None:
+    """The first reply to a summary corrects the estimate; each further one counts as a request, with all of its tokens."""
     clock = Clock()
-    rate_limiter = limiter_of(clock)
+
+    class Twice(OpenAISummarizer):
+        async def summarize(self, request: SummaryRequest) -> str:
+            assert self.on_usage is not None
+            self.on_usage(Usage(60, 30))
+            self.on_usage(Usage(5, 5))
+            return SUMMARY
+
+    limited = LimitedSummarizer(Twice("m", api_key="none"), limiter_of(clock, **limits))
+    assert await limited.summarize(a_request(limited)) == SUMMARY
+    assert limited.rate_limiter.usage == BatchCounts(requests=2, prompt_tokens=65, completion_tokens=35)
+    await limited.rate_limiter.acquire(0)
+    assert clock.now - 100 == pytest.approx(seconds)
+
+
+async def test_a_pause_is_everybodys() -> None:
+    """A pause for one request delays all others; the request is sent again, its tokens are counted already."""
+    clock = Clock()
+    rate_limiter = limiter_of(clock, tokens_per_minute=6)
     times: list[float] = []
 
     async def other() -> None:
@@ -223,7 +246,9 @@ async def test_a_pause_is_everybodys() -> None:
         tasks.start_soon(rate_limiter.pause, 7.0)
         await anyio.lowlevel.checkpoint()
         tasks.start_soon(other)
-    assert times == [pytest.approx(107)]
+    await rate_limiter.acquire(0)
+    assert [*times, clock.now] == [pytest.approx(107)] * 2
+    assert rate_limiter.usage.requests == 3
 
 
 class Refused(Exception):
@@ -249,12 +274,48 @@ async def test_a_summarizer_that_is_refused_is_asked_again() -> None:
             return str(answer)
 
     limited = LimitedSummarizer(Server(), limiter_of(clock))
-    assert await limited.summarize(a_request(limited)) == "an answer"
+    request = a_request(limited)
+    assert await limited.summarize(request) == "an answer"
     assert clock.now - 100 == pytest.approx(5 + 2 + 4)
-    answers[:] = [ValueError("no")]
-    with pytest.raises(SummaryFailed):
+    sent, received = sum(group.tokens for group in request.groups), request.counter.count_text("an answer")
+    assert limited.rate_limiter.usage == BatchCounts(requests=4, prompt_tokens=sent, completion_tokens=received)
+    for refusals, seconds in (([ValueError("no")], 0), ([Refused(**{"retry-after": "soon"})] * 7, 1 + 2 + 4 + 8 + 16 + 32)):
+        answers[:], began = refusals, clock.now
+        with pytest.raises(SummaryFailed):
+            await limited.summarize(request)
+        assert clock.now - began == pytest.approx(seconds)
+
+
+async def test_failures_in_a_row_are_counted() -> None:
+    """A summary in between starts the count again; a wrong configuration is an error of its own."""
+    limited = LimitedSummarizer(Slow(), limiter_of(Clock(), give_up_after=2))
+    for _ in range(2):
+        limited.rate_limiter.record_failure(SummaryFailed("no"))
         await limited.summarize(a_request(limited))
-    assert clock.now - 100 == pytest.approx(11)
+
+    class Wrong:
+        def summarize(self, request: SummaryRequest) -> str:
+            raise ConfigurationError("no such model")
+
+    limited.rate_limiter.record_failure(SummaryFailed("no"))
+    with pytest.raises(ConfigurationError, match="no such model"):
+        await attrs.evolve(limited, inner=Wrong()).summarize(a_request(limited))
+    with pytest.raises(SummarizerDown, match="failed 2 times in a row"):
+        limited.rate_limiter.record_failure(SummaryFailed("no"))
+
+
+def test_cached_answers_are_those_of_the_inner_summarizer() -> None:
+    """The cache knows a limited summarizer by the key of the one in it, or else by its text."""
+    assert LimitedSummarizer(Slow(), limiter_of(Clock())).cache_key == "slow"
+    assert LimitedSummarizer(FactSummarizer(), limiter_of(Clock())).cache_key == repr(FactSummarizer())
+
+
+def test_limits_are_divided() -> None:
+    """Workers that cannot share a rate limiter get equal shares, of the conversations at least one."""
+    assert Limits(concurrency=9, tokens_per_minute=8).divided(2) == Limits(concurrency=4, tokens_per_minute=4.0)
+    assert Limits(concurrency=1, requests_per_minute=1).divided(2) == Limits(concurrency=1, requests_per_minute=0.5)
+    assert Limits() == Limits(concurrency=16, give_up_after=20)
+    assert Limits(give_up_after=1, requests_per_minute=0.1, tokens_per_minute=0.1).divided(1).give_up_after == 1
 
 
 def a_request(summarizer: Summarizer) -> SummaryRequest:
