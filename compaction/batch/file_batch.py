@@ -185,17 +185,17 @@ class BatchRun:
     on_progress: Callable[[BatchProgress], object] | None
     stop: Callable[[], bool]
     clock: Callable[[], float]
-    _outputs: list[_Output] = attrs.field(init=False)
+    _outputs: list[_Output] = attrs.field(factory=list[_Output])
     _pending: dict[Future[SliceResult], tuple[_Output, Slice]] = attrs.field(
-        factory=dict[Future[SliceResult], tuple[_Output, Slice]], init=False
+        factory=dict[Future[SliceResult], tuple[_Output, Slice]]
     )
-    _failed: dict[int, str] = attrs.field(factory=dict[int, str], init=False)  # by input
-    _counts: BatchCounts = attrs.field(factory=BatchCounts, init=False)
-    _bytes: int = attrs.field(default=0, init=False)
-    _bytes_before: int = attrs.field(default=0, init=False)
-    _interrupted: bool = attrs.field(default=False, init=False)
-    _began: float = attrs.field(init=False)
-    _last: float = attrs.field(default=0.0, init=False)  # seconds at which the last slice was finished
+    _failed: dict[int, str] = attrs.field(factory=dict[int, str])  # by input
+    _counts: BatchCounts = attrs.field(factory=BatchCounts)
+    _bytes: int = 0
+    _bytes_before: int = 0
+    _interrupted: bool = False
+    _began: float = 0.0
+    _last: float = 0.0  # seconds at which the last slice was finished
 
     def __attrs_post_init__(self) -> None:
         self._began = self.clock()
@@ -236,7 +236,8 @@ class BatchRun:
         """Return how the run would end now: ``"finished"``, unless something stops it before its work is done."""
         if self.max_errors is not None and self._counts.bad > self.max_errors:
             return "too many errors"
-        return "interrupted" if self._interrupted or self.stop() else "finished"
+        self._interrupted = self._interrupted or self.stop()
+        return "interrupted" if self._interrupted else "finished"
 
     # ---------------------------------------------------------------- slices
 
@@ -271,8 +272,6 @@ class BatchRun:
             self._collect()
         if slice.source.number not in self._failed and self._outcome() == "finished":
             self._pending[pool.submit(slice)] = output, slice
-        if self._pending and pool.max_pending == 1:
-            self._collect()
 
     def _collect(self) -> None:
         """Count the pending slices that are finished; wait for one, but not for long."""

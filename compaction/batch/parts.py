@@ -11,6 +11,7 @@ import contextlib
 import gzip
 import itertools
 import json
+import operator
 import re
 import shutil
 import time
@@ -29,7 +30,7 @@ from .report import BatchCounts
 from .rows import arrow_module
 
 _VERSION: Final = 2
-_COPY_BYTES: Final = 1 << 20
+_GZIP_LEVEL: Final = 6
 _LOCK: Final = "lock"
 _LOCK_ATTEMPTS: Final = 50
 _LOCK_PAUSE: Final = 0.02  # seconds
@@ -109,7 +110,7 @@ class PartFiles:
             if kind == "jsonl":
                 yield stream.write
             elif kind == "jsonl.gz":
-                with gzip.GzipFile("", "wb", 6, stream, mtime=0) as packed:
+                with gzip.GzipFile("", "wb", _GZIP_LEVEL, stream, mtime=0) as packed:
                     yield packed.write
             else:
                 arrow = arrow_module()
@@ -150,11 +151,11 @@ def _state(source: InputFile) -> list[int]:
     return [source.size, source.modified_ns]
 
 
-def _size(path: Path) -> int:
+def _size(path: Path) -> int | None:
     try:
         return path.stat().st_size
     except OSError:
-        return -1
+        return None
 
 
 # -------------------------------------------------------------------- the batch
@@ -187,16 +188,16 @@ class Manifest:
         self.parts = parts
         self.joined: dict[int, int] = {}
         self.total: BatchCounts | None = None
-        self.resumed = path.exists() and not restart
+        self.resumed = False
         self._plan = data_of(json_of(plan, "the plan"), "the plan", dict)
         self._lock = _lock_folder(path, parts)
         try:
-            if self.resumed:
+            if path.exists() and not restart:
                 self._read()
+                self.resumed = self.total is None
             else:
                 for stale in _leftovers(parts):
                     stale.unlink()
-            self.resumed = self.resumed and self.total is None
             if self.total is None:
                 self._write()
         except BaseException:
@@ -253,7 +254,6 @@ class Manifest:
 
     def record_finished(self, total: BatchCounts) -> None:
         """Record that the batch is finished, and delete the parts."""
-        self.total = total
         self._write(joined={str(number): size for number, size in self.joined.items()}, tally=total.to_dict())
         shutil.rmtree(self.parts, ignore_errors=True)
 
@@ -270,7 +270,7 @@ class Manifest:
 def _excerpt(value: Any, other: Any) -> str:
     """Return the text of a value; of a long one, the part that begins shortly before it differs from another."""
     text = repr(value)
-    same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(text, repr(other), strict=False)))
+    same = sum(itertools.takewhile(bool, map(operator.eq, text, repr(other))))
     start = 0 if len(text) <= _EXCERPT_CHARS else max(0, same - _EXCERPT_CHARS // 4)
     end = start + _EXCERPT_CHARS
     return f"{'...' if start else ''}{text[start:end]}{'...' if end < len(text) else ''}"
@@ -317,6 +317,10 @@ def join_parts(target: OutputFile, parts: Sequence[Path], folder: Path) -> int:
     """
     path = Path(target.path)
     path.parent.mkdir(parents=True, exist_ok=True)
+    if not parts:
+        empty = PartFiles(folder, (target.number, 0))
+        with empty.open_rows(target.kind):
+            parts = [empty.rows]
     if len(parts) == 1 and target.kind != "parquet":
         whole = parts[0]
     else:
@@ -337,9 +341,7 @@ def _write_parts(target: OutputFile, parts: Sequence[Path], stream: IO[bytes]) -
         return
     for part in parts:
         with part.open("rb") as read:
-            shutil.copyfileobj(read, stream, _COPY_BYTES)
-    if not parts and target.kind == "jsonl.gz":
-        gzip.GzipFile("", "wb", 6, stream, mtime=0).close()
+            shutil.copyfileobj(read, stream)
 
 
 def _join_tables(path: Path, parts: Sequence[Path], stream: IO[bytes]) -> None:

@@ -301,6 +301,7 @@ def _start_process(config: WorkerConfig, ended: multiprocessing.connection.Conne
     warnings.simplefilter("ignore")
     _process_config[:] = [config]
     gc.freeze()  # later collections skip what is loaded now
+    gc.disable()
     threading.Thread(target=_exit_with_parent, args=(ended,), daemon=True).start()
 
 
@@ -313,20 +314,10 @@ def _exit_with_parent(ended: multiprocessing.connection.Connection) -> None:
 
 
 def _compact_in_process(slice: Slice) -> SliceResult:
-    """Compact a slice; garbage is collected after it."""
-    with _garbage_collection_paused():
-        return unawaited(compact_slice(_process_config[0], slice))
-
-
-@contextlib.contextmanager
-def _garbage_collection_paused() -> Generator[None]:
-    """Collect garbage after a slice only: a conversation has few cycles, and each collection walks all of its objects."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-        gc.collect()
+    """Compact a slice, then collect garbage: a conversation has few cycles, and each collection walks all of its objects."""
+    result = unawaited(compact_slice(_process_config[0], slice))
+    gc.collect()
+    return result
 
 
 class AsyncPool(WorkerPool):

@@ -19,6 +19,7 @@ from compaction.batch import BatchProgress, Job, estimate
 from compaction.errors import ConfigurationError, StateError, UnreadableFile, UnwritableFile
 from compaction.stores import SQLiteStore
 from compaction.strategies import Lossless, Summarization, Truncation
+from compaction.summarizers import FirstOf, OpenAISummarizer
 from tests.support.chats import system, tool_turns, turns, user
 from tests.support.corpora import BAD, BUDGET, CHATS, KINDS, STRATEGY, errors_of, expected, lines, read_rows, run, store
 from tests.support.limits import WAIT_SECONDS
@@ -85,8 +86,10 @@ def test_empty_files_stay_empty(kind: str, tmp_path: Path) -> None:
         pq.write_table(pa.table({"messages": pa.array([], pa.string())}), source)
     else:
         store(source, kind, [])
-    assert run(source, tmp_path / f"out.{kind}").tally.conversations == 0
-    assert read_rows(tmp_path / f"out.{kind}", kind) == []
+    assert run(source, tmp_path / "new" / "folder" / f"out.{kind}").tally.conversations == 0
+    output = tmp_path / "new" / "folder" / f"out.{kind}"
+    assert read_rows(output, kind) == []
+    assert (output.stat().st_size > 0) is (kind != "jsonl"), "an empty file of another kind than plain lines is damaged"
 
 
 @pytest.mark.parametrize("type_", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())], ids=str)
@@ -212,6 +215,7 @@ def test_strict_ends_at_the_first(tmp_path: Path) -> None:
     assert "messages[1]" in errors_of(rule)[0]["reason"]
     assert "over target" in errors_of(size)[0]["reason"]
     assert run(tmp_path / "rule.jsonl", tmp_path / "c.jsonl").tally.bad == 0
+    assert run(tmp_path / "rule.jsonl", tmp_path / "e.jsonl", strict=True, max_errors=1).outcome == "finished"
     assert run(tmp_path / "size.jsonl", tmp_path / "d.jsonl").tally.over_target == 1
 
 
@@ -306,19 +310,37 @@ def test_a_strategy_that_cannot_be_sent(tmp_path: Path) -> None:
 def test_progress_is_told(tmp_path: Path) -> None:
     """The progress is reported after each slice; at the end it equals the report, which counts bytes and lines."""
     seen: list[BatchProgress] = []
-    ticks = iter(range(1_000))
     source = store(tmp_path / "in.jsonl", "jsonl")
-    report = run(source, tmp_path / "out.jsonl", on_progress=seen.append, clock=lambda: float(next(ticks)))
+    report = run(source, tmp_path / "out.jsonl", on_progress=seen.append, clock=lambda: 5.0 + 10 * len(seen))
     done = [now.bytes_done for now in seen]
+    slices = len(seen) - 1
+    assert slices > 3
     assert done == sorted(done)
-    assert len(set(done)) > 3
-    assert (done[-1], seen[-1].bytes_total) == (source.stat().st_size, source.stat().st_size)
+    assert (len(set(done)), done[-1], seen[-1].bytes_total) == (slices, source.stat().st_size, source.stat().st_size)
+    assert [now.seconds for now in seen] == [10.0 * place for place in range(slices + 1)]
+    assert [now.seconds_counted for now in seen] == [*(10.0 * place for place in range(slices)), 10.0 * (slices - 1)]
+    assert (report.seconds, report.workers) == (10.0 * (slices + 1), 1)
     tally = report.tally
-    assert seen[-1].tally.tokens_after == tally.tokens_after
+    assert seen[-1].tally == tally
+    assert seen[0].tally.lines < tally.lines, "a progress is not changed later"
     assert (tally.lines, tally.bytes_read) == (len(CHATS), source.stat().st_size)
     assert report.outputs == {str(tmp_path / "out.jsonl"): tally.bytes_written}
-    assert seen[0].seconds_left is not None
-    assert seen[0].seconds_left > 0 == seen[-1].seconds_left
+    assert seen[0].seconds_left == 0.0
+    assert seen[1].seconds_left is not None
+    assert seen[1].seconds_left > 0 == seen[-1].seconds_left
+
+
+def test_the_usual_workers_and_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By default, a processor has a worker, and a slice a million bytes of text, or eight million with a summarizer."""
+    source = store(tmp_path / "in.jsonl", "jsonl")
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    asking = Summarization(FirstOf(OpenAISummarizer("m", api_key="none")))
+    for name, strategy, size in (("a", STRATEGY, 1_000_000), ("b", asking, 8_000_000)):
+        report = run(source, tmp_path / f"{name}.jsonl", strategy=strategy, workers=None, slice_bytes=None, stop=lambda: True)
+        manifest = Path(report.manifest).read_bytes()
+        assert manifest.startswith(b'{"compaction batch":2,')
+        assert json.loads(manifest)["slice_bytes"] == size
+        assert report.workers == (1 if name == "a" else 16)
 
 
 @pytest.mark.parametrize("kind", KINDS)
