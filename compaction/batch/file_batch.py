@@ -326,14 +326,15 @@ class BatchRun:
                 part.unlink(missing_ok=True)
 
     def _error_files(self) -> Iterator[tuple[str, int, Path]]:
-        """Yield, for each finished slice in order, the input, the number of lines before it, and its error file."""
+        """Yield, for each finished slice with errors in order, the input, the number of lines before it, and its error file."""
         for number, results in itertools.groupby(
             (result for output in self._outputs for result in output.results.values() if result is not None),
             key=lambda result: result.key[0],
         ):
             before = 0
             for result in results:
-                yield self.sources[number].path, before, PartFiles(self.manifest.parts, result.key).errors
+                if result.errors:
+                    yield self.sources[number].path, before, PartFiles(self.manifest.parts, result.key).errors
                 before += result.tally.lines
 
     def report(self, outcome: BatchOutcome, foreign: Sequence[str], pool: WorkerPool) -> BatchReport:

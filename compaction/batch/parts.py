@@ -12,6 +12,7 @@ import gzip
 import itertools
 import json
 import operator
+import os
 import re
 import shutil
 import time
@@ -285,23 +286,33 @@ def _leftovers(parts: Path) -> list[Path]:
 
 
 def _lock_folder(path: Path, parts: Path) -> IO[bytes]:
-    """Lock the folder of parts while the returned stream is open; without ``fcntl``, as on Windows, nothing is locked."""
-    try:
-        parts.mkdir(parents=True, exist_ok=True)
-        stream = (parts / _LOCK).open("ab")
-    except OSError as error:
-        raise UnwritableFile(f"{parts}: it cannot be written ({error.strerror}); choose a folder you may write to") from error
+    """Lock the folder of parts while the returned stream is open."""
+    for _ in range(_LOCK_ATTEMPTS):
+        try:
+            parts.mkdir(parents=True, exist_ok=True)
+            stream = (parts / _LOCK).open("ab")
+        except OSError as error:
+            raise UnwritableFile(
+                f"{parts}: it cannot be written ({error.strerror}); choose a folder you may write to"
+            ) from error
+        if _is_locked(stream):
+            return stream
+        stream.close()
+        time.sleep(_LOCK_PAUSE)  # the workers of a killed run hold the lock for about 20 ms more
+    raise StateError(f"{path}: another process is running this batch; wait for it, or stop it")
+
+
+def _is_locked(stream: IO[bytes]) -> bool:
+    """Try to lock a file, and return whether it is locked; without ``fcntl``, as on Windows, nothing is locked."""
     try:
         import fcntl
     except ImportError:
-        return stream
-    for _ in range(_LOCK_ATTEMPTS):
-        with contextlib.suppress(OSError):
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return stream
-        time.sleep(_LOCK_PAUSE)  # the workers of a killed run hold the lock for about 20 ms more
-    stream.close()
-    raise StateError(f"{path}: another process is running this batch; wait for it, or stop it")
+        return True
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return os.fstat(stream.fileno()).st_nlink > 0  # or else the process that had locked it has deleted it
 
 
 # -------------------------------------------------------------------- outputs
@@ -406,8 +417,6 @@ def join_errors(path: Path, slices: Iterable[tuple[str, int, Path]]) -> None:
 
 def _errors(slices: Iterable[tuple[str, int, Path]]) -> Iterator[bytes]:
     for name, before, part in slices:
-        if not part.exists():
-            continue
         with part.open("rb") as lines:
             for line in lines:
                 entry = json.loads(line)

@@ -149,6 +149,25 @@ def test_programs_with_and_without_threads_have_workers(threads: int, tmp_path: 
         assert (tmp_path / "two" / name).read_bytes() == (tmp_path / "one" / name).read_bytes()
 
 
+def test_lines_with_different_fields_become_one_table(tmp_path: Path) -> None:
+    """A field that some lines lack is null there; one with values of two types in two slices is an error."""
+    rows: list[dict[str, Any]] = [{"messages": turns(1)}, {"messages": [], "a": 1}, {"b": [1], "messages": [], "c": 1 << 63}]
+    (tmp_path / "in.jsonl").write_bytes(lines(rows))
+    run(tmp_path / "in.jsonl", tmp_path / "out.parquet", slice_bytes=1)
+    table = pq.read_table(tmp_path / "out.parquet")
+    assert table.column_names == ["messages", "a", "b", "c"]
+    assert table.select(["a", "b", "c"]).to_pylist() == [
+        {"a": None, "b": None, "c": None},
+        {"a": 1, "b": None, "c": None},
+        {"a": None, "b": "[1]", "c": str(1 << 63)},
+    ]
+    (tmp_path / "two.jsonl").write_bytes(lines([{"messages": [], "a": 1}, {"messages": [], "a": "x"}]))
+    with pytest.raises(UnwritableFile, match="different types in one column"):
+        run(tmp_path / "two.jsonl", tmp_path / "two.parquet", slice_bytes=1)
+    assert run(tmp_path / "two.jsonl", tmp_path / "one.parquet").outcome == "finished"
+    assert pq.read_table(tmp_path / "one.parquet").column("a").to_pylist() == ["1", '"x"']
+
+
 # -------------------------------------------------------------------- bad conversations
 
 

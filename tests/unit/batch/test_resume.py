@@ -11,17 +11,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
 
-from compaction import Pipeline
+from compaction import Edit
 from compaction.batch import BatchProgress
-from compaction.errors import StateError, UnwritableFile
-from compaction.strategies import ClearMedia, Truncation
-from compaction.triggers import tokens_below
+from compaction.batch.input_files import Slice
+from compaction.batch.parts import Manifest, SliceResult
+from compaction.batch.workers import InlinePool, WorkerConfig
+from compaction.errors import ConfigurationError, StateError, UnwritableFile
+from compaction.strategies import Strategy
 from tests.support.corpora import BAD, CHATS, KINDS, errors_of, expected, lines, read_rows, run, store
 from tests.support.limits import WAIT_SECONDS
 
@@ -112,24 +115,37 @@ def test_every_moment_between_two_slices_can_be_the_last(tmp_path: Path) -> None
 def test_what_is_done_is_not_done_again(kind: str, tmp_path: Path) -> None:
     """A resumed run processes only the unfinished slices; a run after the end does nothing and reports the same."""
     source, output = store(tmp_path / f"in.{kind}", kind), tmp_path / f"out.{kind}"
+    seen: list[BatchProgress] = []
     run(source, output, stop=lambda: slices_done(output) >= 2)
-    before = {path: path.stat().st_ino for path in (tmp_path / f"out.{kind}.parts").iterdir()}
-    assert run(source, output, stop=lambda: slices_done(output) >= 3).outcome == "interrupted"
+    parts = tmp_path / f"out.{kind}.parts"
+    before = {path: path.stat().st_ino for path in parts.iterdir()}
+    assert {path.suffix for path in before} == {".part", ".record"}
+    assert run(source, output, stop=lambda: slices_done(output) >= 3, on_progress=seen.append).outcome == "interrupted"
     assert {path: path.stat().st_ino for path in before} == before
-    first, again = run(source, output), run(source, output)
+    done = seen[-1].bytes_done
+    assert 0 < seen[-1].bytes_before <= done <= seen[-1].bytes_total
+    assert kind != "jsonl" or seen[-1].bytes_before < done, "a small compressed file is read at once"
+    first = run(source, output, on_progress=seen.append)
+    assert (seen[-1].bytes_before, seen[-1].bytes_done) == (done, seen[-1].bytes_total)
+    finished = Path(first.manifest).read_bytes()
+    again = run(source, output, on_progress=seen.append)
+    assert (seen[-1].bytes_before, seen[-1].bytes_done) == (seen[-1].bytes_total,) * 2
+    assert Path(first.manifest).read_bytes() == finished
     assert (first.outcome, again.outcome, again.tally) == ("finished", "finished", first.tally)
     assert (first.resumed, again.resumed) == (True, False)
     assert [row["messages"] for row in read_rows(output, kind)] == expected()
 
 
 def test_a_part_that_is_not_whole_is_done_again(tmp_path: Path) -> None:
-    """A part that was lost or truncated after it was recorded is written again."""
-    source = store(tmp_path / "in.jsonl", "jsonl")
-    run(source, tmp_path / "out.jsonl", stop=lambda: slices_done(tmp_path / "out.jsonl") >= 3)
+    """A part, or its list of bad conversations, that was lost or truncated after it was recorded is written again."""
+    source = tmp_path / "in.jsonl"
+    source.write_bytes(b"".join(BAD) + lines())
+    run(source, tmp_path / "out.jsonl", stop=lambda: slices_done(tmp_path / "out.jsonl") >= 4)
     parts = sorted((tmp_path / "out.jsonl.parts").glob("*.part"))
-    parts[0].write_bytes(parts[0].read_bytes()[:-1])
-    parts[1].unlink()
-    run(source, tmp_path / "out.jsonl")
+    parts[0].with_suffix(".errors").unlink()
+    parts[1].write_bytes(parts[1].read_bytes()[:-1])
+    parts[2].unlink()
+    assert len(errors_of(run(source, tmp_path / "out.jsonl"))) == len(BAD)
     assert [row["messages"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == expected()
 
 
@@ -151,17 +167,57 @@ def test_another_batch_is_refused(options: dict[str, Any], says: str, tmp_path: 
     with pytest.raises(StateError, match="another batch") as caught:
         run(source, tmp_path / "out.jsonl", **options)
     assert says in str(caught.value)
+    run(source, tmp_path / "out.jsonl", stop=lambda: slices_done(tmp_path / "out.jsonl") >= 2)
+    assert run(source, tmp_path / "out.jsonl", stop=lambda: True, restart=True).tally.conversations == 0
+    assert slices_done(tmp_path / "out.jsonl") == 0, "the finished work is discarded"
     assert run(source, tmp_path / "out.jsonl", restart=True, **{**options, "strict": False}).outcome == "finished"
 
 
-def test_the_difference_between_two_long_strategies_is_shown(tmp_path: Path) -> None:
-    """Both are cut around the place where they differ."""
-    source = store(tmp_path / "in.jsonl", "jsonl")
-    first, second = (Pipeline(*[ClearMedia()] * 40, Truncation(target=tokens_below(tokens))) for tokens in (100, 200))
-    run(source, tmp_path / "out.jsonl", stop=lambda: True, strategy=first)
-    with pytest.raises(StateError, match=r"\.\.\..*tokens_below\(100\).* and is now \.\.\..*tokens_below\(200\)") as caught:
-        run(source, tmp_path / "out.jsonl", strategy=second)
-    assert len(str(caught.value)) < 500
+def plan(strategy: str = "", **more: Any) -> dict[str, Any]:
+    """Return the plan of a batch without inputs."""
+    return {"job": {"strategy": strategy, **more}, "slice_bytes": 1, "sources": [], "targets": []}
+
+
+@pytest.mark.parametrize(
+    ("now", "shown"),
+    [
+        ("b" * 78, "'" + "b" * 78 + "'"),
+        ("b" * 79, "'" + "b" * 79 + "..."),
+        ("a" * 90, "..." + "a" * 21 + "'"),
+        ("a" * 70 + "b" * 20, "..." + "a" * 20 + "b" * 20 + "'"),
+        ("a" * 70 + "b" * 90, "..." + "a" * 20 + "b" * 60 + "..."),
+        ("a" * 15 + "b" * 90, "'" + "a" * 15 + "b" * 64 + "..."),
+    ],
+)
+def test_the_difference_between_two_long_values_is_shown(now: str, shown: str, tmp_path: Path) -> None:
+    """Of a long value, 80 characters are shown, from shortly before the place where it differs; of differences, five."""
+    Manifest(tmp_path / "m", tmp_path / "parts", plan("a" * 89), restart=False).close()
+    with pytest.raises(StateError) as caught:
+        Manifest(tmp_path / "m", tmp_path / "parts", plan(now, **dict.fromkeys("vwxyz", 1)), restart=False)
+    assert f" and is now {shown}; v was None and is now 1; w " in str(caught.value)
+    assert "; y was" in str(caught.value)
+    assert "; z was" not in str(caught.value)
+
+
+def test_a_folder_of_parts_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lock of a run that ends within a second is waited for; where nothing can be locked, nothing is."""
+    arguments = (tmp_path / "m", tmp_path / "new" / "parts", plan())
+    first = Manifest(*arguments, restart=False)
+    (first.parts / ".compaction-x.part").touch()
+    (first.parts / "000000.joined").touch()
+    monkeypatch.setattr(time, "sleep", lambda seconds: first.close())
+    second = Manifest(*arguments, restart=True)
+    assert not second.resumed
+    assert [path.name for path in second.parts.iterdir()] == ["lock"]
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    with pytest.raises(StateError, match="another process is running"):
+        Manifest(*arguments, restart=False)
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    third = Manifest(*arguments, restart=False)
+    assert third.resumed
+    for manifest in (second, third):
+        manifest.close()
+    assert not second.parts.exists()
 
 
 def test_other_inputs_are_refused(tmp_path: Path) -> None:
@@ -171,6 +227,9 @@ def test_other_inputs_are_refused(tmp_path: Path) -> None:
         store(tmp_path / "in" / name, "jsonl")
     first = tmp_path / "out" / "a.jsonl"
     run(tmp_path / "in", tmp_path / "out", stop=first.exists)
+    assert list((tmp_path / "out.parts").glob("*.part")) == [], "the parts of an output that is written are deleted"
+    with pytest.raises(StateError, match="the outputs were different"):
+        run(tmp_path / "in", tmp_path / "out", to="jsonl.gz")
     os.utime(tmp_path / "in" / "a.jsonl", ns=(1, 1))
     with pytest.raises(StateError, match=r"a\.jsonl has changed"):
         run(tmp_path / "in", tmp_path / "out")
@@ -182,11 +241,13 @@ def test_other_inputs_are_refused(tmp_path: Path) -> None:
 
 def test_a_changed_input_is_read_again(tmp_path: Path) -> None:
     """The finished work of an input that has changed since is done again: the output is that of the new content."""
-    source = store(tmp_path / "in.jsonl", "jsonl")
-    run(source, tmp_path / "out.jsonl", stop=lambda: slices_done(tmp_path / "out.jsonl") >= 3)
+    source = tmp_path / "in.jsonl"
+    source.write_bytes(b"".join(BAD) + lines())
+    first = run(source, tmp_path / "out.jsonl", stop=lambda: slices_done(tmp_path / "out.jsonl") >= 3)
+    assert len(errors_of(first)) == len(BAD)
     store(source, "jsonl", CHATS[::-1])
     report = run(source, tmp_path / "out.jsonl")
-    assert (report.resumed, report.tally.conversations) == (True, len(CHATS))
+    assert (report.resumed, report.tally.conversations, report.errors) == (True, len(CHATS), None)
     assert [row["id"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == [chat["id"] for chat in CHATS[::-1]]
 
 
@@ -219,6 +280,7 @@ def test_a_manifest_that_is_none(content: bytes, tmp_path: Path) -> None:
     with pytest.raises(StateError, match="not a manifest"):
         run(source, tmp_path / "out.jsonl")
     assert (tmp_path / "out.jsonl.manifest.json").read_bytes() == content
+    assert not (tmp_path / "out.jsonl.parts").exists()
 
 
 @pytest.mark.parametrize("kind", ["jsonl.gz", "jsonl.zst", "parquet"])
@@ -295,6 +357,98 @@ def test_a_folder_that_may_not_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UnwritableFile, match="may write to"):
         run(source, tmp_path / "file" / "out.jsonl")
+
+
+@pytest.mark.parametrize("suffix", ["part", "record", "errors"])
+def test_a_part_that_cannot_be_written(suffix: str, tmp_path: Path) -> None:
+    """The error names the file and the remedy; when it can be written, the batch is resumed."""
+    (tmp_path / "in.jsonl").write_bytes(lines(CHATS[:2]) + BAD[0])
+    run(tmp_path / "in.jsonl", tmp_path / "out.jsonl", stop=lambda: True)
+    blocked = tmp_path / "out.jsonl.parts" / f"000000-00000000.{suffix}"
+    blocked.mkdir(parents=True)
+    with pytest.raises(UnwritableFile, match=rf"0\.{suffix}: it cannot be written .*; free some space .* is kept"):
+        run(tmp_path / "in.jsonl", tmp_path / "out.jsonl")
+    blocked.rmdir()
+    assert run(tmp_path / "in.jsonl", tmp_path / "out.jsonl").resumed
+
+
+def test_an_output_that_cannot_be_written(tmp_path: Path) -> None:
+    """An output at whose place another process made a folder, or whose folder is a file, is an error that names it."""
+    source = store(tmp_path / "in.jsonl", "jsonl")
+    with pytest.raises(UnwritableFile, match=r"out\.jsonl: it cannot be moved here .*check the folder"):
+        run(source, tmp_path / "out.jsonl", on_progress=lambda _: (tmp_path / "out.jsonl").mkdir(exist_ok=True))
+    (tmp_path / "file").touch()
+    with pytest.raises(UnwritableFile, match=r"file: it cannot be written .*check the folder"):
+        run(source, tmp_path / "file")
+
+
+def test_the_folder_of_parts_may_be_elsewhere(tmp_path: Path) -> None:
+    """A link to a larger disk in the place of the folder of parts is followed, and left."""
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "out.jsonl.parts").symlink_to(tmp_path / "disk")
+    assert run(store(tmp_path / "in.jsonl", "jsonl"), tmp_path / "out.jsonl").outcome == "finished"
+
+
+@pytest.mark.parametrize("call", [0, 1, 4, 9])
+def test_a_stop_for_a_moment_stops_it(call: int, tmp_path: Path) -> None:
+    """If ``stop`` returns true once, at whatever time, the batch ends interrupted and is resumed later."""
+    calls = iter(range(10_000))
+    source = store(tmp_path / "in.jsonl", "jsonl")
+    report = run(source, tmp_path / "out.jsonl", stop=lambda: next(calls) == call)
+    assert (report.outcome, report.outputs) == ("interrupted", {})
+    assert run(source, tmp_path / "out.jsonl").resumed
+
+
+class Eager(InlinePool):
+    """A pool that takes three slices at a time. Holds state: the slices it took."""
+
+    max_pending = 3
+
+    def __init__(self, config: WorkerConfig) -> None:
+        super().__init__(config, lambda: False)
+        self.taken: list[Slice] = []
+
+    def submit(self, slice: Slice) -> Future[SliceResult]:
+        self.taken.append(slice)
+        return super().submit(slice)
+
+
+def test_a_run_that_ends_before_it_says_so_is_resumed(tmp_path: Path) -> None:
+    """A pool never has more slices than it takes; what is left after the output was written is counted again, not done."""
+    inputs = [store(tmp_path / f"{name}.jsonl", "jsonl") for name in "ab"]
+    pools: list[Eager] = []
+
+    def workers(config: WorkerConfig) -> Eager:
+        return pools.append(Eager(config)) or pools[-1]
+
+    def stops(now: BatchProgress) -> None:
+        if now.bytes_done == 0 or not pools[0].taken[3:]:
+            assert len(pools[0].taken) == 3
+        if (tmp_path / "out.jsonl").exists():
+            raise RuntimeError("killed")
+
+    with pytest.raises(RuntimeError, match="killed"):
+        run(inputs, tmp_path / "out.jsonl", workers=workers, on_progress=stops)
+    report = run(inputs, tmp_path / "out.jsonl", workers=workers)
+    assert (report.outcome, report.resumed, report.tally.conversations) == ("finished", True, 2 * len(CHATS))
+    assert pools[1].taken == []
+    assert [row["messages"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == expected() * 2
+
+
+@attrs.frozen
+class Deadly(Strategy):
+    """A strategy that ends its process."""
+
+    def __call__(self, index: Any) -> Iterator[Edit]:
+        os._exit(1)
+
+
+def test_a_worker_that_dies_ends_it(tmp_path: Path) -> None:
+    """It is an error with a remedy."""
+    source = store(tmp_path / "in.jsonl", "jsonl")
+    with pytest.raises(ConfigurationError, match="a worker process died; finished work is kept"):
+        run(source, tmp_path / "out.jsonl", strategy=Deadly(), workers=2)
+    assert run(source, tmp_path / "out.jsonl", restart=True).outcome == "finished"
 
 
 HANGING = """
