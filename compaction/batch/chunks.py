@@ -19,6 +19,7 @@ from ..errors import ConfigurationError, UnreadableFile
 from .input_files import Slice
 from .job import BadConversation
 from .rows import (
+    BUFFER_BYTES,
     JsonLine,
     MessageColumn,
     NestedMessages,
@@ -31,7 +32,6 @@ from .rows import (
 )
 
 _MESSAGES: Final = "messages"
-_BUFFER: Final = 1 << 20
 
 
 @attrs.frozen
@@ -172,7 +172,7 @@ def _lines(slice: Slice, max_bytes: int) -> Iterator[bytes | OversizedLine]:
     elif slice.text is not None:
         yield from io.BytesIO(slice.text)  # one line at a time: a slice may have millions of empty ones
     else:
-        with Path(slice.source.path).open("rb", buffering=_BUFFER) as stream:
+        with Path(slice.source.path).open("rb", buffering=BUFFER_BYTES) as stream:
             stream.seek(slice.start)
             left = slice.end - slice.start
             for line in bounded_lines(stream, max_bytes):

@@ -21,7 +21,8 @@ from ..errors import ConfigurationError, InputError, UnreadableFile
 from ..files import FileConversation, read_conversations, replace_list
 from ..installation import install_line
 
-_CHUNK: Final = 1 << 20
+BUFFER_BYTES: Final = 1_048_576
+"""The size of the pieces in which files are read."""
 _FIELD: Final = b'"messages"'
 
 
@@ -73,7 +74,7 @@ def bounded_lines(stream: IO[bytes], max_bytes: int) -> Iterator[bytes | Oversiz
             yield line
             continue
         size = len(line)
-        while rest := stream.readline(_CHUNK):
+        while rest := stream.readline(BUFFER_BYTES):
             size += len(rest)
             if rest.endswith(b"\n"):
                 break

@@ -61,7 +61,7 @@ def test_directories_keep_their_shape(tmp_path: Path) -> None:
     (tmp_path / "in" / "deep").mkdir(parents=True)
     store(tmp_path / "in" / "a.jsonl", "jsonl")
     store(tmp_path / "in" / "deep" / "b.parquet", "parquet")
-    for foreign in ("notes.txt", "_SUCCESS", ".hidden.jsonl"):
+    for foreign in ("notes.txt", "_SUCCESS", ".hidden.jsonl", "_", "._a.jsonl", ".b", "_c.jsonl"):
         (tmp_path / "in" / foreign).write_text("no conversation")
     report = run(tmp_path / "in", tmp_path / "out")
     assert [row["messages"] for row in read_rows(tmp_path / "out" / "a.jsonl", "jsonl")] == expected()
@@ -83,7 +83,7 @@ def test_empty_files_stay_empty(kind: str, tmp_path: Path) -> None:
     """A file without conversations becomes one without."""
     source = tmp_path / f"in.{kind}"
     if kind == "parquet":
-        pq.write_table(pa.table({"messages": pa.array([], pa.string())}), source)
+        pq.ParquetWriter(source, pa.schema({"messages": pa.string()})).close()  # without row groups
     else:
         store(source, kind, [])
     assert run(source, tmp_path / "new" / "folder" / f"out.{kind}").tally.conversations == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import sys
 from collections.abc import Callable
@@ -24,8 +25,8 @@ from compaction.errors import ConfigurationError
 from compaction.strategies import Summarization
 from compaction.summarizers import SummaryRequest
 from compaction.triggers import messages_exceed
-from tests.support.chats import turns, user
-from tests.support.corpora import BUDGET, CHATS, STRATEGY, read_rows, run, store
+from tests.support.chats import tool_turns, turns, user
+from tests.support.corpora import BUDGET, STRATEGY, read_rows, run, store
 
 JOB = Job(STRATEGY, counter="chars/4", budget=BUDGET)
 LONG = [{"messages": [user(f"shelf {number}"), *turns(6, words=60)]} for number in range(12)]
@@ -200,9 +201,9 @@ def test_actors_share_the_limits_and_keep_answers(cluster: Cluster, tmp_path: Pa
     assert {"000000-00000000.sqlite", "000000-00000001.sqlite"} <= caches
 
 
-def test_a_dataset_is_mapped_by_actors(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_dataset_is_mapped_by_actors(cluster: Cluster) -> None:
     """Each batch of a dataset is compacted as a table; bad rows are raised or marked."""
-    cluster.table = pq.read_table(store(tmp_path / "in.parquet", "parquet", CHATS * 4))
+    cluster.table = pa.table({"messages": [json.dumps(each) for each in (tool_turns(6), *[turns(1)] * 128)]})
     assert compact_dataset(cluster, JOB).equals(compact_table(cluster.table, JOB))
     names = ("batch_format", "batch_size", "compute")
     assert [cluster.mapped[name] for name in names] == ["pyarrow", 128, "2 actors"]
