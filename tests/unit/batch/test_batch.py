@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +16,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from compaction import last, presets
-from compaction.batch import BatchProgress, Job, estimate
+from compaction import compact_sync, last, presets
+from compaction.batch import BatchCounts, BatchProgress, Job, estimate
+from compaction.batch.input_files import cut_slices, find_input_files
 from compaction.errors import ConfigurationError, StateError, UnreadableFile, UnwritableFile
 from compaction.stores import SQLiteStore
 from compaction.strategies import Lossless, Summarization, Truncation
 from compaction.summarizers import FirstOf, OpenAISummarizer
 from tests.support.chats import system, tool_turns, turns, user
-from tests.support.corpora import BAD, BUDGET, CHATS, KINDS, STRATEGY, errors_of, expected, lines, read_rows, run, store
+from tests.support.corpora import BAD, BUDGET, CHATS, KINDS, SMALL, STRATEGY, errors_of, expected, lines, read_rows, run, store
 from tests.support.limits import WAIT_SECONDS
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -40,6 +43,10 @@ def test_every_kind_becomes_every_kind(kind: str, to: str, tmp_path: Path) -> No
     assert [(row["id"], row["score"], row["note"]) for row in rows] == [(c["id"], c["score"], c["note"]) for c in CHATS]
     assert (report.outcome, report.tally.conversations, report.tally.bad) == ("finished", len(CHATS), 0)
     assert 0 < report.tally.changed < len(CHATS)
+    assert report.tally.bytes_read == (source.stat().st_size if kind == "parquet" else len(lines()))
+    if to == "jsonl":
+        assert report.tally.bytes_written == (tmp_path / "out.jsonl").stat().st_size
+    assert report.tally.bytes_written > 0
 
 
 def test_untouched_bytes_stay(tmp_path: Path) -> None:
@@ -209,6 +216,20 @@ def test_a_conversation_that_is_too_long_is_not_read(packed: bool, tmp_path: Pat
     [entry] = errors_of(report)
     assert (entry["line"], entry["original"], entry["bytes"]) == (2, None, len(json.dumps(huge)) + 1)
     assert "more than the 10,000 that are read" in entry["reason"]
+    assert (report.tally.conversations, report.tally.bad, report.tally.lines) == (3, 1, 3)
+
+
+@pytest.mark.parametrize(("kind", "end"), [("jsonl", "\n"), ("jsonl", ""), ("parquet", "")])
+def test_the_longest_conversation_that_is_read(kind: str, end: str, tmp_path: Path) -> None:
+    """It has as many bytes of text as the bound, whether or not its line has an end."""
+    text = json.dumps(turns(1))
+    if kind == "parquet":
+        pq.write_table(pa.table({"messages": [text]}), tmp_path / "in.parquet")
+    else:
+        (tmp_path / "in.jsonl").write_text(text + end)
+    for name, bound, bad in (("a", len(text), []), ("b", len(text) - 1, ["Oversized"])):
+        report = run(tmp_path / f"in.{kind}", tmp_path / f"{name}.{kind}", max_bytes=bound)
+        assert [entry["error"] for entry in (errors_of(report) if report.errors else [])] == bad
 
 
 @pytest.mark.parametrize("most", [0, 3])
@@ -326,27 +347,42 @@ def test_a_strategy_that_cannot_be_sent(tmp_path: Path) -> None:
 # -------------------------------------------------------------------- what is said
 
 
-def test_progress_is_told(tmp_path: Path) -> None:
-    """The progress is reported after each slice; at the end it equals the report, which counts bytes and lines."""
+def test_progress_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The progress is reported after each slice; at the end it equals the report, which counts bytes, lines and seconds."""
     seen: list[BatchProgress] = []
     source = store(tmp_path / "in.jsonl", "jsonl")
+    slices = len(list(cut_slices(find_input_files([source])[0][0], SMALL, 100_000)))
+    monkeypatch.setattr(time, "process_time", itertools.count(1_000.0).__next__)
     report = run(source, tmp_path / "out.jsonl", on_progress=seen.append, clock=lambda: 5.0 + 10 * len(seen))
     done = [now.bytes_done for now in seen]
-    slices = len(seen) - 1
     assert slices > 3
     assert done == sorted(done)
-    assert (len(set(done)), done[-1], seen[-1].bytes_total) == (slices, source.stat().st_size, source.stat().st_size)
+    assert (len(set(done)), len(seen)) == (slices, slices + 1)
+    assert (done[-1], seen[-1].bytes_total) == (source.stat().st_size, source.stat().st_size)
     assert [now.seconds for now in seen] == [10.0 * place for place in range(slices + 1)]
     assert [now.seconds_counted for now in seen] == [*(10.0 * place for place in range(slices)), 10.0 * (slices - 1)]
     assert (report.seconds, report.workers) == (10.0 * (slices + 1), 1)
     tally = report.tally
     assert seen[-1].tally == tally
     assert seen[0].tally.lines < tally.lines, "a progress is not changed later"
-    assert (tally.lines, tally.bytes_read) == (len(CHATS), source.stat().st_size)
+    assert (tally.lines, tally.bytes_read, tally.seconds) == (len(CHATS), source.stat().st_size, slices)
     assert report.outputs == {str(tmp_path / "out.jsonl"): tally.bytes_written}
     assert seen[0].seconds_left == 0.0
     assert seen[1].seconds_left is not None
     assert seen[1].seconds_left > 0 == seen[-1].seconds_left
+
+
+def test_what_is_counted() -> None:
+    """Nothing at first; of a result, the sizes before and after, and whether it was changed, degraded or over its target."""
+    result = compact_sync(tool_turns(9), Truncation(keep=last(groups=1)), counter="chars/4", budget=1)
+    counts = BatchCounts()
+    assert set(counts.to_dict().values()) == {0}
+    counts.count(result)
+    before, after = result.before, result.after
+    sizes = {"messages_before": before.messages, "messages_after": after.messages}
+    sizes |= {"tokens_before": before.tokens, "tokens_after": after.tokens}
+    assert counts == BatchCounts(changed=1, over_target=1, **sizes)
+    assert before.messages > after.messages > 0
 
 
 def test_the_usual_workers_and_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -424,7 +460,7 @@ def test_a_key_signs_summaries_and_is_written_nowhere(workers: int, tmp_path: Pa
     settings: dict[str, Any] = {"strategy": Summarization(keep=last(groups=2)), "budget": None, "keys": [key]}
     report = run(tmp_path / "in.jsonl", tmp_path / "out.jsonl", **settings, workers=workers, slice_bytes=1, on_progress=look)
     rows = [json.loads(line)["messages"] for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-    assert len(rows) == 4
+    assert (len(rows), report.workers) == (4, workers)
     for row in rows:
         assert re.match(r"\[compaction [0-9a-f]{16} by Summarization round 1\]\n", row[0]["content"])
     assert key not in repr(report) + "".join(seen)

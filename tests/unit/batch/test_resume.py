@@ -25,6 +25,7 @@ from compaction.batch.parts import Manifest, SliceResult
 from compaction.batch.workers import InlinePool, WorkerConfig
 from compaction.errors import ConfigurationError, StateError, UnwritableFile
 from compaction.strategies import Strategy
+from tests.support.chats import turns, user
 from tests.support.corpora import BAD, CHATS, KINDS, errors_of, expected, lines, read_rows, run, store
 from tests.support.limits import WAIT_SECONDS
 
@@ -395,7 +396,7 @@ def test_a_stop_for_a_moment_stops_it(call: int, tmp_path: Path) -> None:
     calls = iter(range(10_000))
     source = store(tmp_path / "in.jsonl", "jsonl")
     report = run(source, tmp_path / "out.jsonl", stop=lambda: next(calls) == call)
-    assert (report.outcome, report.outputs) == ("interrupted", {})
+    assert (report.outcome, report.outputs, report.is_well) == ("interrupted", {}, False)
     assert run(source, tmp_path / "out.jsonl").resumed
 
 
@@ -437,10 +438,16 @@ def test_a_run_that_ends_before_it_says_so_is_resumed(tmp_path: Path) -> None:
 
 @attrs.frozen
 class Deadly(Strategy):
-    """A strategy that ends its process."""
+    """A strategy that ends its process, or sleeps."""
+
+    sleeps: bool = False
 
     def __call__(self, index: Any) -> Iterator[Edit]:
-        os._exit(1)
+        if not self.sleeps:
+            os._exit(1)
+        if index.included.messages > 1:
+            time.sleep(10 * WAIT_SECONDS)  # longer than a test may take
+        yield from ()
 
 
 def test_a_worker_that_dies_ends_it(tmp_path: Path) -> None:
@@ -449,6 +456,17 @@ def test_a_worker_that_dies_ends_it(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="a worker process died; finished work is kept"):
         run(source, tmp_path / "out.jsonl", strategy=Deadly(), workers=2)
     assert run(source, tmp_path / "out.jsonl", restart=True).outcome == "finished"
+
+
+def test_an_error_ends_what_the_workers_do(tmp_path: Path) -> None:
+    """A worker in the middle of a conversation does not delay the error."""
+    source = store(tmp_path / "in.jsonl", "jsonl", [{"messages": [user()]}, {"messages": turns(9)}])
+
+    def fails(now: BatchProgress) -> None:
+        raise RuntimeError("the caller's")
+
+    with pytest.raises(RuntimeError, match="the caller's"):
+        run(source, tmp_path / "out.jsonl", strategy=Deadly(sleeps=True), workers=2, slice_bytes=1, on_progress=fails)
 
 
 HANGING = """
@@ -535,6 +553,8 @@ def test_the_time_left_falls_between_two_slices(tmp_path: Path) -> None:
     run(store(tmp_path / "in.jsonl", "jsonl"), tmp_path / "out.jsonl", on_progress=seen.append)
     some = attrs.evolve(seen[0], bytes_done=100, bytes_total=400, bytes_before=0, seconds_counted=10.0)
     assert [attrs.evolve(some, seconds=seconds).seconds_left for seconds in (10.0, 15.0, 90.0)] == [30.0, 25.0, 0.0]
+    left = [attrs.evolve(some, seconds=10.0, bytes_before=before).seconds_left for before in (50, 99, 100)]
+    assert left == [60.0, 3_000.0, None], "what an earlier run did took no time of this one"
 
 
 def test_an_error_in_a_callback_keeps_what_is_done(tmp_path: Path) -> None:
