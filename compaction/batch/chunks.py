@@ -102,9 +102,7 @@ class TableChunk:
 
     def text(self, written: Sequence[Any]) -> bytes:
         """Return the written rows as lines."""
-        others: list[dict[str, Any]] = [{}] * len(written)
-        if self.batch.num_columns > 1:
-            others = self.batch.drop_columns([self.column.name]).to_pylist()
+        others: list[dict[str, Any]] = self.batch.drop_columns([self.column.name]).to_pylist() or [{}] * len(written)
         return b"".join(
             [_line(fields, each) for fields, each in zip(others, written, strict=True) if not isinstance(each, BadConversation)]
         )

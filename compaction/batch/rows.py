@@ -182,9 +182,7 @@ class NestedMessages:
     def write(self, messages: list[Any]) -> list[Any]:
         """Return the value to write; unchanged messages keep their nulls."""
         original = {id(clean): raw for clean, raw in zip(self._clean, self.value or (), strict=True)}
-        new = [message for message in messages if id(message) not in original]
-        if new:
-            self._check(new)
+        self._check([message for message in messages if id(message) not in original])
         return [original.get(id(message), message) for message in messages]
 
     def _check(self, messages: list[Any]) -> None:
@@ -225,7 +223,7 @@ class MessageColumn:
     @classmethod
     def of(cls, schema: Any, name: str) -> MessageColumn:
         """Return the column of that name."""
-        types: Any = import_module("pyarrow.types") if arrow_module() else None
+        types = arrow_module().types
         if name not in schema.names:
             raise ConfigurationError(f"column={name!r}: there is no such column; the columns are {', '.join(schema.names)}")
         type_ = schema.field(name).type

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gzip
 import itertools
 import json
 import os
@@ -9,6 +11,7 @@ import re
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from compaction import compact_sync, last, presets
+from compaction import MessageIndex, compact_sync, last, presets
 from compaction.batch import BatchCounts, BatchProgress, Job, estimate
 from compaction.batch.input_files import cut_slices, find_input_files
 from compaction.errors import ConfigurationError, StateError, UnreadableFile, UnwritableFile
@@ -90,10 +93,11 @@ def test_empty_files_stay_empty(kind: str, tmp_path: Path) -> None:
     """A file without conversations becomes one without."""
     source = tmp_path / f"in.{kind}"
     if kind == "parquet":
-        pq.ParquetWriter(source, pa.schema({"messages": pa.string()})).close()  # without row groups
+        pq.ParquetWriter(source, pa.schema({"id": pa.int32(), "messages": pa.string()})).close()  # without row groups
     else:
         store(source, kind, [])
     assert run(source, tmp_path / "new" / "folder" / f"out.{kind}").tally.conversations == 0
+    assert kind != "parquet" or pq.read_schema(tmp_path / "new" / "folder" / "out.parquet").equals(pq.read_schema(source))
     output = tmp_path / "new" / "folder" / f"out.{kind}"
     assert read_rows(output, kind) == []
     assert (output.stat().st_size > 0) is (kind != "jsonl"), "an empty file of another kind than plain lines is damaged"
@@ -130,6 +134,40 @@ def test_nested_messages_stay_nested(tmp_path: Path) -> None:
     assert kept == [[strip(message) for message in messages] for messages in expected()]
 
 
+def test_rows_become_lines(tmp_path: Path) -> None:
+    """Columns become fields, nested messages lose their nulls, and text with line ends becomes one line."""
+    chat = [{"role": "user", "content": "caf\u00e9"}]
+    type_ = pa.large_list(pa.struct([("role", pa.string()), ("content", pa.string()), ("name", pa.string())]))
+    tables = {
+        "nested": ({"messages": pa.array([chat], type_)}, {}),
+        "pretty": (
+            {"when": [datetime(2020, 1, 2, tzinfo=UTC)], "messages": [json.dumps(chat, indent=1)]},
+            {"when": "2020-01-02T00:00:00+00:00"},
+        ),
+    }
+    for name, (columns, fields) in tables.items():
+        pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
+        run(tmp_path / f"{name}.parquet", tmp_path / f"{name}.jsonl")
+        assert read_rows(tmp_path / f"{name}.jsonl", "jsonl") == [{**fields, "messages": chat}]
+    for bad, says in (
+        ({"raw": [b"x"], "chat": ["[]"]}, "JSON cannot represent"),
+        ({"messages": [1], "chat": ["[]"]}, "rename it"),
+    ):
+        pq.write_table(pa.table(bad), tmp_path / "bad.parquet")
+        with pytest.raises(ConfigurationError, match=says):
+            run(tmp_path / "bad.parquet", tmp_path / "bad.jsonl", column="chat", restart=True)
+
+
+def test_without_pyarrow_the_error_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parquet and zstd need pyarrow; other kinds do not."""
+    sources = [store(tmp_path / f"in.{kind}", kind) for kind in KINDS]
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    for source in sources:
+        wants = source.name in ("in.parquet", "in.jsonl.zst")
+        with pytest.raises(ConfigurationError, match=r"need pyarrow.*install") if wants else contextlib.nullcontext():
+            run(source, tmp_path / f"{source.name}.out.jsonl")
+
+
 def strip(value: Any) -> Any:
     """Return the value without keys that are null."""
     if isinstance(value, dict):
@@ -158,16 +196,18 @@ def test_programs_with_and_without_threads_have_workers(threads: int, tmp_path: 
 
 def test_lines_with_different_fields_become_one_table(tmp_path: Path) -> None:
     """A field that some lines lack is null there; one with values of two types in two slices is an error."""
-    rows: list[dict[str, Any]] = [{"messages": turns(1)}, {"messages": [], "a": 1}, {"b": [1], "messages": [], "c": 1 << 63}]
+    rows: list[dict[str, Any]] = [{"messages": turns(1)}, {"messages": [], "a": (1 << 63) - 1}]
+    rows.append({"b": [1], "messages": [], "c": 1 << 63, "d": float("nan")})
     (tmp_path / "in.jsonl").write_bytes(lines(rows))
     run(tmp_path / "in.jsonl", tmp_path / "out.parquet", slice_bytes=1)
     table = pq.read_table(tmp_path / "out.parquet")
-    assert table.column_names == ["messages", "a", "b", "c"]
+    assert table.column_names == ["messages", "a", "b", "c", "d"]
     assert table.select(["a", "b", "c"]).to_pylist() == [
         {"a": None, "b": None, "c": None},
-        {"a": 1, "b": None, "c": None},
+        {"a": (1 << 63) - 1, "b": None, "c": None},
         {"a": None, "b": "[1]", "c": str(1 << 63)},
     ]
+    assert str(table.column("d").to_pylist()) == "[None, None, nan]"
     (tmp_path / "two.jsonl").write_bytes(lines([{"messages": [], "a": 1}, {"messages": [], "a": "x"}]))
     with pytest.raises(UnwritableFile, match="different types in one column"):
         run(tmp_path / "two.jsonl", tmp_path / "two.parquet", slice_bytes=1)
@@ -198,11 +238,12 @@ def test_bad_conversations_are_put_aside(tmp_path: Path) -> None:
 
 def test_bad_rows_are_put_aside(tmp_path: Path) -> None:
     """So does a bad row of a table, with all its columns."""
-    texts = ["null", json.dumps(turns(2)), "{broken", None]
+    texts = ["null", json.dumps(turns(2)), "{br\u00f6ken", None]
     pq.write_table(pa.table({"n": [0, 1, 2, 3], "messages": texts}), tmp_path / "in.parquet")
     report = run(tmp_path / "in.parquet", tmp_path / "out.parquet")
     assert [row["n"] for row in read_rows(tmp_path / "out.parquet", "parquet")] == [1]
     assert [(entry["line"], json.loads(entry["original"])["n"]) for entry in errors_of(report)] == [(1, 0), (3, 2), (4, 3)]
+    assert errors_of(report)[1]["original"] == '{"n": 2, "messages": "{br\u00f6ken"}'
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
@@ -259,18 +300,26 @@ def test_strict_ends_at_the_first(tmp_path: Path) -> None:
     assert run(tmp_path / "size.jsonl", tmp_path / "d.jsonl").tally.over_target == 1
 
 
-def test_a_strategy_that_raises_spoils_its_conversation_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (KeyError("too many"), "KeyError: 'too many'"),
+        (RecursionError(), "it is nested too deeply; write the inner part as a string"),
+    ],
+    ids=repr,
+)
+def test_a_strategy_that_raises_spoils_its_conversation_alone(error: Exception, reason: str, tmp_path: Path) -> None:
     """An exception that a user's strategy raises for one conversation is that conversation's error."""
 
     def picky(index: Any) -> Any:
         if index.included.messages > 20:
-            raise KeyError("too many")
+            raise error
         yield from ()
 
     report = run(store(tmp_path / "in.jsonl", "jsonl"), tmp_path / "out.jsonl", strategy=picky)
     long = [chat["id"] for chat in CHATS if len(chat["messages"]) > 20]
     assert [json.loads(entry["original"])["id"] for entry in errors_of(report)] == long
-    assert {entry["error"] for entry in errors_of(report)} == {"KeyError"}
+    assert {(entry["error"], entry["reason"]) for entry in errors_of(report)} == {(type(error).__name__, reason)}
 
 
 # -------------------------------------------------------------------- what is refused
@@ -421,6 +470,44 @@ def test_an_estimate_counts_what_a_summarizer_would_get(tmp_path: Path) -> None:
     assert found.sample.requests >= found.sample.changed > 0
     assert found.sample.completion_tokens == 100 * found.sample.requests
     assert found.sample.prompt_tokens > 1_000 * found.sample.requests
+    one = store(tmp_path / "one.jsonl", "jsonl", [{"messages": turns(9)}])
+    found = estimate([one], Job(Summarization(keep=last(groups=1)), counter="chars/4"))
+    groups = MessageIndex(turns(9), counter="chars/4").included_groups
+    assert (found.sample.requests, found.sample.prompt_tokens) == (1, 1_000 + sum(group.tokens for group in groups[:-2]))
+
+
+def test_an_estimate_of_a_part_is_scaled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By default 200 conversations are compacted; the figures of the whole are larger by the bytes that were not read."""
+    (tmp_path / "in.jsonl").write_bytes(lines([{"messages": turns(1)}] * 400))
+    monkeypatch.setattr(time, "process_time", itertools.count(1_000.0).__next__)
+    found = estimate([tmp_path / "in.jsonl"], STRATEGY)
+    assert (found.bytes_sampled, found.bytes_total) == (found.bytes_total / 2, (tmp_path / "in.jsonl").stat().st_size)
+    assert (found.sample.conversations, found.sample.lines, found.sample.seconds) == (200, 200, 1.0)
+    assert (found.whole.conversations, found.whole.bytes_read, found.whole.seconds) == (400, found.bytes_total, 2.0)
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1")
+    found = estimate([tmp_path / "bad.parquet"], STRATEGY, sample=1)
+    assert (found.whole.conversations, list(found.failed)) == (0, [str(tmp_path / "bad.parquet")])
+    with pytest.raises(ConfigurationError, match="sample=0"):
+        estimate([tmp_path / "in.jsonl"], STRATEGY, sample=0)
+
+
+@pytest.mark.parametrize(("sample", "taken"), [(1, 1), (5, 5), (10, 10), (11, 12)])
+def test_a_sample_is_spread(sample: int, taken: int, tmp_path: Path) -> None:
+    """It is taken from slices all over a plain file, at least five from each; of a compressed one, from the first slice."""
+    line = json.dumps([user("x" * 125_000)]).encode() + b"\n"
+    plain = tmp_path / "in.jsonl"
+    plain.write_bytes(line * 24)
+    assert estimate([plain], STRATEGY, sample=sample).sample.conversations == taken
+    (tmp_path / "in.jsonl.gz").write_bytes(gzip.compress(line * 10, 1))
+    assert estimate([tmp_path / "in.jsonl.gz"], STRATEGY, sample=sample).sample.conversations == min(sample, 8)
+
+
+def test_of_many_inputs_some_are_sampled(tmp_path: Path) -> None:
+    """Twenty, evenly spaced."""
+    for number in range(40):
+        (tmp_path / f"{number:02}.jsonl").write_bytes(b"broken\n" if number % 2 else b"[]\n" * 3)
+    found = estimate([tmp_path], STRATEGY, sample=39)
+    assert (found.sample.conversations, found.sample.bad, found.failed) == (40, 0, {})
 
 
 def test_an_estimate_stores_nothing(tmp_path: Path) -> None:
