@@ -16,8 +16,8 @@ from compaction.batch.rate_limits import LimitedSummarizer, RateLimiter, find_su
 from compaction.batch.report import BatchCounts
 from compaction.errors import ConfigurationError, SummaryFailed
 from compaction.presets import hermes
-from compaction.strategies import Pipeline, Strategy, Summarization, TokenBudgetComposed, Truncation
-from compaction.summarizers import CachedSummarizer, FactSummarizer, OpenAISummarizer, Summarizer, SummaryRequest
+from compaction.strategies import Pipeline, Strategy, Summarization, TokenBudgetComposed, Truncation, as_strategy
+from compaction.summarizers import CachedSummarizer, FactSummarizer, FirstOf, OpenAISummarizer, Summarizer, SummaryRequest
 from compaction.tokens import Usage
 from compaction.triggers import messages_exceed, tokens_exceed
 from tests.support.chats import indexed, tool_turns, turns, user
@@ -127,6 +127,10 @@ def test_a_summarizer_that_fails_now_and_then(tmp_path: Path) -> None:
     raised = run(source, tmp_path / "raised.jsonl", strategy=summarizing(Moody(), on_failure="raise"), limits=limits)
     assert (kept.tally.degraded, kept.tally.bad) == (6, 0)
     assert [entry["reason"] for entry in errors_of(raised)] == ["SummaryFailed: not now"] * 6
+    strict = run(
+        source, tmp_path / "strict.jsonl", strategy=summarizing(Moody()), limits=limits, budget=None, strict=True, max_errors=9
+    )
+    assert [entry["reason"] for entry in errors_of(strict)] == ["degraded: not now"] * 6
 
 
 def test_a_real_client_that_is_told_to_wait(tmp_path: Path) -> None:
@@ -344,14 +348,24 @@ def test_limits_out_of_range(limits: dict[str, Any]) -> None:
         Limits(**limits)
 
 
-def test_summarizers_are_found_and_changed() -> None:
+class Plain(Strategy):
+    """A strategy that is not an attrs class."""
+
+    def __call__(self, index: Any) -> Any:
+        return ()
+
+
+def test_summarizers_are_found_and_changed(tmp_path: Path) -> None:
     """Summarizers in pipelines, budgets and caches are found; digests are not; a strategy without summarizers is unchanged."""
     asked = Slow()
     inner = summarizing(asked)
     nested = Truncation() >> Pipeline(inner, trigger=tokens_exceed(9)) >> TokenBudgetComposed([inner], budget=5)
     assert find_summarizers(nested) == [asked, asked]
     assert find_summarizers(hermes(8_000)) == []
-    assert replace_summarizers(nested, lambda same: same) is nested
+    held = summarizing(FirstOf(asked, FactSummarizer())), summarizing(CachedSummarizer(asked, tmp_path / "answers.sqlite"))
+    assert [find_summarizers(each) for each in held] == [[asked, FactSummarizer()], [asked]]
+    for strategy in (nested, *held, as_strategy(lambda index: ()), Plain()):
+        assert replace_summarizers(strategy, lambda same: same) is strategy
     other = Slow()
     assert find_summarizers(replace_summarizers(nested, lambda _: other)) == [other, other]
     assert replace_summarizers(hermes(8_000), lambda _: other) == hermes(8_000)
