@@ -210,8 +210,8 @@ class BatchRun:
         try:
             with pool:
                 for output in self._outputs:
-                    for slice in self._slices(output):
-                        self._submit(output, slice, pool)
+                    for slice in self._slices(output, pool.max_pending):
+                        self._pending[pool.submit(slice)] = output, slice
                     self._join_if_finished(output)
                 while self._pending:
                     self._collect()
@@ -241,8 +241,11 @@ class BatchRun:
 
     # ---------------------------------------------------------------- slices
 
-    def _slices(self, output: _Output) -> Iterator[Slice]:
-        """Yield the slices of an output that are not finished, while nothing stops the run; count those that are."""
+    def _slices(self, output: _Output, max_pending: int) -> Iterator[Slice]:
+        """Yield the slices of an output that are not finished, while nothing stops the run; count those that are.
+
+        Each is yielded when fewer than ``max_pending`` are pending.
+        """
         parts, target, is_cut = self.manifest.parts, output.target, True
         for source in (self.sources[number] for number in target.sources):
             if target.number in self.manifest.joined:
@@ -254,24 +257,20 @@ class BatchRun:
             try:
                 for slice in cut_slices(source, self.slice_bytes, self.job.max_bytes):
                     files = PartFiles(parts, slice.key)
-                    result = files.result(source) if self.manifest.resumed else None
+                    result = files.result(source)
                     if result is not None and files.are_complete(result):
                         self._count(output, result, earlier=True)
-                    elif source.number in self._failed or self._outcome() != "finished":
+                        continue
+                    while len(self._pending) >= max_pending:
+                        self._collect()
+                    if source.number in self._failed or self._outcome() != "finished":
                         return
-                    else:
-                        output.results[slice.key] = None
-                        yield attrs.evolve(slice, kind=target.kind, ended=len(target.sources) > 1)
+                    output.results[slice.key] = None
+                    yield attrs.evolve(slice, kind=target.kind, ended=len(target.sources) > 1)
             except UnreadableFile as error:
                 self._failed.setdefault(source.number, str(error))
                 is_cut = False
         output.is_cut = is_cut
-
-    def _submit(self, output: _Output, slice: Slice, pool: WorkerPool) -> None:
-        while len(self._pending) >= pool.max_pending:
-            self._collect()
-        if slice.source.number not in self._failed and self._outcome() == "finished":
-            self._pending[pool.submit(slice)] = output, slice
 
     def _collect(self) -> None:
         """Count the pending slices that are finished; wait for one, but not for long."""

@@ -118,7 +118,7 @@ class PartFiles:
                 held: list[Any] = []
                 yield held.append
                 if kind == "jsonl.zst":
-                    stream.write(arrow.Codec("zstd").compress(b"".join(held), asbytes=True))
+                    stream.write(arrow.Codec("zstd").compress(b"".join(held)))
                 elif held:
                     write_table(arrow.concat_tables(held, promote_options="permissive"), stream)
 

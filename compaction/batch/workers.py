@@ -173,9 +173,9 @@ class _PartWriter:
     kind: FileKind
     counts: BatchCounts
     weight: int  # bytes of the input that the slice covers, as stored
-    _errors: list[bytes] = attrs.field(factory=list[bytes], init=False)
-    _size: int = attrs.field(default=0, init=False)
-    _first_unlisted: int | None = attrs.field(default=None, init=False)
+    _errors: list[bytes] = attrs.field(factory=list[bytes])
+    _size: int = 0
+    _first_unlisted: int | None = None
 
     def write(self, chunk: Chunk, written: Sequence[Any]) -> None:
         """Write the compacted rows of a chunk, and keep an error entry for each bad conversation."""

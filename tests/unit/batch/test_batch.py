@@ -47,6 +47,8 @@ def test_every_kind_becomes_every_kind(kind: str, to: str, tmp_path: Path) -> No
     assert (report.outcome, report.tally.conversations, report.tally.bad) == ("finished", len(CHATS), 0)
     assert 0 < report.tally.changed < len(CHATS)
     assert report.tally.bytes_read == (source.stat().st_size if kind == "parquet" else len(lines()))
+    if to == "jsonl.gz":
+        assert (tmp_path / f"out.{to}").read_bytes()[4:8] == bytes(4), "the header has no time"
     if to == "jsonl":
         assert report.tally.bytes_written == (tmp_path / "out.jsonl").stat().st_size
     assert report.tally.bytes_written > 0
@@ -84,7 +86,7 @@ def test_several_inputs_become_one_file(tmp_path: Path) -> None:
     """Inputs are written to one file in their order; a missing line end at the end of an input is added."""
     (tmp_path / "a.jsonl").write_bytes(lines(CHATS[:3]).rstrip(b"\n"))
     store(tmp_path / "b.jsonl.gz", "jsonl.gz", CHATS[3:])
-    run([tmp_path / "a.jsonl", tmp_path / "b.jsonl.gz"], tmp_path / "out.jsonl")
+    run([tmp_path / "a.jsonl", tmp_path / "b.jsonl.gz"], tmp_path / "out.jsonl", slice_bytes=1_000_000)
     assert [row["id"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == [chat["id"] for chat in CHATS]
 
 
@@ -100,7 +102,10 @@ def test_empty_files_stay_empty(kind: str, tmp_path: Path) -> None:
     assert kind != "parquet" or pq.read_schema(tmp_path / "new" / "folder" / "out.parquet").equals(pq.read_schema(source))
     output = tmp_path / "new" / "folder" / f"out.{kind}"
     assert read_rows(output, kind) == []
-    assert (output.stat().st_size > 0) is (kind != "jsonl"), "an empty file of another kind than plain lines is damaged"
+    for to in KINDS:
+        run(source, tmp_path / f"to.{to}")
+        assert read_rows(tmp_path / f"to.{to}", to) == []
+        assert ((tmp_path / f"to.{to}").stat().st_size > 0) is (to != "jsonl"), "an empty file of any other kind is damaged"
 
 
 @pytest.mark.parametrize("type_", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())], ids=str)
@@ -244,6 +249,7 @@ def test_bad_rows_are_put_aside(tmp_path: Path) -> None:
     assert [row["n"] for row in read_rows(tmp_path / "out.parquet", "parquet")] == [1]
     assert [(entry["line"], json.loads(entry["original"])["n"]) for entry in errors_of(report)] == [(1, 0), (3, 2), (4, 3)]
     assert errors_of(report)[1]["original"] == '{"n": 2, "messages": "{br\u00f6ken"}'
+    assert "{br\u00f6ken" in Path(str(report.errors)).read_text("utf-8")
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])

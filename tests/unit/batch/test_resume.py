@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import pty
 import random
@@ -201,21 +202,30 @@ def test_the_difference_between_two_long_values_is_shown(now: str, shown: str, t
 
 
 def test_a_folder_of_parts_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The lock of a run that ends within a second is waited for; where nothing can be locked, nothing is."""
+    """The lock of a run that ends within a second is waited for, and its file made again; without locks, nothing is locked."""
     arguments = (tmp_path / "m", tmp_path / "new" / "parts", plan())
     first = Manifest(*arguments, restart=False)
-    (first.parts / ".compaction-x.part").touch()
     (first.parts / "000000.joined").touch()
-    monkeypatch.setattr(time, "sleep", lambda seconds: first.close())
+    slept: list[float] = []
+    ends = [first.close]
+    lock = fcntl.flock
+
+    def lock_late(stream: Any, how: int) -> None:
+        if slept and ends:
+            ends.pop()()
+        lock(stream, how)
+
+    monkeypatch.setattr(time, "sleep", slept.append)
+    monkeypatch.setattr(fcntl, "flock", lock_late)
     second = Manifest(*arguments, restart=True)
     assert not second.resumed
     assert [path.name for path in second.parts.iterdir()] == ["lock"]
-    monkeypatch.setattr(time, "sleep", lambda seconds: None)
     with pytest.raises(StateError, match="another process is running"):
         Manifest(*arguments, restart=False)
     monkeypatch.setitem(sys.modules, "fcntl", None)
     third = Manifest(*arguments, restart=False)
     assert third.resumed
+    (third.parts / ".compaction-x.part").touch()
     for manifest in (second, third):
         manifest.close()
     assert not second.parts.exists()
@@ -367,7 +377,9 @@ def test_a_part_that_cannot_be_written(suffix: str, tmp_path: Path) -> None:
     run(tmp_path / "in.jsonl", tmp_path / "out.jsonl", stop=lambda: True)
     blocked = tmp_path / "out.jsonl.parts" / f"000000-00000000.{suffix}"
     blocked.mkdir(parents=True)
-    with pytest.raises(UnwritableFile, match=rf"0\.{suffix}: it cannot be written .*; free some space .* is kept"):
+    with pytest.raises(
+        UnwritableFile, match=rf"0\.{suffix}: it cannot be written \([A-Z][a-z ]+\); free some space .* is kept"
+    ):
         run(tmp_path / "in.jsonl", tmp_path / "out.jsonl")
     blocked.rmdir()
     assert run(tmp_path / "in.jsonl", tmp_path / "out.jsonl").resumed
@@ -376,10 +388,10 @@ def test_a_part_that_cannot_be_written(suffix: str, tmp_path: Path) -> None:
 def test_an_output_that_cannot_be_written(tmp_path: Path) -> None:
     """An output at whose place another process made a folder, or whose folder is a file, is an error that names it."""
     source = store(tmp_path / "in.jsonl", "jsonl")
-    with pytest.raises(UnwritableFile, match=r"out\.jsonl: it cannot be moved here .*check the folder"):
+    with pytest.raises(UnwritableFile, match=r"out\.jsonl: it cannot be moved here \([A-Z][a-z ]+\); check the folder"):
         run(source, tmp_path / "out.jsonl", on_progress=lambda _: (tmp_path / "out.jsonl").mkdir(exist_ok=True))
     (tmp_path / "file").touch()
-    with pytest.raises(UnwritableFile, match=r"file: it cannot be written .*check the folder"):
+    with pytest.raises(UnwritableFile, match=r"file: it cannot be written \([A-Z][a-z ]+\); check the folder"):
         run(source, tmp_path / "file")
 
 
