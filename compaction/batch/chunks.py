@@ -64,7 +64,7 @@ class LineChunk:
         row = self.rows[place]
         if isinstance(row, OversizedLine):
             return {"original": None, "bytes": row.size}
-        text = row if isinstance(row, bytes) else row.text
+        text = cast("JsonLine", row).text  # what is blank is never bad
         try:
             return {"original": text.decode().removesuffix("\n")}
         except UnicodeDecodeError:
@@ -160,8 +160,7 @@ def read_chunks(slice: Slice, column: str, max_rows: int, max_bytes: int) -> Ite
         if len(rows) == max_rows:
             yield LineChunk(rows)
             rows = []
-    if rows:
-        yield LineChunk(rows)
+    yield LineChunk(rows)
 
 
 def _lines(slice: Slice, max_bytes: int) -> Iterator[bytes | OversizedLine]:

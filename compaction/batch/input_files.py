@@ -83,7 +83,7 @@ def file_kind(name: str) -> FileKind | None:
     return next((kind for suffix, kind in _SUFFIXES.items() if name.lower().endswith(suffix)), None)
 
 
-def find_input_files(inputs: Sequence[str | Path], *, follow_links: bool = False) -> tuple[list[InputFile], list[str]]:
+def find_input_files(inputs: Sequence[str | Path], *, follow_links: bool) -> tuple[list[InputFile], list[str]]:
     """Return the files to read, sorted by name within a directory, and the files in directories that are ignored.
 
     A file given as an input is read whatever its name is; if its ending is unknown, its first bytes decide how it is stored. A
@@ -197,8 +197,8 @@ def _check_places(sources: Sequence[InputFile], targets: Sequence[OutputFile], f
 
 # -------------------------------------------------------------------- slices
 
-_Cut: TypeAlias = tuple[int, int, int, bytes | None, int]
-"""The fields of a slice from its start to ``oversized``."""
+_Cut: TypeAlias = tuple[Any, ...]
+"""The fields of a slice, from its start on."""
 
 
 @attrs.frozen
@@ -260,7 +260,7 @@ def _plain_cuts(source: InputFile, size: int) -> Iterator[_Cut]:
             stream.seek(start + size - 1)
             next(bounded_lines(stream, BUFFER_BYTES), None)
             end = min(stream.tell(), source.size)
-            yield start, end, end - start, None, 0
+            yield start, end, end - start
             start = end
 
 
@@ -308,10 +308,10 @@ def _table_cuts(source: InputFile, size: int) -> Iterator[_Cut]:
         groups = table.metadata
         start = held = read = 0
         if not groups.num_row_groups:
-            yield 0, 0, source.size, None, 0
+            yield start, start, source.size
         for end in range(1, groups.num_row_groups + 1):
             held += groups.row_group(end - 1).total_byte_size
             if held >= size or end == groups.num_row_groups:
                 position = source.size * end // groups.num_row_groups
-                yield start, end, position - read, None, 0
+                yield start, end, position - read
                 start, held, read = end, 0, position

@@ -167,7 +167,7 @@ class LimitedSummarizer:
 
     timeout_seconds: ClassVar[None] = None  # the inner summarizer has a timeout, which excludes waiting for the rate limiter
     inner: Summarizer
-    rate_limiter: RateLimiter = attrs.field(repr=False)
+    rate_limiter: RateLimiter
 
     @property
     def cache_key(self) -> str:

@@ -109,7 +109,7 @@ class JsonLine:
 
     text: bytes
     ended: bool = False
-    _values: list[Any] = attrs.field(factory=list[Any], init=False)
+    _values: list[Any] = attrs.field(factory=list[Any])
 
     def read(self) -> list[Any]:
         """Return its messages; each call parses the line."""
@@ -170,7 +170,7 @@ class NestedMessages:
 
     value: list[Any] | None
     type: Any
-    _clean: list[Any] = attrs.field(factory=list[Any], init=False)
+    _clean: list[Any] = attrs.field(factory=list[Any])
 
     def read(self) -> list[Any]:
         """Return the messages, without nulls."""

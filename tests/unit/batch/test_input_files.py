@@ -29,7 +29,7 @@ LINE = b"[1]\n"
 def test_a_name_need_not_say_the_kind(content: bytes, kind: str, tmp_path: Path) -> None:
     """The first bytes of a file that was given decide it, if its ending is unknown; an empty file has no wrong kind."""
     (tmp_path / "chats").write_bytes(content)
-    [source], foreign = find_input_files([tmp_path / "chats"])
+    [source], foreign = find_input_files([tmp_path / "chats"], follow_links=False)
     assert (source.kind, source.name, foreign) == (kind, "chats", [])
     (tmp_path / "none.jsonl.gz").touch()
     run([tmp_path / "none.jsonl.gz"], tmp_path / "out.jsonl.gz")
@@ -41,7 +41,7 @@ def test_each_input_is_given_once(tmp_path: Path) -> None:
     for name in ("a.jsonl", "b.jsonl"):
         (tmp_path / name).touch()
     with pytest.raises(ConfigurationError, match=r"b\.jsonl: it is given twice"):
-        find_input_files([tmp_path, tmp_path / "b.jsonl"])
+        find_input_files([tmp_path, tmp_path / "b.jsonl"], follow_links=False)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_each_input_is_given_once(tmp_path: Path) -> None:
 def test_outputs_are_called_as_the_inputs(name: str, to: str | None, output: str, tmp_path: Path) -> None:
     """In a directory, an output has the name of its input, with the ending of another kind; it may be called as a file."""
     (tmp_path / name).write_bytes(gzip.compress(LINE) if name.endswith("GZ") else LINE)
-    sources, _ = find_input_files([tmp_path / name])
+    sources, _ = find_input_files([tmp_path / name], follow_links=False)
     (tmp_path / "out.jsonl").mkdir()
     [target] = plan_output_files(sources, tmp_path / "out.jsonl", to, [])
     assert (target.path, target.number, target.sources) == (str(tmp_path / "out.jsonl" / output), 0, (0,))
@@ -81,7 +81,7 @@ def test_two_inputs_cannot_become_one_output(tmp_path: Path) -> None:
 def test_a_slice_ends_with_the_line_that_fills_it(kind: str, size: int, ends: list[int], tmp_path: Path) -> None:
     """Slices are whole lines of the size or more; together they cover the whole file."""
     (tmp_path / f"in.{kind}").write_bytes(LINE * 4 if kind == "jsonl" else gzip.compress(LINE * 4))
-    [source], _ = find_input_files([tmp_path / f"in.{kind}"])
+    [source], _ = find_input_files([tmp_path / f"in.{kind}"], follow_links=False)
     slices = list(cut_slices(source, size, 100))
     bytes_ = [slice.end - slice.start for slice in slices]
     assert [sum(bytes_[: place + 1]) for place in range(len(bytes_))] == ends
@@ -95,7 +95,7 @@ def test_a_slice_ends_with_the_line_that_fills_it(kind: str, size: int, ends: li
 def test_a_slice_of_a_table_has_whole_row_groups(more: int, groups: list[int], tmp_path: Path) -> None:
     """As many as have the size; together they cover the whole file."""
     pq.write_table(pa.table({"messages": ["[]"] * 10}), tmp_path / "in.parquet", row_group_size=2)
-    [source], _ = find_input_files([tmp_path / "in.parquet"])
+    [source], _ = find_input_files([tmp_path / "in.parquet"], follow_links=False)
     size = pq.ParquetFile(source.path).metadata.row_group(0).total_byte_size
     slices = list(cut_slices(source, size + more, 100))
     assert [slice.end - slice.start for slice in slices] == groups

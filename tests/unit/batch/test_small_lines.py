@@ -156,6 +156,8 @@ def test_tokens_are_counted_without_an_index(over: int, unchanged: bool) -> None
         job = Job(Truncation(trigger=tokens_exceed(limit)), counter=Words(), budget=budget)
         assert job.leaves_unchanged(row, row.read(), counts) is unchanged
         assert counts == (BatchCounts(**sizes) if unchanged else BatchCounts())
+    parts = JsonLine(json.dumps([*messages, user([{"type": "text", "text": "a"}])]).encode())
+    assert not Job(Truncation(trigger=tokens_exceed(99)), counter=Words()).leaves_unchanged(parts, parts.read(), BatchCounts())
 
 
 def test_a_job_is_described_in_full() -> None:
