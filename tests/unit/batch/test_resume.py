@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import gc
 import os
 import pty
 import random
@@ -11,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
@@ -464,10 +466,36 @@ class Deadly(Strategy):
 
 def test_a_worker_that_dies_ends_it(tmp_path: Path) -> None:
     """It is an error with a remedy."""
-    source = store(tmp_path / "in.jsonl", "jsonl")
+    source = store(tmp_path / "in.jsonl", "jsonl", CHATS[:1])
     with pytest.raises(ConfigurationError, match="a worker process died; finished work is kept"):
         run(source, tmp_path / "out.jsonl", strategy=Deadly(), workers=2)
-    assert run(source, tmp_path / "out.jsonl", restart=True).outcome == "finished"
+
+
+COLLECTIONS: list[int] = []
+"""In a worker: how many full collections of garbage there were at each conversation."""
+
+
+@attrs.frozen
+class Inside(Strategy):
+    """A strategy that fails unless its process is as a worker should be."""
+
+    def __call__(self, index: Any) -> Iterator[Edit]:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.raise_signal(number)
+        warnings.warn("the parent has shown it", stacklevel=1)
+        collections = gc.get_stats()[2]["collections"]
+        assert collections not in COLLECTIONS
+        assert gc.get_freeze_count()
+        assert not gc.isenabled()
+        COLLECTIONS.append(collections)
+        yield from ()
+
+
+def test_a_worker_leaves_signals_to_its_parent(tmp_path: Path) -> None:
+    """Neither signals nor warnings disturb it, and it collects garbage after each slice only."""
+    source = store(tmp_path / "in.jsonl", "jsonl", CHATS[:4])
+    report = run(source, tmp_path / "out.jsonl", strategy=Inside(), budget=None, workers=2, slice_bytes=1)
+    assert (report.outcome, report.tally.bad, report.tally.conversations) == ("finished", 0, 4)
 
 
 def test_an_error_ends_what_the_workers_do(tmp_path: Path) -> None:
