@@ -115,7 +115,7 @@ def test_empty_files_stay_empty(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("type_", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())], ids=str)
 def test_tables_keep_their_columns(type_: pa.DataType, tmp_path: Path) -> None:
     """A table keeps its other columns, its types and metadata, and the text of unchanged messages."""
-    texts = ['[ {"role": "user",  "content": "caf\\u00e9"} ]', json.dumps(tool_turns(6))]
+    texts = ['[ {"role": "user",  "content": "caf\\u00e9"} ]', json.dumps(CHATS[6]["messages"])]
     table = pa.table(
         {
             "when": pa.array([1, None], pa.timestamp("ms")),
@@ -130,7 +130,7 @@ def test_tables_keep_their_columns(type_: pa.DataType, tmp_path: Path) -> None:
     assert back.drop_columns(["chat"]).equals(table.drop_columns(["chat"]))
     first, second = back.column("chat").to_pylist()
     assert first == texts[0]
-    assert json.loads(second) == expected([{"messages": tool_turns(6)}])[0]
+    assert json.loads(second) == expected()[6]
 
 
 def test_nested_messages_stay_nested(tmp_path: Path) -> None:
@@ -235,11 +235,11 @@ def test_lines_with_different_fields_become_one_table(tmp_path: Path) -> None:
 def test_bad_conversations_are_put_aside(tmp_path: Path) -> None:
     """A bad conversation is left out, and listed in the errors with file, line, reason and original; the others are written."""
     good = lines().splitlines(keepends=True)
-    (tmp_path / "in.jsonl").write_bytes(b"".join(good[:20] + BAD + good[20:] + BAD[:1]))
+    (tmp_path / "in.jsonl").write_bytes(b"".join(good[:10] + BAD + good[10:] + BAD[:1]))
     report = run(tmp_path / "in.jsonl", tmp_path / "out.jsonl")
     assert [row["messages"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == expected()
     entries = errors_of(report)
-    assert [entry["line"] for entry in entries] == [21, 22, 23, 24, 25, 46]
+    assert [entry["line"] for entry in entries] == [11, 12, 13, 14, 15, 26]
     assert {entry["file"] for entry in entries} == {str(tmp_path / "in.jsonl")}
     assert [entry["original"] for entry in entries[:2]] == ["{broken", '{"messages": 3}']
     assert "not a list (got int)" in entries[1]["reason"]
@@ -270,8 +270,9 @@ def test_a_conversation_that_is_too_long_is_not_read(packed: bool, tmp_path: Pat
     report = run(source, tmp_path / "out.jsonl", max_bytes=10_000)
     assert [row["id"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == ["chat-6", "chat-5"]
     [entry] = errors_of(report)
-    assert (entry["line"], entry["original"], entry["bytes"]) == (2, None, len(json.dumps(huge)) + 1)
-    assert "more than the 10,000 that are read" in entry["reason"]
+    size = len(json.dumps(huge)) + 1
+    assert (entry["line"], entry["original"], entry["bytes"]) == (2, None, size)
+    assert f"it has {size:,} bytes, more than the 10,000 that are read" in entry["reason"]
     assert (report.tally.conversations, report.tally.bad, report.tally.lines) == (3, 1, 3)
 
 
@@ -460,6 +461,11 @@ def test_the_usual_workers_and_slices(tmp_path: Path, monkeypatch: pytest.Monkey
         assert manifest.startswith(b'{"compaction batch":2,')
         assert json.loads(manifest)["slice_bytes"] == size
         assert report.workers == (1 if name == "a" else 16)
+        Path(report.manifest).write_bytes(manifest.replace(b":2,", b":3,", 1))
+        with pytest.raises(StateError, match="not a manifest of this version"):
+            run(source, tmp_path / f"{name}.jsonl", strategy=strategy, workers=None, slice_bytes=None)
+    least: dict[str, Any] = {"workers": 1, "slice_bytes": 1, "max_errors": 0}
+    assert run(source, tmp_path / "c.jsonl", **least, stop=lambda: True).outcome == "interrupted"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -499,6 +505,10 @@ def test_an_estimate_of_a_part_is_scaled(tmp_path: Path, monkeypatch: pytest.Mon
     assert (found.bytes_sampled, found.bytes_total) == (found.bytes_total / 2, (tmp_path / "in.jsonl").stat().st_size)
     assert (found.sample.conversations, found.sample.lines, found.sample.seconds) == (200, 200, 1.0)
     assert (found.whole.conversations, found.whole.bytes_read, found.whole.seconds) == (400, found.bytes_total, 2.0)
+    with pq.ParquetWriter(tmp_path / "end.parquet", (large := pa.table({"messages": ["[]" + " " * 1_000_000]})).schema) as out:
+        for rows in (large, large.slice(0, 0)):
+            out.write_table(rows)
+    assert estimate([tmp_path / "end.parquet"], STRATEGY).sample.conversations == 1
     nested = estimate([store(tmp_path / "in.parquet", "parquet", CHATS[:1], nested=True)], STRATEGY)
     assert (nested.whole.conversations, nested.sample.bytes_read) == (1, 0)
     (tmp_path / "bad.parquet").write_bytes(b"PAR1")
@@ -531,7 +541,7 @@ def test_an_estimate_stores_nothing(tmp_path: Path) -> None:
     """An estimate for a strategy that offloads does not write to its store."""
     source = store(tmp_path / "in.jsonl", "jsonl")
     shelf = SQLiteStore(tmp_path / "shelf.db")
-    estimate([source], Lossless(Truncation(keep=last(groups=1)), shelf), sample=10_000)
+    assert estimate([source], Lossless(Truncation(keep=last(groups=1)), shelf), sample=10_000).sample.bad == 0
     assert shelf.describe("default").tallies == ()
 
 

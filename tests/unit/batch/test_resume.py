@@ -158,7 +158,7 @@ def test_a_part_that_is_not_whole_is_done_again(tmp_path: Path) -> None:
     [
         ({"budget": 400}, "budget was 300"),
         ({"counter": "bytes/4"}, "counter was 'chars/4'"),
-        ({"slice_bytes": 4_000}, "slice_bytes was 8000"),
+        ({"slice_bytes": 8_000}, "slice_bytes was 4000"),
         ({"strict": True}, "strict was False"),
         ({"strategy": lambda index: iter(())}, "strategy was"),
     ],
@@ -187,6 +187,7 @@ def plan(strategy: str = "", **more: Any) -> dict[str, Any]:
     [
         ("b" * 78, "'" + "b" * 78 + "'"),
         ("b" * 79, "'" + "b" * 79 + "..."),
+        ("a" * 60, "'" + "a" * 60 + "'"),
         ("a" * 90, "..." + "a" * 21 + "'"),
         ("a" * 70 + "b" * 20, "..." + "a" * 20 + "b" * 20 + "'"),
         ("a" * 70 + "b" * 90, "..." + "a" * 20 + "b" * 60 + "..."),
@@ -529,7 +530,7 @@ if __name__ == "__main__":
 @pytest.mark.parametrize(("number", "workers"), [(signal.SIGINT, 2), (signal.SIGTERM, 1)])
 def test_a_signal_stops_a_slice_that_takes_minutes(number: int, workers: int, tmp_path: Path) -> None:
     """Ctrl-C and SIGTERM end the command within seconds and say what happens; the next run writes the same bytes."""
-    source = store(tmp_path / "in.jsonl", "jsonl", [*CHATS * 5, {**CHATS[0], "id": "last"}])
+    source = store(tmp_path / "in.jsonl", "jsonl", [*CHATS * 10, {**CHATS[0], "id": "last"}])
     arguments = ("batch", source, "-o", tmp_path / "out.jsonl", "--budget", "300", "--counter", "chars/4")
     with started(*arguments, "--workers", str(workers), program=HANGING) as process:
         waited_for(tmp_path / "out.jsonl", 8, process)
