@@ -155,7 +155,7 @@ def open_parquet(path: str) -> Generator[Any]:
     """Open a Parquet file."""
     arrow_module()
     parquet: Any = import_module("pyarrow.parquet")
-    with parquet.ParquetFile(path, memory_map=False, pre_buffer=False) as table:
+    with parquet.ParquetFile(path, pre_buffer=False) as table:
         yield table
 
 

@@ -22,7 +22,7 @@ import attrs
 import pytest
 
 from compaction import Edit
-from compaction.batch import BatchProgress
+from compaction.batch import BatchProgress, BatchReport
 from compaction.batch.input_files import Slice
 from compaction.batch.parts import Manifest, SliceResult
 from compaction.batch.workers import InlinePool, WorkerConfig
@@ -52,6 +52,16 @@ def started(*arguments: str | Path, program: str, stderr: int = subprocess.PIPE)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
+
+
+FEW = [{"id": number, "messages": turns(1)} for number in range(6)]
+MESSAGES = [chat["messages"] for chat in FEW]
+"""Conversations that the strategy leaves unchanged."""
+
+
+def quick(inputs: Any, output: Path, **options: Any) -> BatchReport:
+    """Run a batch with a slice for each conversation."""
+    return run(inputs, output, **{"slice_bytes": 1, **options})
 
 
 def slices_done(output: Path) -> int:
@@ -143,14 +153,14 @@ def test_what_is_done_is_not_done_again(kind: str, tmp_path: Path) -> None:
 def test_a_part_that_is_not_whole_is_done_again(tmp_path: Path) -> None:
     """A part, or its list of bad conversations, that was lost or truncated after it was recorded is written again."""
     source = tmp_path / "in.jsonl"
-    source.write_bytes(b"".join(BAD) + lines())
-    run(source, tmp_path / "out.jsonl", stop=lambda: slices_done(tmp_path / "out.jsonl") >= 4)
+    source.write_bytes(BAD[0] + lines(FEW))
+    quick(source, tmp_path / "out.jsonl", stop=lambda: slices_done(tmp_path / "out.jsonl") >= 4)
     parts = sorted((tmp_path / "out.jsonl.parts").glob("*.part"))
     parts[0].with_suffix(".errors").unlink()
     parts[1].write_bytes(parts[1].read_bytes()[:-1])
     parts[2].unlink()
-    assert len(errors_of(run(source, tmp_path / "out.jsonl"))) == len(BAD)
-    assert [row["messages"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == expected()
+    assert len(errors_of(quick(source, tmp_path / "out.jsonl"))) == 1
+    assert [row["messages"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == MESSAGES
 
 
 @pytest.mark.parametrize(
@@ -158,7 +168,7 @@ def test_a_part_that_is_not_whole_is_done_again(tmp_path: Path) -> None:
     [
         ({"budget": 400}, "budget was 300"),
         ({"counter": "bytes/4"}, "counter was 'chars/4'"),
-        ({"slice_bytes": 8_000}, "slice_bytes was 4000"),
+        ({"slice_bytes": 2}, "slice_bytes was 1"),
         ({"strict": True}, "strict was False"),
         ({"strategy": lambda index: iter(())}, "strategy was"),
     ],
@@ -166,15 +176,15 @@ def test_a_part_that_is_not_whole_is_done_again(tmp_path: Path) -> None:
 )
 def test_another_batch_is_refused(options: dict[str, Any], says: str, tmp_path: Path) -> None:
     """A batch with other settings is not resumed, and the error names the difference; with restart it starts again."""
-    source = store(tmp_path / "in.jsonl", "jsonl")
-    run(source, tmp_path / "out.jsonl", stop=lambda: True)
+    source = store(tmp_path / "in.jsonl", "jsonl", FEW)
+    quick(source, tmp_path / "out.jsonl", stop=lambda: True)
     with pytest.raises(StateError, match="another batch") as caught:
-        run(source, tmp_path / "out.jsonl", **options)
+        quick(source, tmp_path / "out.jsonl", **options)
     assert says in str(caught.value)
-    run(source, tmp_path / "out.jsonl", stop=lambda: slices_done(tmp_path / "out.jsonl") >= 2)
-    assert run(source, tmp_path / "out.jsonl", stop=lambda: True, restart=True).tally.conversations == 0
+    quick(source, tmp_path / "out.jsonl", stop=lambda: slices_done(tmp_path / "out.jsonl") >= 2)
+    assert quick(source, tmp_path / "out.jsonl", stop=lambda: True, restart=True).tally.conversations == 0
     assert slices_done(tmp_path / "out.jsonl") == 0, "the finished work is discarded"
-    assert run(source, tmp_path / "out.jsonl", restart=True, **{**options, "strict": False}).outcome == "finished"
+    assert quick(source, tmp_path / "out.jsonl", restart=True, **{**options, "strict": False}).outcome == "finished"
 
 
 def plan(strategy: str = "", **more: Any) -> dict[str, Any]:
@@ -238,44 +248,44 @@ def test_other_inputs_are_refused(tmp_path: Path) -> None:
     """An input that was renamed or added, or that changed after its output was written, is an error; nothing is written."""
     for name in ("a.jsonl", "b.jsonl"):
         (tmp_path / "in").mkdir(exist_ok=True)
-        store(tmp_path / "in" / name, "jsonl")
+        store(tmp_path / "in" / name, "jsonl", FEW)
     first = tmp_path / "out" / "a.jsonl"
-    run(tmp_path / "in", tmp_path / "out", stop=first.exists)
+    quick(tmp_path / "in", tmp_path / "out", stop=first.exists)
     assert list((tmp_path / "out.parts").glob("*.part")) == [], "the parts of an output that is written are deleted"
     with pytest.raises(StateError, match="the outputs were different"):
-        run(tmp_path / "in", tmp_path / "out", to="jsonl.gz")
+        quick(tmp_path / "in", tmp_path / "out", to="jsonl.gz")
     os.utime(tmp_path / "in" / "a.jsonl", ns=(1, 1))
     with pytest.raises(StateError, match=r"a\.jsonl has changed"):
-        run(tmp_path / "in", tmp_path / "out")
+        quick(tmp_path / "in", tmp_path / "out")
     (tmp_path / "in" / "b.jsonl").rename(tmp_path / "in" / "c.jsonl")
     with pytest.raises(StateError, match=r"c\.jsonl was not an input; .*b\.jsonl was an input"):
-        run(tmp_path / "in", tmp_path / "out")
+        quick(tmp_path / "in", tmp_path / "out")
     assert list((tmp_path / "out").iterdir()) == [first]
 
 
 def test_a_changed_input_is_read_again(tmp_path: Path) -> None:
     """The finished work of an input that has changed since is done again: the output is that of the new content."""
     source = tmp_path / "in.jsonl"
-    source.write_bytes(b"".join(BAD) + lines())
-    first = run(source, tmp_path / "out.jsonl", stop=lambda: slices_done(tmp_path / "out.jsonl") >= 3)
-    assert len(errors_of(first)) == len(BAD)
-    store(source, "jsonl", CHATS[::-1])
-    report = run(source, tmp_path / "out.jsonl")
-    assert (report.resumed, report.tally.conversations, report.errors) == (True, len(CHATS), None)
-    assert [row["id"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == [chat["id"] for chat in CHATS[::-1]]
+    source.write_bytes(b"".join(BAD) + lines(FEW))
+    first = quick(source, tmp_path / "out.jsonl", stop=lambda: slices_done(tmp_path / "out.jsonl") >= 3)
+    assert len(errors_of(first)) == 3
+    store(source, "jsonl", FEW[::-1])
+    report = quick(source, tmp_path / "out.jsonl")
+    assert (report.resumed, report.tally.conversations, report.errors) == (True, len(FEW), None)
+    assert [row["id"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == [chat["id"] for chat in FEW[::-1]]
 
 
 def test_an_output_that_went_is_missed(tmp_path: Path) -> None:
     """A finished output that was removed or changed is an error."""
-    source = store(tmp_path / "in.jsonl", "jsonl")
-    run(source, tmp_path / "out.jsonl")
+    source = store(tmp_path / "in.jsonl", "jsonl", FEW)
+    quick(source, tmp_path / "out.jsonl")
     (tmp_path / "out.jsonl").write_text("cut")
     with pytest.raises(StateError, match="missing or changed"):
-        run(source, tmp_path / "out.jsonl")
+        quick(source, tmp_path / "out.jsonl")
     (tmp_path / "out.jsonl").unlink()
     with pytest.raises(StateError, match="missing or changed"):
-        run(source, tmp_path / "out.jsonl")
-    assert run(source, tmp_path / "out.jsonl", restart=True).outcome == "finished"
+        quick(source, tmp_path / "out.jsonl")
+    assert quick(source, tmp_path / "out.jsonl", restart=True).outcome == "finished"
 
 
 @pytest.mark.parametrize(
@@ -289,10 +299,10 @@ def test_an_output_that_went_is_missed(tmp_path: Path) -> None:
 )
 def test_a_manifest_that_is_none(content: bytes, tmp_path: Path) -> None:
     """A file in the manifest's place that is not a manifest of this version is not overwritten."""
-    source = store(tmp_path / "in.jsonl", "jsonl")
+    source = store(tmp_path / "in.jsonl", "jsonl", FEW)
     (tmp_path / "out.jsonl.manifest.json").write_bytes(content)
     with pytest.raises(StateError, match="not a manifest"):
-        run(source, tmp_path / "out.jsonl")
+        quick(source, tmp_path / "out.jsonl")
     assert (tmp_path / "out.jsonl.manifest.json").read_bytes() == content
     assert not (tmp_path / "out.jsonl.parts").exists()
 
@@ -390,12 +400,12 @@ def test_a_part_that_cannot_be_written(suffix: str, tmp_path: Path) -> None:
 
 def test_an_output_that_cannot_be_written(tmp_path: Path) -> None:
     """An output at whose place another process made a folder, or whose folder is a file, is an error that names it."""
-    source = store(tmp_path / "in.jsonl", "jsonl")
+    source = store(tmp_path / "in.jsonl", "jsonl", FEW)
     with pytest.raises(UnwritableFile, match=r"out\.jsonl: it cannot be moved here \([A-Z][a-z ]+\); check the folder"):
-        run(source, tmp_path / "out.jsonl", on_progress=lambda _: (tmp_path / "out.jsonl").mkdir(exist_ok=True))
+        quick(source, tmp_path / "out.jsonl", on_progress=lambda _: (tmp_path / "out.jsonl").mkdir(exist_ok=True))
     (tmp_path / "file").touch()
     with pytest.raises(UnwritableFile, match=r"file: it cannot be written \([A-Z][a-z ]+\); check the folder"):
-        run(source, tmp_path / "file")
+        quick(source, tmp_path / "file")
 
 
 def test_the_folder_of_parts_may_be_elsewhere(tmp_path: Path) -> None:
@@ -409,10 +419,10 @@ def test_the_folder_of_parts_may_be_elsewhere(tmp_path: Path) -> None:
 def test_a_stop_for_a_moment_stops_it(call: int, tmp_path: Path) -> None:
     """If ``stop`` returns true once, at whatever time, the batch ends interrupted and is resumed later."""
     calls = iter(range(10_000))
-    source = store(tmp_path / "in.jsonl", "jsonl")
-    report = run(source, tmp_path / "out.jsonl", stop=lambda: next(calls) == call)
+    source = store(tmp_path / "in.jsonl", "jsonl", FEW)
+    report = quick(source, tmp_path / "out.jsonl", stop=lambda: next(calls) == call)
     assert (report.outcome, report.outputs, report.is_well) == ("interrupted", {}, False)
-    assert run(source, tmp_path / "out.jsonl").resumed
+    assert quick(source, tmp_path / "out.jsonl").resumed
 
 
 class Eager(InlinePool):
@@ -431,7 +441,7 @@ class Eager(InlinePool):
 
 def test_a_run_that_ends_before_it_says_so_is_resumed(tmp_path: Path) -> None:
     """A pool never has more slices than it takes; what is left after the output was written is counted again, not done."""
-    inputs = [store(tmp_path / f"{name}.jsonl", "jsonl") for name in "ab"]
+    inputs = [store(tmp_path / f"{name}.jsonl", "jsonl", FEW) for name in "ab"]
     pools: list[Eager] = []
 
     def workers(config: WorkerConfig) -> Eager:
@@ -444,11 +454,11 @@ def test_a_run_that_ends_before_it_says_so_is_resumed(tmp_path: Path) -> None:
             raise RuntimeError("killed")
 
     with pytest.raises(RuntimeError, match="killed"):
-        run(inputs, tmp_path / "out.jsonl", workers=workers, on_progress=stops)
-    report = run(inputs, tmp_path / "out.jsonl", workers=workers)
-    assert (report.outcome, report.resumed, report.tally.conversations) == ("finished", True, 2 * len(CHATS))
+        quick(inputs, tmp_path / "out.jsonl", workers=workers, on_progress=stops)
+    report = quick(inputs, tmp_path / "out.jsonl", workers=workers)
+    assert (report.outcome, report.resumed, report.tally.conversations) == ("finished", True, 2 * len(FEW))
     assert pools[1].taken == []
-    assert [row["messages"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == expected() * 2
+    assert [row["messages"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == MESSAGES * 2
 
 
 @attrs.frozen
@@ -600,14 +610,14 @@ def test_the_time_left_falls_between_two_slices(tmp_path: Path) -> None:
 
 def test_an_error_in_a_callback_keeps_what_is_done(tmp_path: Path) -> None:
     """An exception from a caller's function ends the batch, which can be resumed."""
-    source = store(tmp_path / "in.jsonl", "jsonl")
+    source = store(tmp_path / "in.jsonl", "jsonl", FEW)
 
     def fails(now: BatchProgress) -> None:
-        if now.bytes_done > 5_000:
+        if now.bytes_done > 300:
             raise RuntimeError("the caller's")
 
     with pytest.raises(RuntimeError, match="the caller's"):
-        run(source, tmp_path / "out.jsonl", on_progress=fails)
+        quick(source, tmp_path / "out.jsonl", on_progress=fails)
     assert slices_done(tmp_path / "out.jsonl") > 0
-    assert run(source, tmp_path / "out.jsonl").resumed
-    assert [row["messages"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == expected()
+    assert quick(source, tmp_path / "out.jsonl").resumed
+    assert [row["messages"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == MESSAGES
