@@ -147,7 +147,7 @@ def test_rows_become_lines(tmp_path: Path) -> None:
     """Columns become fields, nested messages lose their nulls, and text with line ends becomes one line."""
     chat = [{"role": "user", "content": "caf\u00e9"}]
     type_ = pa.large_list(pa.struct([("role", pa.string()), ("content", pa.string()), ("name", pa.string())]))
-    tables = {
+    tables: dict[str, Any] = {
         "nested": ({"messages": pa.array([chat], type_)}, {}),
         "pretty": (
             {"when": [datetime(2020, 1, 2, tzinfo=UTC)], "messages": [json.dumps(chat, indent=1)]},

@@ -125,7 +125,12 @@ def test_slices_go_to_the_actor_with_the_fewest(cluster: Cluster, tmp_path: Path
     """Actors get absolute paths; an actor that is lost for good ends the batch; closing the pool kills all."""
     monkeypatch.chdir(tmp_path)
     answers: list[Future[Any]] = []
-    cluster.answer = lambda method, pickled: answers.append(Future()) or answers[-1]
+
+    def later(method: Any, pickled: bytes) -> Future[Any]:
+        answers.append(Future())
+        return answers[-1]
+
+    cluster.answer = later
     with ray_workers(2)(WorkerConfig(JOB, Path("parts"))) as pool:
         assert pool.max_pending == 4
         source = InputFile(0, "in.jsonl", "in.jsonl", "jsonl", 9, 0)

@@ -445,7 +445,8 @@ def test_a_run_that_ends_before_it_says_so_is_resumed(tmp_path: Path) -> None:
     pools: list[Eager] = []
 
     def workers(config: WorkerConfig) -> Eager:
-        return pools.append(Eager(config)) or pools[-1]
+        pools.append(Eager(config))
+        return pools[-1]
 
     def stops(now: BatchProgress) -> None:
         if now.bytes_done == 0 or not pools[0].taken[3:]:
