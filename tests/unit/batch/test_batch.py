@@ -25,7 +25,8 @@ from compaction.batch.input_files import cut_slices, find_input_files
 from compaction.errors import ConfigurationError, StateError, UnreadableFile, UnwritableFile
 from compaction.stores import SQLiteStore
 from compaction.strategies import Lossless, Summarization, Truncation
-from compaction.summarizers import FirstOf, OpenAISummarizer
+from compaction.summarizers import DigestSummarizer, FirstOf, OpenAISummarizer
+from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.chats import system, tool_turns, turns, user
 from tests.support.corpora import BAD, BUDGET, CHATS, KINDS, SMALL, STRATEGY, errors_of, expected, lines, read_rows, run, store
 from tests.support.limits import WAIT_SECONDS
@@ -493,6 +494,9 @@ def test_an_estimate_counts_what_a_summarizer_would_get(tmp_path: Path) -> None:
     assert found.sample.prompt_tokens > 1_000 * found.sample.requests
     one = store(tmp_path / "one.jsonl", "jsonl", [{"messages": turns(9)}])
     found = estimate([one], Job(Summarization(keep=last(groups=1)), counter="chars/4"))
+    full = Summarization(DigestSummarizer(redact=lambda text: text.replace("q", "query ")), keep=last(groups=1))
+    truth = run(one, tmp_path / "out.jsonl", strategy=full, budget=None).tally
+    assert estimate([one], Job(full, counter="chars/4")).whole.tokens_after == truth.tokens_after
     groups = MessageIndex(turns(9), counter="chars/4").included_groups
     assert (found.sample.requests, found.sample.prompt_tokens) == (1, 1_000 + sum(group.tokens for group in groups[:-2]))
 
@@ -541,7 +545,9 @@ def test_an_estimate_stores_nothing(tmp_path: Path) -> None:
     """An estimate for a strategy that offloads does not write to its store."""
     source = store(tmp_path / "in.jsonl", "jsonl")
     shelf = SQLiteStore(tmp_path / "shelf.db")
-    assert estimate([source], Lossless(Truncation(keep=last(groups=1)), shelf), sample=10_000).sample.bad == 0
+    strategy = Lossless(Truncation(trigger=tokens_exceed(20), target=tokens_below(10), keep=last(groups=1)), shelf)
+    found = estimate([source], strategy, sample=10_000).sample
+    assert (found.changed > 0, found.bad, found.requests) == (True, 0, 0)
     assert shelf.describe("default").tallies == ()
 
 
