@@ -495,8 +495,10 @@ def test_an_estimate_counts_what_a_summarizer_would_get(tmp_path: Path) -> None:
     one = store(tmp_path / "one.jsonl", "jsonl", [{"messages": turns(9)}])
     found = estimate([one], Job(Summarization(keep=last(groups=1)), counter="chars/4"))
     full = Summarization(DigestSummarizer(redact=lambda text: text.replace("q", "query ")), keep=last(groups=1))
-    truth = run(one, tmp_path / "out.jsonl", strategy=full, budget=None).tally
-    assert estimate([one], Job(full, counter="chars/4")).whole.tokens_after == truth.tokens_after
+    chat = store(tmp_path / "chat.jsonl", "jsonl", [{"messages": [user("q " * 300), *turns(9, words=30)]}])
+    truth = run(chat, tmp_path / "out.jsonl", strategy=full, budget=None).tally
+    assert truth.changed == 1
+    assert estimate([chat], Job(full, counter="chars/4")).whole.tokens_after == truth.tokens_after
     groups = MessageIndex(turns(9), counter="chars/4").included_groups
     assert (found.sample.requests, found.sample.prompt_tokens) == (1, 1_000 + sum(group.tokens for group in groups[:-2]))
 
