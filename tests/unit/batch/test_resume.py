@@ -462,7 +462,9 @@ def test_a_run_that_ends_before_it_says_so_is_resumed(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="killed"):
         quick(inputs, tmp_path / "out.jsonl", workers=workers, on_progress=stops)
     assert pending[0] == 3
-    report = quick(inputs, tmp_path / "out.jsonl", workers=workers)
+    seen: list[BatchProgress] = []
+    report = quick(inputs, tmp_path / "out.jsonl", workers=workers, on_progress=seen.append)
+    assert seen[-1].bytes_before == seen[-1].bytes_total
     assert (report.outcome, report.resumed, report.tally.conversations) == ("finished", True, 2 * len(FEW))
     assert pools[1].taken == []
     assert [row["messages"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == MESSAGES * 2
