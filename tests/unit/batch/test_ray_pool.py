@@ -50,7 +50,7 @@ class Cluster:
     table: Any = None
     mapped: dict[str, Any] = attrs.field(factory=dict[str, Any])
 
-    def module(self) -> ModuleType:
+    def module(self) -> Any:
         ray: Any = ModuleType("ray")
         ray.is_initialized = lambda: self.initialized
         ray.init, ray.remote, ray.kill = self.init, self.remote, self.killed.append
@@ -134,7 +134,7 @@ def test_slices_go_to_the_actor_with_the_fewest(cluster: Cluster, tmp_path: Path
     with ray_workers(2)(WorkerConfig(JOB, Path("parts"))) as pool:
         assert pool.max_pending == 4
         source = InputFile(0, "in.jsonl", "in.jsonl", "jsonl", 9, 0)
-        futures = [pool.submit(Slice(source, number, 0, 9, 9)) for number in range(4)]
+        futures: list[Future[Any]] = [pool.submit(Slice(source, number, 0, 9, 9)) for number in range(4)]
         answers[3].set_result("a result")
         answers[1].set_result(error := ConfigurationError("wrong"))
         futures += [pool.submit(Slice(source, number, 0, 9, 9)) for number in range(4, 7)]

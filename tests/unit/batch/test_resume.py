@@ -21,7 +21,6 @@ from typing import Any
 import attrs
 import pytest
 
-from compaction import Edit
 from compaction.batch import BatchProgress, BatchReport
 from compaction.batch.input_files import Slice
 from compaction.batch.parts import Manifest, SliceResult
@@ -476,7 +475,7 @@ class Deadly(Strategy):
 
     sleeps: bool = False
 
-    def __call__(self, index: Any) -> Iterator[Edit]:
+    def __call__(self, index: Any) -> Any:
         if not self.sleeps:
             os._exit(1)
         if index.included.messages > 1:
@@ -499,7 +498,7 @@ COLLECTIONS: list[int] = []
 class Inside(Strategy):
     """A strategy that fails unless its process is as a worker should be."""
 
-    def __call__(self, index: Any) -> Iterator[Edit]:
+    def __call__(self, index: Any) -> Any:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.raise_signal(number)
         warnings.warn("the parent has shown it", stacklevel=1)

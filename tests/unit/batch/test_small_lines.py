@@ -156,14 +156,20 @@ def test_tokens_are_counted_without_an_index(over: int, unchanged: bool) -> None
         job = Job(Truncation(trigger=tokens_exceed(limit)), counter=Words(), budget=budget)
         assert job.leaves_unchanged(row, row.read(), counts) is unchanged
         assert counts == (BatchCounts(**sizes) if unchanged else BatchCounts())
-    parts = JsonLine(json.dumps([*messages, user([{"type": "text", "text": "a"}])]).encode())
+    parts = JsonLine(json.dumps([*messages, {**user(), "content": [{"type": "text", "text": "a"}]}]).encode())
     assert not Job(Truncation(trigger=tokens_exceed(99)), counter=Words()).leaves_unchanged(parts, parts.read(), BatchCounts())
 
 
 def test_a_job_is_described_in_full() -> None:
     """The description has every setting, and that summaries are signed, but no key; only the strategy may be positional."""
     job = Job(STRATEGY, counter="chars/4")
-    described = {"strategy": repr(STRATEGY), "counter": "chars/4", "format": None, "budget": None, "window": None}
+    described: dict[str, Any] = {
+        "strategy": repr(STRATEGY),
+        "counter": "chars/4",
+        "format": None,
+        "budget": None,
+        "window": None,
+    }
     described |= {"column": "messages", "max_bytes": 256_000_000, "strict": False}
     assert job.described() == described
     least = Job(STRATEGY, counter="chars/4", format="anthropic", budget=1, window=1, max_bytes=1, keys=["a key of letters"])
