@@ -530,7 +530,8 @@ def test_a_sample_is_spread(sample: int, taken: int, tmp_path: Path) -> None:
     line = json.dumps([user("x" * 125_000)]).encode() + b"\n"
     plain = tmp_path / "in.jsonl"
     plain.write_bytes(line * 24)
-    assert estimate([plain], STRATEGY, sample=sample).sample.conversations == taken
+    found = estimate([plain], STRATEGY, sample=sample)
+    assert (found.sample.conversations, found.bytes_sampled) == (taken, pytest.approx(taken * len(line)))
     (tmp_path / "in.jsonl.gz").write_bytes(gzip.compress(line * 10, 1))
     assert estimate([tmp_path / "in.jsonl.gz"], STRATEGY, sample=sample).sample.conversations == min(sample, 8)
 
