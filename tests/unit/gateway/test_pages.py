@@ -6,8 +6,9 @@ import re
 
 import pytest
 
-from compaction.gateway import GatewayStatus
+from compaction.gateway import GatewaySnapshot, GatewayStatus
 from compaction.gateway.conversations import ConversationRequest, ConversationTurn
+from compaction.gateway.metrics import prometheus_text
 from compaction.gateway.routes import route_of
 from compaction.gateway.windows import known_prices, known_window
 from compaction.session import CacheBroken, CompactionSession
@@ -28,6 +29,7 @@ async def test_the_page_may_run_its_own_script_and_nothing_else() -> None:
     assert "connect-src 'self'" in policy
     assert "unsafe" not in policy
     assert len(re.findall("'sha256-", policy)) == 2
+    assert "<html" in page.text
     assert not re.search(r"\bsrc=|\bhref=|\bon[a-z]+=", page.text)
 
 
@@ -88,3 +90,48 @@ def test_unknown_models_have_neither_prices_nor_a_window() -> None:
     """The price and the window of an unknown model are ``None``, without an error."""
     assert (known_prices("of-tomorrow"), known_window("of-tomorrow")) == (None, None)
     assert (known_window("gpt-5.4") or 0) > 100_000
+
+
+METRICS = r"""
+# HELP compaction_gateway_requests_total Answers by route and status
+# TYPE compaction_gateway_requests_total counter
+compaction_gateway_requests_total{route="chat",status="200"} 12345678
+# HELP compaction_gateway_passed_through_total Requests to a model that were sent unchanged
+# TYPE compaction_gateway_passed_through_total counter
+compaction_gateway_passed_through_total{reason="a \"b\" \\ \n"} 2
+# HELP compaction_gateway_failures_total Failures by kind
+# TYPE compaction_gateway_failures_total counter
+# HELP compaction_gateway_retries_total Second requests by reason
+# TYPE compaction_gateway_retries_total counter
+"""
+
+
+def test_metrics_are_exact() -> None:
+    """Large counts and sums keep all their digits, labels are escaped, and names end as Prometheus wants."""
+    snapshot = GatewaySnapshot(
+        started_at=0.0,
+        at=9.0,
+        requests={("chat", 200): 12_345_678},
+        passed_through={'a "b" \\ \n': 2},
+        totals={"dollars_saved": 1_234_567.25, "seconds_total": 0.1 + 0.2},
+        held=3,
+        held_bytes=44,
+    )
+    text = prometheus_text(snapshot)
+    assert text.startswith(METRICS.lstrip())
+    values = [line.removeprefix("compaction_gateway_") for line in text.splitlines() if not line.startswith("#")][2:]
+    assert values == [
+        *("cuts_total 0", "tokens_saved_total 0", "tokens_lost_total 0", "dollars_saved_total 1234567.25"),
+        *("dollars_lost_total 0", "prompt_tokens_total 0", "cached_tokens_total 0", "completion_tokens_total 0"),
+        *("seconds_total 0.3", "conversations 3", "conversation_bytes 44"),
+    ]
+
+
+async def test_health_says_how_long_the_gateway_runs() -> None:
+    """In seconds, to the millisecond, and whether requests are sent unchanged."""
+    now = [1_000.0]
+    with ScriptedUpstream(chat_reply()) as upstream:
+        async with in_process(upstream, clock=lambda: now[0], shadow=True) as client:
+            now[0] += 2.34567
+            health = (await client.get("/healthz")).json()
+    assert (health["status"], health["seconds"], health["shadow"]) == ("ok", 2.346, True)
