@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -256,7 +256,7 @@ class GatewayStatus:
                     tokens_after=result.after.tokens,
                     edits=dict(kinds.most_common(20)),
                     left=_left(result),
-                    summary=_written(result.edits)[:_SUMMARY_CHARS] if self._shows_texts else "",
+                    summary="\n\n".join(_summaries(result.edits))[:_SUMMARY_CHARS] if self._shows_texts else "",
                 )
                 self._totals["cuts"] += 1
                 cuts = self._cuts.setdefault(event.session, deque(maxlen=_MOST_CUTS))
@@ -361,15 +361,13 @@ def _left(result: CompactionResult) -> dict[str, int]:
     return {name: count for name, count in left.items() if count > 0}
 
 
-def _written(edits: Iterable[Edit]) -> str:
-    """Return the texts of the summaries that edits inserted."""
-    texts: list[str] = []
+def _summaries(edits: Iterable[Edit]) -> Iterator[str]:
+    """Yield the texts of the summaries that edits inserted."""
     for edit in edits:
         if isinstance(edit, Together):
-            texts.append(_written(edit.edits))
+            yield from _summaries(edit.edits)
         elif isinstance(edit, Replace):
-            texts += [message.text for message in edit.messages]
-    return "\n\n".join(filter(None, texts))
+            yield from (message.text for message in edit.messages)
 
 
 def _nothing_held() -> tuple[int, int]:
