@@ -10,7 +10,7 @@ from typing import Any, Final
 from ..files import open_replacement
 from ..formats import fields_of, items_of
 from ..tokens import LengthError
-from .bodies import Unreadable, decoded
+from .bodies import TooLarge, Unreadable, decoded
 from .headers import as_mapping
 from .upstream import MOST_ERROR_BYTES, WholeAnswer
 
@@ -55,7 +55,7 @@ def _text(answer: WholeAnswer) -> str:
     try:
         encoding = as_mapping(answer.headers).get("content-encoding", "")
         return decoded(answer.body, encoding, MOST_ERROR_BYTES).decode(errors="replace")
-    except Unreadable:
+    except (Unreadable, TooLarge):
         return ""
 
 
