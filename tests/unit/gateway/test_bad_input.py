@@ -140,6 +140,8 @@ async def test_a_body_of_50_megabytes() -> None:
     assert (reply.status_code, refused.status_code) == (200, 413)
     assert "--max-body" in refused.json()["error"]["message"]
     assert [got.body == body for got in upstream.got] == [True]
+    assert upstream.got[0].headers["content-length"] == str(len(body))
+    assert "transfer-encoding" not in upstream.got[0].headers
 
 
 def connection(url: str, request: bytes) -> socket.socket:
@@ -271,6 +273,7 @@ async def test_an_error_that_breaks_off() -> None:
         async with in_process(upstream, window=50_000) as client:
             reply = await client.post(CHAT, content=long_request())
     assert (reply.status_code, len(upstream.got)) == (502, 1)
+    assert reply.json()["error"]["message"].endswith("the upstream gave no answer (ClientPayloadError)")
 
 
 async def test_a_long_error_is_passed_on() -> None:
