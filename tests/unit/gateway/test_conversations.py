@@ -19,11 +19,21 @@ from compaction import CompactionSession, MessageIndex, last
 from compaction.gateway.conversations import ConversationRequest, ConversationTurn, GatewayConversations
 from compaction.gateway.recall import RECALL_FUNCTIONS
 from compaction.gateway.routes import route_of
+from compaction.session import Compacted, Event
 from compaction.stores import SessionStore
 from compaction.strategies import Failed, Pipeline, Summarization
 from compaction.tokens import LengthError, Usage, counter
 from compaction.triggers import tokens_exceed
-from tests.support.gateways import ScriptedUpstream, answer, chat_reply, in_process, settings_of, tool_chat
+from tests.support.gateways import (
+    ScriptedUpstream,
+    answer,
+    chat_reply,
+    client_of,
+    in_process,
+    lifespan,
+    settings_of,
+    tool_chat,
+)
 from tests.support.rulebook import is_valid
 
 CHAT = "/v1/chat/completions"
@@ -351,6 +361,17 @@ async def test_a_conversation_in_use_is_not_deleted() -> None:
     assert (refused.status_code, deleted.status_code) == (409, 204)
     assert "try again" in refused.text
     assert any(SUMMARY_SIGN in str(message) for message in upstream.got[1].json["messages"])
+
+
+async def test_events_are_told_to_the_host_too() -> None:
+    """As for telemetry; the page has them as well."""
+    told: list[Event] = []
+    with ScriptedUpstream(chat_reply()) as upstream:
+        async with lifespan(settings_of(upstream.url), on_event=told.append) as app, client_of(app) as client:
+            await client.post(CHAT, content=body_of(tool_chat(20)))
+            (conversation,) = (await client.get("/status.json")).json()["conversations"]
+    (event,) = (event for event in told if isinstance(event, Compacted))
+    assert (event.session, event.result.after.tokens) == (conversation["id"], conversation["cuts"][0]["tokens_after"])
 
 
 async def test_a_tool_is_known_by_its_name_in_every_wire() -> None:

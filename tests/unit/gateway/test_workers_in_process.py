@@ -45,7 +45,7 @@ async def two_workers(upstream: ScriptedUpstream, folder: Path, **options: Any) 
     """Clients of two workers in this event loop, of which the first gets every conversation that begins there."""
     async with contextlib.AsyncExitStack() as stack:
         apps = [
-            await stack.enter_async_context(lifespan(settings_of(upstream.url, **options), Workers(folder, 2, number)))
+            await stack.enter_async_context(lifespan(settings_of(upstream.url, **options), workers=Workers(folder, 2, number)))
             for number in range(2)
         ]
         yield [await stack.enter_async_context(client_of(app)) for app in apps]
@@ -91,13 +91,13 @@ async def test_a_worker_that_does_not_run_is_replaced(tmp_path: Path) -> None:
     """Its conversations move to the worker that gets their next request, whether its socket is gone or nobody listens."""
     with ScriptedUpstream(chat_reply()) as upstream:
         settings = settings_of(upstream.url)
-        async with lifespan(settings, Workers(tmp_path, 2, 0)) as app, client_of(app) as first:
+        async with lifespan(settings, workers=Workers(tmp_path, 2, 0)) as app, client_of(app) as first:
             assert (await first.post(CHAT, content=body_of(tool_chat(2)))).status_code == 200
-        async with lifespan(settings, Workers(tmp_path, 2, 1)) as app, client_of(app) as second:
+        async with lifespan(settings, workers=Workers(tmp_path, 2, 1)) as app, client_of(app) as second:
             for _ in range(2):
                 assert (await second.post(CHAT, content=body_of(tool_chat(2)))).status_code == 200
             (conversation,) = (await second.get("/status.json")).json()["conversations"]
-        async with lifespan(settings, Workers(tmp_path, 2, 0)) as app, client_of(app) as first:
+        async with lifespan(settings, workers=Workers(tmp_path, 2, 0)) as app, client_of(app) as first:
             assert (await first.get("/healthz")).json()["conversations"] == 0
     assert conversation["requests"] == 2
     assert Workers(tmp_path, 2, 0).owner(binding_of(tool_chat(2))) == 1
