@@ -12,7 +12,9 @@ import pytest
 from benchmarks.gateway_long import LongTurns
 from benchmarks.hosts.script import Asked, Call, Reply, result_text
 from benchmarks.hosts.wires import WIRES as SERVED
-from compaction.gateway.recall import read_answer
+from compaction.gateway.bodies import read_request
+from compaction.gateway.recall import RECALL_FUNCTIONS, RecallAnswers, may_offer, offered, read_answer
+from compaction.stores import SQLiteStore, StoredRecord
 from tests.support.clients import AGENTS, Recorder, run
 from tests.support.gateways import (
     Got,
@@ -133,3 +135,159 @@ async def test_a_refused_continuation_is_answered_without_the_tool(tmp_path: Pat
             reply = await client.post("/v1/chat/completions", json=body)
     assert reply.json()["choices"][0]["message"]["content"] == "done"
     assert [b"compaction_expand" in got.body for got in upstream.got] == [True, True, False]
+
+
+def events_of(*parts: Any) -> bytes:
+    """A stream of server-sent events, as some servers write it."""
+    return b"".join(b"event: x\ndata:" + json.dumps(part).encode() + b"\r\n\r\n" for part in parts) + b"data: [DONE]\n"
+
+
+def piece(place: int, *, id: str | None = None, **function: str | None) -> dict[str, Any]:
+    """A part of a call in chat completions."""
+    return {"choices": [{"delta": {"tool_calls": [{"index": place, "id": id, "function": function or None}]}}]}
+
+
+CHAT = events_of(
+    {"choices": None},
+    {"choices": [{"index": 1, "delta": {"content": "another"}}, {"index": 0, "delta": {"role": "assistant", "content": None}}]},
+    {"choices": [{"delta": {"content": "Let "}}]},
+    {"choices": [{"delta": {"content": "me"}}, {"delta": None}]},
+    piece(1, id="b", name="look", arguments="{}"),
+    piece(0, id="a", name="compaction_grep", arguments=None),
+    piece(0, arguments='{"query": '),
+    piece(0, arguments='"x"}'),
+    piece(0),
+    {"choices": [], "usage": {}},
+)
+GREP, LOOK = ("a", "compaction_grep", '{"query": "x"}'), ("b", "look", "{}")
+CLAUDE = events_of(
+    {"type": "message_start", "message": {}},
+    {"type": "content_block_start", "index": 1, "content_block": {"type": "tool_use", "id": "a", "name": "look", "input": {}}},
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": "", "signature": ""}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "so"}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "signature_delta", "signature": "s1"}},
+    {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": '{"a":'}},
+    {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": "1}"}},
+    {"type": "content_block_start", "index": 2, "content_block": {"type": "tool_use", "id": "b", "name": "look", "input": {}}},
+    {"type": "content_block_delta", "index": 2, "delta": {"type": "input_json_delta", "partial_json": ""}},
+    {"type": "content_block_stop", "index": 2},
+)
+THOUGHT = {"type": "thinking", "thinking": "so", "signature": "s1"}
+SAYS = {"role": "assistant", "content": "hi"}
+ITEM = {"type": "function_call", "call_id": "a", "name": "look", "arguments": "{}"}
+
+
+@pytest.mark.parametrize(
+    ("route", "answer", "said", "calls"),
+    [
+        (
+            "chat",
+            CHAT,
+            {
+                "role": "assistant",
+                "content": "Let me",
+                "tool_calls": [
+                    {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
+                    for id, name, arguments in (LOOK, GREP)
+                ],
+            },
+            [LOOK, GREP],
+        ),
+        ("chat", {"choices": [{"index": 1}, {"message": {**SAYS, "tool_calls": None}}]}, SAYS, []),
+        ("chat", events_of(), {"role": "assistant", "tool_calls": []}, []),
+        ("responses", {"object": "response", "output": [ITEM]}, ITEM, [("a", "look", "{}")]),
+        (
+            "responses",
+            events_of(
+                {"type": "response.created", "response": {"output": []}},
+                {"type": "response.completed", "response": {"output": [ITEM]}},
+            ),
+            ITEM,
+            [("a", "look", "{}")],
+        ),
+        ("responses", events_of({"type": "response.failed", "response": {"output": []}}), ..., []),
+        (
+            "messages",
+            {"content": [{"type": "text", "text": "hi"}]},
+            {"role": "assistant", "content": [{"type": "text", "text": "hi"}]},
+            [],
+        ),
+        (
+            "messages",
+            CLAUDE,
+            {
+                "role": "assistant",
+                "content": [
+                    THOUGHT,
+                    {"type": "tool_use", "id": "a", "name": "look", "input": {"a": 1}},
+                    {"type": "tool_use", "id": "b", "name": "look", "input": {}},
+                ],
+            },
+            [("a", "look", {"a": 1}), ("b", "look", {})],
+        ),
+        ("messages", events_of(), {"role": "assistant", "content": []}, []),
+    ],
+)
+def test_what_an_answer_says(route: str, answer: Any, said: Any, calls: list[Any]) -> None:
+    """The messages and calls of an answer, whole or streamed, with gaps, other choices and unknown events."""
+    is_stream = isinstance(answer, bytes)
+    kind = "text/event-stream; charset=utf-8" if is_stream else "application/json"
+    found, called = read_answer(route, answer if is_stream else json.dumps(answer).encode(), kind)
+    assert found == ([] if said is ... else [said])
+    assert [(call.id, call.name, call.arguments) for call in called] == calls
+
+
+@pytest.mark.parametrize(
+    ("route", "fields", "is_offered"),
+    [
+        ("chat", {}, True),
+        ("chat", {"tool_choice": "auto"}, True),
+        ("messages", {"tool_choice": {"type": "auto"}}, True),
+        ("messages", {"tool_choice": {"type": "any"}}, False),
+        ("chat", {"tool_choice": "required"}, False),
+        ("chat", {"tools": []}, False),
+        ("chat", {"tools": [{"function": {"name": "compaction_expand"}}]}, False),
+        ("responses", {}, True),
+        ("generate", {}, False),
+    ],
+)
+def test_where_the_tools_are_offered(route: str, fields: dict[str, Any], is_offered: bool) -> None:
+    """After the agent's, in the shape of the wire, if the model may choose and the agent has none of this name."""
+    body = json.dumps({"tools": [{"name": "look"}], **fields}).encode()
+    found = offered(body, read_request(body, "tools"), route)
+    tools = json.loads(found)["tools"]
+    assert (found is not body) is is_offered
+    assert may_offer(route, json.loads(body)) is (route != "generate" and fields.get("tools") != [])
+    if is_offered:
+        grep, expand = RECALL_FUNCTIONS
+        assert (grep["name"], expand["name"]) == ("compaction_grep", "compaction_expand")
+        assert tools[0] == {"name": "look"}
+        shape: dict[str, Any] = {
+            "chat": {"type": "function", "function": expand},
+            "responses": {"type": "function", "strict": False, **expand},
+            "messages": {"name": expand["name"], "description": expand["description"], "input_schema": expand["parameters"]},
+        }[route]
+        assert tools[2] == shape
+
+
+def test_only_its_own_tools_are_answered(tmp_path: Path) -> None:
+    """An answer that only mentions one is the client's; another tool's call is told to come again; results are bounded."""
+    store, words = SQLiteStore(tmp_path / "recall.db"), "x y " * 30_000
+    store.put("s", [StoredRecord.of_message({"content": words}, role="user", text=words, salt="s")])
+    answers = RecallAnswers(route="chat", key="messages", store=store, session="s")
+    body = json.dumps({"messages": tool_chat(1)}).encode()
+    for mention in (b"<html>not JSON</html>", json.dumps({"choices": [{"message": {"content": "compaction_grep"}}]}).encode()):
+        assert answers.continued(body, mention, "application/json") is None
+    (record,) = store.range("s", 1, 2)
+    expand = {"name": "compaction_expand", "arguments": json.dumps({"id": record.id, "limit": 100_000})}
+    calls = [
+        {"id": id, "type": "function", "function": function}
+        for id, function in (("a", expand), ("b", {"name": "look", "arguments": "{}"}))
+    ]
+    said = {"role": "assistant", "tool_calls": calls}
+    found = answers.continued(body, json.dumps({"choices": [{"message": said}]}).encode(), "application/json")
+    assert found is not None
+    *given, answer, first, second = json.loads(found)["messages"]
+    assert (given, answer) == (tool_chat(1), said)
+    assert (first["tool_call_id"], len(first["content"]), "x y x y" in first["content"]) == ("a", 16_000, True)
+    assert second["content"].startswith("Not run")
