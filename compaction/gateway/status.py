@@ -214,6 +214,7 @@ class GatewayStatus:
         self._conversations: OrderedDict[str, ConversationStatus] = OrderedDict()
         self._cuts: dict[str, deque[Cut]] = {}
         self._broken: dict[str, int] = {}
+        self._alone: dict[str, bool] = {}
 
     # ---------------------------------------------------------------- counting
 
@@ -238,11 +239,9 @@ class GatewayStatus:
             _count(self._retries, why)
 
     def left_alone(self, session: str, is_left_alone: bool) -> None:
-        """Note that a conversation is no longer compacted for now, or again."""
+        """Note that a conversation is no longer compacted for now, or again; its request is reported later."""
         with self._lock:
-            if session in self._conversations:
-                found = self._conversations[session]
-                self._conversations[session] = attrs.evolve(found, is_left_alone=is_left_alone)
+            self._alone[session] = is_left_alone
 
     def told(self, event: Event) -> None:
         """Note an event of a session; pass this method as ``on_event=``."""
@@ -318,6 +317,7 @@ class GatewayStatus:
                 cuts=tuple(self._cuts.get(session, ())),
                 seconds_added=max(found.seconds_added, seconds_added),
                 failures=dict(Counter(found.failures) + Counter(turn.failures)),
+                is_left_alone=self._alone.pop(session, found.is_left_alone),
             )
             self._conversations.move_to_end(session)
             while len(self._conversations) > self._limit:
@@ -328,7 +328,7 @@ class GatewayStatus:
         """Remove a conversation, and return whether it was there."""
         with self._lock:
             found = session in self._conversations
-            for kept in (self._conversations, self._cuts, self._broken):
+            for kept in (self._conversations, self._cuts, self._broken, self._alone):
                 kept.pop(session, None)
         return found
 
