@@ -13,11 +13,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from compaction.gateway.routes import route_of
 from compaction.gateway.workers import Workers, binding
-from tests.support.gateways import GatewayProcess, ScriptedUpstream, chat_reply, tool_chat
+from tests.support.gateways import GatewayProcess, ScriptedUpstream, answer, chat_reply, events, tool_chat
 
 CHAT = "/v1/chat/completions"
 NAMES = "abcd"
@@ -80,6 +81,25 @@ def _kill_a_worker(gateway: GatewayProcess) -> None:
     while len(now := children.read_text().split()) < len(before) or first in now:
         assert gateway.process.poll() is None
         time.sleep(0.02)
+
+
+@pytest.mark.slow
+def test_what_one_worker_learns_all_know(tmp_path: Path) -> None:
+    """A window that a refusal corrects costs one request, and streams and disconnects pass from one worker to another."""
+    said = "This model's maximum context length is 6000 tokens. However, your messages resulted in 16000 tokens."
+    refusal = answer(400, {"error": {"message": said, "code": "context_length_exceeded"}})
+    stream = events(b"data: {}\n\n", b"data: [DONE]\n\n")
+    with (
+        ScriptedUpstream(refusal, stream) as upstream,
+        GatewayProcess(upstream.url, tmp_path, "--workers", "2", window=100_000) as gateway,
+    ):
+        for name in ("a", "b", "c", "d", "e", "f"):
+            body, alone = body_of(tool_chat(100, name=name)), {"connection": "close"}
+            with gateway.client.stream("POST", CHAT, content=body, headers=alone) as reply:
+                assert b"".join(reply.iter_raw()) == b"data: {}\n\ndata: [DONE]\n\n"
+        learned = status(gateway)["windows"]
+    assert len(upstream.got) == 7
+    assert list(learned.values()) == [6_000]
 
 
 CLAUDE = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yes"}, {"role": "user", "content": "more"}]
@@ -162,3 +182,19 @@ def test_a_conversation_is_not_split_by_requests_that_come_at_once(tmp_path: Pat
         assert status(gateway)["conversations"] == []
     assert sorted(each["requests"] for each in conversations) == [4] * len(names)
     assert deleted == [204] * len(names)
+
+
+@pytest.mark.slow
+def test_an_answer_that_stops_ends_no_worker(tmp_path: Path) -> None:
+    """An upstream that stops in mid-answer costs that answer, also where another worker handed the request over."""
+    with (
+        ScriptedUpstream(*[events(b"data: {}\n\n", ends=False)] * 12, chat_reply()) as upstream,
+        GatewayProcess(upstream.url, tmp_path, "--workers", "2", window=100_000) as gateway,
+    ):
+        for number in range(12):
+            with pytest.raises(httpx.RemoteProtocolError):
+                post(gateway, body_of(tool_chat(1, name=f"c{number}")))
+        assert [post(gateway, body_of(tool_chat(2, name=f"c{number}"))) for number in range(12)] == [200] * 12
+        _until_counted(gateway, upstream)
+        assert {each["requests"] for each in status(gateway)["conversations"]} == {2}
+    assert "Traceback" not in (tmp_path / "log.txt").read_text()
