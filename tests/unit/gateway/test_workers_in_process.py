@@ -15,8 +15,7 @@ import httpx
 import pytest
 
 from compaction.gateway import create_app
-from compaction.gateway.routes import route_of
-from compaction.gateway.workers import Workers, binding
+from compaction.gateway.workers import Workers
 from tests.support.gateways import (
     Got,
     Handler,
@@ -96,18 +95,10 @@ async def test_a_worker_that_does_not_run_is_replaced(tmp_path: Path) -> None:
         async with lifespan(settings, workers=Workers(tmp_path, 2, 1)) as app, client_of(app) as second:
             for _ in range(2):
                 assert (await second.post(CHAT, content=body_of(tool_chat(2)))).status_code == 200
-            (conversation,) = (await second.get("/status.json")).json()["conversations"]
-        async with lifespan(settings, workers=Workers(tmp_path, 2, 0)) as app, client_of(app) as first:
-            assert (await first.get("/healthz")).json()["conversations"] == 0
-    assert conversation["requests"] == 2
-    assert Workers(tmp_path, 2, 0).owner(binding_of(tool_chat(2))) == 1
-
-
-def binding_of(messages: list[Any]) -> bytes:
-    """Return the binding of a request with these messages."""
-    route = route_of("POST", CHAT)
-    assert route is not None
-    return binding(route, body_of(messages).encode(), {}, 100_000)
+            async with lifespan(settings, workers=Workers(tmp_path, 2, 0)) as other, client_of(other) as first:
+                assert (await first.post(CHAT, content=body_of(tool_chat(2)))).status_code == 200
+                (conversation,) = (await first.get("/status.json")).json()["conversations"]
+    assert conversation["requests"] == 3
 
 
 @contextlib.contextmanager
@@ -136,7 +127,7 @@ def test_an_answer_that_stops_at_another_worker_breaks_the_connection(tmp_path: 
 
 
 async def test_a_fault_of_one_request_is_logged_and_ends_no_worker(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """The other worker is told nothing, and may serve the request itself; questions to a worker that fails have no answer."""
+    """The other worker is told nothing, and may serve the request itself."""
 
     async def broken(scope: Any, receive: Any, send: Any) -> None:
         raise ZeroDivisionError
@@ -146,11 +137,10 @@ async def test_a_fault_of_one_request_is_logged_and_ends_no_worker(tmp_path: Pat
 
     asking, asked = Workers(tmp_path, 3, 0), Workers(tmp_path, 3, 1)
     scope = {"type": "http", "method": "GET", "path": "/", "raw_path": b"/", "query_string": b"", "headers": []}
-    async with asked.listening(broken, {"double": lambda value: value and 2 * value}):
+    async with asked.listening(broken, {}):
         assert await asking.hand_over(1, scope, b"{}", send) is None
-        assert [await asking.ask("double", value) for value in (None, 4)] == [[], [8]]
     assert [record.exc_info[0] for record in caplog.records if record.exc_info] == [ZeroDivisionError]
-    assert await asking.ask("double", 4) == []
+    assert await asking.hand_over(1, scope, b"{}", send) is None
 
 
 def test_a_client_that_leaves_ends_its_request_at_another_worker(tmp_path: Path) -> None:
