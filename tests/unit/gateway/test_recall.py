@@ -17,6 +17,7 @@ from compaction.gateway.recall import RECALL_FUNCTIONS, RecallAnswers, may_offer
 from compaction.stores import SQLiteStore, StoredRecord
 from tests.support.clients import AGENTS, Recorder, run
 from tests.support.gateways import (
+    Answer,
     Got,
     Handler,
     ScriptedUpstream,
@@ -29,6 +30,7 @@ from tests.support.gateways import (
     tool_chat,
 )
 
+TOO_LONG = {"error": {"message": "This model's maximum context length is 900 tokens. However, you requested 1500 tokens."}}
 MARK = re.compile(r"\[compaction ([0-9a-f]{8,16}) by")
 WIRES = ("openai-chat", "openai-responses", "anthropic")
 
@@ -120,21 +122,63 @@ async def test_it_costs_nothing_when_unused(tmp_path: Path) -> None:
     assert (tmp_path / "recall.db").stat().st_mode & 0o777 == 0o600
 
 
-async def test_a_refused_continuation_is_answered_without_the_tool(tmp_path: Path) -> None:
-    """If the upstream refuses the request with the result, the model is asked once more without the tool."""
+AGENT_TOOLS = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}]
 
-    def calls(handler: Handler, got: Got) -> None:
-        call = {"id": "r", "type": "function", "function": {"name": "compaction_grep", "arguments": '{"query": "a"}'}}
-        message = {"role": "assistant", "content": None, "tool_calls": [call]}
-        answer(200, {"choices": [{"index": 0, "message": message}]})(handler, got)
 
-    look = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}]
-    with ScriptedUpstream(calls, answer(400, {"error": {"message": "no"}}), chat_reply("done")) as upstream:
+def calls(handler: Handler, got: Got) -> None:
+    """Call a tool of recall, without an end."""
+    call = {"id": "r", "type": "function", "function": {"name": "compaction_grep", "arguments": '{"query": "a"}'}}
+    message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    answer(200, {"choices": [{"index": 0, "message": message}]})(handler, got)
+
+
+DONE = chat_reply("done", tokens=900)
+REFUSED = answer(400, {"error": {"message": "no"}})
+ODD = answer(200, b'{"compaction_grep"')
+
+
+@pytest.mark.parametrize(
+    ("script", "has_tools", "status", "counts"),
+    [
+        ([DONE], [True], 200, {}),
+        ([calls, DONE], [True, True], 200, {"retries": {"recall": 1}}),
+        ([calls, REFUSED, DONE], [True, True, False], 200, {"retries": {"recall": 1}}),
+        ([calls] * 5 + [DONE], [True] * 5 + [False], 200, {"retries": {"recall": 4}}),
+        ([answer(300, {}), DONE], [True], 300, {}),
+        ([calls, answer(300, {}), DONE], [True, True, False], 200, {"retries": {"recall": 1}}),
+        ([ODD], [True], 200, {"failures": {"recall: JSONDecodeError": 1}}),
+        ([answer(400, TOO_LONG), calls, DONE], [True, True, True], 200, {"retries": {"length": 1, "recall": 1}}),
+        ([answer(429, {})], [True], 429, {}),
+    ],
+    ids=["none", "once", "refused", "always", "redirected", "redirected later", "not JSON", "after a length error", "busy"],
+)
+async def test_how_often_the_model_is_asked(
+    script: list[Answer], has_tools: list[bool], status: int, counts: dict[str, Any], tmp_path: Path
+) -> None:
+    """At most four times with results, and then once without the tools; the client gets the last answer, whose usage counts."""
+    with ScriptedUpstream(*script) as upstream:
         async with in_process(upstream, recall=tmp_path / "recall.db") as client:
-            body = {"model": "m", "messages": tool_chat(20), "tools": look}
+            body = {"model": "m", "messages": tool_chat(20), "tools": AGENT_TOOLS}
             reply = await client.post("/v1/chat/completions", json=body)
-    assert reply.json()["choices"][0]["message"]["content"] == "done"
-    assert [b"compaction_expand" in got.body for got in upstream.got] == [True, True, False]
+            page = (await client.get("/status.json")).json()
+    assert [b"compaction_expand" in got.body for got in upstream.got] == has_tools
+    assert reply.status_code == status
+    page["failures"].pop("too long for the upstream", None)
+    assert {name: page[name] for name in ("retries", "failures") if page[name]} == counts
+    if script[-1] is DONE and status == 200:
+        assert reply.json()["choices"][0]["message"]["content"] == "done"
+        assert page["conversations"][0]["prompt_tokens"] == 900
+
+
+async def test_a_large_answer_is_streamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not held until it is complete, and no call in it is answered."""
+    monkeypatch.setattr("compaction.gateway.exchange._LARGEST_ANSWER", 100)
+    with ScriptedUpstream(calls, DONE) as upstream:
+        async with in_process(upstream, recall=tmp_path / "recall.db") as client:
+            body = {"model": "m", "messages": tool_chat(20), "tools": AGENT_TOOLS}
+            reply = await client.post("/v1/chat/completions", json=body)
+    assert reply.json()["choices"][0]["message"]["tool_calls"][0]["function"]["name"] == "compaction_grep"
+    assert len(upstream.got) == 1
 
 
 def events_of(*parts: Any) -> bytes:
