@@ -39,14 +39,12 @@ class UpstreamRefusal(Exception):
 
 
 def length_error(answer: WholeAnswer) -> UpstreamRefusal | None:
-    """Return the refusal of a request that was too long; ``None`` for any other answer.
+    """Return the refusal of a request that was too long; ``None`` for another one.
 
     >>> error = length_error(WholeAnswer(400, [], b'{"error": {"message": "prompt is too long: 9 tokens > 5 maximum"}}'))
     >>> error.status_code
     400
     """
-    if answer.status not in REFUSALS:
-        return None
     refusal = UpstreamRefusal(answer.status, _text(answer))
     return refusal if LengthError.read(refusal) is not None else None
 
