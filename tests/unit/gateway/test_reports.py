@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import logging
@@ -11,13 +12,28 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import attrs
 import httpx
 import pytest
 
 from compaction import MessageIndex, presets
 from compaction.strategies import Failed
-from tests.support.gateways import Answer, Got, Handler, ScriptedUpstream, answer, chat_reply, events, in_process, tool_chat
+from tests.support.gateways import (
+    Answer,
+    Got,
+    Handler,
+    ScriptedUpstream,
+    answer,
+    chat_reply,
+    client_of,
+    events,
+    in_process,
+    lifespan,
+    serving,
+    settings_of,
+    tool_chat,
+)
 
 CHAT = "/v1/chat/completions"
 TOO_LONG = {"error": {"message": "This model's maximum context length is 900 tokens. However, you requested 1500 tokens."}}
@@ -167,11 +183,20 @@ async def test_no_answer_is_described(caplog: pytest.LogCaptureFixture) -> None:
 async def test_a_shadow_is_described(caplog: pytest.LogCaptureFixture) -> None:
     """What a cut would have saved is logged, but counts as nothing; a length error is passed on."""
     found = await told(caplog, [chat_reply(tokens=1_000), answer(400, TOO_LONG)], LONG, LONG, shadow=True)
+    assert found.log[0]["tokens"] == found.log[1]["tokens"]  # the report is of another request than was counted
     assert [got.body for got in found.got] == [LONG, LONG]
     assert [(line["why"], line.get("compacted"), line["left_out"] > 0) for line in found.log] == [("shadow", None, True)] * 2
     assert counts_of(found) == {"passed_through": {"shadow": 2}}
     assert (found.status["totals"]["tokens_saved"], found.status["conversations"][0]["requests"]) == (0, 1)
     assert found.replies[1].status_code == 400
+
+
+@pytest.mark.parametrize("status", [422, 500])
+async def test_other_refusals_are_not_sent_again(status: int, caplog: pytest.LogCaptureFixture) -> None:
+    """Only a request that was compacted, and was refused with 400, is."""
+    found = await told(caplog, [answer(status, {"error": {"message": "no such tool"}})], LONG)
+    assert (found.replies[0].status_code, len(found.got), found.log[0].get("retried")) == (status, 1, None)
+    assert counts_of(found) == {}
 
 
 async def test_a_length_error_is_described(caplog: pytest.LogCaptureFixture) -> None:
@@ -183,7 +208,11 @@ async def test_a_length_error_is_described(caplog: pytest.LogCaptureFixture) -> 
     assert counts_of(found) == {"retries": {"length": 1}, "failures": {"too long for the upstream": 1}}
 
 
-@pytest.mark.parametrize("then", [resets, answer(400, {"error": {"message": "still"}})], ids=["no answer", "refused"])
+@pytest.mark.parametrize(
+    "then",
+    [resets, answer(400, {"error": {"message": "still"}}), answer(300, {"error": {"message": "still"}})],
+    ids=["no answer", "refused", "redirected"],
+)
 async def test_a_second_refusal_proves_nothing(then: Answer, caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
     """Both are logged and counted; the next request is compacted again."""
     found = await told(caplog, [REFUSED, then, chat_reply()], LONG, LONG, cases=tmp_path)
@@ -299,6 +328,58 @@ async def test_a_strategy_without_a_model_runs_in_a_thread(awaits: bool, caplog:
     found = await told(caplog, [chat_reply()], LONG, strategy=lambda window: strategy, awaits=awaits)
     assert (threading.get_ident() in threads) is awaits
     assert len(found.got[0].body) < len(LONG)
+
+
+@pytest.mark.parametrize(("path", "route"), [(CHAT, "chat"), ("/v1/embeddings", "other")])
+async def test_a_client_that_leaves_or_stops_is_described(
+    path: str, route: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While it sends its body; a request that was left has a status that no server sends."""
+    monkeypatch.setattr("compaction.gateway.client._IDLE_SECONDS", 0.05)
+    caplog.set_level(logging.INFO, "compaction.gateway")
+    scope = {"type": "http", "method": "POST", "path": path, "headers": [(b"host", b"localhost"), (b"content-length", b"9")]}
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message.get("status"))
+
+    with ScriptedUpstream(answer(200, {})) as upstream:
+        async with lifespan(settings_of(upstream.url, body_seconds=0.05)) as app, client_of(app) as client:
+            for left in ([{"type": "http.disconnect"}], list[Any]()):
+                messages = [{"type": "http.request", "body": b"{", "more_body": True}, *left]
+
+                async def receive(messages: list[Any] = messages) -> Any:
+                    return messages.pop(0) if messages else await anyio.sleep_forever()
+
+                await app(scope, receive, send)
+            counted = (await client.get("/status.json")).json()["requests"]
+    found = [json.loads(record.message) for record in caplog.records]
+    assert [(line["route"], line["status"], line["error"]) for line in found] == [
+        (route, 499, "ClientGone"),
+        (route, 408, "SlowBody"),
+    ]
+    assert counted == [{"route": route, "status": status, "count": 1} for status in (499, 408)]
+    assert sent == [408, None]
+
+
+def test_a_client_that_leaves_in_mid_answer_is_recorded(tmp_path: Path) -> None:
+    """Its conversation is, with the usage that the answer had reported so far."""
+
+    def endless(handler: Handler, got: Got) -> None:
+        handler.begin(200, [("content-type", "text/event-stream"), ("transfer-encoding", "chunked")])
+        with contextlib.suppress(OSError):
+            while not handler.server.upstream.closing.wait(0.01):
+                handler.chunk(b'data: {"usage": {"prompt_tokens": 300, "completion_tokens": 5}}\n\n')
+
+    with ScriptedUpstream(endless) as upstream, serving(upstream, record=tmp_path) as url:
+        with httpx.stream("POST", f"{url}{CHAT}", content=SHORT) as reply:
+            assert next(reply.iter_raw()).startswith(b"data:")
+        while not (status := httpx.get(f"{url}/status.json").json())["requests"]:
+            time.sleep(0.01)
+    assert status["failures"] == {}
+    assert status["conversations"][0]["prompt_tokens"] == 300
+    (path,) = tmp_path.iterdir()
+    assert len(json.loads(path.read_text())["messages"]) == len(tool_chat(2))
 
 
 def test_nothing_is_logged_that_nobody_reads(caplog: pytest.LogCaptureFixture) -> None:
