@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from ..formats import fields_of
 from ..index import Edit, Replace, Together
 from ..result import CompactionResult
 from ..session import CacheBroken, Compacted, Event, Evicted, Overflowed, SaveFailed, StepFailed
@@ -146,7 +145,7 @@ class GatewaySnapshot:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the snapshot as JSON-ready data."""
-        data = attrs.asdict(self, value_serializer=_plain_mapping)
+        data = attrs.asdict(self)
         data["requests"] = [
             {"route": route, "status": status, "count": count} for (route, status), count in self.requests.items()
         ]
@@ -372,10 +371,6 @@ def _summaries(edits: Iterable[Edit]) -> Iterator[str]:
 
 def _nothing_held() -> tuple[int, int]:
     return 0, 0
-
-
-def _plain_mapping(instance: Any, attribute: Any, value: Any) -> Any:
-    return dict(fields) if (fields := fields_of(value)) is not None else value
 
 
 def _count(counts: Counter[str], name: str) -> None:

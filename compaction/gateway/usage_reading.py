@@ -86,6 +86,6 @@ class UsageReader:
         """Return the reported usage, or ``None``. Call it at the end of the answer."""
         if self._is_stream:
             self._end_line()
-        elif not self._skips:
+        else:
             self._take(b"".join(self._held))
         return self._usage.read()

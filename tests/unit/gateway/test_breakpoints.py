@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compaction.formats import anthropic, gemini, openai_chat
+from compaction.formats import anthropic, gemini, openai_chat, openai_responses
 from compaction.gateway.breakpoints import for_comparison, keep_breakpoints
 
 HOUR = {"type": "ephemeral", "ttl": "1h"}
@@ -64,6 +64,8 @@ def test_formats_without_breakpoints_are_not_changed() -> None:
     """In a format without breakpoints, a field named ``cache_control`` is not changed."""
     message = {"role": "user", "parts": [{"text": "x", "cache_control": 7}]}
     assert for_comparison([message], gemini)[0] is message
+    marked = user(text("x", SHORT))
+    assert for_comparison([marked], openai_responses)[0] is marked
 
 
 def kept(sent: list[Any], given: list[Any]) -> list[Any]:
@@ -114,6 +116,12 @@ def test_what_has_nothing_to_carry_keeps_its_shape() -> None:
     found = kept([plain[0], summary, summary, *given[3:]], given)
     assert found == [plain[0], {"role": "assistant", "content": [text("A summary.")]}, marked, *given[3:]]
     assert found[0] is plain[0]
+    first = user(text("a", HOUR))
+    assert kept([first, summary, plain[3]], [first, *plain[1:]]) == [
+        first,
+        {**summary, "content": [text("A summary.")]},
+        plain[3],
+    ]
 
 
 def test_a_result_in_chat_completions_stays_a_text() -> None:

@@ -162,6 +162,11 @@ def test_trials_are_few() -> None:
     trigger = never_dearer(strategy, WINDOW).trigger
     assert not any(trigger(chat(*[100] * count)) for count in range(1, 31, 2))
     assert tried == [500, 1_100, 1_500, 2_100, 2_500]
+    for first, is_tried in ((492, False), (491, True)):  # what was cached is in the first step, or before it
+        tried.clear()
+        trigger(chat(first, 100, 50))
+        trigger(chat(first + 1))
+        assert bool(tried) is is_tried
 
 
 def test_the_trial_of_a_summary_takes_its_budget_into_account() -> None:

@@ -351,7 +351,8 @@ async def test_an_unknown_model_is_passed_through_until_its_provider_names_the_w
 
 
 @pytest.mark.parametrize(
-    ("variable", "excluded", "passes"), [("HTTP_PROXY", "", 1), ("ALL_PROXY", "", 1), ("HTTP_PROXY", "*", 0)]
+    ("variable", "excluded", "passes"),
+    [("HTTP_PROXY", "", 1), ("ALL_PROXY", "", 1), ("HTTP_PROXY", "*", 0), ("HTTP_PROXY", "127.0.0.1", 0)],
 )
 async def test_the_proxy_of_the_environment(variable: str, excluded: str, passes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests go through the proxy that the environment names, unless it excludes the upstream."""

@@ -40,22 +40,24 @@ def test_a_text_in_the_place_of_a_type_is_masked(name: str) -> None:
 
 def test_a_case_quotes_nothing(tmp_path: Path) -> None:
     """A saved case contains no text of the messages or of the upstream's error, and at most twenty cases are saved."""
-    said = {"error": {"message": f"messages.1: tool_use id {SECRET} was found twice"}}
-    refused, folder = WholeAnswer(400, [], json.dumps(said).encode()), tmp_path / "new" / "cases"
-    given = [{"role": "user", "content": f"Go to {SECRET}", "id": SECRET}]
+    said = {"error": {"message": f"messages.1: tool_use id {SECRET} was found twice in Zürich"}}
+    refused, folder = WholeAnswer(400, [], json.dumps(said, ensure_ascii=False).encode()), tmp_path / "new" / "cases"
+    given = [{"role": "user", "content": f"Go to {SECRET}, Zürich", "id": SECRET}]
     paths = [write_case(folder, f"case-{place}", given=given, sent=given, answer=refused) for place in range(25)]
     assert sum(path is not None for path in paths) == 20
     assert paths[0] is not None
     text = paths[0].read_text()
     assert SECRET not in text
-    assert "tool_use id xxxxxxxx was found twice" in text
+    assert "tool_use id xxxxxxxx was found twice in xxxxxx" in text
     assert text.startswith('{\n "status": 400,\n')
     assert (paths[0].stat().st_mode & 0o777, folder.stat().st_mode & 0o777) == (0o600, 0o700)
     (folder / "case-0.json").unlink()
-    long = WholeAnswer(400, [], b"y" * 3_000)
-    path = write_case(folder, "long", given=given, sent=given, answer=long)
-    assert path is not None
-    assert json.loads(path.read_text())["said"] == "y" * 2_000
+    unreadable = WholeAnswer(400, [(b"content-encoding", b"br")], b"y")
+    for answered, kept in ((WholeAnswer(400, [], b"y" * 3_000), "y" * 2_000), (unreadable, "")):
+        path = write_case(folder, "case-0", given=given, sent=given, answer=answered)
+        assert path is not None
+        assert json.loads(path.read_text())["said"] == kept
+        path.unlink()
 
 
 @pytest.mark.parametrize(

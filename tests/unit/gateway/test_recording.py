@@ -25,6 +25,7 @@ def test_a_conversation_is_recorded_once_however_often_it_is_sent(tmp_path: Path
         now[0] += 1
     lines = recorder.path.read_text().splitlines()
     assert [len(json.loads(line)["messages"]) for line in lines[::2]] == [1, 2, 3, 0, 3]
+    assert {json.loads(line)["gateway"] for line in lines} == {1}
     one, two = recordings_of(recorder.path)
     assert one.messages == for_comparison(messages[:5], anthropic)
     assert one.times == [100.0, 101.0, 104.0, 104.0, 104.0]

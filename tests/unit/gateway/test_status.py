@@ -90,7 +90,7 @@ def test_what_a_request_adds() -> None:
             first_at=100.0,
             last_at=109.0,
             tokens_saved=2_000_000,
-            dollars_saved=pytest.approx(0.5),
+            dollars_saved=0.5,
             prompt_tokens=900,
             cached_tokens=500,
             completion_tokens=7,
@@ -100,8 +100,10 @@ def test_what_a_request_adds() -> None:
         ),
     )
     assert snapshot.totals == {"cuts": 0} | {name: getattr(snapshot.conversations[0], name) for name in TOTALS}
-    report(status, "s", usage=Usage(33, 1))
-    assert status.snapshot().conversations[0].tokens == 33
+    status.told(CacheBroken(session="s", tokens=400_000, why="compaction"))
+    status.reported(turn, is_changed=False, seconds_added=0.0, usage=Usage(400_033, 1))
+    (found,) = status.snapshot().conversations
+    assert (found.tokens, found.dollars_lost) == (400_033, 0.4 * (2.5 - 0.25))
 
 
 @pytest.mark.parametrize(
@@ -183,6 +185,20 @@ def test_a_conversation_may_be_left_alone_for_a_while() -> None:
     status.forget("s")
     report(status, "s")
     assert not status.snapshot().conversations[0].is_left_alone
+
+
+def test_nothing_is_counted_before_the_first_request() -> None:
+    """And no texts are shown unless that is asked for."""
+    status = GatewayStatus(lambda: 0.0)
+    assert not any(value for name, value in status.snapshot().to_dict().items() if name != "totals")
+    assert set(status.snapshot().totals.values()) == {0}
+    empty = GatewaySnapshot(started_at=0.0, at=0.0, conversations=(ConversationStatus(id=""),)).to_dict()
+    assert not any(empty["conversations"][0].values())
+    assert not any(value for name, value in empty.items() if name != "conversations")
+    status.told(Compacted(session="s", result=cut(summary("One.", 0, 1))))
+    report(status, "s")
+    (found,) = status.snapshot().conversations[0].cuts
+    assert (found.summary, found.left) == ("", {"messages": 1, "turns": 1})
 
 
 def test_several_workers_are_shown_as_one() -> None:

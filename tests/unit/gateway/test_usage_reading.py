@@ -120,6 +120,8 @@ def test_what_is_too_long_is_skipped(more: int, monkeypatch: pytest.MonkeyPatch)
     for size in (101, 100 + more):
         line.feed(b"data:" + USAGE.ljust(size - 5))
         line.feed(b"\n")
+    line.feed(b"x" * 101)
+    line.feed(b"data:" + (USAGE if more else b"") + b"\n")
     for reader in (body, line):
         assert (reader.read() is None) is bool(more)
 
@@ -130,7 +132,7 @@ def test_what_is_too_long_is_skipped(more: int, monkeypatch: pytest.MonkeyPatch)
         (b"data:" + USAGE, True),
         (b"data: [7, " + USAGE + b"]", True),
         (b"junk:" + USAGE, False),
-        (b"data: " + json.dumps("data: " + USAGE.decode() + "\n").encode(), False),
+        (b"data: " + json.dumps(["data: " + USAGE.decode() + "\n", {"usage": None}]).encode(), False),
     ],
 )
 def test_only_data_are_read(line: bytes, is_read: bool) -> None:
