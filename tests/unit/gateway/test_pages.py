@@ -6,14 +6,9 @@ import re
 
 import pytest
 
-from compaction.gateway import GatewaySnapshot, GatewayStatus
-from compaction.gateway.conversations import ConversationRequest, ConversationTurn
+from compaction.gateway import GatewaySnapshot
 from compaction.gateway.metrics import prometheus_text
-from compaction.gateway.routes import route_of
 from compaction.gateway.windows import known_prices, known_window
-from compaction.session import CacheBroken, CompactionSession
-from compaction.strategies import Pipeline
-from compaction.tokens import Usage
 from tests.support.gateways import ScriptedUpstream, chat_reply, in_process, tool_chat
 
 CHAT = "/v1/chat/completions"
@@ -49,20 +44,6 @@ async def test_the_data_of_the_page_are_those_of_the_conversations() -> None:
     assert conversation["dollars_saved"] == pytest.approx(conversation["tokens_saved"] * prices.cached / 1_000_000)
     assert data["totals"]["requests"] == conversation["requests"] == 40
     assert messages[-1]["content"] not in str(data)
-
-
-@pytest.mark.parametrize(("model", "dollars"), [("gpt-5.4", 1_000 * (2.50 - 0.25) / 1_000_000), ("unknown", 0.0)])
-def test_what_a_cut_lost_is_priced_by_the_reported_usage(model: str, dollars: float) -> None:
-    """The loss of a cut is the number of tokens that the provider did not read from its cache, priced for a known model."""
-    status = GatewayStatus(lambda: 0.0)
-    route = route_of("POST", CHAT)
-    assert route is not None
-    request = ConversationRequest(route=route, fields={"model": model}, messages=[], id=None, upstream="u")
-    turn = ConversationTurn(request=request, session=CompactionSession(Pipeline(), id="s"), window=9_000, tokens=3_000)
-    status.told(CacheBroken(session="s", tokens=5_000, why="compaction"))
-    status.reported(turn, is_changed=False, seconds_added=0.0, usage=Usage(3_000, 1, cached_tokens=2_000))
-    (found,) = status.snapshot().conversations
-    assert (found.tokens_lost, found.dollars_lost) == (1_000, pytest.approx(dollars))
 
 
 async def test_the_page_says_what_was_sent_instead() -> None:

@@ -187,7 +187,8 @@ async def test_a_shadow_is_described(caplog: pytest.LogCaptureFixture) -> None:
     assert [got.body for got in found.got] == [LONG, LONG]
     assert [(line["why"], line.get("compacted"), line["left_out"] > 0) for line in found.log] == [("shadow", None, True)] * 2
     assert counts_of(found) == {"passed_through": {"shadow": 2}}
-    assert (found.status["totals"]["tokens_saved"], found.status["conversations"][0]["requests"]) == (0, 1)
+    totals = found.status["totals"]
+    assert (totals["cuts"], totals["tokens_saved"], found.status["conversations"][0]["requests"]) == (1, 0, 1)
     assert found.replies[1].status_code == 400
 
 
