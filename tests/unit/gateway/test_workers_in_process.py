@@ -8,14 +8,19 @@ import logging
 import threading
 from collections.abc import AsyncGenerator, Generator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx
 import pytest
 
+from compaction import last
 from compaction.gateway import create_app
 from compaction.gateway.workers import Workers
+from compaction.strategies import Summarization
+from compaction.triggers import tokens_exceed
 from tests.support.gateways import (
     Got,
     Handler,
@@ -170,3 +175,28 @@ def test_a_client_that_leaves_ends_its_request_at_another_worker(tmp_path: Path)
         assert httpx.post(f"{other}{CHAT}", content=body).status_code == 200
         (conversation,) = httpx.get(f"{one}/status.json").json()["conversations"]
     assert conversation["requests"] == 2
+
+
+async def test_a_conversation_that_is_in_use_elsewhere_is_not_deleted(tmp_path: Path) -> None:
+    """The answer says so, and the conversation stays; the same request succeeds later."""
+    asked, may_answer = anyio.Event(), anyio.Event()
+
+    class Model:
+        async def generate(self, prompt: str) -> str:
+            asked.set()
+            await may_answer.wait()
+            return "A summary."
+
+    strategy = Summarization(Model(), trigger=tokens_exceed(1_000), keep=last(groups=3))
+    with ScriptedUpstream(chat_reply()) as upstream:
+        async with two_workers(upstream, tmp_path, strategy=lambda window: strategy, awaits=True) as (one, other):
+            await one.post(CHAT, content=body_of(tool_chat(2)))
+            (conversation,) = (await other.get("/status.json")).json()["conversations"]
+            address = f"/conversations/{conversation['id']}"
+            async with anyio.create_task_group() as group:
+                group.start_soon(partial(one.post, CHAT, content=body_of(tool_chat(40))))
+                await asked.wait()
+                refused = await other.delete(address)
+                may_answer.set()
+            deleted = [(await each.delete(address)).status_code for each in (other, one)]
+    assert (refused.status_code, deleted) == (409, [204, 404])
