@@ -195,8 +195,9 @@ async def test_the_tools_of_recall_have_room_of_their_own(
     assert made == [max(1, window - tools) if has_recall and has_tools else window]
 
 
-async def test_sessions_are_apart_by_format_window_and_price() -> None:
-    """Each of these has a strategy of its own, and the sessions of the 64 newest are in memory."""
+async def test_sessions_are_apart_by_format_window_and_price(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of these has a strategy of its own, and the sessions of the newest are in memory."""
+    monkeypatch.setattr("compaction.gateway.conversations._MOST_POOLS", 4)
     made: list[int] = []
 
     def strategy(size: int) -> Any:
@@ -208,10 +209,10 @@ async def test_sessions_are_apart_by_format_window_and_price() -> None:
             await conversations.turn(request_of(tool_chat(1), model=model))
         await conversations.turn(request_of(tool_chat(1), "/v1/responses"))
         assert made == [2_000] * 3
-        for size in range(3, 66):
+        for size in range(3, 6):
             conversations.windows.refused(request_of([], model=f"{size}").served, LengthError(window=size), 0)
             await conversations.turn(request_of(tool_chat(1), model=f"{size}"))
-        assert (len(made), conversations.held()[0]) == (66, 64)
+        assert (len(made), conversations.held()[0]) == (6, 4)
 
 
 async def test_what_a_turn_says() -> None:
@@ -257,6 +258,8 @@ async def test_a_window_that_is_learned_begins_the_conversation_again() -> None:
         assert conversations.held()[0] == 1
         conversations.learn_window(None, request, LengthError(window=300), 0)
         assert conversations.windows.of(request.served) == 300
+        await conversations.record_usage(turn, Usage(5_500, 1))
+        assert conversations.windows.of(request.served) == 2_000  # as that was accepted, the smaller window was wrong
 
 
 def turn_of(name: str) -> ConversationTurn:

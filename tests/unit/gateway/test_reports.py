@@ -93,11 +93,12 @@ def counts_of(found: Told) -> dict[str, dict[str, int]]:
 
 async def test_a_conversation_is_described(caplog: pytest.LogCaptureFixture) -> None:
     """What was sent, what was left out, and what the provider reported."""
-    found = await told(caplog, [chat_reply(tokens=400), chat_reply(tokens=1_500)], SHORT, LONG)
+    found = await told(caplog, [chat_reply(tokens=400), chat_reply(tokens=400), chat_reply(tokens=1_500)], SHORT, SHORT, LONG)
     (conversation,) = found.status["conversations"]
     about = {"route": "chat", "status": 200, "model": "m", "window": 2_000, "conversation": conversation["id"]}
-    short, long = found.log
+    short, again, long = found.log
     assert short == {**about, "tokens": short["tokens"], "prompt_tokens": 400, "completion_tokens": 1}
+    assert again == {**short, "tokens": 400}  # as the provider counted them
     assert long == {
         **about,
         "tokens": long["tokens"],
@@ -106,7 +107,7 @@ async def test_a_conversation_is_described(caplog: pytest.LogCaptureFixture) -> 
         "prompt_tokens": 1_500,
         "completion_tokens": 1,
     }
-    assert (conversation["requests"], conversation["prompt_tokens"]) == (2, 1_900)
+    assert (conversation["requests"], conversation["prompt_tokens"]) == (3, 2_300)
     assert 0 < conversation["seconds_added"] <= conversation["seconds_total"]
     assert counts_of(found) == {}
 
@@ -198,6 +199,15 @@ async def test_other_refusals_are_not_sent_again(status: int, caplog: pytest.Log
     found = await told(caplog, [answer(status, {"error": {"message": "no such tool"}})], LONG)
     assert (found.replies[0].status_code, len(found.got), found.log[0].get("retried")) == (status, 1, None)
     assert counts_of(found) == {}
+
+
+async def test_a_length_error_without_figures_is_described(caplog: pytest.LogCaptureFixture) -> None:
+    """The window that is assumed is three quarters of what was refused."""
+    vague = answer(500, {"error": {"message": "the input length exceeds the context length"}})
+    found = await told(caplog, [vague, chat_reply()], LONG, window=100_000)
+    (window,) = found.status["windows"].values()
+    assert found.log[0]["retried"] == "length"
+    assert 1_000 < found.log[0]["window"] == window < 100_000
 
 
 async def test_a_length_error_is_described(caplog: pytest.LogCaptureFixture) -> None:

@@ -200,3 +200,11 @@ async def test_a_conversation_that_is_in_use_elsewhere_is_not_deleted(tmp_path: 
                 may_answer.set()
             deleted = [(await each.delete(address)).status_code for each in (other, one)]
     assert (refused.status_code, deleted) == (409, [204, 404])
+
+
+def test_what_has_no_name_is_served_where_it_comes(tmp_path: Path) -> None:
+    """Although another worker has fewer conversations."""
+    busy = Workers(tmp_path, 2, 0)
+    assert [busy.owner(name) for name in (b"a", b"b", b"c")] == [0, 0, 0]
+    busy.socket(1).touch()
+    assert (busy.owner(b""), busy.owner(b"d")) == (0, 1)
