@@ -59,10 +59,8 @@ def keep_breakpoints(sent: Sequence[Any], given: Sequence[Any], compared: Sequen
         return result
     places = {id(message): place for place, message in enumerate(given)}
     kept = [places.get(id(message), -1) for message in sent]
-    for place in kept:
-        lost.pop(place, None)
     following = len(given)
-    for at in range(len(result) - 1, -1, -1):
+    for at in reversed(range(len(result))):
         if kept[at] >= 0:
             following = kept[at]
             continue

@@ -123,10 +123,7 @@ class ConversationTurn:
     @property
     def is_changed(self) -> bool:
         """Whether the messages to send differ from those of the client's request."""
-        given = self.request.messages
-        return len(given) != len(self.messages) or any(
-            one is not other for one, other in zip(given, self.messages, strict=True)
-        )
+        return list(map(id, self.messages)) != list(map(id, self.request.messages))
 
     def send(self, view: list[Any], compared: Sequence[Any]) -> None:
         """Set the messages to send from a view of the session, using the request's own objects wherever the view shows them."""
@@ -161,7 +158,7 @@ class GatewayConversations:
         self._pools: dict[tuple[str, int, float, int], SessionPool] = {}
         self._lock = threading.Lock()
         self._tasks = BackgroundTasks()
-        self._threads: anyio.CapacityLimiter | None = None  # made in the event loop that uses it
+        self._threads: anyio.CapacityLimiter  # made in the event loop that uses it
         self._store = None if settings.store is None else SessionStore(settings.store, timeout_seconds=_LOCK_SECONDS)
         self._uses = self._store
         if self._store is None and settings.recall is not None and settings.forget_after is not None:
@@ -174,6 +171,7 @@ class GatewayConversations:
         self._recall_tokens = 0 if self.recalled is None else self._counter.count_text(json.dumps(RECALL_FUNCTIONS))
 
     async def __aenter__(self) -> Self:
+        self._threads = anyio.CapacityLimiter(_MOST_THREADS)
         await self._tasks.__aenter__()
         return self
 
@@ -192,6 +190,7 @@ class GatewayConversations:
                     del self._pools[next(iter(self._pools))]
                 room = max(1, window - reserved)
                 strategy = never_dearer(settings.strategy(room), room, cached=key[2])
+                background: dict[str, Any] = {"ahead": tokens_exceed(int(window * _AHEAD)), "tasks": self._tasks}
                 self._pools[key] = SessionPool(
                     strategy if self.recalled is None else Lossless(strategy, self.recalled),
                     store=self._store,
@@ -203,8 +202,7 @@ class GatewayConversations:
                     window=window,
                     clock=settings.clock,
                     key=settings.keys or None,
-                    ahead=tokens_exceed(int(window * _AHEAD)) if settings.awaits else None,
-                    tasks=self._tasks if settings.awaits else None,
+                    **(background if settings.awaits else {}),
                 )
             return self._pools[key]
 
@@ -244,9 +242,7 @@ class GatewayConversations:
         return self.windows.of(request.served), for_comparison(request.messages, request.route.format)
 
     def _options(self, request: ConversationRequest) -> dict[str, Any]:
-        beside = request.beside
-        overhead = self._counter.count_text(beside) if beside else 0
-        return {"scope": request.scope, "overhead_tokens": overhead}
+        return {"scope": request.scope, "overhead_tokens": self._counter.count_text(request.beside)}
 
     def _done(self, turn: ConversationTurn, result: CompactionResult, compared: list[Any]) -> ConversationTurn:
         turn.result = result
@@ -352,9 +348,7 @@ class GatewayConversations:
 
     def _delete(self, name: str) -> bool:
         """Delete a conversation from the files, and return whether it was there."""
-        found = self.recalled is not None and bool(self.recalled.range(name, 1, 1))
-        if self.recalled is not None:
-            _emptied(self.recalled, name)
+        found = self.recalled is not None and _emptied(self.recalled, name)
         if self._uses is not None:
             found |= self._uses.load(name) is not None
             self._uses.delete(name)
@@ -378,8 +372,6 @@ class GatewayConversations:
 
     async def in_thread(self, work: Callable[[], _T]) -> _T:
         """Run work that uses the processor or waits for a file in a thread, so that other requests keep streaming."""
-        if self._threads is None:
-            self._threads = anyio.CapacityLimiter(_MOST_THREADS)
         return await anyio.to_thread.run_sync(work, limiter=self._threads)
 
     def recall_answers(self, turn: ConversationTurn | None) -> RecallAnswers | None:
@@ -395,10 +387,13 @@ class GatewayConversations:
         return sum(map(len, pools)), sum(pool.bytes for pool in pools)
 
 
-def _emptied(store: SQLiteStore, session: str) -> None:
-    """Delete what a store has of a session."""
+def _emptied(store: SQLiteStore, session: str) -> bool:
+    """Delete what a store has of a session, and return whether there was something."""
+    found = False
     while page := store.range(session, 1, _PAGE):
         store.forget(session, page)
+        found = True
+    return found
 
 
 def _cached_price(model: str) -> float:

@@ -82,10 +82,9 @@ def _tried(index: MessageIndex, strategy: Strategy) -> CutWorth | None:
     No model is called and nothing is stored.
 
     Returns:
-        ``None`` if the strategy changes nothing, or first makes a request of another kind.
+        ``None`` if the strategy first makes a request of another kind.
     """
-    edits = index.edit_count
     with dry_run(strategy, index, until_request=lambda request: True) as dry:
         if dry.request is None:
-            return dry.cut() if index.edit_count != edits else None
+            return dry.cut()
         return dry.cut(dry.request.kept, added=dry.request.budget) if isinstance(dry.request, SummaryRequest) else None

@@ -10,7 +10,7 @@ from typing import Any, Final
 from ..files import open_replacement
 from ..formats import fields_of, items_of
 from ..tokens import LengthError
-from .bodies import Unreadable, decoded
+from .bodies import TooLarge, Unreadable, decoded
 from .headers import as_mapping
 from .upstream import MOST_ERROR_BYTES, WholeAnswer
 
@@ -39,14 +39,12 @@ class UpstreamRefusal(Exception):
 
 
 def length_error(answer: WholeAnswer) -> UpstreamRefusal | None:
-    """Return the refusal of a request that was too long; ``None`` for any other answer.
+    """Return the refusal of a request that was too long; ``None`` for another one.
 
     >>> error = length_error(WholeAnswer(400, [], b'{"error": {"message": "prompt is too long: 9 tokens > 5 maximum"}}'))
     >>> error.status_code
     400
     """
-    if answer.status not in REFUSALS:
-        return None
     refusal = UpstreamRefusal(answer.status, _text(answer))
     return refusal if LengthError.read(refusal) is not None else None
 
@@ -55,7 +53,7 @@ def _text(answer: WholeAnswer) -> str:
     try:
         encoding = as_mapping(answer.headers).get("content-encoding", "")
         return decoded(answer.body, encoding, MOST_ERROR_BYTES).decode(errors="replace")
-    except Unreadable:
+    except (Unreadable, TooLarge):
         return ""
 
 

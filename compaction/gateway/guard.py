@@ -103,7 +103,7 @@ def _password(authorization: str) -> str:
     """Return the password of a basic ``Authorization`` header; empty if there is none."""
     kind, _, value = authorization.partition(" ")
     try:
-        return base64.b64decode(value, validate=True).decode().partition(":")[2] if kind.lower() == "basic" else ""
+        return base64.b64decode(value).decode().partition(":")[2] if kind.lower() == "basic" else ""
     except ValueError:
         return ""
 

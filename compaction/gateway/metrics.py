@@ -34,9 +34,7 @@ def prometheus_text(snapshot: GatewaySnapshot) -> str:
     def add(name: str, kind: str, help: str, samples: Iterable[tuple[str, float]]) -> None:
         full = f"compaction_gateway_{name}"
         lines.extend((f"# HELP {full} {help}", f"# TYPE {full} {kind}"))
-        lines.extend(
-            f"{full}{labels} {value:g}" if value != int(value) else f"{full}{labels} {int(value)}" for labels, value in samples
-        )
+        lines.extend(f"{full}{labels} {value:.15g}" for labels, value in samples)
 
     requests = ((_labels(route=route, status=str(status)), count) for (route, status), count in snapshot.requests.items())
     add("requests_total", "counter", "Answers by route and status", requests)

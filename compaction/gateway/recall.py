@@ -158,9 +158,7 @@ def _chat_calls(said: list[Any]) -> list[RecallCall]:
 
 
 def _responses_said(parts: Sequence[Any]) -> list[Any]:
-    ends = [
-        part.get("response", part) for part in parts if part.get("type") in (None, "response.completed") or "output" in part
-    ]
+    ends = [part.get("response", part) for part in parts if part.get("type") in (None, "response.completed")]
     return list(ends[-1]["output"]) if ends else []
 
 

@@ -92,12 +92,12 @@ class SessionRecorder:
         found = False
         with self._lock:
             self._known.pop(conversation, None)
-            for path in self.path.parent.glob("gateway-*.jsonl"):
+            for path in sorted(self.path.parent.glob("gateway-*.jsonl")):
                 with path.open("rb") as lines:
                     if not any(_is_of(line, conversation) for line in lines):
                         continue
                 found = True
-                with path.open("rb") as lines, open_replacement(path, mode=0o600) as kept:
+                with path.open("rb") as lines, open_replacement(path) as kept:
                     kept.writelines(line for line in lines if not _is_of(line, conversation))
                 if not path.stat().st_size:
                     path.unlink()

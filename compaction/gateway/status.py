@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from ..formats import fields_of
 from ..index import Edit, Replace, Together
 from ..result import CompactionResult
 from ..session import CacheBroken, Compacted, Event, Evicted, Overflowed, SaveFailed, StepFailed
@@ -146,7 +145,7 @@ class GatewaySnapshot:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the snapshot as JSON-ready data."""
-        data = attrs.asdict(self, value_serializer=_plain_mapping)
+        data = attrs.asdict(self)
         data["requests"] = [
             {"route": route, "status": status, "count": count} for (route, status), count in self.requests.items()
         ]
@@ -214,6 +213,7 @@ class GatewayStatus:
         self._conversations: OrderedDict[str, ConversationStatus] = OrderedDict()
         self._cuts: dict[str, deque[Cut]] = {}
         self._broken: dict[str, int] = {}
+        self._alone: dict[str, bool] = {}
 
     # ---------------------------------------------------------------- counting
 
@@ -238,11 +238,9 @@ class GatewayStatus:
             _count(self._retries, why)
 
     def left_alone(self, session: str, is_left_alone: bool) -> None:
-        """Note that a conversation is no longer compacted for now, or again."""
+        """Note that a conversation is no longer compacted for now, or again; its request is reported later."""
         with self._lock:
-            if session in self._conversations:
-                found = self._conversations[session]
-                self._conversations[session] = attrs.evolve(found, is_left_alone=is_left_alone)
+            self._alone[session] = is_left_alone
 
     def told(self, event: Event) -> None:
         """Note an event of a session; pass this method as ``on_event=``."""
@@ -256,7 +254,7 @@ class GatewayStatus:
                     tokens_after=result.after.tokens,
                     edits=dict(kinds.most_common(20)),
                     left=_left(result),
-                    summary=_written(result.edits)[:_SUMMARY_CHARS] if self._shows_texts else "",
+                    summary="\n\n".join(_summaries(result.edits))[:_SUMMARY_CHARS] if self._shows_texts else "",
                 )
                 self._totals["cuts"] += 1
                 cuts = self._cuts.setdefault(event.session, deque(maxlen=_MOST_CUTS))
@@ -318,6 +316,7 @@ class GatewayStatus:
                 cuts=tuple(self._cuts.get(session, ())),
                 seconds_added=max(found.seconds_added, seconds_added),
                 failures=dict(Counter(found.failures) + Counter(turn.failures)),
+                is_left_alone=self._alone.pop(session, found.is_left_alone),
             )
             self._conversations.move_to_end(session)
             while len(self._conversations) > self._limit:
@@ -328,7 +327,7 @@ class GatewayStatus:
         """Remove a conversation, and return whether it was there."""
         with self._lock:
             found = session in self._conversations
-            for kept in (self._conversations, self._cuts, self._broken):
+            for kept in (self._conversations, self._cuts, self._broken, self._alone):
                 kept.pop(session, None)
         return found
 
@@ -361,23 +360,17 @@ def _left(result: CompactionResult) -> dict[str, int]:
     return {name: count for name, count in left.items() if count > 0}
 
 
-def _written(edits: Iterable[Edit]) -> str:
-    """Return the texts of the summaries that edits inserted."""
-    texts: list[str] = []
+def _summaries(edits: Iterable[Edit]) -> Iterator[str]:
+    """Yield the texts of the summaries that edits inserted."""
     for edit in edits:
         if isinstance(edit, Together):
-            texts.append(_written(edit.edits))
+            yield from _summaries(edit.edits)
         elif isinstance(edit, Replace):
-            texts += [message.text for message in edit.messages]
-    return "\n\n".join(filter(None, texts))
+            yield from (message.text for message in edit.messages)
 
 
 def _nothing_held() -> tuple[int, int]:
     return 0, 0
-
-
-def _plain_mapping(instance: Any, attribute: Any, value: Any) -> Any:
-    return dict(fields) if (fields := fields_of(value)) is not None else value
 
 
 def _count(counts: Counter[str], name: str) -> None:

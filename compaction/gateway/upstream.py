@@ -39,7 +39,6 @@ class NoAnswer(Exception):
     """
 
     def __init__(self, status: int, why: str, says: str = "") -> None:
-        super().__init__(f"{status} {why}")
         self.status = status
         self.why = why
         self.says = f"the upstream gave no answer ({why}{says and ': '}{says})"
@@ -82,7 +81,7 @@ class Upstreams:
         }
         self._proxies = {provider: _proxy_of(url) for provider, url in self._urls.items()}
         self._seconds = settings.timeout
-        self._session: ClientSession | None = None  # made in the event loop that uses it
+        self._session: ClientSession  # made in the event loop that uses it
 
     async def __aenter__(self) -> Self:
         import aiohttp
@@ -101,8 +100,7 @@ class Upstreams:
         return self
 
     async def __aexit__(self, *exception: object) -> None:
-        if self._session is not None:
-            await self._session.close()
+        await self._session.close()
 
     def name(self, provider: Provider) -> str:
         """Return the address of a provider's upstream."""
@@ -143,7 +141,6 @@ class Upstreams:
         import aiohttp
         from yarl import URL
 
-        assert self._session is not None  # the application has started
         url = self.url(provider, *target)
         named = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
         if isinstance(body, bytes) and len(body) > _PIECE:
@@ -181,7 +178,7 @@ async def _in_pieces(body: bytes) -> AsyncIterator[bytes]:
 def _said(url: str, error: Exception) -> str:
     """Return the address that was tried, without its query, which may hold a key, and the cause."""
     cause = " ".join(str(error).split())[:200]
-    return f"{_PASSWORD.sub('//', url.partition('?')[0])}{cause and ', '}{cause}"
+    return f"{_PASSWORD.sub('//', url.partition('?')[0])}, {cause}"
 
 
 async def chunks(response: ClientResponse) -> AsyncIterator[bytes]:

@@ -64,7 +64,7 @@ class UsageReader:
         self._size += len(data)
         if self._size > most:
             self._held, self._skips = [], True
-        if not self._skips and data:
+        if not self._skips:
             self._held.append(data)
 
     def _end_line(self) -> None:
@@ -86,7 +86,6 @@ class UsageReader:
         """Return the reported usage, or ``None``. Call it at the end of the answer."""
         if self._is_stream:
             self._end_line()
-        elif not self._skips and self._held:
+        else:
             self._take(b"".join(self._held))
-            self._held = []
         return self._usage.read()

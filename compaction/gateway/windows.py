@@ -111,7 +111,7 @@ class ModelWindows:
             return learned.window
         if not (known := _known(served)):
             raise UnknownWindow(served.model)
-        step = max(1, known // _STEPS)
+        step = -(-known // _STEPS)
         return known + step * max(0, -((known - learned.accepted) // step))
 
     def refused(self, served: ServedModel, error: LengthError, tokens: int) -> None:

@@ -208,9 +208,9 @@ def client_of(app: Any) -> httpx.AsyncClient:
 
 
 @contextlib.asynccontextmanager
-async def lifespan(settings: GatewaySettings) -> AsyncGenerator[Any]:
-    """A gateway that has started, in this event loop."""
-    app: Any = create_app(settings)
+async def lifespan(settings: GatewaySettings, **options: Any) -> AsyncGenerator[Any]:
+    """A gateway that has started, in this event loop; the options are those of `create_app`."""
+    app: Any = create_app(settings, **options)
     to_app_send, to_app = anyio.create_memory_object_stream[dict[str, Any]](2)
     from_app_send, from_app = anyio.create_memory_object_stream[dict[str, Any]](2)
     with to_app_send, to_app, from_app_send, from_app:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
 import socket
 import sqlite3
 import time
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,7 +19,7 @@ import anyio
 import httpx
 import pytest
 
-from compaction.gateway.bodies import Unreadable, decoded, read_request
+from compaction.gateway.bodies import TooLarge, Unreadable, decoded, read_request
 from tests.support.gateways import Got, Handler, ScriptedUpstream, answer, chat_reply, events, in_process, serving, tool_chat
 from tests.support.limits import WAIT_SECONDS
 from tests.support.rulebook import is_valid
@@ -140,6 +142,8 @@ async def test_a_body_of_50_megabytes() -> None:
     assert (reply.status_code, refused.status_code) == (200, 413)
     assert "--max-body" in refused.json()["error"]["message"]
     assert [got.body == body for got in upstream.got] == [True]
+    assert upstream.got[0].headers["content-length"] == str(len(body))
+    assert "transfer-encoding" not in upstream.got[0].headers
 
 
 def connection(url: str, request: bytes) -> socket.socket:
@@ -271,6 +275,7 @@ async def test_an_error_that_breaks_off() -> None:
         async with in_process(upstream, window=50_000) as client:
             reply = await client.post(CHAT, content=long_request())
     assert (reply.status_code, len(upstream.got)) == (502, 1)
+    assert reply.json()["error"]["message"].endswith("the upstream gave no answer (ClientPayloadError)")
 
 
 async def test_a_long_error_is_passed_on() -> None:
@@ -363,6 +368,20 @@ async def test_a_strategy_that_raises() -> None:
     assert upstream.got[0].body == long_request()
     assert "RuntimeError" in str(health)
     assert "secret" not in str(health)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "pack"),
+    [("gzip", gzip.compress), (" X-GZIP ", gzip.compress), ("deflate", zlib.compress), ("zstd", zstd), ("Identity", bytes)],
+)
+def test_bodies_are_unpacked_up_to_a_limit(encoding: str, pack: Callable[[bytes], bytes]) -> None:
+    """Piece by piece; one of exactly the limit is read, and no text of it is in a log."""
+    data = b'{"messages": ["secret"], "x": "' + base64.b64encode(Random(7).randbytes(150_000)) + b'"}'
+    assert decoded(pack(data), encoding, len(data)) == data
+    if pack is not bytes:
+        with pytest.raises(TooLarge):
+            decoded(pack(data), encoding, len(data) - 1)
+    assert len(repr(read_request(data, "messages"))) < 100
 
 
 def test_an_unknown_encoding_is_named_as_such() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compaction.formats import anthropic, gemini, openai_chat
+from compaction.formats import anthropic, gemini, openai_chat, openai_responses
 from compaction.gateway.breakpoints import for_comparison, keep_breakpoints
 
 HOUR = {"type": "ephemeral", "ttl": "1h"}
@@ -64,6 +64,8 @@ def test_formats_without_breakpoints_are_not_changed() -> None:
     """In a format without breakpoints, a field named ``cache_control`` is not changed."""
     message = {"role": "user", "parts": [{"text": "x", "cache_control": 7}]}
     assert for_comparison([message], gemini)[0] is message
+    marked = user(text("x", SHORT))
+    assert for_comparison([marked], openai_responses)[0] is marked
 
 
 def kept(sent: list[Any], given: list[Any]) -> list[Any]:
@@ -101,3 +103,32 @@ def test_a_thought_carries_none() -> None:
     given = [user(text("a", HOUR))]
     thought = {"role": "assistant", "content": [{"type": "thinking", "thinking": "x", "signature": "s"}]}
     assert kept([thought], given) == [thought]
+
+
+def test_what_has_nothing_to_carry_keeps_its_shape() -> None:
+    """A text stays a plain string in messages that are kept, and in those that stand for messages without a breakpoint."""
+    plain = [{"role": "user", "content": f"{number}"} for number in range(4)]
+    assert kept([plain[0], plain[3]], plain) == [plain[0], plain[3]]
+    summary = {"role": "assistant", "content": "A summary."}
+    assert kept([plain[0], summary], plain) == [plain[0], summary]
+    given = [plain[0], plain[1], user(text("a", HOUR)), plain[3], user(text("b", SHORT))]
+    marked = {"role": "assistant", "content": [text("A summary.", HOUR)]}
+    found = kept([plain[0], summary, summary, *given[3:]], given)
+    assert found == [plain[0], {"role": "assistant", "content": [text("A summary.")]}, marked, *given[3:]]
+    assert found[0] is plain[0]
+    first = user(text("a", HOUR))
+    assert kept([first, summary, plain[3]], [first, *plain[1:]]) == [
+        first,
+        {**summary, "content": [text("A summary.")]},
+        plain[3],
+    ]
+
+
+def test_a_result_in_chat_completions_stays_a_text() -> None:
+    """Not every provider reads its parts, so it carries no breakpoint either; in Anthropic's format a message may."""
+    given = [{"role": "tool", "tool_call_id": "c", "content": [text("long", SHORT)]}]
+    short = {"role": "tool", "tool_call_id": "c", "content": "short"}
+    assert keep_breakpoints([short], given, for_comparison(given, openai_chat), openai_chat) == [short]
+    other = {"role": "user", "content": "short"}
+    found = keep_breakpoints([other, {"role": "user", "content": ""}], given, for_comparison(given, openai_chat), openai_chat)
+    assert found == [user(text("short", SHORT)), {"role": "user", "content": ""}]

@@ -3,19 +3,37 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import anyio
+import attrs
 import pytest
 
 from benchmarks.hosts.ledger import SUMMARY_SIGN
 from benchmarks.hosts.server import SUMMARY
-from compaction import last
-from compaction.strategies import Summarization
+from compaction import CompactionSession, MessageIndex, last
+from compaction.gateway.conversations import ConversationRequest, ConversationTurn, GatewayConversations
+from compaction.gateway.recall import RECALL_FUNCTIONS
+from compaction.gateway.routes import route_of
+from compaction.session import Compacted, Event
+from compaction.stores import SessionStore
+from compaction.strategies import Failed, Pipeline, Summarization
+from compaction.tokens import LengthError, Usage, counter
 from compaction.triggers import tokens_exceed
-from tests.support.gateways import ScriptedUpstream, answer, chat_reply, in_process, tool_chat
+from tests.support.gateways import (
+    ScriptedUpstream,
+    answer,
+    chat_reply,
+    client_of,
+    in_process,
+    lifespan,
+    settings_of,
+    tool_chat,
+)
 from tests.support.rulebook import is_valid
 
 CHAT = "/v1/chat/completions"
@@ -140,3 +158,231 @@ async def test_nobody_waits_for_a_model_that_summarizes() -> None:
     assert any(SUMMARY_SIGN in str(message) for message in sent[cut])
     assert sent[cut + 1][: len(sent[cut])] == sent[cut]
     assert len(asked) <= 6
+
+
+def request_of(messages: list[Any], path: str = CHAT, **fields: Any) -> ConversationRequest:
+    """A request of a conversation."""
+    route = route_of("POST", path)
+    assert route is not None
+    return ConversationRequest(route=route, fields={"model": "m", **fields}, messages=messages, id=None, upstream="u")
+
+
+def conversations_of(**options: Any) -> GatewayConversations:
+    """The conversations of a gateway whose upstream is never asked."""
+    return GatewayConversations(settings_of("http://127.0.0.1:9", **options))
+
+
+LOOK = [{"type": "function", "function": {"name": "look"}}]
+
+
+@pytest.mark.parametrize("window", [10, 2_000])
+@pytest.mark.parametrize("has_tools", [False, True])
+@pytest.mark.parametrize("has_recall", [False, True])
+async def test_the_tools_of_recall_have_room_of_their_own(
+    window: int, has_tools: bool, has_recall: bool, tmp_path: Path
+) -> None:
+    """The strategy is made for what is left of the window, at least one token, where they may be offered."""
+    made: list[int] = []
+
+    def strategy(size: int) -> Any:
+        made.append(size)
+        return Pipeline()
+
+    recall = tmp_path / "recall.db" if has_recall else None
+    async with conversations_of(strategy=strategy, window=window, recall=recall) as conversations:
+        await conversations.turn(request_of(tool_chat(1), tools=LOOK if has_tools else []))
+    tools = counter("chars/4").count_text(json.dumps(RECALL_FUNCTIONS))
+    assert made == [max(1, window - tools) if has_recall and has_tools else window]
+
+
+async def test_sessions_are_apart_by_format_window_and_price(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of these has a strategy of its own, and the sessions of the newest are in memory."""
+    monkeypatch.setattr("compaction.gateway.conversations._MOST_POOLS", 4)
+    made: list[int] = []
+
+    def strategy(size: int) -> Any:
+        made.append(size)
+        return Pipeline()
+
+    async with conversations_of(strategy=strategy) as conversations:
+        for model in ("m", "gpt-5.4", "n", "gpt-4o", "m"):  # cached tokens cost a tenth, also by default, or half
+            await conversations.turn(request_of(tool_chat(1), model=model))
+        await conversations.turn(request_of(tool_chat(1), "/v1/responses"))
+        assert made == [2_000] * 3
+        for size in range(3, 6):
+            conversations.windows.refused(request_of([], model=f"{size}").served, LengthError(window=size), 0)
+            await conversations.turn(request_of(tool_chat(1), model=f"{size}"))
+        assert (len(made), conversations.held()[0]) == (6, 4)
+
+
+async def test_what_a_turn_says() -> None:
+    """What to send and what that leaves out, with the result of the run; after a failure, all messages."""
+    request = request_of(tool_chat(20), tools=LOOK)
+    async with conversations_of() as conversations:
+        turn, other = await conversations.turn(request), await conversations.turn(request_of(tool_chat(2)))
+    result, index = turn.result, turn.session.index
+    assert result is not None
+    assert (turn.is_changed, turn.view, turn.tokens) == (True, result.messages, index.tokens)
+    assert index.context.overhead_tokens == counter("chars/4").count_text(json.dumps([LOOK]))
+    assert turn.left_out == index.total.tokens - index.included.tokens > 0
+    assert (other.is_changed, other.left_out, other.messages) == (False, 0, tool_chat(2))
+    assert attrs.evolve(other, messages=other.messages[:-1]).is_changed
+    assert attrs.evolve(other, messages=[*other.messages[:-1], {**other.messages[-1]}]).is_changed
+
+
+async def test_failures_of_a_turn_quote_nothing() -> None:
+    """Of a part that failed, and of a strategy that raises; a trial is the same as a turn."""
+
+    def failing(index: MessageIndex) -> Iterator[Any]:
+        yield Failed("Summarization", TimeoutError("a secret"), "dropped")
+
+    def broken(index: MessageIndex) -> Iterator[Any]:
+        raise ZeroDivisionError("a secret")
+
+    for strategy, says in ((failing, "Summarization: TimeoutError; dropped"), (broken, "the strategy: ZeroDivisionError")):
+        async with conversations_of(strategy=lambda window, made=strategy: made) as conversations:
+            request = request_of(tool_chat(20))
+            for turn in (conversations.trial(request), await conversations.turn(request)):
+                assert turn.failures[:1] == (says,)
+                assert (turn.messages == request.messages) is (strategy is broken)
+
+
+async def test_a_window_that_is_learned_begins_the_conversation_again() -> None:
+    """Only if it differs from that of the turn."""
+    request = request_of(tool_chat(2))
+    async with conversations_of() as conversations:
+        turn = await conversations.turn(request)
+        for error, is_same in ((LengthError(window=5_000), True), (LengthError(window=500), False)):
+            conversations.learn_window(turn, request, error, 0)
+            assert ((await conversations.turn(request)).session is turn.session) is is_same
+        assert conversations.held()[0] == 1
+        conversations.learn_window(None, request, LengthError(window=300), 0)
+        assert conversations.windows.of(request.served) == 300
+        await conversations.record_usage(turn, Usage(5_500, 1))
+        assert conversations.windows.of(request.served) == 2_000  # as that was accepted, the smaller window was wrong
+
+
+def turn_of(name: str) -> ConversationTurn:
+    """A turn of a conversation with this name."""
+    return ConversationTurn(request=request_of([]), session=CompactionSession(Pipeline(), id=name), window=9)
+
+
+async def test_uses_are_saved_now_and_then(tmp_path: Path) -> None:
+    """Twenty times in the time after which a conversation is forgotten, and at once after a restart."""
+    now, path = [100.0], tmp_path / "s.db"
+    store = SessionStore(path)
+    async with conversations_of(store=path, forget_after=20.0, clock=lambda: now[0]) as conversations:
+        for now[0] in (100.0, 100.5, 100.99):
+            await conversations.used(turn_of("a"))
+        assert store.delete_unused(100.5, now[0]) == ["a"]
+        for now[0] in (101.0, 101.5):
+            await conversations.used(turn_of("a"))
+        assert await conversations.forget_unused(0.5) == []
+        now[0] += 0.01
+        assert await conversations.forget_unused(0.5) == ["a"]
+        assert await conversations.forget_unused(0.0) == []
+    async with conversations_of(store=path, clock=lambda: now[0]) as conversations:
+        await conversations.used(turn_of("b"))
+        assert await conversations.forget_unused(-1.0) == []
+
+
+@pytest.mark.parametrize("option", ["store", "recall", None])
+async def test_a_conversation_in_memory_is_forgotten_without_files_too(option: str | None, tmp_path: Path) -> None:
+    """By its time or by its name; what it reports later is ignored, until it sends another request."""
+    now, options = [100.0], {} if option is None else {option: tmp_path / "file.db"}
+    async with conversations_of(forget_after=10.0, clock=lambda: now[0], **options) as conversations:
+        for way in ("time", "name"):
+            turn = await conversations.turn(request_of(tool_chat(20), tools=LOOK))
+            name = turn.session.id
+            await conversations.used(turn)
+            assert conversations.held()[0] == 1
+            if way == "time":
+                assert await conversations.forget_unused(10.0) == []
+                now[0] += 10.5
+                assert await conversations.forget_unused(10.0) == [name]
+            else:
+                assert (await conversations.forget(name), await conversations.forget(name)) == (True, False)
+            assert conversations.held() == (0, 0)
+            if conversations.recalled is not None:
+                assert conversations.recalled.range(name, 1, 9) == []
+            await conversations.used(turn)
+            before = turn.session.index.tokens
+            await conversations.record_usage(turn, Usage(before + 500, 1))
+            assert turn.session.index.tokens == before
+            now[0] += 20.0
+            assert await conversations.forget_unused(10.0) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "files"),
+    [
+        ({"recall": "r.db", "forget_after": 9.0}, {"r.db", "r.db.uses"}),
+        ({"recall": "r.db"}, {"r.db"}),
+        ({"recall": "r.db", "store": "s.db", "forget_after": 9.0}, {"r.db", "s.db"}),
+        ({"forget_after": 9.0}, set()),
+    ],
+)
+def test_the_times_of_use_have_a_file_where_nothing_else_has_them(
+    options: dict[str, Any], files: set[str], tmp_path: Path
+) -> None:
+    """Beside the content that is stored for recall, if it is forgotten after a time."""
+    conversations_of(**{name: tmp_path / value if isinstance(value, str) else value for name, value in options.items()})
+    assert {path.name for path in tmp_path.iterdir() if not path.name.endswith(("-wal", "-shm"))} == files
+
+
+async def test_names_that_were_forgotten_are_bounded() -> None:
+    """The newest thousand are known."""
+    async with conversations_of(forget_after=10.0) as conversations:
+        for number in range(1_001):
+            assert conversations.forget_in_memory(f"{number}") is False
+        for number in (0, 1, 1_000):
+            await conversations.used(turn_of(f"{number}"))
+        assert await conversations.forget_unused(-1.0) == ["0"]
+
+
+async def test_a_conversation_in_use_is_not_deleted() -> None:
+    """The answer says so, until its compaction has ended."""
+    asked, may_answer = anyio.Event(), anyio.Event()
+
+    class Model:
+        async def generate(self, prompt: str) -> str:
+            asked.set()
+            await may_answer.wait()
+            return SUMMARY
+
+    strategy = Summarization(Model(), trigger=tokens_exceed(1_000), keep=last(groups=3))
+    with ScriptedUpstream(chat_reply()) as upstream:
+        async with in_process(upstream, strategy=lambda window: strategy, awaits=True) as client:
+            await client.post(CHAT, content=body_of(tool_chat(2)))
+            (conversation,) = (await client.get("/status.json")).json()["conversations"]
+            async with anyio.create_task_group() as group:
+                group.start_soon(partial(client.post, CHAT, content=body_of(tool_chat(40))))
+                await asked.wait()
+                refused = await client.delete(f"/conversations/{conversation['id']}")
+                may_answer.set()
+            deleted = await client.delete(f"/conversations/{conversation['id']}")
+    assert (refused.status_code, deleted.status_code) == (409, 204)
+    assert "try again" in refused.text
+    assert any(SUMMARY_SIGN in str(message) for message in upstream.got[1].json["messages"])
+
+
+async def test_events_are_told_to_the_host_too() -> None:
+    """As for telemetry; the page has them as well."""
+    told: list[Event] = []
+    with ScriptedUpstream(chat_reply()) as upstream:
+        async with lifespan(settings_of(upstream.url), on_event=told.append) as app, client_of(app) as client:
+            await client.post(CHAT, content=body_of(tool_chat(20)))
+            (conversation,) = (await client.get("/status.json")).json()["conversations"]
+    (event,) = (event for event in told if isinstance(event, Compacted))
+    assert (event.session, event.result.after.tokens) == (conversation["id"], conversation["cuts"][0]["tokens_after"])
+
+
+async def test_a_tool_is_known_by_its_name_in_every_wire() -> None:
+    """Two lists with the same names are one set of tools; other names are another conversation."""
+    scopes = [
+        request_of([], tools=tools).scope
+        for tools in (LOOK, [{"name": "look"}, "?"], [{"name": "look"}] * 2, [{"function": {"name": "see"}}], "?")
+    ]
+    assert scopes[0] == scopes[2] != scopes[1]
+    assert len(set(scopes)) == 4
+    assert request_of([], tools=[]).scope == request_of([]).scope

@@ -14,7 +14,6 @@ import anyio.to_thread
 import httpx
 import pytest
 
-from compaction.gateway.client import ClientConnection, SlowBody
 from tests.support.gateways import (
     GatewayProcess,
     Got,
@@ -127,29 +126,6 @@ async def test_usage_that_cannot_be_right_is_ignored() -> None:
             health = (await client.get("/healthz")).json()
     assert health["passed_through"] == {"usage not believed": 2}
     assert [len(got.json["messages"]) for got in upstream.got] == [len(tool_chat(40)), len(tool_chat(41))]
-
-
-def connection(*messages: dict[str, Any], then_wait: bool = True) -> ClientConnection:
-    """A connection that receives these messages, and then nothing."""
-    left = list(messages)
-
-    async def receive() -> dict[str, Any]:
-        if left:
-            return left.pop(0)
-        await anyio.sleep_forever()
-        raise AssertionError
-
-    async def send(message: Any) -> None:
-        raise AssertionError(message)
-
-    return ClientConnection({"method": "POST", "path": "/x", "headers": []}, receive, send)
-
-
-async def test_a_slow_body_is_given_up() -> None:
-    """A body whose end does not come in time raises an error."""
-    slow = connection({"type": "http.request", "body": b"{", "more_body": True})
-    with pytest.raises(SlowBody):
-        await slow.body(100, 0.05)
 
 
 def opened(url: str, sent: bytes) -> socket.socket:

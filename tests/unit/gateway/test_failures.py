@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from compaction.gateway.failures import length_error, masked, write_case
 from compaction.gateway.upstream import WholeAnswer
 from compaction.tokens import LengthError
+from tests.support.gateways import ScriptedUpstream, answer, in_process, tool_chat
 
 SECRET = "Zanzibar"
 JSON = st.recursive(
@@ -32,21 +34,30 @@ def test_no_text_is_left(value: Any) -> None:
 def test_a_text_in_the_place_of_a_type_is_masked(name: str) -> None:
     """Only what looks like a name of the format is kept."""
     assert masked({name: f"Call {SECRET} now"}) == {name: "xxxx xxxxxxxx xxx"}
-    assert masked({name: "tool_use"}) == {name: "tool_use"}
+    assert masked({name: "tool_use", "camelCase": "tool_use"}) == {name: "tool_use", "camelCase": "xxxxxxxx"}
+    assert masked({"a name": [True, 7, None]}) == {"xxxxxx": [True, 7, None]}
 
 
 def test_a_case_quotes_nothing(tmp_path: Path) -> None:
     """A saved case contains no text of the messages or of the upstream's error, and at most twenty cases are saved."""
-    said = {"error": {"message": f"messages.1: tool_use id {SECRET} was found twice"}}
-    answer = WholeAnswer(400, [], json.dumps(said).encode())
-    given = [{"role": "user", "content": f"Go to {SECRET}", "id": SECRET}]
-    paths = [write_case(tmp_path / "cases", f"case-{place}", given=given, sent=given, answer=answer) for place in range(25)]
+    said = {"error": {"message": f"messages.1: tool_use id {SECRET} was found twice in Zürich"}}
+    refused, folder = WholeAnswer(400, [], json.dumps(said, ensure_ascii=False).encode()), tmp_path / "new" / "cases"
+    given = [{"role": "user", "content": f"Go to {SECRET}, Zürich", "id": SECRET}]
+    paths = [write_case(folder, f"case-{place}", given=given, sent=given, answer=refused) for place in range(25)]
     assert sum(path is not None for path in paths) == 20
     assert paths[0] is not None
     text = paths[0].read_text()
     assert SECRET not in text
-    assert "tool_use id xxxxxxxx was found twice" in text
-    assert paths[0].stat().st_mode & 0o777 == 0o600
+    assert "tool_use id xxxxxxxx was found twice in xxxxxx" in text
+    assert text.startswith('{\n "status": 400,\n')
+    assert (paths[0].stat().st_mode & 0o777, folder.stat().st_mode & 0o777) == (0o600, 0o700)
+    (folder / "case-0.json").unlink()
+    unreadable = WholeAnswer(400, [(b"content-encoding", b"br")], b"y")
+    for answered, kept in ((WholeAnswer(400, [], b"y" * 3_000), "y" * 2_000), (unreadable, "")):
+        path = write_case(folder, "case-0", given=given, sent=given, answer=answered)
+        assert path is not None
+        assert json.loads(path.read_text())["said"] == kept
+        path.unlink()
 
 
 @pytest.mark.parametrize(
@@ -56,16 +67,26 @@ def test_a_case_quotes_nothing(tmp_path: Path) -> None:
         (413, "Request too large", True),
         (400, "The input token count (9) exceeds the maximum number of tokens allowed (5).", True),
         (400, "messages: roles must alternate", False),
-        (429, "Request too large for gpt: requested 9 tokens", False),
         (500, "the input length exceeds the context length", True),
         (500, "internal error", False),
-        (503, "prompt is too long: 9 tokens > 5 maximum", False),
-        (200, "prompt is too long: 9 tokens > 5 maximum", False),
     ],
 )
 def test_length_errors(status: int, says: str, is_length: bool) -> None:
     """Only refusals of a single request for its length are length errors."""
-    answer = WholeAnswer(status, [], json.dumps({"error": {"message": says}}).encode())
-    found = length_error(answer)
+    found = length_error(WholeAnswer(status, [], json.dumps({"error": {"message": says}}).encode()))
     assert (found is not None) == is_length
     assert found is None or LengthError.read(found) is not None
+
+
+@pytest.mark.parametrize("body", [gzip.compress(b" " * 2_000_000), b"not compressed"], ids=["a bomb", "damaged"])
+async def test_a_compressed_refusal_that_cannot_be_read_is_passed_on(body: bytes) -> None:
+    """It is not unpacked beyond a limit, and the client gets its bytes."""
+    assert length_error(WholeAnswer(400, [(b"Content-Encoding", b"gzip")], body)) is None
+    with ScriptedUpstream(answer(413, body, content_encoding="gzip")) as upstream:
+        async with (
+            in_process(upstream) as client,
+            client.stream("POST", "/v1/chat/completions", json={"model": "m", "messages": tool_chat(2)}) as reply,
+        ):
+            assert (reply.status_code, b"".join([piece async for piece in reply.aiter_raw()])) == (413, body)
+    packed = gzip.compress(b'{"error": {"message": "prompt is too long: 9 tokens > 5 maximum"}}')
+    assert length_error(WholeAnswer(400, [(b"Content-Encoding", b"gzip")], packed)) is not None

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import base64
+import inspect
 import json
 import socket
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from compaction import presets
+from compaction.cli.serve import serve_command
 from compaction.errors import ConfigurationError
 from compaction.gateway import GatewaySettings
+from compaction.gateway.guard import Guard
 from tests.support.gateways import ScriptedUpstream, answer, chat_reply, in_process, serving, tool_chat
 from tests.support.limits import WAIT_SECONDS
 
 PAGES = ("/", "/status.json", "/healthz", "/metrics")
 ROUTES = (*PAGES, "/v1/models")
-REFUSED = {400, 401, 403, 404, 413, 421, 426, 431, 501}
+REFUSED = {400, 403, 404, 413, 421, 426, 431, 501}
 
 
 def get(path: str = "/v1/models", *headers: str, host: str | None = "127.0.0.1") -> bytes:
@@ -170,7 +174,9 @@ def test_its_pages_have_the_same_door(path: str, header: str, door: tuple[Script
     """No page of another origin reads what the gateway's own pages say."""
     with socket.create_connection(door[1], timeout=WAIT_SECONDS) as client:
         client.sendall(get(path, header, host=None if header.startswith("host") else "127.0.0.1"))
-        assert int(client.recv(100).split()[1]) in (403, 421)
+        said = client.recv(1_000)
+    assert int(said.split()[1]) in (403, 421)
+    assert b"www-authenticate" not in said
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost:8484", "LOCALHOST", "[::1]:8484", "gateway.example"])
@@ -237,7 +243,8 @@ async def test_the_token_is_asked_for_everywhere_and_sent_nowhere() -> None:
         async with in_process(upstream, token="sesame") as client:
             for headers in wrong:
                 for route in (*ROUTES, "/v1/models?x-compaction-token=sesame"):
-                    assert (await client.get(route, headers=[(k, v.encode()) for k, v in headers.items()])).status_code == 401
+                    reply = await client.get(route, headers=[(k, v.encode()) for k, v in headers.items()])
+                    assert (reply.status_code, "www-authenticate" in reply.headers) == (401, route in PAGES)
             assert upstream.got == []
             headers = {TOKEN: "sesame", "authorization": "Bearer key"}
             assert [(await client.get(route, headers=headers)).status_code for route in ROUTES] == [200] * 5
@@ -259,8 +266,26 @@ async def test_browsers_send_the_token_of_a_page_as_a_password(credentials: str 
                 reply = await client.get(page, headers={"authorization": value})
                 assert reply.status_code == status
                 assert ("www-authenticate" in reply.headers) == (status == 401)
-            assert (await client.get("/v1/models", headers={"authorization": value})).status_code == 401
+            for page, given in (("/v1/models", value), ("/", value.replace("Basic", "Bearer"))):
+                assert (await client.get(page, headers={"authorization": given})).status_code == 401
     assert upstream.got == []
+
+
+async def test_what_a_server_would_not_pass_on_is_refused_too() -> None:
+    """Connections that are not HTTP get no answer, and an ambiguous length is refused whatever else is missing."""
+    sent: list[dict[str, Any]] = []
+
+    async def app(*_: Any) -> None:
+        raise AssertionError
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    guard: Any = Guard(app, GatewaySettings(strategy=presets.adaptive))
+    headers = [(b"content-length", b"1"), (b"transfer-encoding", b"chunked")]
+    for kind in ("websocket", "http"):
+        await guard({"type": kind, "path": "/", "headers": headers}, None, send)
+    assert [message.get("status") for message in sent] == [400, None]
 
 
 async def test_no_request_names_an_upstream() -> None:
@@ -282,3 +307,24 @@ def test_settings_that_protect_nothing_are_errors(options: dict[str, str], says:
     """A token that everybody can guess, as from a variable that is not set, and an address that is not one."""
     with pytest.raises(ConfigurationError, match=says):
         GatewaySettings(strategy=presets.adaptive, **options)
+
+
+def test_settings_have_limits() -> None:
+    """The smallest values are accepted, and those below are errors; a token is in no text."""
+    smallest: dict[str, Any] = {"max_body": 1, "conversations": 1, "conversation_bytes": 1, "window": 1}
+    shortest: dict[str, Any] = {"forget_after": 0.5, "body_seconds": 0.5, "timeout": 0.5}
+    settings = GatewaySettings(strategy=presets.adaptive, token="sesame", **smallest, **shortest)
+    assert "sesame" not in repr(settings)
+    for name in (*smallest, *shortest):
+        with pytest.raises(ConfigurationError, match=name):
+            GatewaySettings(strategy=presets.adaptive, **{name: 0})
+
+
+def test_the_defaults_of_the_command_are_those_of_the_settings() -> None:
+    """Whoever starts the application by other means gets the same gateway."""
+    settings, command = GatewaySettings(strategy=presets.adaptive), inspect.signature(serve_command).parameters
+    names = ("openai_url", "anthropic_url", "google_url", "bedrock_url", "max_body", "conversations", "window", "counter")
+    found = {name: getattr(settings, name) for name in (*names, "store", "forget_after", "token", "shadow", "recall", "record")}
+    assert found == {name: command[name].default for name in found}
+    assert settings.conversation_bytes == command["max_memory"].default
+    assert settings.awaits is False

@@ -6,13 +6,9 @@ import re
 
 import pytest
 
-from compaction.gateway import GatewayStatus
-from compaction.gateway.conversations import ConversationRequest, ConversationTurn
-from compaction.gateway.routes import route_of
+from compaction.gateway import GatewaySnapshot
+from compaction.gateway.metrics import prometheus_text
 from compaction.gateway.windows import known_prices, known_window
-from compaction.session import CacheBroken, CompactionSession
-from compaction.strategies import Pipeline
-from compaction.tokens import Usage
 from tests.support.gateways import ScriptedUpstream, chat_reply, in_process, tool_chat
 
 CHAT = "/v1/chat/completions"
@@ -28,6 +24,7 @@ async def test_the_page_may_run_its_own_script_and_nothing_else() -> None:
     assert "connect-src 'self'" in policy
     assert "unsafe" not in policy
     assert len(re.findall("'sha256-", policy)) == 2
+    assert "<html" in page.text
     assert not re.search(r"\bsrc=|\bhref=|\bon[a-z]+=", page.text)
 
 
@@ -44,47 +41,72 @@ async def test_the_data_of_the_page_are_those_of_the_conversations() -> None:
     assert prices is not None
     assert conversation["cuts"][0]["edits"]
     assert conversation["tokens_saved"] > 0
+    assert sum(cut["tokens_lost"] for cut in conversation["cuts"]) == conversation["tokens_lost"] > 0
     assert conversation["dollars_saved"] == pytest.approx(conversation["tokens_saved"] * prices.cached / 1_000_000)
     assert data["totals"]["requests"] == conversation["requests"] == 40
     assert messages[-1]["content"] not in str(data)
 
 
-@pytest.mark.parametrize(("model", "dollars"), [("gpt-5.4", 1_000 * (2.50 - 0.25) / 1_000_000), ("unknown", 0.0)])
-def test_what_a_cut_lost_is_priced_by_the_reported_usage(model: str, dollars: float) -> None:
-    """The loss of a cut is the number of tokens that the provider did not read from its cache, priced for a known model."""
-    status = GatewayStatus(lambda: 0.0)
-    route = route_of("POST", CHAT)
-    assert route is not None
-    request = ConversationRequest(route=route, fields={"model": model}, messages=[], id=None, upstream="u")
-    turn = ConversationTurn(request=request, session=CompactionSession(Pipeline(), id="s"), window=9_000, tokens=3_000)
-    status.told(CacheBroken(session="s", tokens=5_000, why="compaction"))
-    status.reported(turn, is_changed=False, seconds_added=0.0, usage=Usage(3_000, 1, cached_tokens=2_000))
-    (found,) = status.snapshot().conversations
-    assert (found.tokens_lost, found.dollars_lost) == (1_000, pytest.approx(dollars))
-
-
-async def test_the_page_says_what_was_sent_instead() -> None:
-    """Of each cut: what left, what it saved and broke; of the newest also the summary, unless others may see the page."""
-    messages = tool_chat(60)
-    for token in (None, "t"):
-        with ScriptedUpstream(chat_reply()) as upstream:
-            async with in_process(upstream, token=token) as client:
-                headers = {"x-compaction-token": token or ""}
-                for count in range(1, len(messages), 2):
-                    await client.post(CHAT, json={"model": "m", "messages": messages[:count]}, headers=headers)
-                data = (await client.get("/status.json", headers=headers)).json()
-        (conversation,) = data["conversations"]
-        *older, newest = conversation["cuts"]
-        assert newest["left"]["messages"] > 0
-        assert newest["tokens_lost"] > 0
-        assert sum(cut["tokens_lost"] for cut in conversation["cuts"]) == conversation["tokens_lost"]
-        assert {cut["summary"] for cut in older} == {""}
-        sent = [message["content"] for message in upstream.got[-1].json["messages"]]
-        assert (newest["summary"] in sent) == (token is None)
-        assert bool(newest["summary"]) == (token is None)
+@pytest.mark.parametrize("token", [None, "t"])
+async def test_the_page_says_what_was_sent_instead(token: str | None) -> None:
+    """Of a cut: what left, and the summary, unless others may see the page."""
+    headers = {"x-compaction-token": token or ""}
+    with ScriptedUpstream(chat_reply()) as upstream:
+        async with in_process(upstream, token=token) as client:
+            await client.post(CHAT, json={"model": "m", "messages": tool_chat(20)}, headers=headers)
+            data = (await client.get("/status.json", headers=headers)).json()
+    (cut,) = data["conversations"][0]["cuts"]
+    sent = [message["content"] for message in upstream.got[0].json["messages"]]
+    assert cut["left"]["messages"] > 0
+    assert (cut["summary"] in sent, bool(cut["summary"])) == (token is None, token is None)
 
 
 def test_unknown_models_have_neither_prices_nor_a_window() -> None:
     """The price and the window of an unknown model are ``None``, without an error."""
     assert (known_prices("of-tomorrow"), known_window("of-tomorrow")) == (None, None)
     assert (known_window("gpt-5.4") or 0) > 100_000
+
+
+METRICS = r"""
+# HELP compaction_gateway_requests_total Answers by route and status
+# TYPE compaction_gateway_requests_total counter
+compaction_gateway_requests_total{route="chat",status="200"} 12345678
+# HELP compaction_gateway_passed_through_total Requests to a model that were sent unchanged
+# TYPE compaction_gateway_passed_through_total counter
+compaction_gateway_passed_through_total{reason="a \"b\" \\ \n"} 2
+# HELP compaction_gateway_failures_total Failures by kind
+# TYPE compaction_gateway_failures_total counter
+# HELP compaction_gateway_retries_total Second requests by reason
+# TYPE compaction_gateway_retries_total counter
+"""
+
+
+def test_metrics_are_exact() -> None:
+    """Large counts and sums keep all their digits, labels are escaped, and names end as Prometheus wants."""
+    snapshot = GatewaySnapshot(
+        started_at=0.0,
+        at=9.0,
+        requests={("chat", 200): 12_345_678},
+        passed_through={'a "b" \\ \n': 2},
+        totals={"dollars_saved": 1_234_567.25, "seconds_total": 0.1 + 0.2},
+        held=3,
+        held_bytes=44,
+    )
+    text = prometheus_text(snapshot)
+    assert text.startswith(METRICS.lstrip())
+    values = [line.removeprefix("compaction_gateway_") for line in text.splitlines() if not line.startswith("#")][2:]
+    assert values == [
+        *("cuts_total 0", "tokens_saved_total 0", "tokens_lost_total 0", "dollars_saved_total 1234567.25"),
+        *("dollars_lost_total 0", "prompt_tokens_total 0", "cached_tokens_total 0", "completion_tokens_total 0"),
+        *("seconds_total 0.3", "conversations 3", "conversation_bytes 44"),
+    ]
+
+
+async def test_health_says_how_long_the_gateway_runs() -> None:
+    """In seconds, to the millisecond, and whether requests are sent unchanged."""
+    now = [1_000.0]
+    with ScriptedUpstream(chat_reply()) as upstream:
+        async with in_process(upstream, clock=lambda: now[0], shadow=True) as client:
+            now[0] += 2.34567
+            health = (await client.get("/healthz")).json()
+    assert (health["status"], health["seconds"], health["shadow"]) == ("ok", 2.346, True)

@@ -12,9 +12,12 @@ import pytest
 from benchmarks.gateway_long import LongTurns
 from benchmarks.hosts.script import Asked, Call, Reply, result_text
 from benchmarks.hosts.wires import WIRES as SERVED
-from compaction.gateway.recall import read_answer
+from compaction.gateway.bodies import read_request
+from compaction.gateway.recall import RECALL_FUNCTIONS, RecallAnswers, may_offer, offered, read_answer
+from compaction.stores import SQLiteStore, StoredRecord
 from tests.support.clients import AGENTS, Recorder, run
 from tests.support.gateways import (
+    Answer,
     Got,
     Handler,
     ScriptedUpstream,
@@ -27,6 +30,7 @@ from tests.support.gateways import (
     tool_chat,
 )
 
+TOO_LONG = {"error": {"message": "This model's maximum context length is 900 tokens. However, you requested 1500 tokens."}}
 MARK = re.compile(r"\[compaction ([0-9a-f]{8,16}) by")
 WIRES = ("openai-chat", "openai-responses", "anthropic")
 
@@ -118,18 +122,216 @@ async def test_it_costs_nothing_when_unused(tmp_path: Path) -> None:
     assert (tmp_path / "recall.db").stat().st_mode & 0o777 == 0o600
 
 
-async def test_a_refused_continuation_is_answered_without_the_tool(tmp_path: Path) -> None:
-    """If the upstream refuses the request with the result, the model is asked once more without the tool."""
+AGENT_TOOLS = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}]
 
-    def calls(handler: Handler, got: Got) -> None:
-        call = {"id": "r", "type": "function", "function": {"name": "compaction_grep", "arguments": '{"query": "a"}'}}
-        message = {"role": "assistant", "content": None, "tool_calls": [call]}
-        answer(200, {"choices": [{"index": 0, "message": message}]})(handler, got)
 
-    look = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}]
-    with ScriptedUpstream(calls, answer(400, {"error": {"message": "no"}}), chat_reply("done")) as upstream:
+def calls(handler: Handler, got: Got) -> None:
+    """Call a tool of recall, without an end."""
+    call = {"id": "r", "type": "function", "function": {"name": "compaction_grep", "arguments": '{"query": "a"}'}}
+    message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    answer(200, {"choices": [{"index": 0, "message": message}]})(handler, got)
+
+
+DONE = chat_reply("done", tokens=900)
+REFUSED = answer(400, {"error": {"message": "no"}})
+ODD = answer(200, b'{"compaction_grep"')
+
+
+@pytest.mark.parametrize(
+    ("script", "has_tools", "status", "counts"),
+    [
+        ([DONE], [True], 200, {}),
+        ([calls, DONE], [True, True], 200, {"retries": {"recall": 1}}),
+        ([calls, REFUSED, DONE], [True, True, False], 200, {"retries": {"recall": 1}}),
+        ([calls] * 5 + [DONE], [True] * 5 + [False], 200, {"retries": {"recall": 4}}),
+        ([answer(300, {}), DONE], [True], 300, {}),
+        ([calls, answer(300, {}), DONE], [True, True, False], 200, {"retries": {"recall": 1}}),
+        ([ODD], [True], 200, {"failures": {"recall: JSONDecodeError": 1}}),
+        ([answer(400, TOO_LONG), calls, DONE], [True, True, True], 200, {"retries": {"length": 1, "recall": 1}}),
+        ([answer(429, {})], [True], 429, {}),
+    ],
+    ids=["none", "once", "refused", "always", "redirected", "redirected later", "not JSON", "after a length error", "busy"],
+)
+async def test_how_often_the_model_is_asked(
+    script: list[Answer], has_tools: list[bool], status: int, counts: dict[str, Any], tmp_path: Path
+) -> None:
+    """At most four times with results, and then once without the tools; the client gets the last answer, whose usage counts."""
+    with ScriptedUpstream(*script) as upstream:
         async with in_process(upstream, recall=tmp_path / "recall.db") as client:
-            body = {"model": "m", "messages": tool_chat(20), "tools": look}
+            body = {"model": "m", "messages": tool_chat(20), "tools": AGENT_TOOLS}
             reply = await client.post("/v1/chat/completions", json=body)
-    assert reply.json()["choices"][0]["message"]["content"] == "done"
-    assert [b"compaction_expand" in got.body for got in upstream.got] == [True, True, False]
+            page = (await client.get("/status.json")).json()
+    assert [b"compaction_expand" in got.body for got in upstream.got] == has_tools
+    assert reply.status_code == status
+    page["failures"].pop("too long for the upstream", None)
+    assert {name: page[name] for name in ("retries", "failures") if page[name]} == counts
+    if script[-1] is DONE and status == 200:
+        assert reply.json()["choices"][0]["message"]["content"] == "done"
+        assert page["conversations"][0]["prompt_tokens"] == 900
+
+
+async def test_a_large_answer_is_streamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not held until it is complete, and no call in it is answered."""
+    monkeypatch.setattr("compaction.gateway.exchange._LARGEST_ANSWER", 100)
+    with ScriptedUpstream(calls, DONE) as upstream:
+        async with in_process(upstream, recall=tmp_path / "recall.db") as client:
+            body = {"model": "m", "messages": tool_chat(20), "tools": AGENT_TOOLS}
+            reply = await client.post("/v1/chat/completions", json=body)
+    assert reply.json()["choices"][0]["message"]["tool_calls"][0]["function"]["name"] == "compaction_grep"
+    assert len(upstream.got) == 1
+
+
+def events_of(*parts: Any) -> bytes:
+    """A stream of server-sent events, as some servers write it."""
+    return b"".join(b"event: x\ndata:" + json.dumps(part).encode() + b"\r\n\r\n" for part in parts) + b"data: [DONE]\n"
+
+
+def piece(place: int, *, id: str | None = None, **function: str | None) -> dict[str, Any]:
+    """A part of a call in chat completions."""
+    return {"choices": [{"delta": {"tool_calls": [{"index": place, "id": id, "function": function or None}]}}]}
+
+
+CHAT = events_of(
+    {"choices": None},
+    {"choices": [{"index": 1, "delta": {"content": "another"}}, {"index": 0, "delta": {"role": "assistant", "content": None}}]},
+    {"choices": [{"delta": {"content": "Let "}}]},
+    {"choices": [{"delta": {"content": "me"}}, {"delta": None}]},
+    piece(1, id="b", name="look", arguments="{}"),
+    piece(0, id="a", name="compaction_grep", arguments=None),
+    piece(0, arguments='{"query": '),
+    piece(0, arguments='"x"}'),
+    piece(0),
+    {"choices": [], "usage": {}},
+)
+GREP, LOOK = ("a", "compaction_grep", '{"query": "x"}'), ("b", "look", "{}")
+CLAUDE = events_of(
+    {"type": "message_start", "message": {}},
+    {"type": "content_block_start", "index": 1, "content_block": {"type": "tool_use", "id": "a", "name": "look", "input": {}}},
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": "", "signature": ""}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "so"}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "signature_delta", "signature": "s1"}},
+    {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": '{"a":'}},
+    {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": "1}"}},
+    {"type": "content_block_start", "index": 2, "content_block": {"type": "tool_use", "id": "b", "name": "look", "input": {}}},
+    {"type": "content_block_delta", "index": 2, "delta": {"type": "input_json_delta", "partial_json": ""}},
+    {"type": "content_block_stop", "index": 2},
+)
+THOUGHT = {"type": "thinking", "thinking": "so", "signature": "s1"}
+SAYS = {"role": "assistant", "content": "hi"}
+ITEM = {"type": "function_call", "call_id": "a", "name": "look", "arguments": "{}"}
+
+
+@pytest.mark.parametrize(
+    ("route", "answer", "said", "calls"),
+    [
+        (
+            "chat",
+            CHAT,
+            {
+                "role": "assistant",
+                "content": "Let me",
+                "tool_calls": [
+                    {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
+                    for id, name, arguments in (LOOK, GREP)
+                ],
+            },
+            [LOOK, GREP],
+        ),
+        ("chat", {"choices": [{"index": 1}, {"message": {**SAYS, "tool_calls": None}}]}, SAYS, []),
+        ("chat", events_of(), {"role": "assistant", "tool_calls": []}, []),
+        ("responses", {"object": "response", "output": [ITEM]}, ITEM, [("a", "look", "{}")]),
+        (
+            "responses",
+            events_of(
+                {"type": "response.created", "response": {"output": []}},
+                {"type": "response.completed", "response": {"output": [ITEM]}},
+            ),
+            ITEM,
+            [("a", "look", "{}")],
+        ),
+        ("responses", events_of({"type": "response.failed", "response": {"output": []}}), ..., []),
+        (
+            "messages",
+            {"content": [{"type": "text", "text": "hi"}]},
+            {"role": "assistant", "content": [{"type": "text", "text": "hi"}]},
+            [],
+        ),
+        (
+            "messages",
+            CLAUDE,
+            {
+                "role": "assistant",
+                "content": [
+                    THOUGHT,
+                    {"type": "tool_use", "id": "a", "name": "look", "input": {"a": 1}},
+                    {"type": "tool_use", "id": "b", "name": "look", "input": {}},
+                ],
+            },
+            [("a", "look", {"a": 1}), ("b", "look", {})],
+        ),
+        ("messages", events_of(), {"role": "assistant", "content": []}, []),
+    ],
+)
+def test_what_an_answer_says(route: str, answer: Any, said: Any, calls: list[Any]) -> None:
+    """The messages and calls of an answer, whole or streamed, with gaps, other choices and unknown events."""
+    is_stream = isinstance(answer, bytes)
+    kind = "text/event-stream; charset=utf-8" if is_stream else "application/json"
+    found, called = read_answer(route, answer if is_stream else json.dumps(answer).encode(), kind)
+    assert found == ([] if said is ... else [said])
+    assert [(call.id, call.name, call.arguments) for call in called] == calls
+
+
+@pytest.mark.parametrize(
+    ("route", "fields", "is_offered"),
+    [
+        ("chat", {}, True),
+        ("chat", {"tool_choice": "auto"}, True),
+        ("messages", {"tool_choice": {"type": "auto"}}, True),
+        ("messages", {"tool_choice": {"type": "any"}}, False),
+        ("chat", {"tool_choice": "required"}, False),
+        ("chat", {"tools": []}, False),
+        ("chat", {"tools": [{"function": {"name": "compaction_expand"}}]}, False),
+        ("responses", {}, True),
+        ("generate", {}, False),
+    ],
+)
+def test_where_the_tools_are_offered(route: str, fields: dict[str, Any], is_offered: bool) -> None:
+    """After the agent's, in the shape of the wire, if the model may choose and the agent has none of this name."""
+    body = json.dumps({"tools": [{"name": "look"}], **fields}).encode()
+    found = offered(body, read_request(body, "tools"), route)
+    tools = json.loads(found)["tools"]
+    assert (found is not body) is is_offered
+    assert may_offer(route, json.loads(body)) is (route != "generate" and fields.get("tools") != [])
+    if is_offered:
+        grep, expand = RECALL_FUNCTIONS
+        assert (grep["name"], expand["name"]) == ("compaction_grep", "compaction_expand")
+        assert tools[0] == {"name": "look"}
+        shape: dict[str, Any] = {
+            "chat": {"type": "function", "function": expand},
+            "responses": {"type": "function", "strict": False, **expand},
+            "messages": {"name": expand["name"], "description": expand["description"], "input_schema": expand["parameters"]},
+        }[route]
+        assert tools[2] == shape
+
+
+def test_only_its_own_tools_are_answered(tmp_path: Path) -> None:
+    """An answer that only mentions one is the client's; another tool's call is told to come again; results are bounded."""
+    store, words = SQLiteStore(tmp_path / "recall.db"), "x y " * 30_000
+    store.put("s", [StoredRecord.of_message({"content": words}, role="user", text=words, salt="s")])
+    answers = RecallAnswers(route="chat", key="messages", store=store, session="s")
+    body = json.dumps({"messages": tool_chat(1)}).encode()
+    for mention in (b"<html>not JSON</html>", json.dumps({"choices": [{"message": {"content": "compaction_grep"}}]}).encode()):
+        assert answers.continued(body, mention, "application/json") is None
+    (record,) = store.range("s", 1, 2)
+    expand = {"name": "compaction_expand", "arguments": json.dumps({"id": record.id, "limit": 100_000})}
+    calls = [
+        {"id": id, "type": "function", "function": function}
+        for id, function in (("a", expand), ("b", {"name": "look", "arguments": "{}"}))
+    ]
+    said = {"role": "assistant", "tool_calls": calls}
+    found = answers.continued(body, json.dumps({"choices": [{"message": said}]}).encode(), "application/json")
+    assert found is not None
+    *given, answer, first, second = json.loads(found)["messages"]
+    assert (given, answer) == (tool_chat(1), said)
+    assert (first["tool_call_id"], len(first["content"]), "x y x y" in first["content"]) == ("a", 16_000, True)
+    assert second["content"].startswith("Not run")

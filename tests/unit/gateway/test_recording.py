@@ -15,7 +15,7 @@ from tests.support.gateways import ScriptedUpstream, chat_reply, in_process, too
 def test_a_conversation_is_recorded_once_however_often_it_is_sent(tmp_path: Path) -> None:
     """Each line records only new messages and their time; removed messages and breakpoints are not in the recording."""
     now = [100.0]
-    recorder = SessionRecorder(tmp_path / "runs", lambda: now[0])
+    recorder = SessionRecorder(tmp_path / "new" / "runs", lambda: now[0])
     messages = [{"role": "user", "content": [{"type": "text", "text": f"part {place}"}]} for place in range(6)]
     for count in (1, 3, 6, 2, 5):
         marked = [*messages[: count - 1], {**messages[count - 1]}]
@@ -25,12 +25,13 @@ def test_a_conversation_is_recorded_once_however_often_it_is_sent(tmp_path: Path
         now[0] += 1
     lines = recorder.path.read_text().splitlines()
     assert [len(json.loads(line)["messages"]) for line in lines[::2]] == [1, 2, 3, 0, 3]
+    assert {json.loads(line)["gateway"] for line in lines} == {1}
     one, two = recordings_of(recorder.path)
     assert one.messages == for_comparison(messages[:5], anthropic)
     assert one.times == [100.0, 101.0, 104.0, 104.0, 104.0]
     assert (one.format, two.format) == (anthropic, openai_chat)
     assert two.messages == tool_chat(5)
-    assert recorder.path.stat().st_mode & 0o777 == 0o600
+    assert (recorder.path.stat().st_mode & 0o777, recorder.path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 
 
 def recorded(folder: Path) -> tuple[Recording, str]:
@@ -77,3 +78,27 @@ def test_a_recording_of_which_all_is_forgotten_is_deleted(tmp_path: Path) -> Non
     assert not recorder.path.exists()
     recorder.record("three", openai_chat, [{"role": "user", "content": "three"}])
     assert recorded(tmp_path)[0].messages == [{"role": "user", "content": "three"}]
+
+
+def test_one_conversation_is_forgotten_in_every_file(tmp_path: Path) -> None:
+    """A file in which it is only mentioned stays as it is; the conversation is recorded from its beginning if it goes on."""
+    told = [{"role": "user", "content": "first"}, {"role": "user", "content": '"conversation": "one"'}]
+    for year, names in enumerate((["two"], ["one", "two"], ["two", "one"])):
+        recorder = SessionRecorder(tmp_path, lambda year=year: 40_000_000.0 * year)
+        for name in names:
+            recorder.record(name, openai_chat, told)
+    assert (recorder.forget("three"), recorder.forget("one"), recorder.forget("one")) == (False, True, False)
+    left = [[json.loads(line)["conversation"] for line in path.read_text().splitlines()] for path in tmp_path.iterdir()]
+    assert left == [["two"]] * 3
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
+    recorder.record("one", openai_chat, told)
+    assert recordings_of(recorder.path)[1].messages == told
+
+
+def test_the_recorder_knows_the_newest_thousand_conversations(tmp_path: Path) -> None:
+    """Of an older one, all messages are recorded again."""
+    recorder, message = SessionRecorder(tmp_path, lambda: 0.0, redact=None), {"role": "user", "content": "a"}
+    for name in [*range(1_000), 0, "more", 0, 2, 1]:
+        recorder.record(f"{name}", openai_chat, [message])
+    lines = [json.loads(line) for line in recorder.path.read_text().splitlines()]
+    assert [(each["keep"], len(each["messages"])) for each in lines[1_000:]] == [(1, 0), (0, 1), (1, 0), (1, 0), (0, 1)]

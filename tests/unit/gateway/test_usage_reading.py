@@ -104,3 +104,39 @@ def test_a_compressed_stream_is_read() -> None:
     usage = reader.read()
     assert usage is not None
     assert usage.prompt_tokens == tokens
+
+
+USAGE = b'{"usage":{"prompt_tokens":7,"completion_tokens":1}}'
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_what_is_too_long_is_skipped(more: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A body or a line of exactly the limit is read, one byte more is not; the next line has the whole limit again."""
+    for name in ("_LONGEST_BODY", "_LONGEST_LINE"):
+        monkeypatch.setattr(f"compaction.gateway.usage_reading.{name}", 100)
+    body, line = UsageReader("application/json"), UsageReader(EVENTS)
+    for piece in (b" " * 40, USAGE.ljust(60 + more)):
+        body.feed(piece)
+    for size in (101, 100 + more):
+        line.feed(b"data:" + USAGE.ljust(size - 5))
+        line.feed(b"\n")
+    line.feed(b"x" * 101)
+    line.feed(b"data:" + (USAGE if more else b"") + b"\n")
+    for reader in (body, line):
+        assert (reader.read() is None) is bool(more)
+
+
+@pytest.mark.parametrize(
+    ("line", "is_read"),
+    [
+        (b"data:" + USAGE, True),
+        (b"data: [7, " + USAGE + b"]", True),
+        (b"junk:" + USAGE, False),
+        (b"data: " + json.dumps(["data: " + USAGE.decode() + "\n", {"usage": None}]).encode(), False),
+    ],
+)
+def test_only_data_are_read(line: bytes, is_read: bool) -> None:
+    """With or without a blank, and not other fields or texts that look like an event."""
+    reader = UsageReader(EVENTS)
+    reader.feed(line)
+    assert (reader.read() is not None) is is_read

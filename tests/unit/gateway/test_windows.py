@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from compaction import presets
+from compaction.gateway import GatewaySettings
+from compaction.gateway.windows import ModelWindows, ServedModel, UnknownWindow, known_window
+from compaction.stores import SessionStore
+from compaction.tokens import LengthError
 from tests.support.clients import AGENTS, Recorder, run
 from tests.support.gateways import (
     Got,
@@ -118,3 +124,93 @@ async def test_usage_beyond_the_table_raises_the_window() -> None:
             learned = (await client.get("/status.json")).json()["windows"]
     assert [got.body.decode() for got in upstream.got] == [body_of(small), body_of(large)]
     assert learned == {f"{KNOWN} at {upstream.url}/v1": 140_000}
+
+
+def served(model: str = KNOWN, *, is_long: bool = False) -> ServedModel:
+    """A model at an upstream."""
+    return ServedModel("u", model, is_long)
+
+
+def windows_of(store: SessionStore | None = None, window: Any = "auto") -> ModelWindows:
+    """The windows of a gateway."""
+    return ModelWindows(GatewaySettings(strategy=presets.adaptive, window=window), store)
+
+
+def test_an_accepted_request_raises_the_window_in_steps() -> None:
+    """By a quarter of the table's window, up to the next step, for each upstream, model and header."""
+    table = known_window(KNOWN)
+    assert table == 112_000
+    windows = windows_of()
+    for tokens, steps in ((112_000, 0), (112_001, 1), (140_000, 1), (5, 1), (140_001, 2), (200_000, 4)):
+        windows.accepted(served(), tokens)
+        assert windows.of(served()) == table + 28_000 * steps
+    assert windows.of(ServedModel("other", KNOWN)) == table
+    assert windows.of(served(is_long=True)) == windows.of(served("claude-3-5-haiku-latest", is_long=True)) == 1_000_000
+    windows.refused(served(), LengthError(window=150_000), 0)
+    assert windows.of(served()) == 200_000  # it has accepted that many
+
+
+def test_only_a_refusal_names_the_window_of_an_unknown_model() -> None:
+    """What was accepted says nothing of it, and the page shows nothing."""
+    windows = windows_of()
+    windows.accepted(served("new"), 9_000)
+    with pytest.raises(UnknownWindow, match="new"):
+        windows.of(served("new"))
+    assert windows.learned() == {}
+    windows.refused(served(""), LengthError(), 1_000)
+    assert list(windows.learned()) == ["unnamed model at u"]
+    windows.refused(served("new", is_long=True), LengthError(window=7), 1_000)
+    assert windows.learned()["new with a long context at u"] == windows.of(served("new", is_long=True)) == 7
+
+
+def test_a_configured_window_is_never_raised() -> None:
+    """Accepted requests change nothing, and refusals only lower it."""
+    windows = windows_of(window=20_000)
+    windows.accepted(served(), 150_000)
+    windows.refused(served("a"), LengthError(window=30_000), 0)
+    windows.refused(served("b"), LengthError(window=9_000), 0)
+    assert [windows.of(served(name)) for name in (KNOWN, "a", "b")] == [20_000, 20_000, 9_000]
+    assert windows.learned() == {"a at u": 30_000, "b at u": 9_000}
+
+
+def test_what_changes_is_saved_and_told_once(tmp_path: Path) -> None:
+    """All of it, to the file and to other workers, which keep the largest request; what changes nothing is not."""
+    told: list[list[Any]] = []
+    store = SessionStore(tmp_path / "s.db")
+    windows, other = windows_of(store), windows_of()
+    windows.publish = told.append
+    other.accepted(served(), 170_000)
+    windows.accepted(served(), 90_000)
+    windows.accepted(served(), 120_000)
+    windows.accepted(served(), 110_000)
+    windows.refused(served("new"), LengthError(window=7_000), 0)
+    assert [len(rows) for rows in told] == [1, 2]
+    for found in (windows_of(store), other):
+        for rows in told:
+            found.learn_from(rows)
+        assert found.of(served("new")) == 7_000
+    assert (windows_of(store).of(served()), other.of(served())) == (140_000, 196_000)
+    other.learn_from([["u", "new", False, None, 5]])
+    assert other.of(served("new")) == 7_000
+
+
+def test_a_file_that_cannot_be_written_loses_nothing_in_memory(tmp_path: Path) -> None:
+    """The next change is saved with what was learned before."""
+    store = SessionStore(tmp_path / "s.db", timeout_seconds=0.01)
+    windows, holder = windows_of(store), sqlite3.connect(tmp_path / "s.db")
+    holder.execute("BEGIN EXCLUSIVE")
+    windows.refused(served("a"), LengthError(window=7_000), 0)
+    holder.close()
+    windows.refused(served("b"), LengthError(window=8_000), 0)
+    assert windows_of(store).learned() == {"a at u": 7_000, "b at u": 8_000}
+
+
+def test_the_least_recently_learned_is_forgotten() -> None:
+    """Of more than 256 models; one that reports again is a new one."""
+    windows = windows_of()
+    for name in [*map(str, range(256)), "0", "more"]:
+        windows.refused(served(name), LengthError(window=7_000), 0)
+    assert len(windows.learned()) == 256
+    assert windows.of(served("0")) == windows.of(served("2")) == 7_000
+    with pytest.raises(UnknownWindow):
+        windows.of(served("1"))

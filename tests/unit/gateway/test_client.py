@@ -1,0 +1,99 @@
+"""A client's connection: its body, its address, and the errors that it is sent."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+import anyio
+import pytest
+
+from compaction.gateway.client import AnswerStopped, ClientConnection, ClientGone, is_worth_a_log, send_error
+from compaction.gateway.upstream import WholeAnswer
+
+GONE = {"type": "http.disconnect"}
+
+
+def part(data: bytes, *, more: bool = False) -> dict[str, Any]:
+    """A part of a body."""
+    return {"type": "http.request", "body": data, "more_body": more}
+
+
+def connection(*messages: dict[str, Any], **scope: Any) -> tuple[ClientConnection, list[Any]]:
+    """A connection that receives these messages, and what it is sent."""
+    left, sent = list(messages), list[Any]()
+
+    async def receive() -> dict[str, Any]:
+        return left.pop(0)
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    return ClientConnection({"method": "POST", "path": "/x", "headers": [], **scope}, receive, send), sent
+
+
+@pytest.mark.parametrize(
+    ("length", "messages", "body"),
+    [
+        (None, [part(b"ab", more=True), part(b"cd")], b"abcd"),
+        (None, [part(b"ab", more=True), part(b"cde")], None),
+        (None, [{"type": "http.request"}], b""),
+        (b"4", [part(b"abcd")], b"abcd"),
+        (b"5", [], None),
+        (b"four", [part(b"abcd")], b"abcd"),
+    ],
+)
+async def test_a_body_has_a_limit(length: bytes | None, messages: list[Any], body: bytes | None) -> None:
+    """By its length, or by what comes; one of exactly the limit is read."""
+    headers = [] if length is None else [(b"content-length", length)]
+    client, _ = connection(*messages, headers=headers)
+    assert await client.body(4, 9.0) == body
+
+
+async def test_a_client_may_leave() -> None:
+    """While its body is read, or after that, whatever else it sends."""
+    client, _ = connection(part(b"a", more=True), GONE)
+    with pytest.raises(ClientGone):
+        await client.body(9, 9.0)
+    client, _ = connection(part(b"a", more=True), part(b"", more=True), part(b"b"), part(b""), GONE)
+    with anyio.move_on_after(0) as early:
+        await client.gone()
+    assert early.cancelled_caught
+    assert [piece async for piece in client.pieces()] == [b"a", b"b"]
+    await client.gone()
+    client, _ = connection(GONE)
+    with pytest.raises(ClientGone):
+        _ = [piece async for piece in client.pieces()]
+
+
+def test_an_address_keeps_its_encoding() -> None:
+    """Where the server gives it; repeated slashes are one."""
+    client, _ = connection(path="//v1/a b", raw_path=b"//v1/a%20b")
+    assert (client.path, client.raw_path, client.query, client.status) == ("/v1/a b", b"/v1/a%20b", b"", 0)
+    client, _ = connection(path="//v1/\u00e9", query_string=b"a=1")
+    assert (client.raw_path.decode(), client.query) == ("/v1/\u00e9", b"a=1")
+
+
+async def test_whole_answers_and_errors_have_a_length() -> None:
+    """One, which is that of the upstream if it named one."""
+    client, sent = connection()
+    await client.send_whole(WholeAnswer(201, [(b"X-A", b"1")], b"abc"))
+    await client.send_whole(WholeAnswer(201, [(b"Content-Length", b"3")], b"abc"))
+    await client.refuse(408, "slow")
+    await send_error(client._send, 401, "no", headers=[(b"x-a", b"1")])
+    heads, bodies = sent[::2], [message["body"] for message in sent[1::2]]
+    assert client.status == 408
+    assert [head["status"] for head in heads] == [201, 201, 408, 401]
+    assert [head["headers"] for head in heads[:2]] == [[(b"x-a", b"1"), (b"content-length", b"3")], [(b"content-length", b"3")]]
+    assert bodies[:2] == [b"abc", b"abc"]
+    assert json.loads(bodies[2])["error"] == {"type": "gateway_error", "code": 408, "message": "compaction gateway: slow"}
+    assert heads[3]["headers"][:2] == [(b"content-type", b"application/json"), (b"x-a", b"1")]
+
+
+@pytest.mark.parametrize(("error", "is_worth"), [(None, True), (ValueError(), True), (AnswerStopped(), False)])
+def test_a_stopped_answer_needs_no_traceback(error: Exception | None, is_worth: bool) -> None:
+    """The gateway has logged it in its own line."""
+    about: Any = error and (type(error), error, None)
+    record = logging.LogRecord("uvicorn.error", logging.ERROR, "", 0, "x", None, about)
+    assert is_worth_a_log(record) is is_worth

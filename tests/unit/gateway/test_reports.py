@@ -1,0 +1,411 @@
+"""Each request is answered, counted and logged once, with the reason for whatever was done."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import attrs
+import httpx
+import pytest
+
+from compaction import MessageIndex, presets
+from compaction.strategies import Failed
+from tests.support.gateways import (
+    Answer,
+    Got,
+    Handler,
+    ScriptedUpstream,
+    answer,
+    chat_reply,
+    client_of,
+    events,
+    in_process,
+    lifespan,
+    serving,
+    settings_of,
+    tool_chat,
+)
+
+CHAT = "/v1/chat/completions"
+TOO_LONG = {"error": {"message": "This model's maximum context length is 900 tokens. However, you requested 1500 tokens."}}
+REFUSED = answer(400, {"error": {"message": "invalid"}})
+NO_ANSWER = "ServerDisconnectedError"
+
+
+def body_of(messages: list[Any], **fields: Any) -> bytes:
+    """The body of a request."""
+    return json.dumps({"model": "m", "messages": messages, **fields}).encode()
+
+
+SHORT, LONG = body_of(tool_chat(2)), body_of(tool_chat(20))
+CLAUDE = [{"role": "user" if place % 2 == 0 else "assistant", "content": f"part {place} " * 60} for place in range(31)]
+
+
+def resets(handler: Handler, got: Got) -> None:
+    """Close the connection without an answer."""
+    handler.close_connection = True
+
+
+@attrs.frozen
+class Told:
+    """What is known of some requests: the answers, what the upstream got, the log, and the data of the page."""
+
+    replies: list[httpx.Response]
+    got: list[Got]
+    log: list[dict[str, Any]]
+    status: dict[str, Any]
+
+
+async def told(
+    caplog: pytest.LogCaptureFixture, script: list[Answer], *bodies: bytes, path: str = CHAT, **options: Any
+) -> Told:
+    """Send these bodies one after the other."""
+    headers = options.pop("headers", {})
+    caplog.set_level(logging.INFO, "compaction.gateway")
+    began = time.monotonic()
+    with ScriptedUpstream(*script) as upstream:
+        async with in_process(upstream, **options) as client:
+            replies = [await client.post(path, content=body, headers=headers) for body in bodies]
+            status = (await client.get("/status.json")).json()
+    log = [json.loads(record.message) for record in caplog.records if record.name == "compaction.gateway"]
+    assert len(log) == len(bodies)
+    for line in log:
+        seconds, added = line.pop("seconds", 0.0), line.pop("added_seconds", 0.0)
+        assert 0 <= added <= seconds <= time.monotonic() - began
+        assert seconds == round(seconds, 4)
+    assert sum(each["count"] for each in status["requests"]) == len(bodies)
+    return Told(replies, upstream.got, log, status)
+
+
+def counts_of(found: Told) -> dict[str, dict[str, int]]:
+    """What was counted, without what was not."""
+    return {name: found.status[name] for name in ("passed_through", "failures", "retries") if found.status[name]}
+
+
+async def test_a_conversation_is_described(caplog: pytest.LogCaptureFixture) -> None:
+    """What was sent, what was left out, and what the provider reported."""
+    found = await told(caplog, [chat_reply(tokens=400), chat_reply(tokens=400), chat_reply(tokens=1_500)], SHORT, SHORT, LONG)
+    (conversation,) = found.status["conversations"]
+    about = {"route": "chat", "status": 200, "model": "m", "window": 2_000, "conversation": conversation["id"]}
+    short, again, long = found.log
+    assert short == {**about, "tokens": short["tokens"], "prompt_tokens": 400, "completion_tokens": 1}
+    assert again == {**short, "tokens": 400}  # as the provider counted them
+    assert long == {
+        **about,
+        "tokens": long["tokens"],
+        "left_out": conversation["tokens_saved"],
+        "compacted": True,
+        "prompt_tokens": 1_500,
+        "completion_tokens": 1,
+    }
+    assert (conversation["requests"], conversation["prompt_tokens"]) == (3, 2_300)
+    assert 0 < conversation["seconds_added"] <= conversation["seconds_total"]
+    assert counts_of(found) == {}
+
+
+def names_in(folder: Path) -> list[str]:
+    """The names of the files in a folder."""
+    return sorted(path.name for path in folder.iterdir())
+
+
+UNREAD = {"route": "chat", "status": 200}
+PACKED = {"content-encoding": "gzip"}
+
+
+@pytest.mark.parametrize(
+    ("body", "options", "line", "counts"),
+    [
+        (b"{", {}, {**UNREAD, "why": "not JSON"}, {"passed_through": {"not JSON": 1}}),
+        (body_of([]), {}, {**UNREAD, "why": "no messages"}, {"passed_through": {"no messages": 1}}),
+        (
+            gzip.compress(b" " * 2_000),
+            {"max_body": 1_000, "headers": PACKED},
+            {**UNREAD, "why": "too large"},
+            {"passed_through": {"too large": 1}},
+        ),
+        (SHORT, {"window": "auto"}, {**UNREAD, "why": "unknown window"}, {"passed_through": {"unknown window": 1}}),
+        (body_of([7]), {}, {**UNREAD, "why": "InvalidMessage"}, {"failures": {"chat: InvalidMessage": 1}}),
+        (SHORT, {"max_body": 10}, {"route": "chat", "status": 413}, {}),
+        (SHORT, {"path": "/v1/completions"}, {"route": "other", "status": 200, "method": "POST", "why": "unknown path"}, ...),
+        (SHORT, {"path": "/v1/embeddings"}, {"route": "other", "status": 200, "method": "POST"}, {}),
+    ],
+)
+async def test_a_request_without_a_conversation_is_described(
+    body: bytes, options: dict[str, Any], line: dict[str, Any], counts: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With the reason; its bytes are sent as they came, and the page has no conversation."""
+    found = await told(caplog, [answer(200, {})], body, **options)
+    assert found.log == [line]
+    assert counts_of(found) == ({"passed_through": {"unknown path": 1}} if counts is ... else counts)
+    assert [got.body for got in found.got] == ([] if line["status"] == 413 else [body])
+    assert found.status["conversations"] == []
+
+
+async def test_a_fault_while_reading_is_counted(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The request is sent as it came."""
+    monkeypatch.setattr("compaction.gateway.exchange.read_request", lambda text, key: 1 // 0)
+    found = await told(caplog, [answer(200, {})], LONG)
+    assert found.got[0].body == LONG
+    assert found.log == [{**UNREAD, "why": "ZeroDivisionError"}]
+    assert counts_of(found) == {"failures": {"reading: ZeroDivisionError": 1}}
+
+
+@pytest.mark.parametrize("status", [299, 300, 400, 502])
+async def test_only_answers_with_success_count(status: int, caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+    """Of others, neither usage nor a request of the conversation is noted, and nothing is recorded."""
+    usage = {"usage": {"prompt_tokens": 300, "completion_tokens": 1}}
+    found = await told(caplog, [answer(status, usage)], SHORT, record=tmp_path)
+    assert found.replies[0].status_code == found.log[0]["status"] == status
+    assert ("prompt_tokens" in found.log[0]) is (status == 299)
+    assert len(found.status["conversations"]) == (status == 299)
+    assert len(names_in(tmp_path)) == (status == 299)
+    assert found.log[0]["conversation"]
+
+
+async def test_no_answer_is_described(caplog: pytest.LogCaptureFixture) -> None:
+    """By its kind, in the log and in the counts, and not sent again."""
+    for path in (CHAT, "/v1/embeddings"):
+        caplog.clear()
+        found = await told(caplog, [resets], SHORT, path=path)
+        assert (found.replies[0].status_code, found.log[0]["status"], found.log[0]["error"]) == (502, 502, NO_ANSWER)
+        assert counts_of(found) == {"failures": {f"upstream: {NO_ANSWER}": 1}}
+        assert len(found.got) == 1
+
+
+async def test_a_shadow_is_described(caplog: pytest.LogCaptureFixture) -> None:
+    """What a cut would have saved is logged, but counts as nothing; a length error is passed on."""
+    found = await told(caplog, [chat_reply(tokens=1_000), answer(400, TOO_LONG)], LONG, LONG, shadow=True)
+    assert found.log[0]["tokens"] == found.log[1]["tokens"]  # the report is of another request than was counted
+    assert [got.body for got in found.got] == [LONG, LONG]
+    assert [(line["why"], line.get("compacted"), line["left_out"] > 0) for line in found.log] == [("shadow", None, True)] * 2
+    assert counts_of(found) == {"passed_through": {"shadow": 2}}
+    totals = found.status["totals"]
+    assert (totals["cuts"], totals["tokens_saved"], found.status["conversations"][0]["requests"]) == (1, 0, 1)
+    assert found.replies[1].status_code == 400
+
+
+@pytest.mark.parametrize("status", [422, 500])
+async def test_other_refusals_are_not_sent_again(status: int, caplog: pytest.LogCaptureFixture) -> None:
+    """Only a request that was compacted, and was refused with 400, is."""
+    found = await told(caplog, [answer(status, {"error": {"message": "no such tool"}})], LONG)
+    assert (found.replies[0].status_code, len(found.got), found.log[0].get("retried")) == (status, 1, None)
+    assert counts_of(found) == {}
+
+
+async def test_a_length_error_without_figures_is_described(caplog: pytest.LogCaptureFixture) -> None:
+    """The window that is assumed is three quarters of what was refused."""
+    vague = answer(500, {"error": {"message": "the input length exceeds the context length"}})
+    found = await told(caplog, [vague, chat_reply()], LONG, window=100_000)
+    (window,) = found.status["windows"].values()
+    assert found.log[0]["retried"] == "length"
+    assert 1_000 < found.log[0]["window"] == window < 100_000
+
+
+async def test_a_length_error_is_described(caplog: pytest.LogCaptureFixture) -> None:
+    """The second request is logged with what it sent."""
+    found = await told(caplog, [answer(400, TOO_LONG), chat_reply()], LONG, window=100_000)
+    (line,) = found.log
+    assert (line["retried"], line["status"], line["compacted"], line["window"]) == ("length", 200, True, 900)
+    assert line["left_out"] > 0
+    assert counts_of(found) == {"retries": {"length": 1}, "failures": {"too long for the upstream": 1}}
+
+
+@pytest.mark.parametrize(
+    "then",
+    [resets, answer(400, {"error": {"message": "still"}}), answer(300, {"error": {"message": "still"}})],
+    ids=["no answer", "refused", "redirected"],
+)
+async def test_a_second_refusal_proves_nothing(then: Answer, caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+    """Both are logged and counted; the next request is compacted again."""
+    found = await told(caplog, [REFUSED, then, chat_reply()], LONG, LONG, cases=tmp_path)
+    assert [line.get("retried") for line in found.log] == ["refused", None]
+    assert [line.get("compacted") for line in found.log] == [True, True]
+    assert [len(got.body) < len(LONG) for got in found.got] == [True, False, True]
+    assert counts_of(found)["retries"] == {"refused": 1}
+    assert counts_of(found).get("failures", {}) == ({f"upstream: {NO_ANSWER}": 1} if then is resets else {})
+    assert found.replies[0].json()["error"]["message"] == ("invalid" if then is resets else "still")
+    assert names_in(tmp_path) == []
+
+
+async def test_a_conversation_that_is_left_alone_is_described(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+    """From the request that was refused only as it was compacted, until its next length error."""
+    cases, now = tmp_path / "cases", 12.3456
+    reply = chat_reply(tokens=600)
+    script = [REFUSED, reply, reply, answer(400, TOO_LONG), reply, reply]
+    found = await told(caplog, script, LONG, LONG, LONG, LONG, cases=cases, clock=lambda: now)
+    whys = [(line.get("why"), line.get("retried"), line.get("compacted")) for line in found.log]
+    assert whys == [
+        ("refused as it was compacted", "refused", None),
+        ("left alone", None, None),
+        (None, "length", True),
+        (None, None, True),
+    ]
+    assert counts_of(found)["passed_through"] == {"left alone": 2}
+    assert found.status["conversations"][0]["is_left_alone"] is False
+    assert names_in(cases) == ["chat-12345.json"]
+    caplog.clear()
+    blocked = await told(caplog, script[:2], LONG, cases=cases / "chat-12345.json")
+    assert blocked.status["conversations"][0]["is_left_alone"] is True
+    assert counts_of(blocked)["failures"] == {"a compacted request was refused": 1, "writing a case: FileExistsError": 1}
+
+
+async def test_the_conversations_that_are_left_alone_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
+    """As those in memory are: of more, the first is compacted again."""
+    bodies = [body_of(tool_chat(20, name=name)) for name in "ab"]
+    script = [REFUSED, chat_reply(), REFUSED, chat_reply(), chat_reply()]
+    for limit, whys in ((2, ["left alone", "left alone"]), (1, ["left alone", None])):
+        caplog.clear()
+        found = await told(caplog, script, *bodies, *reversed(bodies), conversations=limit)
+        assert [line.get("why") for line in found.log[2:]] == whys
+
+
+@pytest.mark.parametrize(
+    ("script", "sent"),
+    [
+        ([answer(200, {"input_tokens": 7})], [True]),
+        ([REFUSED, answer(200, {"input_tokens": 9})], [True, False]),
+        ([answer(400, TOO_LONG)], [True]),
+    ],
+    ids=["counted", "refused as compacted", "too long"],
+)
+async def test_a_token_count_is_no_request_of_a_conversation(
+    script: list[Answer], sent: list[bool], caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    """It is counted and logged, but not recorded, and changes nothing for the next one."""
+    options = {"path": "/v1/messages/count_tokens", "record": tmp_path / "runs", "cases": tmp_path / "cases"}
+    found = await told(caplog, script, body_of(CLAUDE), **options)
+    assert [len(got.json["messages"]) < len(CLAUDE) for got in found.got] == sent
+    assert found.status["conversations"] == []
+    assert found.status["requests"] == [{"route": "count_tokens", "status": found.log[0]["status"], "count": 1}]
+    assert found.log[0]["window"] == 2_000
+    assert names_in(tmp_path) == ["runs"]
+    assert names_in(tmp_path / "runs") == []
+
+
+async def test_what_cannot_be_made_shorter_is_passed_on(caplog: pytest.LogCaptureFixture) -> None:
+    """A length error of one message, which must stay, is the client's answer; the failure is counted."""
+    found = await told(caplog, [answer(400, TOO_LONG)], body_of([{"role": "user", "content": "hi"}]))
+    assert (found.replies[0].json(), len(found.got)) == (TOO_LONG, 1)
+    assert counts_of(found)["failures"]["compacting harder: BudgetUnsatisfiable"] == 1
+
+
+async def test_failures_after_the_answer_are_counted(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+    """A recording that cannot be written, and usage that cannot be right; the client has its answer."""
+    folder = tmp_path / "runs"
+
+    def breaks(handler: Handler, got: Got) -> None:
+        folder.rmdir()
+        chat_reply()(handler, got)
+
+    found = await told(caplog, [breaks, chat_reply(tokens=90_000)], SHORT, SHORT, record=folder)
+    assert [reply.status_code for reply in found.replies] == [200, 200]
+    assert counts_of(found) == {"failures": {"recording: FileNotFoundError": 2}, "passed_through": {"usage not believed": 1}}
+
+
+async def test_a_part_that_failed_is_described(caplog: pytest.LogCaptureFixture) -> None:
+    """By its kind in the counts, and in the log with what was done instead."""
+
+    def failing(index: MessageIndex) -> Iterator[Any]:
+        yield Failed("Summarization", TimeoutError("a secret"), "dropped")
+
+    found = await told(caplog, [chat_reply()], LONG, strategy=lambda window: failing)
+    assert found.log[0]["failures"][0] == "Summarization: TimeoutError; dropped"
+    assert found.status["failures"]["Summarization: TimeoutError"] >= 1
+    assert not any(";" in name for name in found.status["failures"])
+
+
+@pytest.mark.parametrize("awaits", [False, True])
+async def test_a_strategy_without_a_model_runs_in_a_thread(awaits: bool, caplog: pytest.LogCaptureFixture) -> None:
+    """So that streams go on; for a token count that is so even if requests may await a model."""
+    threads: set[int] = set()
+
+    def strategy(index: MessageIndex) -> Iterator[Any]:
+        threads.add(threading.get_ident())
+        yield from presets.adaptive(2_000)(index)
+
+    await told(caplog, [answer(200, {})], body_of(CLAUDE), path="/v1/messages/count_tokens", strategy=lambda window: strategy)
+    assert threads
+    assert threading.get_ident() not in threads
+    caplog.clear()
+    found = await told(caplog, [chat_reply()], LONG, strategy=lambda window: strategy, awaits=awaits)
+    assert (threading.get_ident() in threads) is awaits
+    assert len(found.got[0].body) < len(LONG)
+
+
+@pytest.mark.parametrize(("path", "route"), [(CHAT, "chat"), ("/v1/embeddings", "other")])
+async def test_a_client_that_leaves_or_stops_is_described(
+    path: str, route: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While it sends its body; a request that was left has a status that no server sends."""
+    monkeypatch.setattr("compaction.gateway.client._IDLE_SECONDS", 0.05)
+    caplog.set_level(logging.INFO, "compaction.gateway")
+    scope = {"type": "http", "method": "POST", "path": path, "headers": [(b"host", b"localhost"), (b"content-length", b"9")]}
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message.get("status"))
+
+    with ScriptedUpstream(answer(200, {})) as upstream:
+        async with lifespan(settings_of(upstream.url, body_seconds=0.05)) as app, client_of(app) as client:
+            for left in ([{"type": "http.disconnect"}], list[Any]()):
+                messages = [{"type": "http.request", "body": b"{", "more_body": True}, *left]
+
+                async def receive(messages: list[Any] = messages) -> Any:
+                    return messages.pop(0) if messages else await anyio.sleep_forever()
+
+                await app(scope, receive, send)
+            counted = (await client.get("/status.json")).json()["requests"]
+    found = [json.loads(record.message) for record in caplog.records]
+    assert [(line["route"], line["status"], line["error"]) for line in found] == [
+        (route, 499, "ClientGone"),
+        (route, 408, "SlowBody"),
+    ]
+    assert counted == [{"route": route, "status": status, "count": 1} for status in (499, 408)]
+    assert sent == [408, None]
+
+
+def test_a_client_that_leaves_in_mid_answer_is_recorded(tmp_path: Path) -> None:
+    """Its conversation is, with the usage that the answer had reported so far."""
+
+    def endless(handler: Handler, got: Got) -> None:
+        handler.begin(200, [("content-type", "text/event-stream"), ("transfer-encoding", "chunked")])
+        with contextlib.suppress(OSError):
+            while not handler.server.upstream.closing.wait(0.01):
+                handler.chunk(b'data: {"usage": {"prompt_tokens": 300, "completion_tokens": 5}}\n\n')
+
+    with ScriptedUpstream(endless) as upstream, serving(upstream, record=tmp_path) as url:
+        with httpx.stream("POST", f"{url}{CHAT}", content=SHORT) as reply:
+            assert next(reply.iter_raw()).startswith(b"data:")
+        while not (status := httpx.get(f"{url}/status.json").json())["requests"]:
+            time.sleep(0.01)
+    assert status["failures"] == {}
+    assert status["conversations"][0]["prompt_tokens"] == 300
+    (path,) = tmp_path.iterdir()
+    assert len(json.loads(path.read_text())["messages"]) == len(tool_chat(2))
+
+
+def test_nothing_is_logged_that_nobody_reads(caplog: pytest.LogCaptureFixture) -> None:
+    """Empty fields are left out, and no line is made below the level of the logger."""
+    from compaction.gateway.exchange import log_request
+
+    for level in (logging.INFO, logging.WARNING):
+        caplog.set_level(level, "compaction.gateway")
+        log_request(route="chat", status=200, why="", retried=None, error=(), seconds=0.123456, added=0.0, left_out=0)
+    assert [json.loads(record.message) for record in caplog.records] == [{"route": "chat", "status": 200, "seconds": 0.1235}]
+
+
+async def test_a_stream_that_stops_is_described(caplog: pytest.LogCaptureFixture) -> None:
+    """What came counts as an answer; the usage that it reported is noted."""
+    stops = events(b'data: {"usage": {"prompt_tokens": 300, "completion_tokens": 5}}\n\n', ends=False)
+    found = await told(caplog, [stops], SHORT)
+    assert (found.log[0]["status"], found.log[0]["error"], found.log[0]["prompt_tokens"]) == (200, "ClientPayloadError", 300)
+    assert counts_of(found) == {"failures": {"upstream stopped: ClientPayloadError": 1}}

@@ -1,0 +1,94 @@
+"""The HTTP client of the upstreams: what it sends, and what it makes of answers that fail."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import Any
+
+import anyio
+import pytest
+
+from compaction.gateway.upstream import NoAnswer, Upstreams, read_whole
+from tests.support.gateways import Answer, Got, Handler, ScriptedUpstream, answer, settings_of
+from tests.support.limits import WAIT_SECONDS
+
+
+async def send(upstreams: Upstreams, path: bytes = b"/v1/models", query: bytes = b"") -> Any:
+    """Send a request without a body."""
+    return await upstreams.send("GET", "openai", (path, query), [], None)
+
+
+async def test_requests_do_not_wait_for_each_other() -> None:
+    """Many are under way at once, each with a connection."""
+    barrier = threading.Barrier(3)
+
+    def together(handler: Handler, got: Got) -> None:
+        barrier.wait(WAIT_SECONDS)
+        answer(200, {})(handler, got)
+
+    with ScriptedUpstream(together) as upstream:
+        async with Upstreams(settings_of(upstream.url)) as upstreams, anyio.create_task_group() as group:
+            for _ in range(3):
+                group.start_soon(send, upstreams)
+    assert not barrier.broken
+    assert {tuple(got.headers) for got in upstream.got} == {("host",)}
+
+
+def chunked(*sizes: int) -> Answer:
+    """An answer in chunks of these sizes, without an end if they are more than ten bytes."""
+
+    def give(handler: Handler, got: Got) -> None:
+        handler.begin(400, [("transfer-encoding", "chunked")])
+        for size in sizes:
+            handler.chunk(b"x" * size)
+        if sum(sizes) > 10:
+            handler.server.upstream.closing.wait(WAIT_SECONDS)
+        handler.wfile.write(b"0\r\n\r\n")
+
+    return give
+
+
+@pytest.mark.parametrize(
+    ("given", "is_read"),
+    [(answer(400, b"x" * 10), True), (answer(400, b"x" * 11), False), (chunked(6, 4), True), (chunked(6, 5), None)],
+    ids=["just fits", "too large", "just fits, in chunks", "too large, in chunks"],
+)
+async def test_answers_are_read_up_to_a_limit(given: Answer, is_read: bool | None) -> None:
+    """One that says that it is larger stays open, to be streamed; one that turns out to be is given up and closed."""
+    with ScriptedUpstream(given) as upstream:
+        async with Upstreams(settings_of(upstream.url)) as upstreams:
+            response = await send(upstreams)
+            whole = None
+            with (
+                pytest.raises(NoAnswer, match=r"502, 'an answer without an end'")
+                if is_read is None
+                else contextlib.nullcontext()
+            ):
+                whole = await read_whole(response, 10)
+            assert response.closed or is_read is False
+            assert is_read is not False or await response.read() == b"x" * 11
+    if is_read:
+        assert whole is not None
+        assert (whole.status, whole.headers, whole.body) == (400, list(response.raw_headers), b"x" * 10)
+    else:
+        assert whole is None
+
+
+async def test_a_failure_says_what_was_tried() -> None:
+    """The address without password and query, and at most 200 characters of the cause, in one line."""
+
+    def garbage(handler: Handler, got: Got) -> None:
+        handler.wfile.write(b"HTTP/1.1 2x0 " + b"y" * 500 + b"\r\n\r\n")
+        handler.close_connection = True
+
+    with ScriptedUpstream(garbage) as upstream:
+        url = upstream.url.replace("//", "//me:secret@")
+        async with Upstreams(settings_of(url)) as upstreams:
+            with pytest.raises(NoAnswer) as caught:
+                await send(upstreams, query=b"key=k1")
+    failure = caught.value
+    tried = f"the upstream gave no answer ({failure.why}: {upstream.url}/v1/models, "
+    assert (failure.status, failure.why) == (502, "ClientResponseError")
+    assert failure.says.startswith(tried)
+    assert len(failure.says) == len(tried.removesuffix("")) + 200 + 1
