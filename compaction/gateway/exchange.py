@@ -348,10 +348,11 @@ class _ModelExchange:
         if plan is None or plan.turn is None or self._route.counts or not 200 <= self._client.status < 300:
             return
         try:
-            if self._usage is not None and not self._usage.is_plausible(plan.turn.tokens, beside=_UNCOUNTED):
-                services.status.passed("usage not believed")
-            elif self._usage is not None and not plan.why:
-                await services.conversations.record_usage(plan.turn, self._usage)
+            if self._usage is not None and not plan.why:  # otherwise it is that of another request than the turn's
+                if self._usage.is_plausible(plan.turn.tokens, beside=_UNCOUNTED):
+                    await services.conversations.record_usage(plan.turn, self._usage)
+                else:
+                    services.status.passed("usage not believed")
             await services.conversations.used(plan.turn)
             if services.recorder is not None:
                 format, messages = self._route.format, plan.turn.request.messages
@@ -502,8 +503,9 @@ class Planner:
 
     def _with(self, plan: RequestPlan, turn: ConversationTurn) -> RequestPlan:
         """Return the plan to send the messages of a turn."""
-        for failure in turn.failures:
-            self._status.failed(failure.partition(";")[0])
+        if turn.result is None:  # the strategy raised; the failures in a result are events, which are counted as such
+            for failure in turn.failures:
+                self._status.failed(failure)
         if self._settings.shadow or turn.session.id in self._alone:
             why = "shadow" if self._settings.shadow else "left alone"
             self._status.passed(why)

@@ -20,6 +20,7 @@ from .bodies import ModelRequest, read_request
 _NAMES: Final = ("compaction_grep", "compaction_expand")
 RECALL_FUNCTIONS: Final = [each["function"] for each in tool_schemas() if each["function"]["name"] in _NAMES]
 _MOST_CHARS: Final = 16_000
+_TOO_LONG: Final = json.dumps({"error": f"the result has more than {_MOST_CHARS:,} characters: ask for less with 'limit'"})
 _NOT_RUN: Final = "Not run: it was called together with a tool of the gateway. Call it again."
 
 
@@ -120,7 +121,8 @@ def read_answer(route: str, answer: bytes, kind: str) -> tuple[list[Any], list[R
 def _result(call: RecallCall, store: SQLiteStore, session: str) -> str:
     if call.name not in _NAMES:
         return _NOT_RUN
-    return handle_tool_call(call.name, call.arguments, store=store, session=session)[:_MOST_CHARS]
+    found = handle_tool_call(call.name, call.arguments, store=store, session=session)
+    return found if len(found) <= _MOST_CHARS else _TOO_LONG
 
 
 def _events(answer: bytes) -> list[Any]:

@@ -183,7 +183,7 @@ async def test_no_answer_is_described(caplog: pytest.LogCaptureFixture) -> None:
 
 async def test_a_shadow_is_described(caplog: pytest.LogCaptureFixture) -> None:
     """What a cut would have saved is logged, but counts as nothing; a length error is passed on."""
-    found = await told(caplog, [chat_reply(tokens=1_000), answer(400, TOO_LONG)], LONG, LONG, shadow=True)
+    found = await told(caplog, [chat_reply(tokens=90_000), answer(400, TOO_LONG)], LONG, LONG, shadow=True)
     assert found.log[0]["tokens"] == found.log[1]["tokens"]  # the report is of another request than was counted
     assert [got.body for got in found.got] == [LONG, LONG]
     assert [(line["why"], line.get("compacted"), line["left_out"] > 0) for line in found.log] == [("shadow", None, True)] * 2
@@ -319,8 +319,7 @@ async def test_a_part_that_failed_is_described(caplog: pytest.LogCaptureFixture)
 
     found = await told(caplog, [chat_reply()], LONG, strategy=lambda window: failing)
     assert found.log[0]["failures"][0] == "Summarization: TimeoutError; dropped"
-    assert found.status["failures"]["Summarization: TimeoutError"] >= 1
-    assert not any(";" in name for name in found.status["failures"])
+    assert found.status["failures"] == {"Summarization: TimeoutError": len(found.log[0]["failures"])}
 
 
 @pytest.mark.parametrize("awaits", [False, True])
