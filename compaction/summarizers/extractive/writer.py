@@ -163,14 +163,21 @@ class SummaryWriter:
         self._add_calls(min(filled, page.used + shares.calls * page.limit))
 
     def add_talk(self, talk: Iterable[Sentence], upto: float) -> None:
-        """Add the sentences of a talk, those of the earlier summary first, then those most likely to be asked about."""
+        """Add the sentences of a talk, those of the earlier summary first, then those most likely to be asked about.
+
+        Rules among them stand under the rules, all others in the order of the talk.
+        """
         page, some = self.page, self._valid(talk)
         ranked = sorted(range(len(some)), key=lambda each: (some[each].text not in self._previous, -some[each].worth))
         order = (each for each in ranked if not page.stands(some[each].text))
         ranks = chosen(some, order, max(0, min(upto, page.limit) - page.used), page.tokens)
+        for place in [*ranks]:
+            said = self._memory.said.get(some[place].statement)
+            if said is not None and said.is_rule and self._add(said, upto):
+                del ranks[place]
+        self._told = {some[place].statement for place in ranks}
         for line in lines_of(some, ranks):
             page.add(Section.CONTEXT, line.text, upto=upto, place=line.place, under=line.lead, by=line.by)
-        self._told = {some[place].statement for place in ranks}
 
     def _valid(self, talk: Iterable[Sentence]) -> list[Sentence]:
         """Return the sentences that hold, each once, with what the memory adds to them."""

@@ -216,7 +216,7 @@ async def test_sessions_are_apart_by_format_window_and_price(monkeypatch: pytest
 
 
 async def test_what_a_turn_says() -> None:
-    """What to send and what that leaves out, with the result of the run; after a failure, all messages."""
+    """A turn says what to send and what that leaves out, with the result of the run; after a failure, all messages."""
     request = request_of(tool_chat(20), tools=LOOK)
     async with conversations_of() as conversations:
         turn, other = await conversations.turn(request), await conversations.turn(request_of(tool_chat(2)))

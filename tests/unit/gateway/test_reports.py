@@ -57,7 +57,7 @@ def resets(handler: Handler, got: Got) -> None:
 
 @attrs.frozen
 class Told:
-    """What is known of some requests: the answers, what the upstream got, the log, and the data of the page."""
+    """The outcome of some requests: the answers, what the upstream got, the log, and the data of the page."""
 
     replies: list[httpx.Response]
     got: list[Got]
@@ -87,12 +87,12 @@ async def told(
 
 
 def counts_of(found: Told) -> dict[str, dict[str, int]]:
-    """What was counted, without what was not."""
+    """The counts that are not zero."""
     return {name: found.status[name] for name in ("passed_through", "failures", "retries") if found.status[name]}
 
 
 async def test_a_conversation_is_described(caplog: pytest.LogCaptureFixture) -> None:
-    """What was sent, what was left out, and what the provider reported."""
+    """It says what was sent, what was left out, and what the provider reported."""
     found = await told(caplog, [chat_reply(tokens=400), chat_reply(tokens=400), chat_reply(tokens=1_500)], SHORT, SHORT, LONG)
     (conversation,) = found.status["conversations"]
     about = {"route": "chat", "status": 200, "model": "m", "window": 2_000, "conversation": conversation["id"]}
@@ -182,7 +182,7 @@ async def test_no_answer_is_described(caplog: pytest.LogCaptureFixture) -> None:
 
 
 async def test_a_shadow_is_described(caplog: pytest.LogCaptureFixture) -> None:
-    """What a cut would have saved is logged, but counts as nothing; a length error is passed on."""
+    """The saving of a cut that is not made is logged, but counts as nothing; a length error is passed on."""
     found = await told(caplog, [chat_reply(tokens=90_000), answer(400, TOO_LONG)], LONG, LONG, shadow=True)
     assert found.log[0]["tokens"] == found.log[1]["tokens"]  # the report is of another request than was counted
     assert [got.body for got in found.got] == [LONG, LONG]
@@ -403,7 +403,7 @@ def test_nothing_is_logged_that_nobody_reads(caplog: pytest.LogCaptureFixture) -
 
 
 async def test_a_stream_that_stops_is_described(caplog: pytest.LogCaptureFixture) -> None:
-    """What came counts as an answer; the usage that it reported is noted."""
+    """The part that came counts as an answer; the usage that it reported is noted."""
     stops = events(b'data: {"usage": {"prompt_tokens": 300, "completion_tokens": 5}}\n\n', ends=False)
     found = await told(caplog, [stops], SHORT)
     assert (found.log[0]["status"], found.log[0]["error"], found.log[0]["prompt_tokens"]) == (200, "ClientPayloadError", 300)

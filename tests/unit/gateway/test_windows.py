@@ -151,7 +151,7 @@ def test_an_accepted_request_raises_the_window_in_steps() -> None:
 
 
 def test_only_a_refusal_names_the_window_of_an_unknown_model() -> None:
-    """What was accepted says nothing of it, and the page shows nothing."""
+    """An accepted request says nothing of it, and the page shows nothing."""
     windows = windows_of()
     windows.accepted(served("new"), 9_000)
     with pytest.raises(UnknownWindow, match="new"):
