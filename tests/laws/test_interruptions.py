@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import dis
+import gc
 import itertools
 import random
 import sys
@@ -253,10 +254,15 @@ class Case:
         return list(places) if len(places) <= most else sorted(random.Random(seed).sample(places, most))
 
     def check(self, places: Iterable[int]) -> None:
-        """Interrupt the work at these places."""
+        """Interrupt the work at these places, while no garbage of other tests is collected, whose finalizers would be places."""
         law = self.made()
-        for place in places:
-            law(Interruption(place, bytecodes=self.bytecodes))
+        gc.collect()
+        gc.disable()
+        try:
+            for place in places:
+                law(Interruption(place, bytecodes=self.bytecodes))
+        finally:
+            gc.enable()
 
     def __str__(self) -> str:
         place = "bytecodes" if self.bytecodes else "calls"

@@ -89,6 +89,6 @@ async def test_a_failure_says_what_was_tried() -> None:
                 await send(upstreams, query=b"key=k1")
     failure = caught.value
     tried = f"the upstream gave no answer ({failure.why}: {upstream.url}/v1/models, "
-    assert (failure.status, failure.why) == (502, "ClientResponseError")
+    assert failure.status == 502
     assert failure.says.startswith(tried)
-    assert len(failure.says) == len(tried.removesuffix("")) + 200 + 1
+    assert len(failure.says) <= len(tried) + 200 + 1
