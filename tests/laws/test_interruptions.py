@@ -254,7 +254,7 @@ class Case:
         return list(places) if len(places) <= most else sorted(random.Random(seed).sample(places, most))
 
     def check(self, places: Iterable[int]) -> None:
-        """Interrupt the work at these places, while no garbage of other tests is collected, whose finalizers would be places."""
+        """Interrupt the work at these places. The garbage of other tests is not collected: its finalizers would be places."""
         law = self.made()
         gc.collect()
         gc.disable()
