@@ -130,7 +130,6 @@ def test_what_makes_messages_differ() -> None:
         (wire.ToolReturnPart("b", ["x", PNG, {"a": 1}], "c2"), "tool", [ToolResultPart("c2", 'x\n{"a": 1}', (PICTURE,))]),
         (wire.RetryFeedbackPart("again", retry=wire.RetryInfo(cause="output-validation")), "user", [OtherPart]),
     ],
-    ids=str,
 )
 def test_every_part_of_a_request(part: Any, role: str, read: list[Any]) -> None:
     """Texts, media with the size of their bytes, and results are read; anything else counts as JSON text."""
@@ -176,7 +175,7 @@ def test_reported_usage() -> None:
         assert pydantic_ai.reported_usage(raw) is None
 
 
-@pytest.mark.parametrize("raw", ["hi", SimpleNamespace(kind="request", parts=None), wire.UserPromptPart("hi")], ids=repr)
+@pytest.mark.parametrize("raw", ["hi", SimpleNamespace(kind="request", parts=None), wire.UserPromptPart("hi")])
 def test_what_is_no_message(raw: Any) -> None:
     """The error names the place and what to pass."""
     with pytest.raises(InvalidMessage, match=r"messages\[0\].*all_messages"):
