@@ -31,8 +31,9 @@ from ..summarizers import (
 from ..tokens import Usage
 from .report import BatchCounts
 
-_WAITS: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
-"""Seconds before each new try after a 429, if the server does not say how long to wait."""
+_FIRST_WAIT: Final = 1.0
+_LONGEST_WAIT: Final = 60.0
+_TRIES: Final = 6
 
 
 class SummarizerDown(ConfigurationError):
@@ -62,15 +63,11 @@ class Limits:
 
     def divided(self, workers: int) -> Limits:
         """Return each worker's share, for workers that cannot share a rate limiter."""
-
-        def share(limit: float | None) -> float | None:
-            return None if limit is None else limit / workers
-
         return attrs.evolve(
             self,
             concurrency=max(1, self.concurrency // workers),
-            requests_per_minute=share(self.requests_per_minute),
-            tokens_per_minute=share(self.tokens_per_minute),
+            requests_per_minute=None if self.requests_per_minute is None else self.requests_per_minute / workers,
+            tokens_per_minute=None if self.tokens_per_minute is None else self.tokens_per_minute / workers,
         )
 
 
@@ -133,12 +130,12 @@ class RateLimiter:
         self._open_at = max(self._open_at, self._clock() + seconds)
         await self.acquire(0)
 
-    def record_usage(self, usage: Usage, estimated: int | None) -> None:
-        """Correct an estimate by the reported usage; ``None`` for a further reply, which counts as a request of its own."""
+    def record_usage(self, usage: Usage, estimated: int, *, first: bool) -> None:
+        """Correct an estimate by the reported usage; every reply to one summary but the first counts as another request."""
         self.usage.prompt_tokens += usage.prompt_tokens
         self.usage.completion_tokens += usage.completion_tokens
-        self._tokens.take(usage.prompt_tokens + usage.completion_tokens - (estimated or 0))
-        if estimated is None:
+        self._tokens.take(usage.prompt_tokens + usage.completion_tokens - (estimated if first else 0))
+        if not first:
             self.usage.requests += 1
             self._requests.take(1)
 
@@ -167,7 +164,7 @@ class LimitedSummarizer:
 
     timeout_seconds: ClassVar[None] = None  # the inner summarizer has a timeout, which excludes waiting for the rate limiter
     inner: Summarizer
-    rate_limiter: RateLimiter
+    rate_limiter: RateLimiter = attrs.field(repr=False)
 
     @property
     def cache_key(self) -> str:
@@ -188,10 +185,12 @@ class LimitedSummarizer:
         return answer
 
     async def _ask(self, request: SummaryRequest, estimated: int) -> str:
-        estimates = [estimated]  # of the first reply
+        replies = 0
 
         def record(usage: Usage) -> None:
-            self.rate_limiter.record_usage(usage, estimates.pop() if estimates else None)
+            nonlocal replies
+            self.rate_limiter.record_usage(usage, estimated, first=replies == 0)
+            replies += 1
 
         if isinstance(self.inner, OpenAISummarizer):
             return await self._ask_with_retries(attrs.evolve(self.inner, on_usage=record), request)
@@ -201,13 +200,13 @@ class LimitedSummarizer:
 
     async def _ask_with_retries(self, summarizer: Summarizer, request: SummaryRequest) -> str:
         """Return the answer; after a 429, every request is delayed and this one is sent again."""
-        for seconds in _WAITS:
+        for attempt in range(_TRIES):
             try:
                 return await _answer(summarizer, request)
             except Exception as error:
-                if (wait := _retry_after(error, seconds)) is None:
+                if not (seconds := _retry_after(error, min(_FIRST_WAIT * 2**attempt, _LONGEST_WAIT))):
                     raise
-                await self.rate_limiter.pause(wait)
+                await self.rate_limiter.pause(seconds)
         return await _answer(summarizer, request)
 
 
@@ -222,7 +221,7 @@ def _retry_after(error: BaseException | None, default: float) -> float | None:
         if getattr(error, "status_code", None) == 429:
             headers: Any = getattr(getattr(error, "response", None), "headers", {})
             try:
-                return float(headers.get("retry-after"))
+                return max(0.001, float(headers.get("retry-after")))
             except (TypeError, ValueError):
                 return default
         error = error.__cause__
