@@ -115,6 +115,7 @@ def test_a_strategy_that_does_nothing_within_bounds(trigger: Trigger, chat: list
         (TokenBudgetComposed([SlidingWindow()], budget=10), True),
         (TokenBudgetComposed([SlidingWindow()], budget=9), False),
     ],
+    ids=str,
 )
 def test_the_limit_decides(strategy: Any, expected: bool) -> None:
     """At its limit, a strategy does nothing; one past it, or if it asks for more than sizes, it may do something."""
