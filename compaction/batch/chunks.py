@@ -19,6 +19,7 @@ from ..errors import ConfigurationError, UnreadableFile
 from .input_files import Slice
 from .job import BadConversation
 from .rows import (
+    BUFFER_BYTES,
     JsonLine,
     MessageColumn,
     NestedMessages,
@@ -31,7 +32,6 @@ from .rows import (
 )
 
 _MESSAGES: Final = "messages"
-_BUFFER: Final = 1 << 20
 
 
 @attrs.frozen
@@ -64,7 +64,7 @@ class LineChunk:
         row = self.rows[place]
         if isinstance(row, OversizedLine):
             return {"original": None, "bytes": row.size}
-        text = row if isinstance(row, bytes) else row.text
+        text = cast("JsonLine", row).text  # what is blank is never bad
         try:
             return {"original": text.decode().removesuffix("\n")}
         except UnicodeDecodeError:
@@ -102,9 +102,7 @@ class TableChunk:
 
     def text(self, written: Sequence[Any]) -> bytes:
         """Return the written rows as lines."""
-        others: list[dict[str, Any]] = [{}] * len(written)
-        if self.batch.num_columns > 1:
-            others = self.batch.drop_columns([self.column.name]).to_pylist()
+        others: list[dict[str, Any]] = self.batch.drop_columns([self.column.name]).to_pylist() or [{}] * len(written)
         return b"".join(
             [_line(fields, each) for fields, each in zip(others, written, strict=True) if not isinstance(each, BadConversation)]
         )
@@ -162,8 +160,7 @@ def read_chunks(slice: Slice, column: str, max_rows: int, max_bytes: int) -> Ite
         if len(rows) == max_rows:
             yield LineChunk(rows)
             rows = []
-    if rows:
-        yield LineChunk(rows)
+    yield LineChunk(rows)
 
 
 def _lines(slice: Slice, max_bytes: int) -> Iterator[bytes | OversizedLine]:
@@ -172,7 +169,7 @@ def _lines(slice: Slice, max_bytes: int) -> Iterator[bytes | OversizedLine]:
     elif slice.text is not None:
         yield from io.BytesIO(slice.text)  # one line at a time: a slice may have millions of empty ones
     else:
-        with Path(slice.source.path).open("rb", buffering=_BUFFER) as stream:
+        with Path(slice.source.path).open("rb", buffering=BUFFER_BYTES) as stream:
             stream.seek(slice.start)
             left = slice.end - slice.start
             for line in bounded_lines(stream, max_bytes):

@@ -135,11 +135,11 @@ def _compact_first(job: Job, slice: Slice, rows: int, counts: BatchCounts) -> fl
         unawaited(compact_chunk(job, chunk, counts))
         size, taken = sum(map(size_of, chunk.rows)), len(chunk.rows)
         if slice.source.kind != "parquet":
-            share = size / max(1, slice.end - slice.start)
+            share = size / (slice.end - slice.start)
         else:
             with open_parquet(slice.source.path) as table:
                 groups = range(slice.start, slice.end)
                 share = taken / max(1, sum(table.metadata.row_group(group).num_rows for group in groups))
     counts.bytes_read += size
     counts.lines += taken
-    return min(1.0, share)
+    return share

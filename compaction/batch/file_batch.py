@@ -185,17 +185,17 @@ class BatchRun:
     on_progress: Callable[[BatchProgress], object] | None
     stop: Callable[[], bool]
     clock: Callable[[], float]
-    _outputs: list[_Output] = attrs.field(init=False)
+    _outputs: list[_Output] = attrs.field(factory=list[_Output])
     _pending: dict[Future[SliceResult], tuple[_Output, Slice]] = attrs.field(
-        factory=dict[Future[SliceResult], tuple[_Output, Slice]], init=False
+        factory=dict[Future[SliceResult], tuple[_Output, Slice]]
     )
-    _failed: dict[int, str] = attrs.field(factory=dict[int, str], init=False)  # by input
-    _counts: BatchCounts = attrs.field(factory=BatchCounts, init=False)
-    _bytes: int = attrs.field(default=0, init=False)
-    _bytes_before: int = attrs.field(default=0, init=False)
-    _interrupted: bool = attrs.field(default=False, init=False)
-    _began: float = attrs.field(init=False)
-    _last: float = attrs.field(default=0.0, init=False)  # seconds at which the last slice was finished
+    _failed: dict[int, str] = attrs.field(factory=dict[int, str])  # by input
+    _counts: BatchCounts = attrs.field(factory=BatchCounts)
+    _bytes: int = 0
+    _bytes_before: int = 0
+    _interrupted: bool = False
+    _began: float = 0.0
+    _last: float = 0.0  # seconds at which the last slice was finished
 
     def __attrs_post_init__(self) -> None:
         self._began = self.clock()
@@ -210,8 +210,8 @@ class BatchRun:
         try:
             with pool:
                 for output in self._outputs:
-                    for slice in self._slices(output):
-                        self._submit(output, slice, pool)
+                    for slice in self._slices(output, pool.max_pending):
+                        self._pending[pool.submit(slice)] = output, slice
                     self._join_if_finished(output)
                 while self._pending:
                     self._collect()
@@ -236,12 +236,16 @@ class BatchRun:
         """Return how the run would end now: ``"finished"``, unless something stops it before its work is done."""
         if self.max_errors is not None and self._counts.bad > self.max_errors:
             return "too many errors"
-        return "interrupted" if self._interrupted or self.stop() else "finished"
+        self._interrupted = self._interrupted or self.stop()
+        return "interrupted" if self._interrupted else "finished"
 
     # ---------------------------------------------------------------- slices
 
-    def _slices(self, output: _Output) -> Iterator[Slice]:
-        """Yield the slices of an output that are not finished, while nothing stops the run; count those that are."""
+    def _slices(self, output: _Output, max_pending: int) -> Iterator[Slice]:
+        """Yield the slices of an output that are not finished, while nothing stops the run; count those that are.
+
+        Each is yielded when fewer than ``max_pending`` are pending.
+        """
         parts, target, is_cut = self.manifest.parts, output.target, True
         for source in (self.sources[number] for number in target.sources):
             if target.number in self.manifest.joined:
@@ -253,26 +257,20 @@ class BatchRun:
             try:
                 for slice in cut_slices(source, self.slice_bytes, self.job.max_bytes):
                     files = PartFiles(parts, slice.key)
-                    result = files.result(source) if self.manifest.resumed else None
+                    result = files.result(source)
                     if result is not None and files.are_complete(result):
                         self._count(output, result, earlier=True)
-                    elif source.number in self._failed or self._outcome() != "finished":
+                        continue
+                    while len(self._pending) >= max_pending:
+                        self._collect()
+                    if source.number in self._failed or self._outcome() != "finished":
                         return
-                    else:
-                        output.results[slice.key] = None
-                        yield attrs.evolve(slice, kind=target.kind, ended=len(target.sources) > 1)
+                    output.results[slice.key] = None
+                    yield attrs.evolve(slice, kind=target.kind, ended=len(target.sources) > 1)
             except UnreadableFile as error:
                 self._failed.setdefault(source.number, str(error))
                 is_cut = False
         output.is_cut = is_cut
-
-    def _submit(self, output: _Output, slice: Slice, pool: WorkerPool) -> None:
-        while len(self._pending) >= pool.max_pending:
-            self._collect()
-        if slice.source.number not in self._failed and self._outcome() == "finished":
-            self._pending[pool.submit(slice)] = output, slice
-        if self._pending and pool.max_pending == 1:
-            self._collect()
 
     def _collect(self) -> None:
         """Count the pending slices that are finished; wait for one, but not for long."""
@@ -327,14 +325,15 @@ class BatchRun:
                 part.unlink(missing_ok=True)
 
     def _error_files(self) -> Iterator[tuple[str, int, Path]]:
-        """Yield, for each finished slice in order, the input, the number of lines before it, and its error file."""
+        """Yield, for each finished slice with errors in order, the input, the number of lines before it, and its error file."""
         for number, results in itertools.groupby(
             (result for output in self._outputs for result in output.results.values() if result is not None),
             key=lambda result: result.key[0],
         ):
             before = 0
             for result in results:
-                yield self.sources[number].path, before, PartFiles(self.manifest.parts, result.key).errors
+                if result.errors:
+                    yield self.sources[number].path, before, PartFiles(self.manifest.parts, result.key).errors
                 before += result.tally.lines
 
     def report(self, outcome: BatchOutcome, foreign: Sequence[str], pool: WorkerPool) -> BatchReport:

@@ -18,7 +18,7 @@ import attrs
 
 from ..errors import ConfigurationError, UnreadableFile
 from ..files import unreadable_errors
-from .rows import OversizedLine, arrow_module, bounded_lines, open_parquet
+from .rows import BUFFER_BYTES, OversizedLine, arrow_module, bounded_lines, open_parquet
 
 FileKind: TypeAlias = Literal["jsonl", "jsonl.gz", "jsonl.zst", "parquet"]
 """The ways to store a file of conversations."""
@@ -80,11 +80,10 @@ def file_kind(name: str) -> FileKind | None:
     >>> file_kind("chats.jsonl.zst"), file_kind("notes.txt")
     ('jsonl.zst', None)
     """
-    matching = [suffix for suffix in _SUFFIXES if name.lower().endswith(suffix)]
-    return _SUFFIXES[max(matching, key=len)] if matching else None
+    return next((kind for suffix, kind in _SUFFIXES.items() if name.lower().endswith(suffix)), None)
 
 
-def find_input_files(inputs: Sequence[str | Path], *, follow_links: bool = False) -> tuple[list[InputFile], list[str]]:
+def find_input_files(inputs: Sequence[str | Path], *, follow_links: bool) -> tuple[list[InputFile], list[str]]:
     """Return the files to read, sorted by name within a directory, and the files in directories that are ignored.
 
     A file given as an input is read whatever its name is; if its ending is unknown, its first bytes decide how it is stored. A
@@ -124,23 +123,21 @@ def _files_in(folder: Path, follow_links: bool, above: frozenset[Path] = frozens
     """Yield the files and links in a directory and its subdirectories; a link to a directory above it is not followed."""
     if (real := folder.resolve()) in above:
         return
-    for path in folder.iterdir():
-        if path.name[0] in "._":
-            continue
+    for path in (each for each in folder.iterdir() if not each.name.startswith((".", "_"))):
         if path.is_dir() and (follow_links or not path.is_symlink()):
             yield from _files_in(path, follow_links, above | {real})
-        elif path.is_file() or path.is_symlink():
+        else:
             yield path
 
 
 def _kind_of_named(path: Path) -> FileKind:
     try:
         with path.open("rb") as stream:
-            start = stream.read(4)
+            start = stream.read(max(map(len, _MAGIC)))
     except OSError as error:
         raise UnreadableFile(f"{path}: it cannot be read ({error.strerror}); give an existing file or directory") from error
     binary: FileKind | None = next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), None)
-    text: FileKind | None = "jsonl" if start[:1] in (b"", b"{", b"[", b"\n", b" ") else None
+    text: FileKind | None = "jsonl" if not start or start.startswith((b"{", b"[", b"\n", b" ")) else None
     kind = file_kind(path.name) or binary or text
     if path.suffix == ".json" or kind is None:
         raise UnreadableFile(
@@ -182,7 +179,7 @@ def plan_output_files(
 def _renamed(source: InputFile, to: FileKind | None) -> str:
     if to is None or to == source.kind:
         return source.name
-    ending = next((suffix for suffix in sorted(_SUFFIXES, key=len, reverse=True) if source.name.lower().endswith(suffix)), "")
+    ending = next((suffix for suffix in _SUFFIXES if source.name.lower().endswith(suffix)), "")
     return f"{source.name[: len(source.name) - len(ending)]}.{to}"
 
 
@@ -200,7 +197,8 @@ def _check_places(sources: Sequence[InputFile], targets: Sequence[OutputFile], f
 
 # -------------------------------------------------------------------- slices
 
-_BUFFER: Final = 1 << 20
+_Cut: TypeAlias = tuple[Any, ...]
+"""The fields of a slice, from its start on."""
 
 
 @attrs.frozen
@@ -210,8 +208,8 @@ class Slice:
     Args:
         source: The input.
         number: Its number in the input, from 0.
-        start: Its first byte; for a table, its first row group.
-        end: The byte, or row group, after its last.
+        start: Its first byte; for a table, its first row group; 0 if the input is compressed.
+        end: The byte, or row group, after its last; the bytes of its text if the input is compressed.
         weight: Bytes of the file that it covers, as stored.
         text: The text, if the input is compressed.
         oversized: The size in bytes of its only line, if that line is too long to be read.
@@ -245,42 +243,33 @@ def cut_slices(source: InputFile, size: int, max_line: int) -> Iterator[Slice]:
     """
     with unreadable_errors(source.path):
         if source.kind == "parquet":
-            yield from _table_slices(source, size)
+            cuts = _table_cuts(source, size)
         elif source.kind == "jsonl":
-            yield from _plain_slices(source, size)
+            cuts = _plain_cuts(source, size)
         else:
-            yield from _compressed_slices(source, size, max_line)
+            cuts = _compressed_cuts(source, size, max_line)
+        for number, cut in enumerate(cuts):
+            yield Slice(source, number, *cut)
 
 
-def _plain_slices(source: InputFile, size: int) -> Iterator[Slice]:
-    with Path(source.path).open("rb", buffering=0) as stream:
-        start = number = 0
+def _plain_cuts(source: InputFile, size: int) -> Iterator[_Cut]:
+    """Yield slices that end with the line that has the byte at which they have the size."""
+    with Path(source.path).open("rb") as stream:
+        start = 0
         while start < source.size:
-            end = min(_line_end(stream, start + size), source.size)
-            yield Slice(source, number, start, end, end - start)
-            start, number = end, number + 1
-
-
-def _line_end(stream: IO[bytes], at: int) -> int:
-    """Return the end of the line that contains the byte before ``at``."""
-    stream.seek(at - 1)
-    at -= 1
-    while chunk := stream.read(_BUFFER):
-        found = chunk.find(b"\n")
-        if found >= 0:
-            return at + found + 1
-        at += len(chunk)
-    return at
-
-
-def _compressed_slices(source: InputFile, size: int, max_line: int) -> Iterator[Slice]:
-    read = start = 0
-    with _decompressed(source) as (stream, tell):
-        for number, (text, oversized) in enumerate(_texts(bounded_lines(stream, max_line), size)):
-            before, read = read, tell()
-            end = start + (oversized or len(text))
-            yield Slice(source, number, start, end, read - before, text, oversized)
+            stream.seek(start + size - 1)
+            next(bounded_lines(stream, BUFFER_BYTES), None)
+            end = min(stream.tell(), source.size)
+            yield start, end, end - start
             start = end
+
+
+def _compressed_cuts(source: InputFile, size: int, max_line: int) -> Iterator[_Cut]:
+    read = 0
+    with _decompressed(source) as (stream, tell):
+        for text, oversized in _texts(bounded_lines(stream, max_line), size):
+            before, read = read, tell()
+            yield 0, oversized or len(text), read - before, text, oversized
 
 
 def _texts(lines: Iterator[bytes | OversizedLine], size: int) -> Iterator[tuple[bytes, int]]:
@@ -306,23 +295,23 @@ def _decompressed(source: InputFile) -> Generator[tuple[IO[bytes], Any]]:
     with Path(source.path).open("rb") as file:
         if source.kind == "jsonl.gz":
             with gzip.GzipFile(fileobj=file) as text:
-                yield io.BufferedReader(text, _BUFFER), file.tell
+                yield io.BufferedReader(text, BUFFER_BYTES), file.tell
             return
         arrow = arrow_module()
         with arrow.CompressedInputStream(arrow.PythonFile(file, "r"), "zstd") as text:
-            yield io.BufferedReader(text, _BUFFER), file.tell
+            yield io.BufferedReader(text, BUFFER_BYTES), file.tell
 
 
-def _table_slices(source: InputFile, size: int) -> Iterator[Slice]:
+def _table_cuts(source: InputFile, size: int) -> Iterator[_Cut]:
     """Yield slices of whole row groups: several small ones, or a single large one."""
     with open_parquet(source.path) as table:
         groups = table.metadata
-        start = number = held = read = 0
+        start = held = read = 0
         if not groups.num_row_groups:
-            yield Slice(source, 0, 0, 0, source.size)
-        for group in range(groups.num_row_groups):
-            held += groups.row_group(group).total_byte_size
-            if held >= size or group == groups.num_row_groups - 1:
-                position = source.size * (group + 1) // groups.num_row_groups
-                yield Slice(source, number, start, group + 1, position - read)
-                start, number, held, read = group + 1, number + 1, 0, position
+            yield start, start, source.size
+        for end in range(1, groups.num_row_groups + 1):
+            held += groups.row_group(end - 1).total_byte_size
+            if held >= size or end == groups.num_row_groups:
+                position = source.size * end // groups.num_row_groups
+                yield start, end, position - read
+                start, held, read = end, 0, position

@@ -11,6 +11,8 @@ import contextlib
 import gzip
 import itertools
 import json
+import operator
+import os
 import re
 import shutil
 import time
@@ -29,7 +31,7 @@ from .report import BatchCounts
 from .rows import arrow_module
 
 _VERSION: Final = 2
-_COPY_BYTES: Final = 1 << 20
+_GZIP_LEVEL: Final = 6
 _LOCK: Final = "lock"
 _LOCK_ATTEMPTS: Final = 50
 _LOCK_PAUSE: Final = 0.02  # seconds
@@ -109,14 +111,14 @@ class PartFiles:
             if kind == "jsonl":
                 yield stream.write
             elif kind == "jsonl.gz":
-                with gzip.GzipFile("", "wb", 6, stream, mtime=0) as packed:
+                with gzip.GzipFile("", "wb", _GZIP_LEVEL, stream, mtime=0) as packed:
                     yield packed.write
             else:
                 arrow = arrow_module()
                 held: list[Any] = []
                 yield held.append
                 if kind == "jsonl.zst":
-                    stream.write(arrow.Codec("zstd").compress(b"".join(held), asbytes=True))
+                    stream.write(arrow.Codec("zstd").compress(b"".join(held)))
                 elif held:
                     write_table(arrow.concat_tables(held, promote_options="permissive"), stream)
 
@@ -150,11 +152,11 @@ def _state(source: InputFile) -> list[int]:
     return [source.size, source.modified_ns]
 
 
-def _size(path: Path) -> int:
+def _size(path: Path) -> int | None:
     try:
         return path.stat().st_size
     except OSError:
-        return -1
+        return None
 
 
 # -------------------------------------------------------------------- the batch
@@ -187,16 +189,16 @@ class Manifest:
         self.parts = parts
         self.joined: dict[int, int] = {}
         self.total: BatchCounts | None = None
-        self.resumed = path.exists() and not restart
+        self.resumed = False
         self._plan = data_of(json_of(plan, "the plan"), "the plan", dict)
         self._lock = _lock_folder(path, parts)
         try:
-            if self.resumed:
+            if path.exists() and not restart:
                 self._read()
+                self.resumed = self.total is None
             else:
                 for stale in _leftovers(parts):
                     stale.unlink()
-            self.resumed = self.resumed and self.total is None
             if self.total is None:
                 self._write()
         except BaseException:
@@ -253,7 +255,6 @@ class Manifest:
 
     def record_finished(self, total: BatchCounts) -> None:
         """Record that the batch is finished, and delete the parts."""
-        self.total = total
         self._write(joined={str(number): size for number, size in self.joined.items()}, tally=total.to_dict())
         shutil.rmtree(self.parts, ignore_errors=True)
 
@@ -270,7 +271,7 @@ class Manifest:
 def _excerpt(value: Any, other: Any) -> str:
     """Return the text of a value; of a long one, the part that begins shortly before it differs from another."""
     text = repr(value)
-    same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(text, repr(other), strict=False)))
+    same = sum(itertools.takewhile(bool, map(operator.eq, text, repr(other))))
     start = 0 if len(text) <= _EXCERPT_CHARS else max(0, same - _EXCERPT_CHARS // 4)
     end = start + _EXCERPT_CHARS
     return f"{'...' if start else ''}{text[start:end]}{'...' if end < len(text) else ''}"
@@ -285,23 +286,33 @@ def _leftovers(parts: Path) -> list[Path]:
 
 
 def _lock_folder(path: Path, parts: Path) -> IO[bytes]:
-    """Lock the folder of parts while the returned stream is open; without ``fcntl``, as on Windows, nothing is locked."""
-    try:
-        parts.mkdir(parents=True, exist_ok=True)
-        stream = (parts / _LOCK).open("ab")
-    except OSError as error:
-        raise UnwritableFile(f"{parts}: it cannot be written ({error.strerror}); choose a folder you may write to") from error
+    """Lock the folder of parts while the returned stream is open."""
+    for _ in range(_LOCK_ATTEMPTS):
+        try:
+            parts.mkdir(parents=True, exist_ok=True)
+            stream = (parts / _LOCK).open("ab")
+        except OSError as error:
+            raise UnwritableFile(
+                f"{parts}: it cannot be written ({error.strerror}); choose a folder you may write to"
+            ) from error
+        if _is_locked(stream):
+            return stream
+        stream.close()
+        time.sleep(_LOCK_PAUSE)  # the workers of a killed run hold the lock for about 20 ms more
+    raise StateError(f"{path}: another process is running this batch; wait for it, or stop it")
+
+
+def _is_locked(stream: IO[bytes]) -> bool:
+    """Try to lock a file, and return whether it is locked; without ``fcntl``, as on Windows, nothing is locked."""
     try:
         import fcntl
     except ImportError:
-        return stream
-    for _ in range(_LOCK_ATTEMPTS):
-        with contextlib.suppress(OSError):
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return stream
-        time.sleep(_LOCK_PAUSE)  # the workers of a killed run hold the lock for about 20 ms more
-    stream.close()
-    raise StateError(f"{path}: another process is running this batch; wait for it, or stop it")
+        return True
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return os.fstat(stream.fileno()).st_nlink > 0  # or else the process that had locked it has deleted it
 
 
 # -------------------------------------------------------------------- outputs
@@ -317,6 +328,10 @@ def join_parts(target: OutputFile, parts: Sequence[Path], folder: Path) -> int:
     """
     path = Path(target.path)
     path.parent.mkdir(parents=True, exist_ok=True)
+    if not parts:
+        empty = PartFiles(folder, (target.number, 0))
+        with empty.open_rows(target.kind):
+            parts = [empty.rows]
     if len(parts) == 1 and target.kind != "parquet":
         whole = parts[0]
     else:
@@ -337,9 +352,7 @@ def _write_parts(target: OutputFile, parts: Sequence[Path], stream: IO[bytes]) -
         return
     for part in parts:
         with part.open("rb") as read:
-            shutil.copyfileobj(read, stream, _COPY_BYTES)
-    if not parts and target.kind == "jsonl.gz":
-        gzip.GzipFile("", "wb", 6, stream, mtime=0).close()
+            shutil.copyfileobj(read, stream)
 
 
 def _join_tables(path: Path, parts: Sequence[Path], stream: IO[bytes]) -> None:
@@ -404,8 +417,6 @@ def join_errors(path: Path, slices: Iterable[tuple[str, int, Path]]) -> None:
 
 def _errors(slices: Iterable[tuple[str, int, Path]]) -> Iterator[bytes]:
     for name, before, part in slices:
-        if not part.exists():
-            continue
         with part.open("rb") as lines:
             for line in lines:
                 entry = json.loads(line)

@@ -31,9 +31,8 @@ from ..summarizers import (
 from ..tokens import Usage
 from .report import BatchCounts
 
-_FIRST_WAIT: Final = 1.0
-_LONGEST_WAIT: Final = 60.0
-_TRIES: Final = 6
+_WAITS: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+"""Seconds before each new try after a 429, if the server does not say how long to wait."""
 
 
 class SummarizerDown(ConfigurationError):
@@ -63,11 +62,15 @@ class Limits:
 
     def divided(self, workers: int) -> Limits:
         """Return each worker's share, for workers that cannot share a rate limiter."""
+
+        def share(limit: float | None) -> float | None:
+            return None if limit is None else limit / workers
+
         return attrs.evolve(
             self,
             concurrency=max(1, self.concurrency // workers),
-            requests_per_minute=None if self.requests_per_minute is None else self.requests_per_minute / workers,
-            tokens_per_minute=None if self.tokens_per_minute is None else self.tokens_per_minute / workers,
+            requests_per_minute=share(self.requests_per_minute),
+            tokens_per_minute=share(self.tokens_per_minute),
         )
 
 
@@ -130,12 +133,12 @@ class RateLimiter:
         self._open_at = max(self._open_at, self._clock() + seconds)
         await self.acquire(0)
 
-    def record_usage(self, usage: Usage, estimated: int, *, first: bool) -> None:
-        """Correct an estimate by the reported usage; every reply to one summary but the first counts as another request."""
+    def record_usage(self, usage: Usage, estimated: int | None) -> None:
+        """Correct an estimate by the reported usage; ``None`` for a further reply, which counts as a request of its own."""
         self.usage.prompt_tokens += usage.prompt_tokens
         self.usage.completion_tokens += usage.completion_tokens
-        self._tokens.take(usage.prompt_tokens + usage.completion_tokens - (estimated if first else 0))
-        if not first:
+        self._tokens.take(usage.prompt_tokens + usage.completion_tokens - (estimated or 0))
+        if estimated is None:
             self.usage.requests += 1
             self._requests.take(1)
 
@@ -164,7 +167,7 @@ class LimitedSummarizer:
 
     timeout_seconds: ClassVar[None] = None  # the inner summarizer has a timeout, which excludes waiting for the rate limiter
     inner: Summarizer
-    rate_limiter: RateLimiter = attrs.field(repr=False)
+    rate_limiter: RateLimiter
 
     @property
     def cache_key(self) -> str:
@@ -185,12 +188,10 @@ class LimitedSummarizer:
         return answer
 
     async def _ask(self, request: SummaryRequest, estimated: int) -> str:
-        replies = 0
+        estimates = [estimated]  # of the first reply
 
         def record(usage: Usage) -> None:
-            nonlocal replies
-            self.rate_limiter.record_usage(usage, estimated, first=replies == 0)
-            replies += 1
+            self.rate_limiter.record_usage(usage, estimates.pop() if estimates else None)
 
         if isinstance(self.inner, OpenAISummarizer):
             return await self._ask_with_retries(attrs.evolve(self.inner, on_usage=record), request)
@@ -200,13 +201,13 @@ class LimitedSummarizer:
 
     async def _ask_with_retries(self, summarizer: Summarizer, request: SummaryRequest) -> str:
         """Return the answer; after a 429, every request is delayed and this one is sent again."""
-        for attempt in range(_TRIES):
+        for seconds in _WAITS:
             try:
                 return await _answer(summarizer, request)
             except Exception as error:
-                if not (seconds := _retry_after(error, min(_FIRST_WAIT * 2**attempt, _LONGEST_WAIT))):
+                if (wait := _retry_after(error, seconds)) is None:
                     raise
-                await self.rate_limiter.pause(seconds)
+                await self.rate_limiter.pause(wait)
         return await _answer(summarizer, request)
 
 
@@ -221,7 +222,7 @@ def _retry_after(error: BaseException | None, default: float) -> float | None:
         if getattr(error, "status_code", None) == 429:
             headers: Any = getattr(getattr(error, "response", None), "headers", {})
             try:
-                return max(0.001, float(headers.get("retry-after")))
+                return float(headers.get("retry-after"))
             except (TypeError, ValueError):
                 return default
         error = error.__cause__

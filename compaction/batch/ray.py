@@ -10,6 +10,7 @@ import hashlib
 import io
 import json
 import os
+from collections import Counter
 from concurrent.futures import Future
 from functools import partial
 from importlib import import_module
@@ -72,10 +73,10 @@ class _RayPool(WorkerPool):
         config = attrs.evolve(config, parts=config.parts.resolve())
         actor = self._ray.remote(max_restarts=-1, max_task_retries=_RETRIES, num_cpus=1)(_RayWorker)
         self._actors = [actor.remote(config, limits.divided(self.count)) for _ in range(self.count)]
-        self._pending = [0] * self.count
+        self._pending = Counter[int]()
 
     def submit(self, slice: Slice) -> Future[SliceResult]:
-        place = self._pending.index(min(self._pending))
+        place = min(range(self.count), key=self._pending.__getitem__)
         self._pending[place] += 1
         source = attrs.evolve(slice.source, path=str(Path(slice.source.path).resolve()))
         answer = self._actors[place].compact_slice.remote(attrs.evolve(slice, source=source)).future()

@@ -21,7 +21,8 @@ from ..errors import ConfigurationError, InputError, UnreadableFile
 from ..files import FileConversation, read_conversations, replace_list
 from ..installation import install_line
 
-_CHUNK: Final = 1 << 20
+BUFFER_BYTES: Final = 1_048_576
+"""The size of the pieces in which files are read."""
 _FIELD: Final = b'"messages"'
 
 
@@ -73,7 +74,7 @@ def bounded_lines(stream: IO[bytes], max_bytes: int) -> Iterator[bytes | Oversiz
             yield line
             continue
         size = len(line)
-        while rest := stream.readline(_CHUNK):
+        while rest := stream.readline(BUFFER_BYTES):
             size += len(rest)
             if rest.endswith(b"\n"):
                 break
@@ -108,7 +109,7 @@ class JsonLine:
 
     text: bytes
     ended: bool = False
-    _values: list[Any] = attrs.field(factory=list[Any], init=False)
+    _values: list[Any] = attrs.field(factory=list[Any])
 
     def read(self) -> list[Any]:
         """Return its messages; each call parses the line."""
@@ -154,7 +155,7 @@ def open_parquet(path: str) -> Generator[Any]:
     """Open a Parquet file."""
     arrow_module()
     parquet: Any = import_module("pyarrow.parquet")
-    with parquet.ParquetFile(path, memory_map=False, pre_buffer=False) as table:
+    with parquet.ParquetFile(path, pre_buffer=False) as table:
         yield table
 
 
@@ -169,7 +170,7 @@ class NestedMessages:
 
     value: list[Any] | None
     type: Any
-    _clean: list[Any] = attrs.field(factory=list[Any], init=False)
+    _clean: list[Any] = attrs.field(factory=list[Any])
 
     def read(self) -> list[Any]:
         """Return the messages, without nulls."""
@@ -181,9 +182,7 @@ class NestedMessages:
     def write(self, messages: list[Any]) -> list[Any]:
         """Return the value to write; unchanged messages keep their nulls."""
         original = {id(clean): raw for clean, raw in zip(self._clean, self.value or (), strict=True)}
-        new = [message for message in messages if id(message) not in original]
-        if new:
-            self._check(new)
+        self._check([message for message in messages if id(message) not in original])
         return [original.get(id(message), message) for message in messages]
 
     def _check(self, messages: list[Any]) -> None:
@@ -224,7 +223,7 @@ class MessageColumn:
     @classmethod
     def of(cls, schema: Any, name: str) -> MessageColumn:
         """Return the column of that name."""
-        types: Any = import_module("pyarrow.types") if arrow_module() else None
+        types = arrow_module().types
         if name not in schema.names:
             raise ConfigurationError(f"column={name!r}: there is no such column; the columns are {', '.join(schema.names)}")
         type_ = schema.field(name).type

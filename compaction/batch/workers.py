@@ -9,6 +9,7 @@ from __future__ import annotations
 import abc
 import contextlib
 import gc
+import itertools
 import json
 import multiprocessing
 import multiprocessing.connection
@@ -37,7 +38,7 @@ from .job import BadConversation, Job, compact_row
 from .parts import PartFiles, SliceResult
 from .rate_limits import RateLimiter
 from .report import BatchCounts
-from .rows import size_of
+from .rows import JsonLine, OversizedLine, size_of
 
 _ROWS: Final = 128  # in memory at a time
 _WAITING_ROWS: Final = 4_096  # the same, where conversations wait for a summarizer
@@ -121,9 +122,7 @@ async def compact_chunk(
     written: list[Any] = [_not_a_row(row, job, counts) for row in chunk.rows]
     waiting = [place for place, done in enumerate(written) if done is None]
     if capacity is None:
-        for place in waiting:
-            if stop():
-                break
+        for place in itertools.takewhile(lambda _: not stop(), waiting):
             written[place] = await compact_row(job, cast("Any", chunk.rows[place]), counts, sync=True)
     else:
 
@@ -158,7 +157,7 @@ def _not_a_row(row: Any, job: Job, counts: BatchCounts) -> Any:
     if isinstance(row, bytes):
         return row
     size = size_of(row)
-    if size > job.max_bytes + 1:
+    if isinstance(row, OversizedLine) or (isinstance(row, JsonLine) and size - row.text.endswith(b"\n") > job.max_bytes):
         counts.conversations += 1
         counts.bad += 1
         reason = f"it has {size:,} bytes, more than the {job.max_bytes:,} that are read; raise max_bytes"
@@ -174,9 +173,9 @@ class _PartWriter:
     kind: FileKind
     counts: BatchCounts
     weight: int  # bytes of the input that the slice covers, as stored
-    _errors: list[bytes] = attrs.field(factory=list[bytes], init=False)
-    _size: int = attrs.field(default=0, init=False)
-    _first_unlisted: int | None = attrs.field(default=None, init=False)
+    _errors: list[bytes] = attrs.field(factory=list[bytes])
+    _size: int = 0
+    _first_unlisted: int | None = None
 
     def write(self, chunk: Chunk, written: Sequence[Any]) -> None:
         """Write the compacted rows of a chunk, and keep an error entry for each bad conversation."""
@@ -280,7 +279,7 @@ class ProcessPool(WorkerPool):
         return self._pool.submit(_compact_in_process, slice)
 
     def __exit__(self, *raised: object) -> None:
-        if raised[0] is not None:
+        if any(raised):
             self._end.send_bytes(b".")
         self._pool.shutdown(wait=True, cancel_futures=True)
 
@@ -301,6 +300,7 @@ def _start_process(config: WorkerConfig, ended: multiprocessing.connection.Conne
     warnings.simplefilter("ignore")
     _process_config[:] = [config]
     gc.freeze()  # later collections skip what is loaded now
+    gc.disable()
     threading.Thread(target=_exit_with_parent, args=(ended,), daemon=True).start()
 
 
@@ -313,20 +313,10 @@ def _exit_with_parent(ended: multiprocessing.connection.Connection) -> None:
 
 
 def _compact_in_process(slice: Slice) -> SliceResult:
-    """Compact a slice; garbage is collected after it."""
-    with _garbage_collection_paused():
-        return unawaited(compact_slice(_process_config[0], slice))
-
-
-@contextlib.contextmanager
-def _garbage_collection_paused() -> Generator[None]:
-    """Collect garbage after a slice only: a conversation has few cycles, and each collection walks all of its objects."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-        gc.collect()
+    """Compact a slice, then collect garbage: a conversation has few cycles, and each collection walks all of its objects."""
+    result = unawaited(compact_slice(_process_config[0], slice))
+    gc.collect()
+    return result
 
 
 class AsyncPool(WorkerPool):

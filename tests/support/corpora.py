@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +16,21 @@ from compaction.batch import BatchReport, Job, compact_files
 from tests.support.chats import tool_turns, turns
 
 KINDS = ("jsonl", "jsonl.gz", "jsonl.zst", "parquet")
-SMALL = 8_000  # bytes of a slice: several slices in every file of these tests
+SMALL = 4_000  # bytes of a slice: several slices in every file of these tests
 BAD = [b"{broken\n", b'{"messages": 3}\n', b"[{}]\n", b'"text"\n', b"\xff\xfe\n"]
 BUDGET = 300
 STRATEGY = presets.token_budget(BUDGET)
 CHATS: list[dict[str, Any]] = [
     {"id": f"chat-{number}", "messages": tool_turns(number % 7) + turns(2 + number % 3), "score": number / 4, "note": None}
-    for number in range(40)
+    for number in range(20)
 ]
 """Return conversations, some within the budget and some larger."""
 
 
-def expected(chats: Iterable[dict[str, Any]] = CHATS) -> list[list[Any]]:
+@cache
+def expected() -> list[list[Any]]:
     """Return each conversation as the strategy compacts it."""
-    return [compact_sync(chat["messages"], STRATEGY, counter="chars/4", budget=BUDGET).messages for chat in chats]
+    return [compact_sync(chat["messages"], STRATEGY, counter="chars/4", budget=BUDGET).messages for chat in CHATS]
 
 
 def lines(chats: Iterable[dict[str, Any]] = CHATS) -> bytes:

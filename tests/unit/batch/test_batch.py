@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import gzip
+import itertools
 import json
 import os
 import re
 import subprocess
 import sys
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +19,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from compaction import last, presets
-from compaction.batch import BatchProgress, Job, estimate
+from compaction import MessageIndex, compact_sync, last, presets
+from compaction.batch import BatchCounts, BatchProgress, Job, estimate
+from compaction.batch.input_files import cut_slices, find_input_files
 from compaction.errors import ConfigurationError, StateError, UnreadableFile, UnwritableFile
 from compaction.stores import SQLiteStore
 from compaction.strategies import Lossless, Summarization, Truncation
+from compaction.summarizers import DigestSummarizer, FirstOf, OpenAISummarizer
+from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.chats import system, tool_turns, turns, user
-from tests.support.corpora import BAD, BUDGET, CHATS, KINDS, STRATEGY, errors_of, expected, lines, read_rows, run, store
+from tests.support.corpora import BAD, BUDGET, CHATS, KINDS, SMALL, STRATEGY, errors_of, expected, lines, read_rows, run, store
 from tests.support.limits import WAIT_SECONDS
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -39,6 +47,12 @@ def test_every_kind_becomes_every_kind(kind: str, to: str, tmp_path: Path) -> No
     assert [(row["id"], row["score"], row["note"]) for row in rows] == [(c["id"], c["score"], c["note"]) for c in CHATS]
     assert (report.outcome, report.tally.conversations, report.tally.bad) == ("finished", len(CHATS), 0)
     assert 0 < report.tally.changed < len(CHATS)
+    assert report.tally.bytes_read == (source.stat().st_size if kind == "parquet" else len(lines()))
+    if to == "jsonl.gz":
+        assert (tmp_path / f"out.{to}").read_bytes()[4:8] == bytes(4), "the header has no time"
+    if to == "jsonl":
+        assert report.tally.bytes_written == (tmp_path / "out.jsonl").stat().st_size
+    assert report.tally.bytes_written > 0
 
 
 def test_untouched_bytes_stay(tmp_path: Path) -> None:
@@ -53,6 +67,10 @@ def test_untouched_bytes_stay(tmp_path: Path) -> None:
     assert second.startswith(b'{"n":1.00, "messages": [')
     assert second.endswith(b'], "t": "\\u00e9"}\n')
     assert len(second) < len(changed)
+    (tmp_path / "blank.jsonl").write_bytes(b"[]\n\n")
+    run(tmp_path / "blank.jsonl", tmp_path / "same.jsonl")
+    assert (tmp_path / "same.jsonl").read_bytes() == b"[]\n\n"
+    assert estimate([tmp_path / "blank.jsonl"], STRATEGY).bytes_sampled == 4
 
 
 def test_directories_keep_their_shape(tmp_path: Path) -> None:
@@ -60,7 +78,7 @@ def test_directories_keep_their_shape(tmp_path: Path) -> None:
     (tmp_path / "in" / "deep").mkdir(parents=True)
     store(tmp_path / "in" / "a.jsonl", "jsonl")
     store(tmp_path / "in" / "deep" / "b.parquet", "parquet")
-    for foreign in ("notes.txt", "_SUCCESS", ".hidden.jsonl"):
+    for foreign in ("notes.txt", "_SUCCESS", ".hidden.jsonl", "_", "._a.jsonl", ".b", "_c.jsonl"):
         (tmp_path / "in" / foreign).write_text("no conversation")
     report = run(tmp_path / "in", tmp_path / "out")
     assert [row["messages"] for row in read_rows(tmp_path / "out" / "a.jsonl", "jsonl")] == expected()
@@ -73,7 +91,7 @@ def test_several_inputs_become_one_file(tmp_path: Path) -> None:
     """Inputs are written to one file in their order; a missing line end at the end of an input is added."""
     (tmp_path / "a.jsonl").write_bytes(lines(CHATS[:3]).rstrip(b"\n"))
     store(tmp_path / "b.jsonl.gz", "jsonl.gz", CHATS[3:])
-    run([tmp_path / "a.jsonl", tmp_path / "b.jsonl.gz"], tmp_path / "out.jsonl")
+    run([tmp_path / "a.jsonl", tmp_path / "b.jsonl.gz"], tmp_path / "out.jsonl", slice_bytes=1_000_000)
     assert [row["id"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == [chat["id"] for chat in CHATS]
 
 
@@ -82,17 +100,23 @@ def test_empty_files_stay_empty(kind: str, tmp_path: Path) -> None:
     """A file without conversations becomes one without."""
     source = tmp_path / f"in.{kind}"
     if kind == "parquet":
-        pq.write_table(pa.table({"messages": pa.array([], pa.string())}), source)
+        pq.ParquetWriter(source, pa.schema({"id": pa.int32(), "messages": pa.string()})).close()  # without row groups
     else:
         store(source, kind, [])
-    assert run(source, tmp_path / f"out.{kind}").tally.conversations == 0
-    assert read_rows(tmp_path / f"out.{kind}", kind) == []
+    assert run(source, tmp_path / "new" / "folder" / f"out.{kind}").tally.conversations == 0
+    assert kind != "parquet" or pq.read_schema(tmp_path / "new" / "folder" / "out.parquet").equals(pq.read_schema(source))
+    output = tmp_path / "new" / "folder" / f"out.{kind}"
+    assert read_rows(output, kind) == []
+    for to in KINDS:
+        run(source, tmp_path / f"to.{to}")
+        assert read_rows(tmp_path / f"to.{to}", to) == []
+        assert ((tmp_path / f"to.{to}").stat().st_size > 0) is (to != "jsonl"), "an empty file of any other kind is damaged"
 
 
 @pytest.mark.parametrize("type_", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())], ids=str)
 def test_tables_keep_their_columns(type_: pa.DataType, tmp_path: Path) -> None:
     """A table keeps its other columns, its types and metadata, and the text of unchanged messages."""
-    texts = ['[ {"role": "user",  "content": "caf\\u00e9"} ]', json.dumps(tool_turns(6))]
+    texts = ['[ {"role": "user",  "content": "caf\\u00e9"} ]', json.dumps(CHATS[6]["messages"])]
     table = pa.table(
         {
             "when": pa.array([1, None], pa.timestamp("ms")),
@@ -107,7 +131,7 @@ def test_tables_keep_their_columns(type_: pa.DataType, tmp_path: Path) -> None:
     assert back.drop_columns(["chat"]).equals(table.drop_columns(["chat"]))
     first, second = back.column("chat").to_pylist()
     assert first == texts[0]
-    assert json.loads(second) == expected([{"messages": tool_turns(6)}])[0]
+    assert json.loads(second) == expected()[6]
 
 
 def test_nested_messages_stay_nested(tmp_path: Path) -> None:
@@ -118,6 +142,44 @@ def test_nested_messages_stay_nested(tmp_path: Path) -> None:
     assert after.schema == before.schema
     kept = [[strip(message) for message in messages] for messages in after.column("messages").to_pylist()]
     assert kept == [[strip(message) for message in messages] for messages in expected()]
+
+
+def test_rows_become_lines(tmp_path: Path) -> None:
+    """Columns become fields, nested messages lose their nulls, and text with line ends becomes one line."""
+    chat = [{"role": "user", "content": "caf\u00e9"}]
+    type_ = pa.large_list(pa.struct([("role", pa.string()), ("content", pa.string()), ("name", pa.string())]))
+    tables: dict[str, Any] = {
+        "nested": ({"messages": pa.array([chat], type_)}, {}),
+        "pretty": (
+            {"when": [datetime(2020, 1, 2, tzinfo=UTC)], "messages": [json.dumps(chat, indent=1)]},
+            {"when": "2020-01-02T00:00:00+00:00"},
+        ),
+    }
+    for name, (columns, fields) in tables.items():
+        pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
+        run(tmp_path / f"{name}.parquet", tmp_path / f"{name}.jsonl")
+        assert read_rows(tmp_path / f"{name}.jsonl", "jsonl") == [{**fields, "messages": chat}]
+    flat = '[ {"role": "user",  "content": "caf\\u00e9"} ]'
+    pq.write_table(pa.table({"messages": [flat]}), tmp_path / "flat.parquet")
+    run(tmp_path / "flat.parquet", tmp_path / "flat.jsonl")
+    assert (tmp_path / "flat.jsonl").read_text() == f'{{"messages":{flat}}}\n'
+    for bad, says in (
+        ({"raw": [b"x"], "chat": ["[]"]}, "JSON cannot represent"),
+        ({"messages": [1], "chat": ["[]"]}, "rename it"),
+    ):
+        pq.write_table(pa.table(bad), tmp_path / "bad.parquet")
+        with pytest.raises(ConfigurationError, match=says):
+            run(tmp_path / "bad.parquet", tmp_path / "bad.jsonl", column="chat", restart=True)
+
+
+def test_without_pyarrow_the_error_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parquet and zstd need pyarrow; other kinds do not."""
+    sources = [store(tmp_path / f"in.{kind}", kind) for kind in KINDS]
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    for source in sources:
+        wants = source.name in ("in.parquet", "in.jsonl.zst")
+        with pytest.raises(ConfigurationError, match=r"need pyarrow.*install") if wants else contextlib.nullcontext():
+            run(source, tmp_path / f"{source.name}.out.jsonl")
 
 
 def strip(value: Any) -> Any:
@@ -146,17 +208,39 @@ def test_programs_with_and_without_threads_have_workers(threads: int, tmp_path: 
         assert (tmp_path / "two" / name).read_bytes() == (tmp_path / "one" / name).read_bytes()
 
 
+def test_lines_with_different_fields_become_one_table(tmp_path: Path) -> None:
+    """A field that some lines lack is null there; one with values of two types in two slices is an error."""
+    rows: list[dict[str, Any]] = [{"messages": turns(1)}, {"messages": [], "a": (1 << 63) - 1}]
+    rows.append({"b": [1], "messages": [], "c": 1 << 63, "d": float("nan")})
+    (tmp_path / "in.jsonl").write_bytes(lines(rows))
+    run(tmp_path / "in.jsonl", tmp_path / "out.parquet", slice_bytes=1)
+    table = pq.read_table(tmp_path / "out.parquet")
+    assert table.column_names == ["messages", "a", "b", "c", "d"]
+    assert table.select(["a", "b", "c"]).to_pylist() == [
+        {"a": None, "b": None, "c": None},
+        {"a": (1 << 63) - 1, "b": None, "c": None},
+        {"a": None, "b": "[1]", "c": str(1 << 63)},
+    ]
+    assert str(table.column("d").to_pylist()) == "[None, None, nan]"
+    more = b"\n[]\nbroken\n" + b" " * 500 + b"[]\n"
+    (tmp_path / "two.jsonl").write_bytes(lines([{"messages": [], "a": 1}, {"messages": [], "a": "x"}]) + more)
+    with pytest.raises(UnwritableFile, match="different types in one column"):
+        run(tmp_path / "two.jsonl", tmp_path / "two.parquet", slice_bytes=1)
+    assert run(tmp_path / "two.jsonl", tmp_path / "one.parquet", max_bytes=300).tally.bad == 2
+    assert pq.read_table(tmp_path / "one.parquet").column("a").to_pylist() == ["1", '"x"', None]
+
+
 # -------------------------------------------------------------------- bad conversations
 
 
 def test_bad_conversations_are_put_aside(tmp_path: Path) -> None:
     """A bad conversation is left out, and listed in the errors with file, line, reason and original; the others are written."""
     good = lines().splitlines(keepends=True)
-    (tmp_path / "in.jsonl").write_bytes(b"".join(good[:20] + BAD + good[20:] + BAD[:1]))
+    (tmp_path / "in.jsonl").write_bytes(b"".join(good[:10] + BAD + good[10:] + BAD[:1]))
     report = run(tmp_path / "in.jsonl", tmp_path / "out.jsonl")
     assert [row["messages"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == expected()
     entries = errors_of(report)
-    assert [entry["line"] for entry in entries] == [21, 22, 23, 24, 25, 46]
+    assert [entry["line"] for entry in entries] == [11, 12, 13, 14, 15, 26]
     assert {entry["file"] for entry in entries} == {str(tmp_path / "in.jsonl")}
     assert [entry["original"] for entry in entries[:2]] == ["{broken", '{"messages": 3}']
     assert "not a list (got int)" in entries[1]["reason"]
@@ -169,11 +253,13 @@ def test_bad_conversations_are_put_aside(tmp_path: Path) -> None:
 
 def test_bad_rows_are_put_aside(tmp_path: Path) -> None:
     """So does a bad row of a table, with all its columns."""
-    texts = ["null", json.dumps(turns(2)), "{broken", None]
+    texts = ["null", json.dumps(turns(2)), "{br\u00f6ken", None]
     pq.write_table(pa.table({"n": [0, 1, 2, 3], "messages": texts}), tmp_path / "in.parquet")
     report = run(tmp_path / "in.parquet", tmp_path / "out.parquet")
     assert [row["n"] for row in read_rows(tmp_path / "out.parquet", "parquet")] == [1]
     assert [(entry["line"], json.loads(entry["original"])["n"]) for entry in errors_of(report)] == [(1, 0), (3, 2), (4, 3)]
+    assert errors_of(report)[1]["original"] == '{"n": 2, "messages": "{br\u00f6ken"}'
+    assert "{br\u00f6ken" in Path(str(report.errors)).read_text("utf-8")
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
@@ -185,8 +271,23 @@ def test_a_conversation_that_is_too_long_is_not_read(packed: bool, tmp_path: Pat
     report = run(source, tmp_path / "out.jsonl", max_bytes=10_000)
     assert [row["id"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == ["chat-6", "chat-5"]
     [entry] = errors_of(report)
-    assert (entry["line"], entry["original"], entry["bytes"]) == (2, None, len(json.dumps(huge)) + 1)
-    assert "more than the 10,000 that are read" in entry["reason"]
+    size = len(json.dumps(huge)) + 1
+    assert (entry["line"], entry["original"], entry["bytes"]) == (2, None, size)
+    assert f"it has {size:,} bytes, more than the 10,000 that are read" in entry["reason"]
+    assert (report.tally.conversations, report.tally.bad, report.tally.lines) == (3, 1, 3)
+
+
+@pytest.mark.parametrize(("kind", "end"), [("jsonl", "\n"), ("jsonl", ""), ("parquet", "")])
+def test_the_longest_conversation_that_is_read(kind: str, end: str, tmp_path: Path) -> None:
+    """It has as many bytes of text as the bound, whether or not its line has an end."""
+    text = json.dumps(turns(1))
+    if kind == "parquet":
+        pq.write_table(pa.table({"messages": [text]}), tmp_path / "in.parquet")
+    else:
+        (tmp_path / "in.jsonl").write_text(text + end)
+    for name, bound, bad in (("a", len(text), []), ("b", len(text) - 1, ["Oversized"])):
+        report = run(tmp_path / f"in.{kind}", tmp_path / f"{name}.{kind}", max_bytes=bound)
+        assert [entry["error"] for entry in (errors_of(report) if report.errors else [])] == bad
 
 
 @pytest.mark.parametrize("most", [0, 3])
@@ -212,21 +313,30 @@ def test_strict_ends_at_the_first(tmp_path: Path) -> None:
     assert "messages[1]" in errors_of(rule)[0]["reason"]
     assert "over target" in errors_of(size)[0]["reason"]
     assert run(tmp_path / "rule.jsonl", tmp_path / "c.jsonl").tally.bad == 0
+    assert run(tmp_path / "rule.jsonl", tmp_path / "e.jsonl", strict=True, max_errors=1).outcome == "finished"
     assert run(tmp_path / "size.jsonl", tmp_path / "d.jsonl").tally.over_target == 1
 
 
-def test_a_strategy_that_raises_spoils_its_conversation_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (KeyError("too many"), "KeyError: 'too many'"),
+        (RecursionError(), "it is nested too deeply; write the inner part as a string"),
+    ],
+    ids=repr,
+)
+def test_a_strategy_that_raises_spoils_its_conversation_alone(error: Exception, reason: str, tmp_path: Path) -> None:
     """An exception that a user's strategy raises for one conversation is that conversation's error."""
 
     def picky(index: Any) -> Any:
         if index.included.messages > 20:
-            raise KeyError("too many")
+            raise error
         yield from ()
 
     report = run(store(tmp_path / "in.jsonl", "jsonl"), tmp_path / "out.jsonl", strategy=picky)
     long = [chat["id"] for chat in CHATS if len(chat["messages"]) > 20]
     assert [json.loads(entry["original"])["id"] for entry in errors_of(report)] == long
-    assert {entry["error"] for entry in errors_of(report)} == {"KeyError"}
+    assert {(entry["error"], entry["reason"]) for entry in errors_of(report)} == {(type(error).__name__, reason)}
 
 
 # -------------------------------------------------------------------- what is refused
@@ -303,22 +413,60 @@ def test_a_strategy_that_cannot_be_sent(tmp_path: Path) -> None:
 # -------------------------------------------------------------------- what is said
 
 
-def test_progress_is_told(tmp_path: Path) -> None:
-    """The progress is reported after each slice; at the end it equals the report, which counts bytes and lines."""
+def test_progress_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The progress is reported after each slice; at the end it equals the report, which counts bytes, lines and seconds."""
     seen: list[BatchProgress] = []
-    ticks = iter(range(1_000))
     source = store(tmp_path / "in.jsonl", "jsonl")
-    report = run(source, tmp_path / "out.jsonl", on_progress=seen.append, clock=lambda: float(next(ticks)))
+    slices = len(list(cut_slices(find_input_files([source], follow_links=False)[0][0], SMALL, 100_000)))
+    monkeypatch.setattr(time, "process_time", itertools.count(1_000.0).__next__)
+    report = run(source, tmp_path / "out.jsonl", on_progress=seen.append, clock=lambda: 5.0 + 10 * len(seen))
     done = [now.bytes_done for now in seen]
+    assert slices > 3
     assert done == sorted(done)
-    assert len(set(done)) > 3
+    assert (len(set(done)), len(seen)) == (slices, slices + 1)
     assert (done[-1], seen[-1].bytes_total) == (source.stat().st_size, source.stat().st_size)
+    assert [now.seconds for now in seen] == [10.0 * place for place in range(slices + 1)]
+    assert [now.seconds_counted for now in seen] == [*(10.0 * place for place in range(slices)), 10.0 * (slices - 1)]
+    assert (report.seconds, report.workers) == (10.0 * (slices + 1), 1)
     tally = report.tally
-    assert seen[-1].tally.tokens_after == tally.tokens_after
-    assert (tally.lines, tally.bytes_read) == (len(CHATS), source.stat().st_size)
+    assert seen[-1].tally == tally
+    assert seen[0].tally.lines < tally.lines, "a progress is not changed later"
+    assert (tally.lines, tally.bytes_read, tally.seconds) == (len(CHATS), source.stat().st_size, slices)
     assert report.outputs == {str(tmp_path / "out.jsonl"): tally.bytes_written}
-    assert seen[0].seconds_left is not None
-    assert seen[0].seconds_left > 0 == seen[-1].seconds_left
+    assert seen[0].seconds_left == 0.0
+    assert seen[1].seconds_left is not None
+    assert seen[1].seconds_left > 0 == seen[-1].seconds_left
+
+
+def test_what_is_counted() -> None:
+    """Nothing at first; of a result, the sizes before and after, and whether it was changed, degraded or over its target."""
+    result = compact_sync(tool_turns(9), Truncation(keep=last(groups=1)), counter="chars/4", budget=1)
+    counts = BatchCounts()
+    assert set(counts.to_dict().values()) == {0}
+    counts.count(result)
+    before, after = result.before, result.after
+    sizes = {"messages_before": before.messages, "messages_after": after.messages}
+    sizes |= {"tokens_before": before.tokens, "tokens_after": after.tokens}
+    assert counts == BatchCounts(changed=1, over_target=1, **sizes)
+    assert before.messages > after.messages > 0
+
+
+def test_the_usual_workers_and_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By default, a processor has a worker, and a slice a million bytes of text, or eight million with a summarizer."""
+    source = store(tmp_path / "in.jsonl", "jsonl")
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    asking = Summarization(FirstOf(OpenAISummarizer("m", api_key="none")))
+    for name, strategy, size in (("a", STRATEGY, 1_000_000), ("b", asking, 8_000_000)):
+        report = run(source, tmp_path / f"{name}.jsonl", strategy=strategy, workers=None, slice_bytes=None, stop=lambda: True)
+        manifest = Path(report.manifest).read_bytes()
+        assert manifest.startswith(b'{"compaction batch":2,')
+        assert json.loads(manifest)["slice_bytes"] == size
+        assert report.workers == (1 if name == "a" else 16)
+        Path(report.manifest).write_bytes(manifest.replace(b":2,", b":3,", 1))
+        with pytest.raises(StateError, match="not a manifest of this version"):
+            run(source, tmp_path / f"{name}.jsonl", strategy=strategy, workers=None, slice_bytes=None)
+    least: dict[str, Any] = {"workers": 1, "slice_bytes": 1, "max_errors": 0}
+    assert run(source, tmp_path / "c.jsonl", **least, stop=lambda: True).outcome == "interrupted"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -344,13 +492,65 @@ def test_an_estimate_counts_what_a_summarizer_would_get(tmp_path: Path) -> None:
     assert found.sample.requests >= found.sample.changed > 0
     assert found.sample.completion_tokens == 100 * found.sample.requests
     assert found.sample.prompt_tokens > 1_000 * found.sample.requests
+    one = store(tmp_path / "one.jsonl", "jsonl", [{"messages": turns(9)}])
+    found = estimate([one], Job(Summarization(keep=last(groups=1)), counter="chars/4"))
+    full = Summarization(DigestSummarizer(redact=lambda text: text.replace("q", "query ")), keep=last(groups=1))
+    chat = store(tmp_path / "chat.jsonl", "jsonl", [{"messages": [user("q " * 300), *turns(9, words=30)]}])
+    truth = run(chat, tmp_path / "out.jsonl", strategy=full, budget=None).tally
+    assert truth.changed == 1
+    assert estimate([chat], Job(full, counter="chars/4")).whole.tokens_after == truth.tokens_after
+    groups = MessageIndex(turns(9), counter="chars/4").included_groups
+    assert (found.sample.requests, found.sample.prompt_tokens) == (1, 1_000 + sum(group.tokens for group in groups[:-2]))
+
+
+def test_an_estimate_of_a_part_is_scaled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By default 200 conversations are compacted; the figures of the whole are larger by the bytes that were not read."""
+    (tmp_path / "in.jsonl").write_bytes(lines([{"messages": turns(1)}] * 400))
+    monkeypatch.setattr(time, "process_time", itertools.count(1_000.0).__next__)
+    found = estimate([tmp_path / "in.jsonl"], STRATEGY)
+    assert (found.bytes_sampled, found.bytes_total) == (found.bytes_total / 2, (tmp_path / "in.jsonl").stat().st_size)
+    assert (found.sample.conversations, found.sample.lines, found.sample.seconds) == (200, 200, 1.0)
+    assert (found.whole.conversations, found.whole.bytes_read, found.whole.seconds) == (400, found.bytes_total, 2.0)
+    with pq.ParquetWriter(tmp_path / "end.parquet", (large := pa.table({"messages": ["[]" + " " * 1_000_000]})).schema) as out:
+        for rows in (large, large.slice(0, 0)):
+            out.write_table(rows)
+    assert estimate([tmp_path / "end.parquet"], STRATEGY).sample.conversations == 1
+    nested = estimate([store(tmp_path / "in.parquet", "parquet", CHATS[:1], nested=True)], STRATEGY)
+    assert (nested.whole.conversations, nested.sample.bytes_read) == (1, 0)
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1")
+    found = estimate([tmp_path / "bad.parquet"], STRATEGY, sample=1)
+    assert (found.whole.conversations, list(found.failed)) == (0, [str(tmp_path / "bad.parquet")])
+    with pytest.raises(ConfigurationError, match="sample=0"):
+        estimate([tmp_path / "in.jsonl"], STRATEGY, sample=0)
+
+
+@pytest.mark.parametrize(("sample", "taken"), [(1, 1), (5, 5), (10, 10), (11, 12)])
+def test_a_sample_is_spread(sample: int, taken: int, tmp_path: Path) -> None:
+    """It is taken from slices all over a plain file, at least five from each; of a compressed one, from the first slice."""
+    line = json.dumps([user("x" * 125_000)]).encode() + b"\n"
+    plain = tmp_path / "in.jsonl"
+    plain.write_bytes(line * 24)
+    found = estimate([plain], STRATEGY, sample=sample)
+    assert (found.sample.conversations, found.bytes_sampled) == (taken, pytest.approx(taken * len(line)))
+    (tmp_path / "in.jsonl.gz").write_bytes(gzip.compress(line * 10, 1))
+    assert estimate([tmp_path / "in.jsonl.gz"], STRATEGY, sample=sample).sample.conversations == min(sample, 8)
+
+
+def test_of_many_inputs_some_are_sampled(tmp_path: Path) -> None:
+    """Twenty, evenly spaced."""
+    for number in range(40):
+        (tmp_path / f"{number:02}.jsonl").write_bytes(b"broken\n" if number % 2 else b"[]\n" * 3)
+    found = estimate([tmp_path], STRATEGY, sample=39)
+    assert (found.sample.conversations, found.sample.bad, found.failed) == (40, 0, {})
 
 
 def test_an_estimate_stores_nothing(tmp_path: Path) -> None:
     """An estimate for a strategy that offloads does not write to its store."""
     source = store(tmp_path / "in.jsonl", "jsonl")
     shelf = SQLiteStore(tmp_path / "shelf.db")
-    estimate([source], Lossless(Truncation(keep=last(groups=1)), shelf), sample=10_000)
+    strategy = Lossless(Truncation(trigger=tokens_exceed(20), target=tokens_below(10), keep=last(groups=1)), shelf)
+    found = estimate([source], strategy, sample=10_000).sample
+    assert (found.changed > 0, found.bad, found.requests) == (True, 0, 0)
     assert shelf.describe("default").tallies == ()
 
 
@@ -383,7 +583,7 @@ def test_a_key_signs_summaries_and_is_written_nowhere(workers: int, tmp_path: Pa
     settings: dict[str, Any] = {"strategy": Summarization(keep=last(groups=2)), "budget": None, "keys": [key]}
     report = run(tmp_path / "in.jsonl", tmp_path / "out.jsonl", **settings, workers=workers, slice_bytes=1, on_progress=look)
     rows = [json.loads(line)["messages"] for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-    assert len(rows) == 4
+    assert (len(rows), report.workers) == (4, workers)
     for row in rows:
         assert re.match(r"\[compaction [0-9a-f]{16} by Summarization round 1\]\n", row[0]["content"])
     assert key not in repr(report) + "".join(seen)

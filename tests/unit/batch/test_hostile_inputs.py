@@ -12,21 +12,22 @@ import pytest
 from compaction.batch import estimate
 from tests.support.corpora import STRATEGY, errors_of, run, store
 
-JUNK_LINES = 20_000
+JUNK_LINES = 10_000
 
 
-def test_the_errors_of_junk_are_bounded(tmp_path: Path) -> None:
-    """Junk lines in a few hundred bytes of gzip make a small file of errors, whose last entry counts the rest."""
-    source = tmp_path / "in.jsonl.gz"
-    source.write_bytes(gzip.compress(b"x\n" * JUNK_LINES))
-    report = run(source, tmp_path / "out.jsonl", slice_bytes=1_000_000)
-    entries = errors_of(report)
+@pytest.mark.parametrize(("name", "line", "bound"), [("in.jsonl.gz", b"x\n", 262_144), ("in.jsonl", b"x" * 9 + b"\n", 400_000)])
+def test_the_errors_of_junk_are_bounded(name: str, line: bytes, bound: int, tmp_path: Path) -> None:
+    """Junk makes at most 256 KiB of errors, or four times its bytes as stored; the last entry counts the rest."""
+    text = line * JUNK_LINES
+    (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    report = run(tmp_path / name, tmp_path / "out.jsonl", slice_bytes=1_000_000)
+    *entries, last = errors_of(report)
     assert report.tally.bad == JUNK_LINES
-    assert (tmp_path / "out.jsonl.errors.jsonl").stat().st_size < 800_000  # the names of files are added to the entries
-    assert entries[-1]["error"] == "NotListed"
-    assert sum(entry.get("count", 1) for entry in entries) == JUNK_LINES
-    listed = [entry["line"] for entry in entries if entry["error"] != "NotListed"]
-    assert listed == list(range(1, entries[-1]["line"]))
+    assert (last["error"], last["original"], last["count"]) == ("NotListed", None, JUNK_LINES - len(entries))
+    assert last["reason"].startswith(f"{last['count']:,} bad conversations")
+    assert [entry["line"] for entry in entries] == list(range(1, last["line"]))
+    sizes = [len(json.dumps({key: entry[key] for key in entry if key != "file"})) + 1 for entry in entries]
+    assert bound - 2 * sizes[-1] < sum(sizes) <= bound
 
 
 def test_bad_conversations_of_usual_size_are_all_listed(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import gc
 import os
 import pty
 import random
@@ -10,18 +12,22 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
 
-from compaction import Pipeline
-from compaction.batch import BatchProgress
-from compaction.errors import StateError, UnwritableFile
-from compaction.strategies import ClearMedia, Truncation
-from compaction.triggers import tokens_below
+from compaction.batch import BatchProgress, BatchReport
+from compaction.batch.input_files import Slice
+from compaction.batch.parts import Manifest, SliceResult
+from compaction.batch.workers import InlinePool, WorkerConfig
+from compaction.errors import ConfigurationError, StateError, UnwritableFile
+from compaction.strategies import Strategy
+from tests.support.chats import turns, user
 from tests.support.corpora import BAD, CHATS, KINDS, errors_of, expected, lines, read_rows, run, store
 from tests.support.limits import WAIT_SECONDS
 
@@ -45,6 +51,16 @@ def started(*arguments: str | Path, program: str, stderr: int = subprocess.PIPE)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
+
+
+FEW = [{"id": number, "messages": turns(1)} for number in range(6)]
+MESSAGES = [chat["messages"] for chat in FEW]
+"""Conversations that the strategy leaves unchanged."""
+
+
+def quick(inputs: Any, output: Path, **options: Any) -> BatchReport:
+    """Run a batch with a slice for each conversation."""
+    return run(inputs, output, **{"slice_bytes": 1, **options})
 
 
 def slices_done(output: Path) -> int:
@@ -112,25 +128,40 @@ def test_every_moment_between_two_slices_can_be_the_last(tmp_path: Path) -> None
 def test_what_is_done_is_not_done_again(kind: str, tmp_path: Path) -> None:
     """A resumed run processes only the unfinished slices; a run after the end does nothing and reports the same."""
     source, output = store(tmp_path / f"in.{kind}", kind), tmp_path / f"out.{kind}"
+    seen: list[BatchProgress] = []
     run(source, output, stop=lambda: slices_done(output) >= 2)
-    before = {path: path.stat().st_ino for path in (tmp_path / f"out.{kind}.parts").iterdir()}
-    assert run(source, output, stop=lambda: slices_done(output) >= 3).outcome == "interrupted"
+    parts = tmp_path / f"out.{kind}.parts"
+    before = {path: path.stat().st_ino for path in parts.iterdir()}
+    assert {path.suffix for path in before} == {".part", ".record"}
+    assert run(source, output, stop=lambda: slices_done(output) >= 3, on_progress=seen.append).outcome == "interrupted"
     assert {path: path.stat().st_ino for path in before} == before
-    first, again = run(source, output), run(source, output)
+    done = seen[-1].bytes_done
+    assert 0 < seen[-1].bytes_before <= done <= seen[-1].bytes_total
+    assert kind != "jsonl" or seen[-1].bytes_before < done, "a small compressed file is read at once"
+    first = run(source, output, on_progress=seen.append)
+    assert (seen[-1].bytes_before, seen[-1].bytes_done) == (done, seen[-1].bytes_total)
+    finished = Path(first.manifest).read_bytes()
+    again = run(source, output, on_progress=seen.append)
+    assert (seen[-1].bytes_before, seen[-1].bytes_done) == (seen[-1].bytes_total,) * 2
+    assert Path(first.manifest).read_bytes() == finished
     assert (first.outcome, again.outcome, again.tally) == ("finished", "finished", first.tally)
     assert (first.resumed, again.resumed) == (True, False)
     assert [row["messages"] for row in read_rows(output, kind)] == expected()
 
 
 def test_a_part_that_is_not_whole_is_done_again(tmp_path: Path) -> None:
-    """A part that was lost or truncated after it was recorded is written again."""
-    source = store(tmp_path / "in.jsonl", "jsonl")
-    run(source, tmp_path / "out.jsonl", stop=lambda: slices_done(tmp_path / "out.jsonl") >= 3)
+    """A part, or its list of bad conversations, that was lost or truncated after it was recorded is written again."""
+    source = tmp_path / "in.jsonl"
+    source.write_bytes(BAD[0] + BAD[1] + lines(FEW))
+    seen: list[BatchProgress] = []
+    quick(source, tmp_path / "out.jsonl", stop=lambda: slices_done(tmp_path / "out.jsonl") >= 5)
     parts = sorted((tmp_path / "out.jsonl.parts").glob("*.part"))
-    parts[0].write_bytes(parts[0].read_bytes()[:-1])
-    parts[1].unlink()
-    run(source, tmp_path / "out.jsonl")
-    assert [row["messages"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == expected()
+    parts[0].with_suffix(".errors").unlink()
+    parts[2].write_bytes(parts[2].read_bytes()[:-1])
+    parts[3].unlink()
+    assert len(errors_of(quick(source, tmp_path / "out.jsonl", on_progress=seen.append))) == 2
+    assert seen[-1].bytes_before == len(BAD[1]) + len(lines(FEW[2:3])), "what is whole is not done again"
+    assert [row["messages"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == MESSAGES
 
 
 @pytest.mark.parametrize(
@@ -138,7 +169,7 @@ def test_a_part_that_is_not_whole_is_done_again(tmp_path: Path) -> None:
     [
         ({"budget": 400}, "budget was 300"),
         ({"counter": "bytes/4"}, "counter was 'chars/4'"),
-        ({"slice_bytes": 4_000}, "slice_bytes was 8000"),
+        ({"slice_bytes": 2}, "slice_bytes was 1"),
         ({"strict": True}, "strict was False"),
         ({"strategy": lambda index: iter(())}, "strategy was"),
     ],
@@ -146,61 +177,119 @@ def test_a_part_that_is_not_whole_is_done_again(tmp_path: Path) -> None:
 )
 def test_another_batch_is_refused(options: dict[str, Any], says: str, tmp_path: Path) -> None:
     """A batch with other settings is not resumed, and the error names the difference; with restart it starts again."""
-    source = store(tmp_path / "in.jsonl", "jsonl")
-    run(source, tmp_path / "out.jsonl", stop=lambda: True)
+    source = store(tmp_path / "in.jsonl", "jsonl", FEW)
+    quick(source, tmp_path / "out.jsonl", stop=lambda: True)
     with pytest.raises(StateError, match="another batch") as caught:
-        run(source, tmp_path / "out.jsonl", **options)
+        quick(source, tmp_path / "out.jsonl", **options)
     assert says in str(caught.value)
-    assert run(source, tmp_path / "out.jsonl", restart=True, **{**options, "strict": False}).outcome == "finished"
+    quick(source, tmp_path / "out.jsonl", stop=lambda: slices_done(tmp_path / "out.jsonl") >= 2)
+    assert quick(source, tmp_path / "out.jsonl", stop=lambda: True, restart=True).tally.conversations == 0
+    assert slices_done(tmp_path / "out.jsonl") == 0, "the finished work is discarded"
+    assert quick(source, tmp_path / "out.jsonl", restart=True, **{**options, "strict": False}).outcome == "finished"
 
 
-def test_the_difference_between_two_long_strategies_is_shown(tmp_path: Path) -> None:
-    """Both are cut around the place where they differ."""
-    source = store(tmp_path / "in.jsonl", "jsonl")
-    first, second = (Pipeline(*[ClearMedia()] * 40, Truncation(target=tokens_below(tokens))) for tokens in (100, 200))
-    run(source, tmp_path / "out.jsonl", stop=lambda: True, strategy=first)
-    with pytest.raises(StateError, match=r"\.\.\..*tokens_below\(100\).* and is now \.\.\..*tokens_below\(200\)") as caught:
-        run(source, tmp_path / "out.jsonl", strategy=second)
-    assert len(str(caught.value)) < 500
+def plan(strategy: str = "", **more: Any) -> dict[str, Any]:
+    """Return the plan of a batch without inputs."""
+    return {"job": {"strategy": strategy, **more}, "slice_bytes": 1, "sources": [], "targets": []}
+
+
+@pytest.mark.parametrize(
+    ("now", "shown"),
+    [
+        ("b" * 78, "'" + "b" * 78 + "'"),
+        ("b" * 79, "'" + "b" * 79 + "..."),
+        ("a" * 60, "'" + "a" * 60 + "'"),
+        ("a" * 90, "..." + "a" * 21 + "'"),
+        ("a" * 70 + "b" * 20, "..." + "a" * 20 + "b" * 20 + "'"),
+        ("a" * 70 + "b" * 90, "..." + "a" * 20 + "b" * 60 + "..."),
+        ("a" * 15 + "b" * 90, "'" + "a" * 15 + "b" * 64 + "..."),
+    ],
+)
+def test_the_difference_between_two_long_values_is_shown(now: str, shown: str, tmp_path: Path) -> None:
+    """Of a long value, 80 characters are shown, from shortly before the place where it differs; of differences, five."""
+    Manifest(tmp_path / "m", tmp_path / "parts", plan("a" * 89), restart=False).close()
+    with pytest.raises(StateError) as caught:
+        Manifest(tmp_path / "m", tmp_path / "parts", plan(now, **dict.fromkeys("vwxyz", 1)), restart=False)
+    assert f" and is now {shown}; v was None and is now 1; w " in str(caught.value)
+    assert "; y was" in str(caught.value)
+    assert "; z was" not in str(caught.value)
+
+
+def test_a_folder_of_parts_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lock of a run that ends within a second is waited for, and its file made again; without locks, nothing is locked."""
+    arguments = (tmp_path / "m", tmp_path / "new" / "parts", plan())
+    first = Manifest(*arguments, restart=False)
+    (first.parts / "000000.joined").touch()
+    slept: list[float] = []
+    ends = [first.close]
+    lock = fcntl.flock
+
+    def lock_late(stream: Any, how: int) -> None:
+        if slept and ends:
+            ends.pop()()
+        lock(stream, how)
+
+    monkeypatch.setattr(time, "sleep", slept.append)
+    monkeypatch.setattr(fcntl, "flock", lock_late)
+    second = Manifest(*arguments, restart=True)
+    assert not second.resumed
+    assert [path.name for path in second.parts.iterdir()] == ["lock"]
+    with pytest.raises(StateError, match="another process is running"):
+        Manifest(*arguments, restart=False)
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    third = Manifest(*arguments, restart=False)
+    assert third.resumed
+    (third.parts / ".compaction-x.part").touch()
+    for manifest in (second, third):
+        manifest.close()
+    assert not second.parts.exists()
 
 
 def test_other_inputs_are_refused(tmp_path: Path) -> None:
     """An input that was renamed or added, or that changed after its output was written, is an error; nothing is written."""
     for name in ("a.jsonl", "b.jsonl"):
         (tmp_path / "in").mkdir(exist_ok=True)
-        store(tmp_path / "in" / name, "jsonl")
+        store(tmp_path / "in" / name, "jsonl", FEW)
     first = tmp_path / "out" / "a.jsonl"
-    run(tmp_path / "in", tmp_path / "out", stop=first.exists)
+    quick(tmp_path / "in", tmp_path / "out", stop=first.exists)
+    assert list((tmp_path / "out.parts").glob("*.part")) == [], "the parts of an output that is written are deleted"
+    with pytest.raises(StateError, match="the outputs were different"):
+        quick(tmp_path / "in", tmp_path / "out", to="jsonl.gz")
     os.utime(tmp_path / "in" / "a.jsonl", ns=(1, 1))
     with pytest.raises(StateError, match=r"a\.jsonl has changed"):
-        run(tmp_path / "in", tmp_path / "out")
+        quick(tmp_path / "in", tmp_path / "out")
     (tmp_path / "in" / "b.jsonl").rename(tmp_path / "in" / "c.jsonl")
     with pytest.raises(StateError, match=r"c\.jsonl was not an input; .*b\.jsonl was an input"):
-        run(tmp_path / "in", tmp_path / "out")
+        quick(tmp_path / "in", tmp_path / "out")
     assert list((tmp_path / "out").iterdir()) == [first]
 
 
 def test_a_changed_input_is_read_again(tmp_path: Path) -> None:
     """The finished work of an input that has changed since is done again: the output is that of the new content."""
-    source = store(tmp_path / "in.jsonl", "jsonl")
-    run(source, tmp_path / "out.jsonl", stop=lambda: slices_done(tmp_path / "out.jsonl") >= 3)
-    store(source, "jsonl", CHATS[::-1])
-    report = run(source, tmp_path / "out.jsonl")
-    assert (report.resumed, report.tally.conversations) == (True, len(CHATS))
-    assert [row["id"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == [chat["id"] for chat in CHATS[::-1]]
+    source = tmp_path / "in.jsonl"
+    source.write_bytes(b"".join(BAD) + lines(FEW))
+    first = quick(source, tmp_path / "out.jsonl", stop=lambda: slices_done(tmp_path / "out.jsonl") >= 3)
+    assert len(errors_of(first)) == 3
+    store(source, "jsonl", FEW[::-1])
+    report = quick(source, tmp_path / "out.jsonl")
+    assert (report.resumed, report.tally.conversations, report.errors) == (True, len(FEW), None)
+    assert [row["id"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == [chat["id"] for chat in FEW[::-1]]
 
 
 def test_an_output_that_went_is_missed(tmp_path: Path) -> None:
-    """A finished output that was removed or changed is an error."""
-    source = store(tmp_path / "in.jsonl", "jsonl")
-    run(source, tmp_path / "out.jsonl")
+    """A finished batch is not run again; an output that was removed or changed since is an error."""
+    source = store(tmp_path / "in.jsonl", "jsonl", FEW)
+    first, number = quick(source, tmp_path / "out.jsonl"), (tmp_path / "out.jsonl").stat().st_ino
+    assert not (tmp_path / "out.jsonl.parts").exists()
+    again = quick(source, tmp_path / "out.jsonl")
+    assert (again.tally, again.resumed, (tmp_path / "out.jsonl").stat().st_ino) == (first.tally, False, number)
     (tmp_path / "out.jsonl").write_text("cut")
     with pytest.raises(StateError, match="missing or changed"):
-        run(source, tmp_path / "out.jsonl")
+        quick(source, tmp_path / "out.jsonl")
     (tmp_path / "out.jsonl").unlink()
     with pytest.raises(StateError, match="missing or changed"):
-        run(source, tmp_path / "out.jsonl")
-    assert run(source, tmp_path / "out.jsonl", restart=True).outcome == "finished"
+        quick(source, tmp_path / "out.jsonl")
+    assert quick(source, tmp_path / "out.jsonl", restart=True).outcome == "finished"
 
 
 @pytest.mark.parametrize(
@@ -214,11 +303,12 @@ def test_an_output_that_went_is_missed(tmp_path: Path) -> None:
 )
 def test_a_manifest_that_is_none(content: bytes, tmp_path: Path) -> None:
     """A file in the manifest's place that is not a manifest of this version is not overwritten."""
-    source = store(tmp_path / "in.jsonl", "jsonl")
+    source = store(tmp_path / "in.jsonl", "jsonl", FEW)
     (tmp_path / "out.jsonl.manifest.json").write_bytes(content)
     with pytest.raises(StateError, match="not a manifest"):
-        run(source, tmp_path / "out.jsonl")
+        quick(source, tmp_path / "out.jsonl")
     assert (tmp_path / "out.jsonl.manifest.json").read_bytes() == content
+    assert not (tmp_path / "out.jsonl.parts").exists()
 
 
 @pytest.mark.parametrize("kind", ["jsonl.gz", "jsonl.zst", "parquet"])
@@ -297,6 +387,146 @@ def test_a_folder_that_may_not_be_written(tmp_path: Path) -> None:
         run(source, tmp_path / "file" / "out.jsonl")
 
 
+@pytest.mark.parametrize("suffix", ["part", "record", "errors"])
+def test_a_part_that_cannot_be_written(suffix: str, tmp_path: Path) -> None:
+    """The error names the file and the remedy; when it can be written, the batch is resumed."""
+    (tmp_path / "in.jsonl").write_bytes(lines(CHATS[:2]) + BAD[0])
+    run(tmp_path / "in.jsonl", tmp_path / "out.jsonl", stop=lambda: True)
+    blocked = tmp_path / "out.jsonl.parts" / f"000000-00000000.{suffix}"
+    blocked.mkdir(parents=True)
+    with pytest.raises(
+        UnwritableFile, match=rf"0\.{suffix}: it cannot be written \([A-Z][a-z ]+\); free some space .* is kept"
+    ):
+        run(tmp_path / "in.jsonl", tmp_path / "out.jsonl")
+    blocked.rmdir()
+    assert run(tmp_path / "in.jsonl", tmp_path / "out.jsonl").resumed
+
+
+def test_an_output_that_cannot_be_written(tmp_path: Path) -> None:
+    """An output at whose place another process made a folder, or whose folder is a file, is an error that names it."""
+    source = store(tmp_path / "in.jsonl", "jsonl", FEW)
+    with pytest.raises(UnwritableFile, match=r"out\.jsonl: it cannot be moved here \([A-Z][a-z ]+\); check the folder"):
+        quick(source, tmp_path / "out.jsonl", on_progress=lambda _: (tmp_path / "out.jsonl").mkdir(exist_ok=True))
+    (tmp_path / "file").touch()
+    with pytest.raises(UnwritableFile, match=r"file: it cannot be written \([A-Z][a-z ]+\); check the folder"):
+        quick(source, tmp_path / "file")
+
+
+def test_the_folder_of_parts_may_be_elsewhere(tmp_path: Path) -> None:
+    """A link to a larger disk in the place of the folder of parts is followed, and left."""
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "out.jsonl.parts").symlink_to(tmp_path / "disk")
+    assert run(store(tmp_path / "in.jsonl", "jsonl"), tmp_path / "out.jsonl").outcome == "finished"
+
+
+@pytest.mark.parametrize("call", [0, 1, 4, 9])
+def test_a_stop_for_a_moment_stops_it(call: int, tmp_path: Path) -> None:
+    """If ``stop`` returns true once, at whatever time, the batch ends interrupted and is resumed later."""
+    calls = iter(range(10_000))
+    source = store(tmp_path / "in.jsonl", "jsonl", FEW)
+    report = quick(source, tmp_path / "out.jsonl", stop=lambda: next(calls) == call)
+    assert (report.outcome, report.outputs, report.is_well) == ("interrupted", {}, False)
+    assert quick(source, tmp_path / "out.jsonl").resumed
+
+
+class Eager(InlinePool):
+    """A pool that takes three slices at a time. Holds state: the slices it took."""
+
+    max_pending = 3
+
+    def __init__(self, config: WorkerConfig) -> None:
+        super().__init__(config, lambda: False)
+        self.taken: list[Slice] = []
+
+    def submit(self, slice: Slice) -> Future[SliceResult]:
+        self.taken.append(slice)
+        return super().submit(slice)
+
+
+def test_a_run_that_ends_before_it_says_so_is_resumed(tmp_path: Path) -> None:
+    """A pool never has more slices than it takes; what is left after the output was written is counted again, not done."""
+    inputs = [store(tmp_path / f"{name}.jsonl", "jsonl", FEW) for name in "ab"]
+    pools: list[Eager] = []
+    pending: list[int] = []
+
+    def workers(config: WorkerConfig) -> Eager:
+        pools.append(Eager(config))
+        return pools[-1]
+
+    def stops(now: BatchProgress) -> None:
+        pending.append(len(pools[0].taken))
+        if (tmp_path / "out.jsonl").exists():
+            raise RuntimeError("killed")
+
+    with pytest.raises(RuntimeError, match="killed"):
+        quick(inputs, tmp_path / "out.jsonl", workers=workers, on_progress=stops)
+    assert pending[0] == 3
+    seen: list[BatchProgress] = []
+    report = quick(inputs, tmp_path / "out.jsonl", workers=workers, on_progress=seen.append)
+    assert seen[-1].bytes_before == seen[-1].bytes_total
+    assert (report.outcome, report.resumed, report.tally.conversations) == ("finished", True, 2 * len(FEW))
+    assert pools[1].taken == []
+    assert [row["messages"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == MESSAGES * 2
+
+
+@attrs.frozen
+class Deadly(Strategy):
+    """A strategy that ends its process, or sleeps."""
+
+    sleeps: bool = False
+
+    def __call__(self, index: Any) -> Any:
+        if not self.sleeps:
+            os._exit(1)
+        if index.included.messages > 1:
+            time.sleep(10 * WAIT_SECONDS)  # longer than a test may take
+        yield from ()
+
+
+def test_a_worker_that_dies_ends_it(tmp_path: Path) -> None:
+    """It is an error with a remedy."""
+    source = store(tmp_path / "in.jsonl", "jsonl", CHATS[:1])
+    with pytest.raises(ConfigurationError, match="a worker process died; finished work is kept"):
+        run(source, tmp_path / "out.jsonl", strategy=Deadly(), workers=2)
+
+
+COLLECTIONS: list[int] = []
+"""In a worker: how many full collections of garbage there were at each conversation."""
+
+
+@attrs.frozen
+class Inside(Strategy):
+    """A strategy that fails unless its process is as a worker should be."""
+
+    def __call__(self, index: Any) -> Any:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.raise_signal(number)
+        warnings.warn("the parent has shown it", stacklevel=1)
+        collections = gc.get_stats()[2]["collections"]
+        assert collections not in COLLECTIONS
+        assert not gc.isenabled()
+        COLLECTIONS.append(collections)
+        yield from ()
+
+
+def test_a_worker_leaves_signals_to_its_parent(tmp_path: Path) -> None:
+    """Neither signals nor warnings disturb it, and it collects garbage after each slice only."""
+    source = store(tmp_path / "in.jsonl", "jsonl", CHATS[:4])
+    report = run(source, tmp_path / "out.jsonl", strategy=Inside(), budget=None, workers=2, slice_bytes=1)
+    assert (report.outcome, report.tally.bad, report.tally.conversations) == ("finished", 0, 4)
+
+
+def test_an_error_ends_what_the_workers_do(tmp_path: Path) -> None:
+    """A worker in the middle of a conversation does not delay the error."""
+    source = store(tmp_path / "in.jsonl", "jsonl", [{"messages": [user()]}, {"messages": turns(9)}])
+
+    def fails(now: BatchProgress) -> None:
+        raise RuntimeError("the caller's")
+
+    with pytest.raises(RuntimeError, match="the caller's"):
+        run(source, tmp_path / "out.jsonl", strategy=Deadly(sleeps=True), workers=2, slice_bytes=1, on_progress=fails)
+
+
 HANGING = """
 import sys, time
 import compaction.batch.workers as workers
@@ -317,7 +547,7 @@ if __name__ == "__main__":
 @pytest.mark.parametrize(("number", "workers"), [(signal.SIGINT, 2), (signal.SIGTERM, 1)])
 def test_a_signal_stops_a_slice_that_takes_minutes(number: int, workers: int, tmp_path: Path) -> None:
     """Ctrl-C and SIGTERM end the command within seconds and say what happens; the next run writes the same bytes."""
-    source = store(tmp_path / "in.jsonl", "jsonl", [*CHATS * 5, {**CHATS[0], "id": "last"}])
+    source = store(tmp_path / "in.jsonl", "jsonl", [*CHATS * 10, {**CHATS[0], "id": "last"}])
     arguments = ("batch", source, "-o", tmp_path / "out.jsonl", "--budget", "300", "--counter", "chars/4")
     with started(*arguments, "--workers", str(workers), program=HANGING) as process:
         waited_for(tmp_path / "out.jsonl", 8, process)
@@ -381,18 +611,20 @@ def test_the_time_left_falls_between_two_slices(tmp_path: Path) -> None:
     run(store(tmp_path / "in.jsonl", "jsonl"), tmp_path / "out.jsonl", on_progress=seen.append)
     some = attrs.evolve(seen[0], bytes_done=100, bytes_total=400, bytes_before=0, seconds_counted=10.0)
     assert [attrs.evolve(some, seconds=seconds).seconds_left for seconds in (10.0, 15.0, 90.0)] == [30.0, 25.0, 0.0]
+    left = [attrs.evolve(some, seconds=10.0, bytes_before=before).seconds_left for before in (50, 99, 100)]
+    assert left == [60.0, 3_000.0, None], "what an earlier run did took no time of this one"
 
 
 def test_an_error_in_a_callback_keeps_what_is_done(tmp_path: Path) -> None:
     """An exception from a caller's function ends the batch, which can be resumed."""
-    source = store(tmp_path / "in.jsonl", "jsonl")
+    source = store(tmp_path / "in.jsonl", "jsonl", FEW)
 
     def fails(now: BatchProgress) -> None:
-        if now.bytes_done > 5_000:
+        if now.bytes_done > 300:
             raise RuntimeError("the caller's")
 
     with pytest.raises(RuntimeError, match="the caller's"):
-        run(source, tmp_path / "out.jsonl", on_progress=fails)
+        quick(source, tmp_path / "out.jsonl", on_progress=fails)
     assert slices_done(tmp_path / "out.jsonl") > 0
-    assert run(source, tmp_path / "out.jsonl").resumed
-    assert [row["messages"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == expected()
+    assert quick(source, tmp_path / "out.jsonl").resumed
+    assert [row["messages"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == MESSAGES

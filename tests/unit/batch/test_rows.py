@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.batch.rows import JsonLine, OversizedLine, bounded_lines
-from compaction.errors import InputError
+from compaction.batch.rows import JsonLine, NestedMessages, OversizedLine, bounded_lines, dump_json
+from compaction.errors import InputError, UnreadableFile
 from compaction.files import read_conversations
 
 TEXTS = st.text(st.sampled_from('ab"\\{}[],: é\u2028\U0001f600\n'), max_size=6)
@@ -49,6 +50,50 @@ def test_a_line_that_cannot_be_read_with_care_says_so() -> None:
     )
     with pytest.raises(InputError, match="too large"):
         row.write(row.read()[1:])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'[{"role": "user", "content": "x", "messages": 1}]',
+        b'{"a": {"messages": 1}, "messages": [{"role": "user", "content": "x"}]}',
+        b'{"messages": [1], "messages": [{"role": "user", "content": "x"}]}',
+        b'{"a": "messages"}',
+        b'{"messages": {"messages": []}}',
+    ],
+)
+def test_a_line_is_read_as_the_other_commands_read_it(text: bytes) -> None:
+    """Whatever else is called messages."""
+    try:
+        expected: Any = next(iter(read_conversations(io.BytesIO(text)))).messages
+    except UnreadableFile as error:
+        with pytest.raises(InputError, match=re.escape(str(error).removeprefix("the input: "))):
+            JsonLine(text).read()
+    else:
+        assert JsonLine(text).read() == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [({"\u00e9": 1 << 70}, '{"\u00e9":1180591620717411303424}'), (["\ud800"], '["\\ud800"]')], ids=repr
+)
+def test_values_that_orjson_does_not_write(value: Any, text: str) -> None:
+    """Large numbers and lone surrogates are written as well."""
+    assert dump_json(value).decode() == text
+
+
+def test_a_column_without_a_field_is_no_place_for_it() -> None:
+    """A new message with a field that the column's structs lack is an error."""
+    import pyarrow as pa
+
+    type_ = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
+    row = NestedMessages([{"role": "user", "content": None}], type_)
+    [message] = row.read()
+    assert row.write([{"role": "user", "content": "b"}, message]) == [
+        {"role": "user", "content": "b"},
+        {"role": "user", "content": None},
+    ]
+    with pytest.raises(InputError, match="its column lacks a field of a changed message"):
+        row.write([{"role": "user", "content": "b", "name": "bo"}])
 
 
 @given(st.lists(st.binary(max_size=12).map(lambda line: line.replace(b"\n", b"")), max_size=6), st.integers(1, 8))

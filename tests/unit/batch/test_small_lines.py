@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from compaction import MessageIndex, RunContext, compact_sync, last
 from compaction.batch.job import BadConversation, Job, compact_row, does_nothing
 from compaction.batch.report import BatchCounts
 from compaction.batch.rows import JsonLine
+from compaction.errors import UnknownCounter
 from compaction.run import unawaited
 from compaction.strategies import SlidingWindow, TokenBudgetComposed, Truncation
 from compaction.tokens import ByteClassEstimate, BytesPerToken, CharsPerToken, Memoized, counter, least_bytes_per_token
@@ -25,7 +27,7 @@ from compaction.triggers import (
     tokens_exceed,
 )
 from tests.support.chats import tool_turns, turns, user
-from tests.support.corpora import BAD, CHATS, errors_of, lines, run
+from tests.support.corpora import BAD, CHATS, STRATEGY, errors_of, lines, run
 from tests.support.options import TRIGGER_ATOMS, combined
 
 TEXTS = st.text(max_size=12)
@@ -114,6 +116,12 @@ def test_a_strategy_that_does_nothing_within_bounds(trigger: Trigger, chat: list
         (Truncation(trigger=tokens_exceed(10)) >> SlidingWindow(), False),
         (TokenBudgetComposed([SlidingWindow()], budget=10), True),
         (TokenBudgetComposed([SlidingWindow()], budget=9), False),
+        (lambda index: () if index.tokens >= 0 else ("edit",), True),
+        (lambda index: () if index.tokens >= 1 else ("edit",), False),
+        (lambda index: () if index.tokens < 11 else ("edit",), True),
+        (lambda index: () if index.tokens < 10 else ("edit",), False),
+        (lambda index: () if index.tokens > -1 else ("edit",), True),
+        (lambda index: () if index.tokens > 0 else ("edit",), False),
     ],
     ids=str,
 )
@@ -135,6 +143,44 @@ def test_a_counter_need_not_say() -> None:
     """The estimate may give a byte two tokens, so it says nothing either; a memo says what its counter says."""
     assert [least_bytes_per_token(each) for each in (Words(), ByteClassEstimate(), Memoized(Words()))] == [None, None, None]
     assert [least_bytes_per_token(each) for each in (CharsPerToken(), Memoized(BytesPerToken()))] == [4, 4]
+
+
+@pytest.mark.parametrize(("over", "unchanged"), [(0, True), (1, False)])
+def test_tokens_are_counted_without_an_index(over: int, unchanged: bool) -> None:
+    """If the size of a line gives no bound, its tokens are counted and compared with the limits of strategy and job."""
+    messages = [user("a " * 10), user("b " * 10)]
+    row, tokens = JsonLine(json.dumps(messages).encode()), MessageIndex(messages, counter=Words()).tokens
+    sizes = {"messages_before": 2, "messages_after": 2, "tokens_before": tokens, "tokens_after": tokens}
+    for limit, budget in ((tokens - over, None), (tokens, tokens - over)):
+        counts = BatchCounts()
+        job = Job(Truncation(trigger=tokens_exceed(limit)), counter=Words(), budget=budget)
+        assert job.leaves_unchanged(row, row.read(), counts) is unchanged
+        assert counts == (BatchCounts(**sizes) if unchanged else BatchCounts())
+    parts = JsonLine(json.dumps([*messages, {**user(), "content": [{"type": "text", "text": "a"}]}]).encode())
+    assert not Job(Truncation(trigger=tokens_exceed(99)), counter=Words()).leaves_unchanged(parts, parts.read(), BatchCounts())
+
+
+def test_a_job_is_described_in_full() -> None:
+    """The description has every setting, and that summaries are signed, but no key; only the strategy may be positional."""
+    job = Job(STRATEGY, counter="chars/4")
+    described: dict[str, Any] = {
+        "strategy": repr(STRATEGY),
+        "counter": "chars/4",
+        "format": None,
+        "budget": None,
+        "window": None,
+    }
+    described |= {"column": "messages", "max_bytes": 256_000_000, "strict": False}
+    assert job.described() == described
+    least = Job(STRATEGY, counter="chars/4", format="anthropic", budget=1, window=1, max_bytes=1, keys=["a key of letters"])
+    changed = {"format": "anthropic", "budget": 1, "window": 1, "max_bytes": 1, "signed": True}
+    assert least.described() == described | changed
+    assert "a key of letters" not in repr(least)
+    with pytest.raises(UnknownCounter):
+        Job(STRATEGY, counter="nobody")
+    positional, *others = inspect.signature(Job).parameters.values()
+    assert positional.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+    assert {each.kind for each in others} == {inspect.Parameter.KEYWORD_ONLY}
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,13 @@ import attrs
 import pytest
 
 from compaction import last
-from compaction.batch import Limits, SummarizerDown
+from compaction.batch import BatchProgress, Limits, SummarizerDown
 from compaction.batch.rate_limits import LimitedSummarizer, RateLimiter, find_summarizers, replace_summarizers
+from compaction.batch.report import BatchCounts
 from compaction.errors import ConfigurationError, SummaryFailed
 from compaction.presets import hermes
-from compaction.strategies import Pipeline, Strategy, Summarization, TokenBudgetComposed, Truncation
-from compaction.summarizers import CachedSummarizer, OpenAISummarizer, Summarizer, SummaryRequest
+from compaction.strategies import Pipeline, Strategy, Summarization, TokenBudgetComposed, Truncation, as_strategy
+from compaction.summarizers import CachedSummarizer, FactSummarizer, FirstOf, OpenAISummarizer, Summarizer, SummaryRequest
 from compaction.tokens import Usage
 from compaction.triggers import messages_exceed, tokens_exceed
 from tests.support.chats import indexed, tool_turns, turns, user
@@ -62,12 +64,23 @@ def test_conversations_wait_together(tmp_path: Path) -> None:
     """At most ``concurrency`` conversations wait for the summarizer at a time, and the order is kept."""
     slow = Slow(0.02)
     source = store(tmp_path / "in.jsonl", "jsonl", LONG)
+    threads = threading.active_count()
     report = run(source, tmp_path / "out.jsonl", strategy=summarizing(slow), limits=Limits(concurrency=5), slice_bytes=50_000)
+    assert threading.active_count() == threads
     rows = read_rows(tmp_path / "out.jsonl", "jsonl")
     assert [row["id"] for row in rows] == list(range(24))
     assert all(SUMMARY in row["messages"][0]["content"] for row in rows)
     assert (slow.asked, slow.most_running, report.tally.requests, report.workers) == (24, 5, 24, 5)
     assert report.tally.completion_tokens > 0
+    assert report.tally.seconds == 0
+
+
+def test_requests_are_shown_before_their_slice_is_finished(tmp_path: Path) -> None:
+    """The progress, which is also reported while nothing is finished, counts each request once."""
+    seen: list[BatchProgress] = []
+    source = store(tmp_path / "in.jsonl", "jsonl", LONG[:1])
+    run(source, tmp_path / "out.jsonl", strategy=summarizing(Slow(0.7)), on_progress=seen.append)
+    assert [(now.tally.requests, now.tally.conversations) for now in (seen[0], seen[-1])] == [(1, 0), (1, 1)]
 
 
 def test_what_was_paid_for_is_not_paid_for_again(tmp_path: Path) -> None:
@@ -93,7 +106,7 @@ def test_stopped_it_finishes_conversations_not_slices(tmp_path: Path) -> None:
     options: dict[str, Any] = {"limits": Limits(concurrency=3), "slice_bytes": 1_000_000}
     report = run(source, tmp_path / "out.jsonl", strategy=summarizing(first), stop=lambda: first.asked >= 6, **options)
     assert (report.outcome, report.tally.conversations) == ("interrupted", 0)
-    assert 6 <= first.asked <= 9
+    assert 6 <= first.asked == report.tally.requests <= 9
     assert run(source, tmp_path / "out.jsonl", strategy=summarizing(second), **options).outcome == "finished"
     assert first.asked + second.asked == len(LONG)
 
@@ -114,6 +127,10 @@ def test_a_summarizer_that_fails_now_and_then(tmp_path: Path) -> None:
     raised = run(source, tmp_path / "raised.jsonl", strategy=summarizing(Moody(), on_failure="raise"), limits=limits)
     assert (kept.tally.degraded, kept.tally.bad) == (6, 0)
     assert [entry["reason"] for entry in errors_of(raised)] == ["SummaryFailed: not now"] * 6
+    strict = run(
+        source, tmp_path / "strict.jsonl", strategy=summarizing(Moody()), limits=limits, budget=None, strict=True, max_errors=9
+    )
+    assert [entry["reason"] for entry in errors_of(strict)] == ["degraded: not now"] * 6
 
 
 def test_a_real_client_that_is_told_to_wait(tmp_path: Path) -> None:
@@ -189,12 +206,15 @@ def limiter_of(clock: Clock, **limits: Any) -> RateLimiter:
 
 
 async def test_requests_a_minute() -> None:
-    """Past the first second's worth, requests go at the rate."""
+    """Past the first second's worth, requests go at the rate; however long nothing was sent, no more than that is saved up."""
     clock = Clock()
-    rate_limiter = limiter_of(clock, requests_per_minute=60)
-    for _ in range(11):
-        await rate_limiter.acquire(0)
-    assert 9 <= clock.now - 100 <= 10 + 1e-6
+    rate_limiter = limiter_of(clock, requests_per_minute=120)
+    for pause, requests, seconds in ((0, 11, 4.0), (100, 11, 4.0)):
+        clock.now += pause
+        began = clock.now
+        for _ in range(requests):
+            await rate_limiter.acquire(0)
+        assert clock.now - began == pytest.approx(seconds)
 
 
 async def test_tokens_a_minute() -> None:
@@ -204,15 +224,34 @@ async def test_tokens_a_minute() -> None:
     await rate_limiter.acquire(100)
     await rate_limiter.acquire(0)
     assert clock.now - 100 == pytest.approx(9)
-    rate_limiter.record_usage(Usage(15, 5), 0, first=True)
+    rate_limiter.record_usage(Usage(15, 5), 0)
     await rate_limiter.acquire(0)
     assert clock.now - 100 == pytest.approx(11)
 
 
-async def test_a_pause_is_everybodys() -> None:
-    """A pause for one request delays all others."""
+@pytest.mark.parametrize(("limits", "seconds"), [({"requests_per_minute": 6}, 19), ({"tokens_per_minute": 600}, 9)], ids=str)
+async def test_a_further_reply_is_a_request(limits: dict[str, Any], seconds: float) -> None:
+    """The first reply to a summary corrects the estimate; each further one counts as a request, with all of its tokens."""
     clock = Clock()
-    rate_limiter = limiter_of(clock)
+
+    class Twice(OpenAISummarizer):
+        async def summarize(self, request: SummaryRequest) -> str:
+            assert self.on_usage is not None
+            self.on_usage(Usage(60, 30))
+            self.on_usage(Usage(5, 5))
+            return SUMMARY
+
+    limited = LimitedSummarizer(Twice("m", api_key="none"), limiter_of(clock, **limits))
+    assert await limited.summarize(a_request(limited)) == SUMMARY
+    assert limited.rate_limiter.usage == BatchCounts(requests=2, prompt_tokens=65, completion_tokens=35)
+    await limited.rate_limiter.acquire(0)
+    assert clock.now - 100 == pytest.approx(seconds)
+
+
+async def test_a_pause_is_everybodys() -> None:
+    """A pause for one request delays all others; the request is sent again, its tokens are counted already."""
+    clock = Clock()
+    rate_limiter = limiter_of(clock, tokens_per_minute=6)
     times: list[float] = []
 
     async def other() -> None:
@@ -223,7 +262,9 @@ async def test_a_pause_is_everybodys() -> None:
         tasks.start_soon(rate_limiter.pause, 7.0)
         await anyio.lowlevel.checkpoint()
         tasks.start_soon(other)
-    assert times == [pytest.approx(107)]
+    await rate_limiter.acquire(0)
+    assert [*times, clock.now] == [pytest.approx(107)] * 2
+    assert rate_limiter.usage.requests == 3
 
 
 class Refused(Exception):
@@ -249,12 +290,48 @@ async def test_a_summarizer_that_is_refused_is_asked_again() -> None:
             return str(answer)
 
     limited = LimitedSummarizer(Server(), limiter_of(clock))
-    assert await limited.summarize(a_request(limited)) == "an answer"
+    request = a_request(limited)
+    assert await limited.summarize(request) == "an answer"
     assert clock.now - 100 == pytest.approx(5 + 2 + 4)
-    answers[:] = [ValueError("no")]
-    with pytest.raises(SummaryFailed):
+    sent, received = sum(group.tokens for group in request.groups), request.counter.count_text("an answer")
+    assert limited.rate_limiter.usage == BatchCounts(requests=4, prompt_tokens=sent, completion_tokens=received)
+    for refusals, seconds in (([ValueError("no")], 0), ([Refused(**{"retry-after": "soon"})] * 7, 1 + 2 + 4 + 8 + 16 + 32)):
+        answers[:], began = refusals, clock.now
+        with pytest.raises(SummaryFailed):
+            await limited.summarize(request)
+        assert clock.now - began == pytest.approx(seconds)
+
+
+async def test_failures_in_a_row_are_counted() -> None:
+    """A summary in between starts the count again; a wrong configuration is an error of its own."""
+    limited = LimitedSummarizer(Slow(), limiter_of(Clock(), give_up_after=2))
+    for _ in range(2):
+        limited.rate_limiter.record_failure(SummaryFailed("no"))
         await limited.summarize(a_request(limited))
-    assert clock.now - 100 == pytest.approx(11)
+
+    class Wrong:
+        def summarize(self, request: SummaryRequest) -> str:
+            raise ConfigurationError("no such model")
+
+    limited.rate_limiter.record_failure(SummaryFailed("no"))
+    with pytest.raises(ConfigurationError, match="no such model"):
+        await attrs.evolve(limited, inner=Wrong()).summarize(a_request(limited))
+    with pytest.raises(SummarizerDown, match="failed 2 times in a row"):
+        limited.rate_limiter.record_failure(SummaryFailed("no"))
+
+
+def test_cached_answers_are_those_of_the_inner_summarizer() -> None:
+    """The cache knows a limited summarizer by the key of the one in it, or else by its text."""
+    assert LimitedSummarizer(Slow(), limiter_of(Clock())).cache_key == "slow"
+    assert LimitedSummarizer(FactSummarizer(), limiter_of(Clock())).cache_key == repr(FactSummarizer())
+
+
+def test_limits_are_divided() -> None:
+    """Workers that cannot share a rate limiter get equal shares, of the conversations at least one."""
+    assert Limits(concurrency=9, tokens_per_minute=8).divided(2) == Limits(concurrency=4, tokens_per_minute=4.0)
+    assert Limits(concurrency=1, requests_per_minute=1).divided(2) == Limits(concurrency=1, requests_per_minute=0.5)
+    assert Limits() == Limits(concurrency=16, give_up_after=20)
+    assert Limits(give_up_after=1, requests_per_minute=0.1, tokens_per_minute=0.1).divided(1).give_up_after == 1
 
 
 def a_request(summarizer: Summarizer) -> SummaryRequest:
@@ -271,14 +348,24 @@ def test_limits_out_of_range(limits: dict[str, Any]) -> None:
         Limits(**limits)
 
 
-def test_summarizers_are_found_and_changed() -> None:
+class Plain(Strategy):
+    """A strategy that is not an attrs class."""
+
+    def __call__(self, index: Any) -> Any:
+        return ()
+
+
+def test_summarizers_are_found_and_changed(tmp_path: Path) -> None:
     """Summarizers in pipelines, budgets and caches are found; digests are not; a strategy without summarizers is unchanged."""
     asked = Slow()
     inner = summarizing(asked)
     nested = Truncation() >> Pipeline(inner, trigger=tokens_exceed(9)) >> TokenBudgetComposed([inner], budget=5)
     assert find_summarizers(nested) == [asked, asked]
     assert find_summarizers(hermes(8_000)) == []
-    assert replace_summarizers(nested, lambda same: same) is nested
+    held = summarizing(FirstOf(asked, FactSummarizer())), summarizing(CachedSummarizer(asked, tmp_path / "answers.sqlite"))
+    assert [find_summarizers(each) for each in held] == [[asked, FactSummarizer()], [asked]]
+    for strategy in (nested, *held, as_strategy(lambda index: ()), Plain()):
+        assert replace_summarizers(strategy, lambda same: same) is strategy
     other = Slow()
     assert find_summarizers(replace_summarizers(nested, lambda _: other)) == [other, other]
     assert replace_summarizers(hermes(8_000), lambda _: other) == hermes(8_000)
