@@ -158,7 +158,8 @@ def compact_dataset(
         batch_rows: Conversations in a batch.
         checkpoints: A folder that all nodes share, for a part file of each finished batch. The file's name is a digest of the
             batch and of the job, so a part is used only for the same rows, strategy and options; of a plain function, the
-            digest has only the name. Delete the folder when the dataset is written.
+            digest has only the name. So that each run has the same batches, the order of the dataset is kept: its
+            ``preserve_order`` is set. Delete the folder when the dataset is written.
 
     Returns:
         A dataset with the same number of rows; Ray computes it when it is consumed.
@@ -173,13 +174,16 @@ def compact_dataset(
         folder.mkdir(parents=True, exist_ok=True)
     arguments = {"job": job, "on_error": on_error, "limits": (limits or Limits()).divided(actors), "checkpoints": folder}
     data: Any = import_module("ray.data")
-    return dataset.map_batches(
+    made = dataset.map_batches(
         _DatasetMapper,
         fn_constructor_kwargs=arguments,
         batch_format="pyarrow",
         batch_size=batch_rows,
         compute=data.ActorPoolStrategy(size=actors),
     )
+    if folder is not None:
+        made.context.execution_options.preserve_order = True  # so that the next run has the same batches
+    return made
 
 
 class _DatasetMapper:

@@ -123,7 +123,6 @@ def test_a_strategy_that_does_nothing_within_bounds(trigger: Trigger, chat: list
         (lambda index: () if index.tokens > -1 else ("edit",), True),
         (lambda index: () if index.tokens > 0 else ("edit",), False),
     ],
-    ids=str,
 )
 def test_the_limit_decides(strategy: Any, expected: bool) -> None:
     """At its limit, a strategy does nothing; one past it, or if it asks for more than sizes, it may do something."""
