@@ -238,7 +238,7 @@ class GatewayStatus:
             _count(self._retries, why)
 
     def left_alone(self, session: str, is_left_alone: bool) -> None:
-        """Note that a conversation is no longer compacted for now, or again; its request is reported later."""
+        """Note whether a conversation is left alone from now on. Its page says so after its next report."""
         with self._lock:
             self._alone[session] = is_left_alone
 
@@ -268,7 +268,7 @@ class GatewayStatus:
             elif isinstance(event, Overflowed):
                 _count(self._failures, "too long for the upstream")
             elif isinstance(event, Evicted):
-                for kept in (self._cuts, self._broken):
+                for kept in (self._cuts, self._broken, self._alone):
                     kept.pop(event.session, None)
 
     def reported(self, turn: ConversationTurn, *, is_changed: bool, seconds_added: float, usage: Usage | None) -> None:

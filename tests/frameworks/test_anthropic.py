@@ -259,7 +259,7 @@ async def test_shorter_messages_are_sent() -> None:
 
 
 async def test_a_request_that_needs_nothing_is_the_same_object() -> None:
-    """Only a changed request is copied; the model's name gives the window; tools and the system prompt count."""
+    """A request is copied only if it changes. The model's name gives the window; tools and the system prompt count."""
     compaction = RequestCompaction(presets.context_window(2_000), counter="chars/4", window="auto")
     short = Request({**BODY, "messages": asked(2), "system": "Be brief. " * 20, "tools": [{"name": "look_up"}]})
     _, [same] = await sent(compaction, short, {"usage": None})
@@ -274,7 +274,7 @@ async def test_a_request_that_needs_nothing_is_the_same_object() -> None:
 
 @WAYS
 async def test_reported_usage(asynchronous: bool) -> None:
-    """The usage of a message counts; a body that was not read, is no JSON, or is another middleware's answer does not."""
+    """The usage in a message is recorded. A body that is unread or not JSON, or another middleware's answer, has none."""
     unread: Any = Reply(ANSWER)
     unread.http_response = SimpleNamespace(is_success=True, is_closed=False)
     kind = AwaitedReply if asynchronous else Reply

@@ -263,7 +263,7 @@ async def test_calls_that_were_cancelled_are_forgotten(monkeypatch: pytest.Monke
 
 
 async def test_usage_of_the_last_response_is_recorded_once() -> None:
-    """Of a stream the last response counts; a report for an unknown call, or a second one, changes nothing."""
+    """The last response of a stream counts. A report for an unknown call, or a second one, changes nothing."""
     plugin, call = watching(), Call()
     await call.send(plugin, content("hi"))
 

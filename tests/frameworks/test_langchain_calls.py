@@ -211,7 +211,7 @@ def test_the_focus_of_the_models_call(messages: list[Any], focus: str | None) ->
 
 
 def test_names_that_are_none() -> None:
-    """A name that is no text, or an empty one, is no name."""
+    """A model without a name, with an empty one, or with one that is not a text counts as unknown."""
     for name in (7, "", None):
         assert model_name(SimpleNamespace(model=name, _get_ls_params=lambda name=name: {"ls_model_name": name})) is None
 

@@ -185,7 +185,7 @@ def test_what_is_no_message(raw: Any) -> None:
 
 
 def test_every_change() -> None:
-    """Texts, thoughts, calls, prompts and results change; what was dropped is gone, and what is left is the same object."""
+    """The text of every kind of part can be changed. A dropped part is gone, and all others are the same objects."""
     answer = pydantic_ai.read(MESSAGES["answer"][0])
     thought, text, call = answer.parts
     thinner, other = ReasoningPart("h", thought.raw), ToolCallPart("c1", "look_up", "{}", call.raw)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import AsyncGenerator, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ pytest.importorskip("strands")
 
 from strands import Agent, tool
 from strands.agent.conversation_manager.compression.pin_message import pin_message
+from strands.hooks import AgentInitializedEvent, BeforeModelCallEvent
 from strands.models import Model
 from strands.types.exceptions import ContextWindowOverflowException
 
@@ -266,6 +268,14 @@ async def test_a_pin_covers_the_messages_it_is_sent_with() -> None:
     for note in NOTES[2:5]:
         await agent.invoke_async(note)
     assert [str(model.requests[-1]).count(text) for text in ("Note 0", "pinned", "Note 3")] == [1, 1, 0]
+
+
+def test_the_hooks_of_the_base_class_stay() -> None:
+    """Strands asks managers to register the hooks of their base class, beside their own."""
+    events: list[type] = []
+    registry: Any = SimpleNamespace(add_callback=lambda event, callback: events.append(event))
+    CompactionConversationManager(Truncation()).register_hooks(registry)
+    assert {BeforeModelCallEvent, AgentInitializedEvent} == set(events)
 
 
 def test_a_manager_does_not_touch_the_messages() -> None:

@@ -45,6 +45,7 @@ class _Middleware(_AgentMiddleware):
 
     def __init__(self, strategy: StrategyLike, *, compact_tool: bool = False, **options: Unpack[CommonOptions]) -> None:
         LANGCHAIN.check()
+        super().__init__()
         self.conversations = FrameworkConversations(IntegrationOptions(strategy=strategy, **options), langchain)
         self.tools = [conversation_tool()] if compact_tool else []
 

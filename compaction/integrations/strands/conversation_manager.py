@@ -23,6 +23,8 @@ from ..requirements import STRANDS, framework_class, import_framework
 if TYPE_CHECKING:
 
     class _ConversationManager:
+        def register_hooks(self, registry: Any, **kwargs: Any) -> None: ...
+
         def get_state(self) -> dict[str, Any]: ...
 
         def restore_from_session(self, state: dict[str, Any]) -> Any: ...
@@ -64,7 +66,8 @@ class CompactionConversationManager(_ConversationManager):
         self.conversations.compact_next(focus)
 
     def register_hooks(self, registry: Any, **kwargs: Any) -> None:
-        """Register a hook that adds the middleware to the agent, in place of the hook that the base class would need."""
+        """Register the hooks of the base class, and one that adds the middleware to the agent."""
+        super().register_hooks(registry, **kwargs)
         registry.add_callback(import_framework("strands.hooks").AgentInitializedEvent, self._attach)
 
     def _attach(self, event: Any) -> None:

@@ -439,7 +439,7 @@ def test_progress_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_what_is_counted() -> None:
-    """Nothing at first; of a result, the sizes before and after, and whether it was changed, degraded or over its target."""
+    """It counts the sizes before and after, and the results that were changed, degraded or over their target."""
     result = compact_sync(tool_turns(9), Truncation(keep=last(groups=1)), counter="chars/4", budget=1)
     counts = BatchCounts()
     assert set(counts.to_dict().values()) == {0}
@@ -452,7 +452,7 @@ def test_what_is_counted() -> None:
 
 
 def test_the_usual_workers_and_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By default, a processor has a worker, and a slice a million bytes of text, or eight million with a summarizer."""
+    """There is a worker for each processor. A slice has a million bytes of text, or eight million with a summarizer."""
     source = store(tmp_path / "in.jsonl", "jsonl")
     monkeypatch.setattr(os, "cpu_count", lambda: None)
     asking = Summarization(FirstOf(OpenAISummarizer("m", api_key="none")))
@@ -504,7 +504,7 @@ def test_an_estimate_counts_what_a_summarizer_would_get(tmp_path: Path) -> None:
 
 
 def test_an_estimate_of_a_part_is_scaled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By default 200 conversations are compacted; the figures of the whole are larger by the bytes that were not read."""
+    """By default, 200 conversations are compacted. The figures of the whole are larger by the bytes that were not read."""
     (tmp_path / "in.jsonl").write_bytes(lines([{"messages": turns(1)}] * 400))
     monkeypatch.setattr(time, "process_time", itertools.count(1_000.0).__next__)
     found = estimate([tmp_path / "in.jsonl"], STRATEGY)
@@ -537,7 +537,7 @@ def test_a_sample_is_spread(sample: int, taken: int, tmp_path: Path) -> None:
 
 
 def test_of_many_inputs_some_are_sampled(tmp_path: Path) -> None:
-    """Twenty, evenly spaced."""
+    """An estimate reads twenty of them, evenly spaced."""
     for number in range(40):
         (tmp_path / f"{number:02}.jsonl").write_bytes(b"broken\n" if number % 2 else b"[]\n" * 3)
     found = estimate([tmp_path], STRATEGY, sample=39)

@@ -108,7 +108,7 @@ def test_without_ray_the_error_says_how_to_install_it(monkeypatch: pytest.Monkey
 
 
 def test_the_cluster_decides_how_many_actors(cluster: Cluster, tmp_path: Path) -> None:
-    """By default an actor per processor; a cluster that is connected already is used; one out of reach is an error."""
+    """There is an actor for each processor. A cluster that is already connected is used; one out of reach is an error."""
     config = WorkerConfig(JOB, tmp_path)
     assert ray_workers()(config).count == 1
     cluster.resources = {"CPU": 3.0}

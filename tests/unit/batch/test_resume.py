@@ -206,7 +206,7 @@ def plan(strategy: str = "", **more: Any) -> dict[str, Any]:
     ],
 )
 def test_the_difference_between_two_long_values_is_shown(now: str, shown: str, tmp_path: Path) -> None:
-    """Of a long value, 80 characters are shown, from shortly before the place where it differs; of differences, five."""
+    """The error shows 80 characters of a long value, from shortly before the difference, and at most five differences."""
     Manifest(tmp_path / "m", tmp_path / "parts", plan("a" * 89), restart=False).close()
     with pytest.raises(StateError) as caught:
         Manifest(tmp_path / "m", tmp_path / "parts", plan(now, **dict.fromkeys("vwxyz", 1)), restart=False)

@@ -206,7 +206,7 @@ def limiter_of(clock: Clock, **limits: Any) -> RateLimiter:
 
 
 async def test_requests_a_minute() -> None:
-    """Past the first second's worth, requests go at the rate; however long nothing was sent, no more than that is saved up."""
+    """A second's worth of requests is sent at once, and further ones at the rate. A longer pause saves up no more."""
     clock = Clock()
     rate_limiter = limiter_of(clock, requests_per_minute=120)
     for pause, requests, seconds in ((0, 11, 4.0), (100, 11, 4.0)):

@@ -375,7 +375,7 @@ async def test_a_strategy_that_raises() -> None:
     [("gzip", gzip.compress), (" X-GZIP ", gzip.compress), ("deflate", zlib.compress), ("zstd", zstd), ("Identity", bytes)],
 )
 def test_bodies_are_unpacked_up_to_a_limit(encoding: str, pack: Callable[[bytes], bytes]) -> None:
-    """Piece by piece; one of exactly the limit is read, and no text of it is in a log."""
+    """A body of exactly the limit is read. A larger one is given up while it is unpacked, and no text of it is in a log."""
     data = b'{"messages": ["secret"], "x": "' + base64.b64encode(Random(7).randbytes(150_000)) + b'"}'
     assert decoded(pack(data), encoding, len(data)) == data
     if pack is not bytes:

@@ -125,7 +125,7 @@ def test_what_has_nothing_to_carry_keeps_its_shape() -> None:
 
 
 def test_a_result_in_chat_completions_stays_a_text() -> None:
-    """Not every provider reads its parts, so it carries no breakpoint either; in Anthropic's format a message may."""
+    """Some providers do not read a result in parts, so it carries no breakpoint. In Anthropic's format, a message may."""
     given = [{"role": "tool", "tool_call_id": "c", "content": [text("long", SHORT)]}]
     short = {"role": "tool", "tool_call_id": "c", "content": "short"}
     assert keep_breakpoints([short], given, for_comparison(given, openai_chat), openai_chat) == [short]

@@ -45,14 +45,14 @@ def connection(*messages: dict[str, Any], **scope: Any) -> tuple[ClientConnectio
     ],
 )
 async def test_a_body_has_a_limit(length: bytes | None, messages: list[Any], body: bytes | None) -> None:
-    """By its length, or by what comes; one of exactly the limit is read."""
+    """A body is too large by its stated length or by what arrives. One of exactly the limit is read."""
     headers = [] if length is None else [(b"content-length", length)]
     client, _ = connection(*messages, headers=headers)
     assert await client.body(4, 9.0) == body
 
 
 async def test_a_client_may_leave() -> None:
-    """While its body is read, or after that, whatever else it sends."""
+    """A client may leave while its body is read or later; other messages of the server do not count as leaving."""
     client, _ = connection(part(b"a", more=True), GONE)
     with pytest.raises(ClientGone):
         await client.body(9, 9.0)
@@ -68,7 +68,7 @@ async def test_a_client_may_leave() -> None:
 
 
 def test_an_address_keeps_its_encoding() -> None:
-    """Where the server gives it; repeated slashes are one."""
+    """The address is sent as the client encoded it if the server passes that on. Repeated slashes become one."""
     client, _ = connection(path="//v1/a b", raw_path=b"//v1/a%20b")
     assert (client.path, client.raw_path, client.query, client.status) == ("/v1/a b", b"/v1/a%20b", b"", 0)
     client, _ = connection(path="//v1/\u00e9", query_string=b"a=1")
@@ -76,7 +76,7 @@ def test_an_address_keeps_its_encoding() -> None:
 
 
 async def test_whole_answers_and_errors_have_a_length() -> None:
-    """One, which is that of the upstream if it named one."""
+    """An answer has the length that the upstream stated, or else that of its body."""
     client, sent = connection()
     await client.send_whole(WholeAnswer(201, [(b"X-A", b"1")], b"abc"))
     await client.send_whole(WholeAnswer(201, [(b"Content-Length", b"3")], b"abc"))

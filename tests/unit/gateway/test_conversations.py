@@ -181,7 +181,7 @@ LOOK = [{"type": "function", "function": {"name": "look"}}]
 async def test_the_tools_of_recall_have_room_of_their_own(
     window: int, has_tools: bool, has_recall: bool, tmp_path: Path
 ) -> None:
-    """The strategy is made for what is left of the window, at least one token, where they may be offered."""
+    """The strategy is made for the window without the tools of recall, and for one token at least."""
     made: list[int] = []
 
     def strategy(size: int) -> Any:
@@ -231,7 +231,7 @@ async def test_what_a_turn_says() -> None:
 
 
 async def test_failures_of_a_turn_quote_nothing() -> None:
-    """Of a part that failed, and of a strategy that raises; a trial is the same as a turn."""
+    """Neither a part that failed nor a strategy that raised is quoted. A trial reports the same as a turn."""
 
     def failing(index: MessageIndex) -> Iterator[Any]:
         yield Failed("Summarization", TimeoutError("a secret"), "dropped")
@@ -248,7 +248,7 @@ async def test_failures_of_a_turn_quote_nothing() -> None:
 
 
 async def test_a_window_that_is_learned_begins_the_conversation_again() -> None:
-    """Only if it differs from that of the turn."""
+    """The conversation gets a new session only if the learned window differs from that of the turn."""
     request = request_of(tool_chat(2))
     async with conversations_of() as conversations:
         turn = await conversations.turn(request)
@@ -268,7 +268,7 @@ def turn_of(name: str) -> ConversationTurn:
 
 
 async def test_uses_are_saved_now_and_then(tmp_path: Path) -> None:
-    """Twenty times in the time after which a conversation is forgotten, and at once after a restart."""
+    """Uses are saved twenty times in the time after which a conversation is forgotten, and at once after a restart."""
     now, path = [100.0], tmp_path / "s.db"
     store = SessionStore(path)
     async with conversations_of(store=path, forget_after=20.0, clock=lambda: now[0]) as conversations:
@@ -288,7 +288,7 @@ async def test_uses_are_saved_now_and_then(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("option", ["store", "recall", None])
 async def test_a_conversation_in_memory_is_forgotten_without_files_too(option: str | None, tmp_path: Path) -> None:
-    """By its time or by its name; what it reports later is ignored, until it sends another request."""
+    """It is forgotten after a time, or by its name. What it reports later is ignored until it sends another request."""
     now, options = [100.0], {} if option is None else {option: tmp_path / "file.db"}
     async with conversations_of(forget_after=10.0, clock=lambda: now[0], **options) as conversations:
         for way in ("time", "name"):
@@ -325,13 +325,13 @@ async def test_a_conversation_in_memory_is_forgotten_without_files_too(option: s
 def test_the_times_of_use_have_a_file_where_nothing_else_has_them(
     options: dict[str, Any], files: set[str], tmp_path: Path
 ) -> None:
-    """Beside the content that is stored for recall, if it is forgotten after a time."""
+    """The file stands beside the content that is stored for recall, if that content is forgotten after a time."""
     conversations_of(**{name: tmp_path / value if isinstance(value, str) else value for name, value in options.items()})
     assert {path.name for path in tmp_path.iterdir() if not path.name.endswith(("-wal", "-shm"))} == files
 
 
 async def test_names_that_were_forgotten_are_bounded() -> None:
-    """The newest thousand are known."""
+    """The gateway remembers the newest thousand names."""
     async with conversations_of(forget_after=10.0) as conversations:
         for number in range(1_001):
             assert conversations.forget_in_memory(f"{number}") is False
@@ -367,7 +367,7 @@ async def test_a_conversation_in_use_is_not_deleted() -> None:
 
 
 async def test_events_are_told_to_the_host_too() -> None:
-    """As for telemetry; the page has them as well."""
+    """A function such as the one for telemetry gets the events, and the page shows them as well."""
     told: list[Event] = []
     with ScriptedUpstream(chat_reply()) as upstream:
         async with lifespan(settings_of(upstream.url), on_event=told.append) as app, client_of(app) as client:

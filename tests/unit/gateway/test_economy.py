@@ -138,7 +138,7 @@ def drop_the_second(index: MessageIndex) -> list[Drop]:
     ],
 )
 def test_a_cut_pays_if_the_calls_that_are_left_earn_it_back(tokens: tuple[int, ...], pays: bool) -> None:
-    """By the tokens that must be read again, those that each call saves, and the calls until the window is full."""
+    """It depends on the tokens to read again, the tokens that each call saves, and the calls until the window is full."""
     strategy = drop_the_second if len(tokens) > 2 else EARLY
     assert never_dearer(strategy, WINDOW).trigger(chat(*tokens)) is pays
 

@@ -33,13 +33,13 @@ GIVEN = [
 def test_a_request_keeps_what_is_not_for_this_connection(
     readable: str, rewritten: bool, expected: list[tuple[bytes, bytes]]
 ) -> None:
-    """In order and repeated as they came; only encodings are offered that the gateway can read."""
+    """Headers keep their order and repetitions. Only encodings that the gateway can read are offered."""
     found = request_headers(GIVEN, readable=readable, rewritten=rewritten)
     assert found == [*expected, (b"x-a", b"1"), (b"x-a", b"2")]
 
 
 def test_an_answer_keeps_what_is_not_for_this_connection() -> None:
-    """Its length and encoding are those of the upstream's bytes."""
+    """The length and the encoding of an answer are those of the upstream's bytes."""
     given = [(b"Transfer-Encoding", b"chunked"), (b"Content-Encoding", b"gzip"), (b"Connection", b"x-drop"), (b"X-Drop", b"1")]
     assert answer_headers([*given, (b"X-A", b"1")]) == [(b"content-encoding", b"gzip"), (b"x-a", b"1")]
     assert as_mapping([(b"A", b"1"), (b"a", b"2"), (b"b", b"\xe9")]) == {"a": "1", "b": "é"}
@@ -72,7 +72,7 @@ def web_token(**claims: object) -> dict[str, str]:
     ],
 )
 def test_keys_tell_tenants_apart(one: tuple[dict[str, str], bytes], other: tuple[dict[str, str], bytes], is_same: bool) -> None:
-    """By headers and by the address; a token that is renewed is the same user's if it names one."""
+    """A key in a header or in the address names a tenant. A renewed token that names its user is the same tenant's."""
     found = [tenant_of(*each) for each in (one, other)]
     assert (found[0] == found[1]) is is_same
     assert all(len(each) == 32 for each in found)

@@ -49,7 +49,7 @@ async def test_the_data_of_the_page_are_those_of_the_conversations() -> None:
 
 @pytest.mark.parametrize("token", [None, "t"])
 async def test_the_page_says_what_was_sent_instead(token: str | None) -> None:
-    """Of a cut: what left, and the summary, unless others may see the page."""
+    """For each cut the page shows what left, and the summary, unless others may see the page."""
     headers = {"x-compaction-token": token or ""}
     with ScriptedUpstream(chat_reply()) as upstream:
         async with in_process(upstream, token=token) as client:
@@ -103,7 +103,7 @@ def test_metrics_are_exact() -> None:
 
 
 async def test_health_says_how_long_the_gateway_runs() -> None:
-    """In seconds, to the millisecond, and whether requests are sent unchanged."""
+    """The time is in seconds, to the millisecond. The answer also says whether requests are sent unchanged."""
     now = [1_000.0]
     with ScriptedUpstream(chat_reply()) as upstream:
         async with in_process(upstream, clock=lambda: now[0], shadow=True) as client:

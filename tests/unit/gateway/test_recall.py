@@ -155,7 +155,7 @@ ODD = answer(200, b'{"compaction_grep"')
 async def test_how_often_the_model_is_asked(
     script: list[Answer], has_tools: list[bool], status: int, counts: dict[str, Any], tmp_path: Path
 ) -> None:
-    """At most four times with results, and then once without the tools; the client gets the last answer, whose usage counts."""
+    """It gets results at most four times, then no tools. The client gets the last answer, whose usage counts."""
     with ScriptedUpstream(*script) as upstream:
         async with in_process(upstream, recall=tmp_path / "recall.db") as client:
             body = {"model": "m", "messages": tool_chat(20), "tools": AGENT_TOOLS}
@@ -296,7 +296,7 @@ def test_what_an_answer_says(route: str, answer: Any, said: Any, calls: list[Any
     ],
 )
 def test_where_the_tools_are_offered(route: str, fields: dict[str, Any], is_offered: bool) -> None:
-    """After the agent's, in the shape of the wire, if the model may choose and the agent has none of this name."""
+    """They follow the agent's tools, if the model may choose and no tool of the agent has their name."""
     body = json.dumps({"tools": [{"name": "look"}], **fields}).encode()
     found = offered(body, read_request(body, "tools"), route)
     tools = json.loads(found)["tools"]

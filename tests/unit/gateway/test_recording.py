@@ -96,7 +96,7 @@ def test_one_conversation_is_forgotten_in_every_file(tmp_path: Path) -> None:
 
 
 def test_the_recorder_knows_the_newest_thousand_conversations(tmp_path: Path) -> None:
-    """Of an older one, all messages are recorded again."""
+    """All messages of an older conversation are recorded again."""
     recorder, message = SessionRecorder(tmp_path, lambda: 0.0, redact=None), {"role": "user", "content": "a"}
     for name in [*range(1_000), 0, "more", 0, 2, 1]:
         recorder.record(f"{name}", openai_chat, [message])

@@ -142,7 +142,7 @@ PACKED = {"content-encoding": "gzip"}
 async def test_a_request_without_a_conversation_is_described(
     body: bytes, options: dict[str, Any], line: dict[str, Any], counts: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """With the reason; its bytes are sent as they came, and the page has no conversation."""
+    """The log has the reason. The bytes are sent as they came, and the page shows no conversation."""
     found = await told(caplog, [answer(200, {})], body, **options)
     assert found.log == [line]
     assert counts_of(found) == ({"passed_through": {"unknown path": 1}} if counts is ... else counts)
@@ -161,7 +161,7 @@ async def test_a_fault_while_reading_is_counted(caplog: pytest.LogCaptureFixture
 
 @pytest.mark.parametrize("status", [299, 300, 400, 502])
 async def test_only_answers_with_success_count(status: int, caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
-    """Of others, neither usage nor a request of the conversation is noted, and nothing is recorded."""
+    """After any other answer, neither usage nor a request of the conversation is noted, and nothing is recorded."""
     usage = {"usage": {"prompt_tokens": 300, "completion_tokens": 1}}
     found = await told(caplog, [answer(status, usage)], SHORT, record=tmp_path)
     assert found.replies[0].status_code == found.log[0]["status"] == status
@@ -172,7 +172,7 @@ async def test_only_answers_with_success_count(status: int, caplog: pytest.LogCa
 
 
 async def test_no_answer_is_described(caplog: pytest.LogCaptureFixture) -> None:
-    """By its kind, in the log and in the counts, and not sent again."""
+    """The log and the counts name the kind of failure, and the request is not sent again."""
     for path in (CHAT, "/v1/embeddings"):
         caplog.clear()
         found = await told(caplog, [resets], SHORT, path=path)
@@ -195,7 +195,7 @@ async def test_a_shadow_is_described(caplog: pytest.LogCaptureFixture) -> None:
 
 @pytest.mark.parametrize("status", [422, 500])
 async def test_other_refusals_are_not_sent_again(status: int, caplog: pytest.LogCaptureFixture) -> None:
-    """Only a request that was compacted, and was refused with 400, is."""
+    """A request is sent again only if it was compacted and refused with 400."""
     found = await told(caplog, [answer(status, {"error": {"message": "no such tool"}})], LONG)
     assert (found.replies[0].status_code, len(found.got), found.log[0].get("retried")) == (status, 1, None)
     assert counts_of(found) == {}
@@ -225,7 +225,7 @@ async def test_a_length_error_is_described(caplog: pytest.LogCaptureFixture) -> 
     ids=["no answer", "refused", "redirected"],
 )
 async def test_a_second_refusal_proves_nothing(then: Answer, caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
-    """Both are logged and counted; the next request is compacted again."""
+    """Both refusals are logged and counted, and the next request is compacted again."""
     found = await told(caplog, [REFUSED, then, chat_reply()], LONG, LONG, cases=tmp_path)
     assert [line.get("retried") for line in found.log] == ["refused", None]
     assert [line.get("compacted") for line in found.log] == [True, True]
@@ -237,7 +237,7 @@ async def test_a_second_refusal_proves_nothing(then: Answer, caplog: pytest.LogC
 
 
 async def test_a_conversation_that_is_left_alone_is_described(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
-    """From the request that was refused only as it was compacted, until its next length error."""
+    """It is left alone from the request that was refused only as it was compacted, until its next length error."""
     cases, now = tmp_path / "cases", 12.3456
     reply = chat_reply(tokens=600)
     script = [REFUSED, reply, reply, answer(400, TOO_LONG), reply, reply]
@@ -259,7 +259,7 @@ async def test_a_conversation_that_is_left_alone_is_described(caplog: pytest.Log
 
 
 async def test_the_conversations_that_are_left_alone_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
-    """As those in memory are: of more, the first is compacted again."""
+    """They are as many as those in memory. Beyond that, the first one is compacted again."""
     bodies = [body_of(tool_chat(20, name=name)) for name in "ab"]
     script = [REFUSED, chat_reply(), REFUSED, chat_reply(), chat_reply()]
     for limit, whys in ((2, ["left alone", "left alone"]), (1, ["left alone", None])):
@@ -312,7 +312,7 @@ async def test_failures_after_the_answer_are_counted(caplog: pytest.LogCaptureFi
 
 
 async def test_a_part_that_failed_is_described(caplog: pytest.LogCaptureFixture) -> None:
-    """By its kind in the counts, and in the log with what was done instead."""
+    """The counts name the kind of the failure, and the log also says what was done instead."""
 
     def failing(index: MessageIndex) -> Iterator[Any]:
         yield Failed("Summarization", TimeoutError("a secret"), "dropped")
@@ -324,7 +324,7 @@ async def test_a_part_that_failed_is_described(caplog: pytest.LogCaptureFixture)
 
 @pytest.mark.parametrize("awaits", [False, True])
 async def test_a_strategy_without_a_model_runs_in_a_thread(awaits: bool, caplog: pytest.LogCaptureFixture) -> None:
-    """So that streams go on; for a token count that is so even if requests may await a model."""
+    """Streams go on meanwhile. A token count runs in a thread even if requests may await a model."""
     threads: set[int] = set()
 
     def strategy(index: MessageIndex) -> Iterator[Any]:
@@ -344,7 +344,7 @@ async def test_a_strategy_without_a_model_runs_in_a_thread(awaits: bool, caplog:
 async def test_a_client_that_leaves_or_stops_is_described(
     path: str, route: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While it sends its body; a request that was left has a status that no server sends."""
+    """A client may leave while it sends its body. Its request is logged with a status that no server sends."""
     monkeypatch.setattr("compaction.gateway.client._IDLE_SECONDS", 0.05)
     caplog.set_level(logging.INFO, "compaction.gateway")
     scope = {"type": "http", "method": "POST", "path": path, "headers": [(b"host", b"localhost"), (b"content-length", b"9")]}

@@ -110,7 +110,7 @@ def test_what_a_request_adds() -> None:
     ("usage", "lost"), [(None, 50), (Usage(900, 1, cached_tokens=880), 20), (Usage(9, 1, cached_tokens=10), 0)]
 )
 def test_a_broken_cache_costs_what_was_not_read_from_it(usage: Usage | None, lost: int) -> None:
-    """At most what the session says, and nothing for the next request; the newest cut has it too."""
+    """The loss is at most what the session says, is that of one request, and stands with the newest cut too."""
     status = GatewayStatus(lambda: 0.0)
     for _ in range(2):
         status.told(Compacted(session="s", result=cut(Drop([1, 2], reason="old"))))
@@ -121,7 +121,7 @@ def test_a_broken_cache_costs_what_was_not_read_from_it(usage: Usage | None, los
 
 
 def test_a_cut_says_what_left_and_what_came_instead() -> None:
-    """Only the newest one has the text, of all summaries that were written, and not more than 8,000 characters."""
+    """Only the newest cut has a text: all summaries that were written, up to 8,000 characters."""
     status = GatewayStatus(lambda: 5.0, shows_texts=True)
     edits = [summary("One.", 0, 1), Together(summary("Two.", 2, 3), Drop([4, 5], reason="old"), reason="both")]
     first, second = cut(*edits), cut(summary(WORDS, 0, 1, 2, 3, 4, 5, 6, 7))
@@ -188,7 +188,7 @@ def test_a_conversation_may_be_left_alone_for_a_while() -> None:
 
 
 def test_nothing_is_counted_before_the_first_request() -> None:
-    """And no texts are shown unless that is asked for."""
+    """All counts are zero, and no texts are shown unless that is asked for."""
     status = GatewayStatus(lambda: 0.0)
     assert not any(value for name, value in status.snapshot().to_dict().items() if name != "totals")
     assert set(status.snapshot().totals.values()) == {0}

@@ -136,7 +136,7 @@ def test_what_is_too_long_is_skipped(more: int, monkeypatch: pytest.MonkeyPatch)
     ],
 )
 def test_only_data_are_read(line: bytes, is_read: bool) -> None:
-    """With or without a blank, and not other fields or texts that look like an event."""
+    """A line of data may have a blank after its colon. Other fields, and texts that look like an event, are not read."""
     reader = UsageReader(EVENTS)
     reader.feed(line)
     assert (reader.read() is not None) is is_read

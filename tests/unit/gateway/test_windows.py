@@ -137,7 +137,7 @@ def windows_of(store: SessionStore | None = None, window: Any = "auto") -> Model
 
 
 def test_an_accepted_request_raises_the_window_in_steps() -> None:
-    """By a quarter of the table's window, up to the next step, for each upstream, model and header."""
+    """A step is a quarter of the table's window. Each upstream, model and header has a window of its own."""
     table = known_window(KNOWN)
     assert table == 112_000
     windows = windows_of()
@@ -174,7 +174,7 @@ def test_a_configured_window_is_never_raised() -> None:
 
 
 def test_what_changes_is_saved_and_told_once(tmp_path: Path) -> None:
-    """All of it, to the file and to other workers, which keep the largest request; what changes nothing is not."""
+    """The file and the other workers get each change whole, and keep the largest request. What changes nothing is not told."""
     told: list[list[Any]] = []
     store = SessionStore(tmp_path / "s.db")
     windows, other = windows_of(store), windows_of()
@@ -206,7 +206,7 @@ def test_a_file_that_cannot_be_written_loses_nothing_in_memory(tmp_path: Path) -
 
 
 def test_the_least_recently_learned_is_forgotten() -> None:
-    """Of more than 256 models; one that reports again is a new one."""
+    """The gateway knows 256 models. One that reports again counts as the newest."""
     windows = windows_of()
     for name in [*map(str, range(256)), "0", "more"]:
         windows.refused(served(name), LengthError(window=7_000), 0)

@@ -203,7 +203,7 @@ async def test_a_conversation_that_is_in_use_elsewhere_is_not_deleted(tmp_path: 
 
 
 def test_what_has_no_name_is_served_where_it_comes(tmp_path: Path) -> None:
-    """Although another worker has fewer conversations."""
+    """It is served there even if another worker has fewer conversations."""
     busy = Workers(tmp_path, 2, 0)
     assert [busy.owner(name) for name in (b"a", b"b", b"c")] == [0, 0, 0]
     busy.socket(1).touch()

@@ -45,7 +45,7 @@ def test_every_stream(name: str) -> None:
 @pytest.mark.parametrize("step", [1, 7, 10_000])
 @pytest.mark.parametrize("kind", [bytes, str])
 def test_bytes_cut_anywhere(step: int, kind: Any) -> None:
-    """Lines of server-sent events may be cut anywhere; a line that is no JSON, or nested without end, is skipped."""
+    """A line of server-sent events may arrive in pieces. A line that is not JSON, or is nested too deep, is skipped."""
     lines = [f"data:{json.dumps(event)}\n" for event in ANTHROPIC]
     odd = ['event: x "usage"\n', 'data: "usage" no JSON\n', 'data: {"usage": ' + "[" * 5_000 + "\n", "data: [DONE]\n"]
     data = "".join([*lines, *odd, 'data: {"usage": {"output_tokens": 99}}'])
@@ -54,5 +54,5 @@ def test_bytes_cut_anywhere(step: int, kind: Any) -> None:
 
 
 def test_nothing_that_tells_the_request() -> None:
-    """Without figures, or with none for the request, there is no usage."""
+    """The usage is unknown if a reply has no figures, or none for the request."""
     assert told() is told({"usage": {}}) is told({"usage": {"prompt_tokens": 0, "completion_tokens": 5}}) is None

@@ -674,7 +674,7 @@ async def test_what_can_never_work_is_refused_at_once() -> None:
 
 @pytest.mark.parametrize("how", ["discard", "delete", "evict"])
 async def test_a_session_that_leaves_the_pool_cancels_its_request(how: str) -> None:
-    """The model is not asked on behalf of a session that is no longer there."""
+    """The running request of a session is cancelled when the session is discarded, deleted or evicted."""
     model = Gated()
     options: dict[str, Any] = {"ahead": tokens_exceed(700), "counter": "chars/4", "clock": None, "limit": 1}
     async with SessionPool(summarizing(model), **options) as pool:

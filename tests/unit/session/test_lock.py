@@ -109,7 +109,7 @@ async def test_cancelled_while_waiting_the_lock_is_not_lost() -> None:
 
 
 async def test_a_cancelled_call_does_not_begin() -> None:
-    """Also if the lock is free."""
+    """It does not begin even if the lock is free."""
     room = Room()
     with anyio.CancelScope() as scope:
         scope.cancel()

@@ -184,7 +184,7 @@ def test_a_message_that_the_host_alters_keeps_its_session() -> None:
 
 
 def test_a_part_that_the_host_removes_keeps_the_session_of_one_call() -> None:
-    """Nothing but the newest messages leads to the session: it has had no earlier call."""
+    """The session has had one call, so only the newest messages lead to it."""
     pool, chat = pool_of(), grown("Ann", 3)
     text = {"type": "text", "text": "Shall I?"}
     session = session_of(pool, [*chat[:-4], answer([text, {"type": "text", "text": "[approval]"}]), *chat[-4:]])

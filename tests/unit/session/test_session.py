@@ -160,7 +160,7 @@ def test_usage_that_cannot_be_read_is_refused() -> None:
 
 
 async def test_every_call_may_await_the_summarizer() -> None:
-    """Also those after a length error and in a lock that is held; a call that must not is refused and changes nothing."""
+    """So may those after a length error and in a lock that is held. A call that must not is refused and changes nothing."""
     watched = session(summarizing(Awaited("Round.")))
     with pytest.raises(SyncDriverError):
         watched.view_sync(chat(9))

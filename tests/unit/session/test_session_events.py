@@ -106,7 +106,7 @@ def test_the_broken_tokens_are_those_sent_again() -> None:
 
 
 def test_a_cache_that_forgetting_breaks() -> None:
-    """The event says why, and is not repeated by the next call. Before the first view there is no cache."""
+    """One event gives the cause, and the next call does not repeat it. Before the first view, nothing is reported."""
     told: list[Event] = []
     session, chat = cutting(on_event=told.append, window=100), talk(3)
     session.follow(chat)

@@ -144,7 +144,7 @@ def test_values_of_another_type(changes: dict[str, Any]) -> None:
 
 
 def test_what_a_saved_state_need_not_have() -> None:
-    """Only the version and the index are required, of a mapping."""
+    """A saved state is a mapping, of which only the version and the index are required."""
     state = session().to_dict()
     resumed = CompactionSession.from_dict({key: state[key] for key in ("version", "index")}, cut(), counter="chars/4", id="a")
     assert (resumed.revision, resumed.status().compactions, resumed.provider_reports) == ("a:0", 0, session().provider_reports)

@@ -108,7 +108,7 @@ def test_stored_messages_have_the_conversations_name(tmp_path: Path) -> None:
 
 
 def test_what_a_file_may_say() -> None:
-    """A whole number is a number; an empty text is no text; an own server needs no provider; only paths have a home."""
+    """A server of the user's own needs no provider, and the store is a path. Empty or wrong settings are errors."""
     read = EngineSettings.from_config
     assert read({"compression": {"threshold": 1, "protect_first_n": 0}}) == EngineSettings(threshold=1, protect_first_n=0)
     assert read({"auxiliary": {"compression": {"provider": "nous", "base_url": URL}}}).summary_provider == "auto"

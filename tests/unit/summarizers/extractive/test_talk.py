@@ -47,7 +47,7 @@ def test_answers_and_names_weigh_and_questions_do_not() -> None:
 
 
 def test_speakers_are_told_apart() -> None:
-    """Where messages begin with names, these are the speakers of all their sentences; of a word before a colon, the user is."""
+    """If most messages begin with a name, it speaks all their sentences. Otherwise, the user does."""
     said = [f"{('Ann Lee', 'Bo')[place % 2]}: I see. We go to Rome in May." for place in range(12)]
     talk = talk_of([{"role": "user", "content": each} for each in said])
     assert [(each.by, each.text) for each in talk[:2]] == [("Ann Lee", "I see."), ("Ann Lee", "We go to Rome in May.")]
