@@ -172,18 +172,16 @@ def compact_dataset(
     folder = None if checkpoints is None else Path(checkpoints).resolve()
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
+        dataset.context.execution_options.preserve_order = True  # so that the next run has the same batches
     arguments = {"job": job, "on_error": on_error, "limits": (limits or Limits()).divided(actors), "checkpoints": folder}
     data: Any = import_module("ray.data")
-    made = dataset.map_batches(
+    return dataset.map_batches(
         _DatasetMapper,
         fn_constructor_kwargs=arguments,
         batch_format="pyarrow",
         batch_size=batch_rows,
         compute=data.ActorPoolStrategy(size=actors),
     )
-    if folder is not None:
-        made.context.execution_options.preserve_order = True  # so that the next run has the same batches
-    return made
 
 
 class _DatasetMapper:

@@ -49,6 +49,7 @@ class Cluster:
     killed: list[Any] = attrs.field(factory=list[Any])
     table: Any = None
     mapped: dict[str, Any] = attrs.field(factory=dict[str, Any])
+    context: Any = attrs.field(factory=lambda: SimpleNamespace(execution_options=SimpleNamespace(preserve_order=False)))
 
     def module(self) -> Any:
         ray: Any = ModuleType("ray")
@@ -213,6 +214,7 @@ def test_a_dataset_is_mapped_by_actors(cluster: Cluster) -> None:
     assert compact_dataset(cluster, JOB).equals(compact_table(cluster.table, JOB))
     names = ("batch_format", "batch_size", "compute")
     assert [cluster.mapped[name] for name in names] == ["pyarrow", 128, "2 actors"]
+    assert not cluster.context.execution_options.preserve_order
     cluster.table = pa.table({"messages": ["broken"]})
     marked = compact_dataset(cluster, JOB, on_error="mark", actors=3, batch_rows=7, limits=Limits(concurrency=9))
     assert "compaction_error" in marked.column_names
@@ -230,6 +232,7 @@ def test_a_dataset_resumes_from_checkpoints(cluster: Cluster, tmp_path: Path) ->
 
     cluster.table = table
     first = mapped()
+    assert cluster.context.execution_options.preserve_order, "or else another run has other batches"
     parts = {path: path.stat().st_ino for path in folder.glob(f"{'?' * 32}.part")}
     cluster.table = pa.concat_tables([table.slice(0, 2), table.slice(2)])
     assert mapped().equals(first)
