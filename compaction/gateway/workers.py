@@ -10,27 +10,25 @@ that the client's next connection may reach the right worker.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import logging
 import sqlite3
 import struct
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-import anyio
 import attrs
 import msgspec
-from anyio.streams.buffered import BufferedByteReceiveStream
 
 from ..formats import fields_of
 from .breakpoints import for_comparison
 
 if TYPE_CHECKING:
-    from anyio.abc import ByteStream
     from starlette.types import ASGIApp, Scope, Send
 
     from .conversations import ConversationRequest
@@ -156,14 +154,13 @@ class Workers:
             ConnectionError: If it stops in the middle of the answer.
         """
         try:
-            stream = await anyio.connect_unix(self.socket(number))
+            reader, writer = await asyncio.open_unix_connection(self.socket(number))
         except OSError:
             return None
         status = None
-        async with stream:
-            await _write(stream, "request", {name: scope.get(name) for name in _PARTS}, body)
-            reader = BufferedByteReceiveStream(stream)
+        with closing(writer):
             try:
+                await _write(writer, "request", {name: scope.get(name) for name in _PARTS}, body)
                 while True:
                     message, data = await _read(reader)
                     if message["type"] == "http.response.start":
@@ -174,7 +171,7 @@ class Workers:
                     await send(message)
                     if message["type"] == "http.response.body" and not message.get("more_body"):
                         return status
-            except (anyio.IncompleteRead, anyio.EndOfStream, anyio.BrokenResourceError) as error:
+            except (asyncio.IncompleteReadError, OSError) as error:
                 if status is None:
                     return None
                 raise ConnectionError("another worker stopped in the middle of an answer") from error
@@ -184,11 +181,12 @@ class Workers:
         found: list[_T] = []
         for number in self._others():
             try:
-                async with await anyio.connect_unix(self.socket(number)) as stream:
-                    await _write(stream, kind, value)
-                    _, data = await _read(BufferedByteReceiveStream(stream))
-                    found.append(msgspec.msgpack.decode(data, type=answer))
-            except (OSError, anyio.BrokenResourceError, anyio.IncompleteRead):
+                reader, writer = await asyncio.open_unix_connection(self.socket(number))
+                with closing(writer):
+                    await _write(writer, kind, value)
+                    _, data = await _read(reader)
+                found.append(msgspec.msgpack.decode(data, type=answer))
+            except (OSError, asyncio.IncompleteReadError):
                 continue
         return found
 
@@ -204,54 +202,67 @@ class Workers:
             answers: For each other kind of message, a function of its value; its result is sent back unless it is ``None``.
         """
 
-        async def serve(stream: ByteStream) -> None:
-            async with stream:
-                reader = BufferedByteReceiveStream(stream)
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            with closing(writer):
                 try:
                     (kind, value), data = await _read(reader)
                     if kind == "request":
-                        await _serve(app, value, data, reader, stream)
+                        await _serve(app, value, data, reader, writer)
                     elif (found := answers[kind](value)) is not None:
-                        await _write(stream, "answer", None, msgspec.msgpack.encode(found))
-                except (anyio.IncompleteRead, anyio.BrokenResourceError, anyio.ClosedResourceError):
+                        await _write(writer, "answer", None, msgspec.msgpack.encode(found))
+                except (asyncio.IncompleteReadError, ConnectionError):
                     return
                 except Exception as error:  # of one request: the others go on, and the other worker sees an answer without end
                     _logger.error("Exception in a request of another worker", exc_info=error)
 
         path = self.socket(self.number)
         path.unlink(missing_ok=True)
-        async with await anyio.create_unix_listener(path, mode=0o600) as listener, anyio.create_task_group() as group:
-            group.start_soon(listener.serve, serve)
+        running = set[asyncio.Task[None]]()
+
+        def start(*connection: Any) -> None:
+            running.add(task := asyncio.create_task(serve(*connection)))
+            task.add_done_callback(running.discard)
+
+        server = await asyncio.start_unix_server(start, path)
+        path.chmod(0o600)
+        try:
             yield
-            group.cancel_scope.cancel()
+        finally:
+            server.close()
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
 
 
-async def _serve(app: ASGIApp, scope: Mapping[str, Any], body: bytes, reader: Any, stream: ByteStream) -> None:
+async def _serve(
+    app: ASGIApp, scope: Mapping[str, Any], body: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
     """Serve a request of another worker; it is cancelled when that closes the connection."""
     given = [{"type": "http.request", "body": body}]
 
     async def receive() -> Any:
         if given:
             return given.pop()
-        with suppress(anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
-            await reader.receive()
+        with suppress(ConnectionError):
+            await reader.read(1)
         return {"type": "http.disconnect"}
 
     async def send(message: Any) -> None:
-        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # the client has left, as `receive` says
-            await _write(stream, None, {**message, "body": None}, message.get("body", b""))
+        with suppress(ConnectionError):  # the client has left, as `receive` says
+            await _write(writer, None, {**message, "body": None}, message.get("body", b""))
 
     headers = [tuple(each) for each in scope["headers"]]
     await app({**scope, "type": "http", "headers": headers, HANDED_OVER: True}, receive, send)
 
 
-async def _write(stream: ByteStream, kind: str | None, value: Any, data: bytes = b"") -> None:
+async def _write(writer: asyncio.StreamWriter, kind: str | None, value: Any, data: bytes = b"") -> None:
     """Write a message: the sizes of its two parts, a value, and data."""
     head = msgspec.msgpack.encode(value if kind is None else (kind, value))
-    await stream.send(_SIZES.pack(len(head), len(data)) + head + data)
+    writer.write(_SIZES.pack(len(head), len(data)) + head + data)
+    await writer.drain()
 
 
-async def _read(reader: BufferedByteReceiveStream) -> tuple[Any, bytes]:
-    head, size = _SIZES.unpack(await reader.receive_exactly(_SIZES.size))
-    value = msgspec.msgpack.decode(await reader.receive_exactly(head))
-    return value, await reader.receive_exactly(size) if size else b""
+async def _read(reader: asyncio.StreamReader) -> tuple[Any, bytes]:
+    head, size = _SIZES.unpack(await reader.readexactly(_SIZES.size))
+    value = msgspec.msgpack.decode(await reader.readexactly(head))
+    return value, await reader.readexactly(size) if size else b""
