@@ -178,8 +178,8 @@ class TestShares:
         assert self.parts(presets.adaptive(10_000), GrowingSummary).user_tokens == 750
 
     def test_statements_beside_the_facts(self) -> None:
-        """Beside the user's own words, rules and statements may take 15 % of the facts' room."""
-        assert self.parts(presets.adaptive(10_000), GrowingSummary).summarizer.constraints == 0.15
+        """Beside the user's own words, rules and statements may take 30 % of the facts' room."""
+        assert self.parts(presets.adaptive(10_000), GrowingSummary).summarizer.constraints == 0.3
 
     def test_token_budget(self) -> None:
         """`token_budget`: 10 %."""
@@ -326,6 +326,38 @@ def test_words_beside_a_tool_result_are_the_users(name: str, window: int, format
     words = "From now on never pay supplier Miller without asking me."
     conversation = invoices(format, words)
     assert words[:-1] in json.dumps(cut(conversation, getattr(presets, name)(window)).messages)
+
+
+@pytest.mark.parametrize("session", [False, True], ids=["once", "session"])
+@pytest.mark.parametrize("name", ["adaptive", "token_budget", "hermes"])
+def test_rules_stay_beside_pasted_logs_and_small_talk(name: str, session: bool) -> None:
+    """Rules said in the middle of work outlast logs that the user pastes again and again, and the names of files."""
+    log = "Here it is again:\n" + "\n".join(
+        f"2026-03-{day:02} 10:00:11 WARN retry {day} of job {day * 7}" for day in range(1, 29)
+    )
+    rules = [
+        "Never write to the customers yourself.",
+        "Amounts are always net, never gross.",
+        "Bitte nie ohne Rückfrage löschen.",
+        "Product numbers keep their leading zeros.",
+        "Do not show names of patients in your output.",
+        "No downtime between 6:00 and 22:00.",
+        "Leave the table `ledger_2024` alone.",
+        "Les boutons restent toujours en anglais.",
+    ]
+    talk = ["Thanks, that is it!", "Sorry, I was away.", "My train was late again.", "Hm, odd. And the next one?"]
+    said = [each for n, rule in enumerate(rules) for each in (log, f"{log}\n{rule}" if n % 2 else rule, talk[n % 4])]
+    messages = work("Check the export.", *said, *[each for n in range(9) for each in (log, f"What about part {n}?")], turns=4)
+    strategy = getattr(presets, name)(4_000)
+    if session:
+        running = CompactionSession(strategy, counter="chars/4")
+        for end in range(2, len(messages), 2):
+            running.view_sync(messages[:end])
+        view = running.view_sync(messages)
+    else:
+        view = cut(messages, strategy).messages
+    text = json.dumps(view, ensure_ascii=False)
+    assert [rule for rule in rules if rule[:-1] not in text] == []
 
 
 def invoices(format: str, words: str) -> list[dict[str, Any]]:

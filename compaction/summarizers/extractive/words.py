@@ -28,6 +28,8 @@ _MOST_OPENING: Final = 32  # messages that are looked at for it
 _TASK_SHARE: Final = 0.7
 _LEAST: Final = 24  # tokens below which a shortened message says too little
 _FRAME: Final = 8
+_READ_CHARS: Final = 32  # for each token of the excerpt: what the user said further back is not looked at
+_MOST_READ: Final = 2_000  # that one message counts for
 _NOTE: Final = re.compile(r" \(message \d{1,9}\)\Z")
 _ENTRY: Final = 4
 
@@ -49,9 +51,10 @@ def excerpt(
     A message that a framework seems to have handed over for a program is labelled. Secrets are replaced, since an excerpt is
     stored and stays in every later request.
 
-    The task may have seven tenths, and more if the newest message needs less. The newest message follows, what the user said
-    before the task, and then the other messages from the newest back, each whole or, where it is too long, without the lines
-    that look pasted or printed by a program.
+    If not everything fits, the lines that look pasted or printed by a program give way first, in all messages. Then the
+    sentences that matter least give way: of every message, its rules, preferences, decisions and open tasks stay longest. The
+    task comes first, and may have seven tenths, or more if the newest message needs less; the newest message follows, what the
+    user said before the task, and then the other messages from the newest back. What was said twice is quoted once.
 
     Cost: O(characters of the user's messages).
 
@@ -80,22 +83,114 @@ def excerpt(
         return ""
     first = next((at for at, (raw, _) in enumerate(spoken) if task is not None and raw is task), -len(earlier)) + len(earlier)
     order = dict.fromkeys([first, len(said) - 1, *range(first), *reversed(range(len(said)))])
-    chosen: dict[int, str] = {}
-    newest = min(count(said[-1]) + 2 * _ENTRY, int((1 - _TASK_SHARE) * tokens)) if first < len(said) - 1 else 0
+    entries: dict[str, _Entry] = {}
+    unread = _READ_CHARS * tokens
     for place in order:
-        most = max(room - newest, min(room, int(_TASK_SHARE * tokens))) if place == first else room
+        if said[place] in entries:
+            continue
         label = f"{_HANDED_OVER} " if place != first and _lacks_label(said[place]) else ""
         number = (numbers or {}).get(id(spoken[place - len(earlier)][0])) if place >= len(earlier) else None
         note = f" (message {number})" if number and values_of(said[place][:_LONG_LINE]) else ""
-        entry = shortened(redact(said[place]) if redact else said[place], most - _ENTRY - count(label) - count(note), count)
-        if entry:
-            entry = chosen[place] = label + entry + note
-            room -= count(entry) + _ENTRY
-        if room < _ENTRY + 1:
+        text = redact(said[place]) if redact else said[place]
+        entries[said[place]] = _Entry(place, text, _lines(text), label, note)
+        unread -= min(len(text), _MOST_READ)
+        if unread < 0:
             break
+    chosen = _Room(room, count).chosen([*entries.values()], tokens)
     if not chosen:
         return ""
     return "\n".join([_HEADING, *[_as_entry(chosen[place]) for place in sorted(chosen)]])
+
+
+@attrs.frozen
+class _Line:
+    """A line, or a sentence of a long one.
+
+    Args:
+        text: Its text.
+        is_own: Whether the user probably wrote it.
+        number: The line of the text that it is, or is a part of.
+    """
+
+    text: str
+    is_own: bool
+    number: int
+
+
+@attrs.frozen
+class _Entry:
+    """A message to be quoted: its place, text and lines, and what is written before and after it."""
+
+    place: int
+    text: str
+    lines: Sequence[_Line]
+    label: str
+    note: str
+
+    def own_words(self) -> str:
+        """Return the lines that the user probably wrote; what is between them is marked as left out."""
+        if all(line.is_own for line in self.lines):
+            return self.text
+        return _joined(self.lines, {place for place, line in enumerate(self.lines) if line.is_own and line.text.strip()})
+
+    def weights(self) -> list[float]:
+        """Return the weight of each line: 0 if the user probably did not write it."""
+        return [score(line.text).kind if line.is_own and line.text.strip() else 0.0 for line in self.lines]
+
+
+@attrs.define
+class _Room:
+    """Quotes messages until the room is full. Holds state: the tokens that are left, and what is quoted, by place."""
+
+    _left: int
+    _count: Count
+    _quoted: dict[int, str] = attrs.field(factory=dict, init=False)
+
+    def chosen(self, entries: Sequence[_Entry], tokens: int) -> dict[int, str]:
+        """Return what is quoted of each message; the first is the task, the second the newest."""
+        whole = {entry.place: f"{entry.label}{entry.text}{entry.note}" for entry in entries}
+        if sum(map(self._size, whole.values())) <= self._left:
+            return whole
+        task, *others = entries
+        newest = min(self._size(others[0].text) + _ENTRY, int((1 - _TASK_SHARE) * tokens)) if others else 0
+        most = max(self._left - newest, min(self._left, int(_TASK_SHARE * tokens)))
+        own = {entry.place: entry.own_words() for entry in entries}
+        self._put(task, own[task.place], most)
+        for entry in others[:1]:
+            self._put(entry, own[entry.place], self._left)
+        if sum(self._size(own[entry.place]) for entry in others[1:]) > self._left:
+            weights = {entry.place: entry.weights() for entry in others[1:]}
+            for least in (Kind.TASK, Kind.FACT):
+                for entry in others[1:]:
+                    some = {at for at, weight in enumerate(weights[entry.place]) if weight >= least}
+                    self._put(entry, _joined(entry.lines, some))
+        known = {own[entry.place] for entry in entries[:2]}
+        for entry in others[1:]:
+            if own[entry.place] not in known:  # the same words beside something else that was pasted
+                self._put(entry, own[entry.place])
+                known.add(own[entry.place])
+        for entry in entries:
+            if entry.place in self._quoted or own[entry.place] not in known:
+                self._put(
+                    entry, entry.text, most if entry is task else self._left + self._size(self._quoted.get(entry.place, ""))
+                )
+            else:
+                self._put(entry, entry.text)
+        return self._quoted
+
+    def _size(self, text: str) -> int:
+        return self._count(text) + _ENTRY if text else 0
+
+    def _put(self, entry: _Entry, text: str, most: int | None = None) -> None:
+        """Quote a message with this text instead of what is quoted of it; with ``most``, shorten it to so many tokens."""
+        before = self._size(self._quoted.get(entry.place, ""))
+        if most is not None:
+            around = self._count(entry.label) + self._count(entry.note) + _ENTRY
+            text = shortened(text, min(most, self._left + before) - around, self._count)
+        text = text and f"{entry.label}{text}{entry.note}"
+        if text and self._size(text) - before <= self._left:
+            self._left -= self._size(text) - before
+            self._quoted[entry.place] = text
 
 
 def split_excerpt(text: str) -> tuple[tuple[str, ...], str]:
@@ -144,21 +239,6 @@ def _is_opening(message: Message) -> bool:
 
 
 # ------------------------------------------------------------------------ of a long message, the user's own lines
-
-
-@attrs.frozen
-class _Line:
-    """A line, or a sentence of a long one.
-
-    Args:
-        text: Its text.
-        is_own: Whether the user probably wrote it.
-        number: The line of the text that it is, or is a part of.
-    """
-
-    text: str
-    is_own: bool
-    number: int
 
 
 def shortened(text: str, tokens: int, count: Count) -> str:
@@ -217,6 +297,8 @@ def _from_both_ends(places: Sequence[int]) -> list[int]:
 
 
 def _joined(lines: Sequence[_Line], chosen: set[int]) -> str:
+    if not chosen:
+        return ""
     parts: list[str] = []
     before: _Line | None = None
     for place, line in enumerate(lines):

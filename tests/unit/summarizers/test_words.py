@@ -58,6 +58,41 @@ def test_pasted_lines_go_first(pasted: str, rules: str) -> None:
     assert short.endswith(rules)
 
 
+LOG = "What does this mean?\n" + "\n".join(f"2026-01-03 10:11:{second:02} ERROR no disk {second}" for second in range(40))
+
+
+def test_what_was_pasted_gives_way_to_the_words_of_other_messages() -> None:
+    """However often something is pasted, and however new it is: each message keeps its own words before any keeps its paste."""
+    said = [user(f"Box {number} stays where it is. {'It is full. ' * number}".strip()) for number in range(5)]
+    pasted = [user(f"{LOG}{number}\nAnd why only in hall {number}?") for number in range(5)]
+    entries = quoted(user("Tidy the halls."), assistant("a"), *said, *pasted, user("Go on."), tokens=1_000)
+    assert entries[:6] == ["Tidy the halls.", *[each["content"] for each in said]]
+    assert [entry.split("\n")[0] for entry in entries[6:-1]] == ["What does this mean?"] * 5
+    assert [entry.split("\n")[-1] for entry in entries[6:-1]] == [f"And why only in hall {number}?" for number in range(5)]
+    assert sum("ERROR" in entry for entry in entries) == 1
+
+
+def test_what_was_said_twice_is_quoted_once() -> None:
+    """Whether everything fits, or what was pasted beside the same words is left out."""
+    repeated = [each for _ in range(9) for each in (user("Go on."), assistant("a"))]
+    assert quoted(user("Sort it."), assistant("a"), *repeated, user("Stop.")) == ["Sort it.", "Go on.", "Stop."]
+    pasted = [user(f"{LOG}{number}") for number in range(9)]
+    entries = quoted(user("Sort it."), assistant("a"), *pasted, user("Stop."), tokens=200)
+    assert [entry.partition("\n")[0] for entry in entries] == ["Sort it.", "What does this mean?", "Stop."]
+
+
+def test_rules_outlast_newer_small_talk() -> None:
+    """Where not all words fit, rules and decisions stay before what matters less, however old they are."""
+    rule = "Never send anything to the printer in hall 3. And the weather was so fine that day, we all had lunch on the roof."
+    talk = [
+        user(f"The coffee is {taste} today, isn't it?") for taste in ("good", "bad", "cold", "weak", "hot", "sweet", "gone")
+    ]
+    entries = quoted(user("Print the labels."), assistant("a"), user(rule), *talk, user("Go on."), tokens=270)
+    assert rule in entries
+    assert 3 <= len(entries) < 3 + len(talk)
+    assert (entries[0], entries[-1]) == ("Print the labels.", "Go on.")
+
+
 def test_a_text_without_lines_keeps_both_ends() -> None:
     """A single long line is cut in its middle, and a mark says so."""
     short = shortened("begin " + "word" * 200 + " finish", 60, len)
