@@ -51,10 +51,11 @@ def excerpt(
     A message that a framework seems to have handed over for a program is labelled. Secrets are replaced, since an excerpt is
     stored and stays in every later request.
 
-    If not everything fits, the lines that look pasted or printed by a program give way first, in all messages. Then the
-    sentences that matter least give way: of every message, its rules, preferences, decisions and open tasks stay longest. The
-    task comes first, and may have seven tenths, or more if the newest message needs less; the newest message follows, what the
-    user said before the task, and then the other messages from the newest back. What was said twice is quoted once.
+    If not everything fits, lines that look pasted or printed by a program give way first, with messages handed over for one.
+    Then the sentences that matter least give way: of every message, its rules, preferences, decisions and open tasks stay
+    longest. The task comes first, and may have seven tenths, or more if the newest message needs less; the newest message
+    follows, what the user said before the task, and then the other messages from the newest back. What was said twice is
+    quoted once.
 
     Cost: O(characters of the user's messages).
 
@@ -129,13 +130,16 @@ class _Entry:
 
     def own_words(self) -> str:
         """Return the lines that the user probably wrote; what is between them is marked as left out."""
+        if self.label:
+            return ""
         if all(line.is_own for line in self.lines):
             return self.text
         return _joined(self.lines, {place for place, line in enumerate(self.lines) if line.is_own and line.text.strip()})
 
     def weights(self) -> list[float]:
         """Return the weight of each line: 0 if the user probably did not write it."""
-        return [score(line.text).kind if line.is_own and line.text.strip() else 0.0 for line in self.lines]
+        is_own = [not self.label and line.is_own and bool(line.text.strip()) for line in self.lines]
+        return [score(line.text).kind if own else 0.0 for line, own in zip(self.lines, is_own, strict=True)]
 
 
 @attrs.define
@@ -157,7 +161,7 @@ class _Room:
         own = {entry.place: entry.own_words() for entry in entries}
         self._put(task, own[task.place], most)
         for entry in others[:1]:
-            self._put(entry, own[entry.place], self._left)
+            self._put(entry, own[entry.place], tokens)
         if sum(self._size(own[entry.place]) for entry in others[1:]) > self._left:
             weights = {entry.place: entry.weights() for entry in others[1:]}
             for least in (Kind.TASK, Kind.FACT):
@@ -170,12 +174,8 @@ class _Room:
                 self._put(entry, own[entry.place])
                 known.add(own[entry.place])
         for entry in entries:
-            if entry.place in self._quoted or own[entry.place] not in known:
-                self._put(
-                    entry, entry.text, most if entry is task else self._left + self._size(self._quoted.get(entry.place, ""))
-                )
-            else:
-                self._put(entry, entry.text)
+            is_repeated = entry.place not in self._quoted and own[entry.place] in known - {""}
+            self._put(entry, entry.text, None if is_repeated else most if entry is task else tokens)
         return self._quoted
 
     def _size(self, text: str) -> int:
