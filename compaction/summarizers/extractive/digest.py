@@ -161,14 +161,14 @@ class FactSummarizer:
 def message_numbers(request: SummaryRequest) -> dict[int, int]:
     """Return the numbers of messages in a digest of a single round, by the identity of the caller's object.
 
-    A message has a number where another one may name the same thing with another value, so that the later one can be told.
-    In later rounds the numbers would take room from the words: they cost `hermes` a fifth of the old facts in the four long
-    service sessions (``make bench-replay``).
+    There are numbers if two messages may name the same thing with different values, so that the later one can be told. In
+    later rounds they would take room from the words: they cost `hermes` a fifth of the old facts in the four long service
+    sessions (``make bench-replay``).
     """
     memory = _memory_of_single_round(request)
-    contested = set[int]() if memory is None else memory.contested()
-    messages = [*request.originals, *_messages(request)] if contested else []
-    return {id(each.raw): number for number, each in enumerate(messages, 1) if number in contested}
+    if memory is None or not memory.contested():
+        return {}
+    return {id(each.raw): number for number, each in enumerate([*request.originals, *_messages(request)], 1)}
 
 
 def quoted_tokens(request: SummaryRequest, tokens: int) -> int:

@@ -91,9 +91,8 @@ def excerpt(
             continue
         label = f"{_HANDED_OVER} " if place != first and _lacks_label(said[place]) else ""
         number = (numbers or {}).get(id(spoken[place - len(earlier)][0])) if place >= len(earlier) else None
-        note = f" (message {number})" if number and values_of(said[place][:_LONG_LINE]) else ""
         text = redact(said[place]) if redact else said[place]
-        entries[said[place]] = _Entry(place, text, _lines(text), label, note)
+        entries[said[place]] = _Entry(place, text, _lines(text), label, number)
         unread -= min(len(text), _MOST_READ)
         if unread < 0:
             break
@@ -120,13 +119,18 @@ class _Line:
 
 @attrs.frozen
 class _Entry:
-    """A message to be quoted: its place, text and lines, and what is written before and after it."""
+    """A message to be quoted: its place, text and lines, what is written before it, and its number if that is to be named."""
 
     place: int
     text: str
     lines: Sequence[_Line]
     label: str
-    note: str
+    number: int | None
+
+    def quoted(self, text: str) -> str:
+        """Return a quotation of this text, with the message's number if it has a value; empty if there is no text."""
+        note = f" (message {self.number})" if self.number and values_of(text[:_LONG_LINE]) else ""
+        return text and f"{self.label}{text}{note}"
 
     def own_words(self) -> str:
         """Return the lines that the user probably wrote; what is between them is marked as left out."""
@@ -152,7 +156,7 @@ class _Room:
 
     def chosen(self, entries: Sequence[_Entry], tokens: int) -> dict[int, str]:
         """Return what is quoted of each message; the first is the task, the second the newest."""
-        whole = {entry.place: f"{entry.label}{entry.text}{entry.note}" for entry in entries}
+        whole = {entry.place: entry.quoted(entry.text) for entry in entries}
         if sum(map(self._size, whole.values())) <= self._left:
             return whole
         task, *others = entries
@@ -185,9 +189,9 @@ class _Room:
         """Quote a message with this text instead of what is quoted of it; with ``most``, shorten it to so many tokens."""
         before = self._size(self._quoted.get(entry.place, ""))
         if most is not None:
-            around = self._count(entry.label) + self._count(entry.note) + _ENTRY
+            around = self._size(entry.quoted(text)) - self._count(text)
             text = shortened(text, min(most, self._left + before) - around, self._count)
-        text = text and f"{entry.label}{text}{entry.note}"
+        text = entry.quoted(text)
         if text and self._size(text) - before <= self._left:
             self._left -= self._size(text) - before
             self._quoted[entry.place] = text
