@@ -23,7 +23,7 @@ LINE = b"[1]\n"
         (b'{"messages": []}', "jsonl"),
         (b"\n[]", "jsonl"),
         (b" []\n", "jsonl"),
-        (gzip.compress(b"[]\n"), "jsonl.gz"),
+        (gzip.compress(b"[]\n", mtime=0), "jsonl.gz"),
     ],
 )
 def test_a_name_need_not_say_the_kind(content: bytes, kind: str, tmp_path: Path) -> None:
