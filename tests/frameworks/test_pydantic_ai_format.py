@@ -11,7 +11,7 @@ import pytest
 from pydantic_ai import messages as wire
 from pydantic_ai.usage import RequestUsage
 
-from compaction import MessageIndex, compact, presets
+from compaction import MessageIndex
 from compaction.errors import ConfigurationError, InvalidMessage
 from compaction.index import message_key
 from compaction.integrations.pydantic_ai import pydantic_ai
@@ -67,21 +67,6 @@ def test_changed_parts_keep_the_rest() -> None:
     asked = pydantic_ai.read(MESSAGES["user with media"][0]).evolve(text="see").raw
     assert asked.parts[0].content[0] == "see"
     assert asked.parts[0].content[1] is PNG
-
-
-async def test_a_system_prompt_in_the_first_request_stays() -> None:
-    """A first request with a system prompt and a question is never dropped."""
-    messages: list[Any] = [MESSAGES["system and user"][0]]
-    for turn in range(20):
-        messages += [
-            wire.ModelResponse(parts=[wire.TextPart(f"Answer {turn}. " * 20)]),
-            wire.ModelRequest.user_text_prompt(f"Ask {turn}"),
-        ]
-    result = await compact(messages, presets.token_budget(300), format=pydantic_ai, counter="chars/4")
-    assert result.messages[0] is messages[0]
-    assert result.messages[-1] is messages[-1]
-    assert result.after.tokens < 310
-    assert pydantic_ai.validate(result.messages) == []
 
 
 @pytest.mark.parametrize(
