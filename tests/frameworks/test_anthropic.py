@@ -147,9 +147,14 @@ class Reply:
 
     def __init__(self, body: Any, status: int = 200, *events: Any) -> None:
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
-        self.http_response = httpx2.Response(status, content=content, request=httpx2.Request("POST", "http://localhost"))
+        unread: Any = content if status == 200 else self._unread(content)
+        self.http_response = httpx2.Response(status, content=unread, request=httpx2.Request("POST", "http://localhost"))
         self.events = list(events)
         self._parsed = SimpleNamespace(_iterator=iter(self.events))
+
+    def _unread(self, content: bytes) -> Any:
+        """Return the body of an error, which a client has not read yet."""
+        return iter([content])
 
     def parse(self) -> Any:
         """Return the stream."""
@@ -162,11 +167,9 @@ class AwaitedReply(Reply):
     def __init__(self, body: Any, status: int = 200, *events: Any) -> None:
         super().__init__(body, status, *events)
         self._parsed = SimpleNamespace(_iterator=self._later())
-        if not self.http_response.is_success:  # still to be read
-            self.http_response = httpx2.Response(status, content=self._body(body), request=self.http_response.request)
 
-    async def _body(self, body: Any) -> Any:
-        yield json.dumps(body).encode()
+    async def _unread(self, content: bytes) -> Any:
+        yield content
 
     async def _later(self) -> Any:
         for event in self.events:

@@ -20,6 +20,7 @@ from compaction.tokens import Usage
 
 PNG = wire.BinaryContent(b"\x89PNG", media_type="image/png")
 PICTURE = MediaPart("image", "", 4)
+AGAIN = wire.RetryFeedbackPart("again", retry=wire.RetryInfo(cause="output-validation"))
 MESSAGES: dict[str, tuple[Any, str, list[type]]] = {
     "system and user": (
         wire.ModelRequest(parts=[wire.SystemPromptPart("rules"), wire.UserPromptPart("hi")]),
@@ -113,7 +114,7 @@ def test_what_makes_messages_differ() -> None:
         (wire.ToolReturnPart("b", {"a": 1}, "c2"), "tool", [ToolResultPart("c2", '{"a": 1}')]),
         (wire.ToolReturnPart("b", None, "c2"), "tool", [ToolResultPart("c2", "")]),
         (wire.ToolReturnPart("b", ["x", PNG, {"a": 1}], "c2"), "tool", [ToolResultPart("c2", 'x\n{"a": 1}', (PICTURE,))]),
-        (wire.RetryFeedbackPart("again", retry=wire.RetryInfo(cause="output-validation")), "user", [OtherPart]),
+        (AGAIN, "user", [OtherPart(AGAIN.model_response())]),
     ],
 )
 def test_every_part_of_a_request(part: Any, role: str, read: list[Any]) -> None:

@@ -63,8 +63,8 @@ adk_contents = AdkContents()
 
 
 def _content(raw: Any) -> Any:
-    """Return a Content, built from the fields if they are a mapping."""
-    return import_framework("google.genai.types").Content.model_validate(raw) if isinstance(raw, Mapping) else raw
+    """Return a Content, built from fields; a Content itself stays the same object."""
+    return import_framework("google.genai.types").Content.model_validate(raw)
 
 
 if TYPE_CHECKING:

@@ -169,7 +169,7 @@ def _return_value(value: Any, place: int) -> tuple[str, tuple[MediaPart, ...]]:
     elements = items_of(value)
     elements = [value] if elements is None else elements
     read = [_element(each, _Place(place, at)) for at, each in enumerate(elements) if _is_media(each)]
-    words = [each if isinstance(each, str) else arguments_text(each) for each in elements if not _is_media(each)]
+    words = [arguments_text(each) for each in elements if not _is_media(each)]
     return "\n".join(words), tuple([part for part in read if isinstance(part, MediaPart)])
 
 
