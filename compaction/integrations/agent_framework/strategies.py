@@ -5,12 +5,12 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from operator import is_, is_not
 from typing import Any, Final, TypeAlias, Unpack
 
 import attrs
 
 from ...errors import StrategyError
+from ...formats import same
 from ...index import Drop, Edit, MessageGroup, MessageIndex, Replace, Request, as_given, marked
 from ...strategies import StepBegan, StepEnded, Steps, Strategy, StrategyLike
 from ...triggers import never
@@ -73,10 +73,10 @@ class FrameworkStrategy:
         if not source:
             return False
         turn = self.turn = await self.conversations.turn(source, overhead_tokens=self.conversations.count_messages(others))
-        if len(turn.view) == len(source) and all(map(is_, turn.view, source)):
+        if same(turn.view, source):
             return False
         written = _written(messages, source, turn.view)
-        changed = len(written) != len(messages) or any(map(is_not, written, messages))
+        changed = not same(written, messages)
         messages[:] = written
         return changed
 

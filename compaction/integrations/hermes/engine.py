@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import operator
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,7 +11,7 @@ import attrs
 from anyio.from_thread import start_blocking_portal
 
 from ...errors import InputError
-from ...formats import MessageFormat
+from ...formats import MessageFormat, same
 from ...index import GroupKind, MessageIndex
 from ...result import CompactionResult, space_report
 from ...session import CallLock, CompactionSession
@@ -282,8 +281,7 @@ class CompactionEngine:
         self.compression_count += bool(result.edits)
         self._progress.ran(changed=bool(result.edits))
         self._sent = result.after.tokens
-        changed = len(result.messages) != len(messages) or any(map(operator.is_not, result.messages, messages))
-        return list(result.messages) if changed else messages
+        return messages if same(messages, result.messages) else list(result.messages)
 
     def _anchor(self, current_tokens: int | None) -> None:
         """Record the provider's last report in the session, or else the host's estimate of this request.

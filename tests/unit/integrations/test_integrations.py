@@ -383,6 +383,14 @@ async def test_usage_in_the_history_corrects_the_counts(kept: Any, usages: Any, 
         assert about < turn.index.tokens < about + 100
 
 
+async def test_zeros_hide_no_report() -> None:
+    """Zeros, which frameworks show where a provider reports nothing, are passed over, so that the newest real report counts."""
+    options = IntegrationOptions(strategy=presets.token_budget(100_000), counter="chars/4")
+    turn = await FrameworkConversations(options, Reporting()).turn([*reply(500), *reply(0), *reply(900)])
+    assert turn.index is not None
+    assert 900 < turn.index.tokens < 940
+
+
 def test_a_copy_has_the_configuration() -> None:
     """A copy, or a pickled one, starts without conversations, with the same options, format and store."""
     options = IntegrationOptions(strategy=presets.token_budget(400), counter="chars/4")
