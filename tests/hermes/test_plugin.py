@@ -17,8 +17,7 @@ import pytest
 from agent.context_engine import ContextEngine
 
 from compaction.integrations.hermes import CompactionEngine
-from compaction.integrations.hermes.installer import hermes_status, install_plugin, uninstall_plugin
-from compaction.integrations.hermes.plugin import engine_class
+from compaction.integrations.hermes.plugin import engine_class, hermes_status, install_plugin, uninstall_plugin
 from compaction.integrations.hermes.settings import EngineSettings, MainModel
 from compaction.summarizers import OpenAISummarizer
 from compaction.summarizers.model.text_generator import GeneratedSummary

@@ -324,8 +324,9 @@ class TestHost:
         assert (made.threshold_tokens, made.last_prompt_tokens, made.compression_count) == (32_000, 0, 1)
         assert made.compress(out) == out
         assert made.session.status().window == 64_000
+        made.threshold_percent = 0.25  # a host may lower it for a model
         made.update_model("small", 8_000)
-        assert made.threshold_tokens == 4_000
+        assert (made.threshold_percent, made.threshold_tokens) == (0.5, 4_000)
 
     def test_model_without_a_window(self) -> None:
         """A window that is not above 0 raises a ``ConfigurationError``, and the engine does not change."""

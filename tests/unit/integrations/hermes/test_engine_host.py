@@ -295,6 +295,14 @@ class TestUsage:
         made.compress(view)
         assert made.session.index.context.overhead_tokens == outside
 
+    def test_before_an_answer(self) -> None:
+        """A report of a request that has no answer yet is of this list."""
+        made, view = engine(), CHAT[:2]
+        made.update_from_response({"prompt_tokens": 3_000})
+        made.compress(view)
+        assert [message["role"] for message in view] == ["system", "user"]
+        assert made.session.index.context.overhead_tokens == 3_000 - tokens_of(view)
+
     def test_later_views(self) -> None:
         """Tokens outside the messages are still known after several compactions."""
         made, chat = engine(context_length=16_000), calls(60, 40)
