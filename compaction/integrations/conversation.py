@@ -327,7 +327,6 @@ class FrameworkConversations:
             session.record_usage(usage)
 
     def _failed(self, given: list[Any], session: CompactionSession | None, error: Exception) -> CompactionResult:
-        """Return a result with the last good view and the error."""
         if self.options.on_failure == "raise" or isinstance(error, ConfigurationError | SyncDriverError):
             raise error
         sizes = Metrics() if session is None else session.index.included

@@ -29,8 +29,9 @@ from compaction.integrations.litellm import ProxyCompaction, conversation_scope
 from compaction.models import input_limit
 from compaction.strategies import SlidingWindow, Summarization
 from compaction.triggers import tokens_exceed
-from tests.frameworks.asked import asked
+from tests.frameworks import turns
 from tests.frameworks.programs import ROOT
+from tests.frameworks.turns import asked
 
 pytestmark = pytest.mark.filterwarnings("ignore", "error:::compaction")  # the proxy warns too
 
@@ -215,10 +216,7 @@ async def prepared(hook: ProxyCompaction, call_type: str = "acompletion", auth: 
 
 
 def turn_of(hook: ProxyCompaction, name: str = "openai-chat") -> Any:
-    turn = hook.conversations[name].last
-    assert turn is not None
-    assert turn.session is not None
-    return turn
+    return turns.turn_of(hook.conversations[name])
 
 
 @pytest.mark.usefixtures("router")

@@ -78,7 +78,7 @@ async def test_a_sessions_filter_in_a_run_of_a_service(tmp_path: Path) -> None:
     data = CallModelData(model_data=ModelInputData(input=items, instructions=None), agent=Agent(name="Shop"), context=None)
     assert (await session.filter(data)).input == items
     assert session.skipped is not None
-    assert session.turn is None
+    assert session.conversations.last is None
     notes: list[Any] = [{"role": "user", "content": f"Note {place}: " + "the shop is open. " * 10} for place in range(20)]
     data.model_data.input = notes
     assert len((await session.filter(data)).input) < 20

@@ -15,16 +15,9 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from compaction import last, presets
 from compaction.integrations.pydantic_ai import CompactionProcessor
 from compaction.strategies import SlidingWindow, Summarization
-from compaction.summarizers import SummaryRequest
 from compaction.triggers import never, tokens_exceed
-
-
-class Focused:
-    """A summarizer that returns the focus."""
-
-    async def summarize(self, request: SummaryRequest) -> str:
-        """Return the summary."""
-        return f"About {request.focus}."
+from tests.frameworks.turns import turn_of
+from tests.support.scripted import Scripted
 
 
 class Refusing:
@@ -63,7 +56,9 @@ def history() -> list[Any]:
 
 def on_request() -> CompactionProcessor:
     """Return a processor whose trigger never fires."""
-    strategy = Summarization(Focused(), trigger=tokens_exceed(100_000), keep=last(turns=2))
+    strategy = Summarization(
+        Scripted(lambda request: f"About {request.focus}."), trigger=tokens_exceed(100_000), keep=last(turns=2)
+    )
     return CompactionProcessor(strategy, counter="chars/4")
 
 
@@ -96,8 +91,7 @@ async def test_as_a_history_processor() -> None:
     agent = Agent(Refusing().model, capabilities=[ProcessHistory(processor)])
     result = await agent.run("And now?", message_history=history())
     assert len(result.all_messages()) < 20
-    assert processor.last is not None
-    assert processor.last.outcome == "compacted"
+    assert turn_of(processor).result.outcome == "compacted"
 
 
 # --- single requests --------------------------------------------------------------------------------------------------
@@ -121,13 +115,10 @@ async def test_what_counts_besides_the_messages() -> None:
     said = wire.InstructionPart("Rules.")
     say = SimpleNamespace(name="say", description="Say it. " * 40, parameters_json_schema={})
     processor = CompactionProcessor(SlidingWindow(trigger=never), counter="chars/4", window="auto")
-    assert processor.last is None
     request = request_of(HISTORY, function_tools=[look], output_tools=[say], instruction_parts=[said])
     assert await processor.before_model_request(CONTEXT, request) is request
     assert request.messages == HISTORY
-    turn = processor.conversations.last
-    assert turn is not None
-    assert turn.index is not None
+    turn = turn_of(processor)
     counted = processor.conversations.count("Rules.", ["look_up", "", {"a": 1}], ["say", say.description, {}])
     assert turn.index.context.overhead_tokens == counted > 80
     assert turn.index.context.window == 272_000

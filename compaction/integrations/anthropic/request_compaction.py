@@ -151,7 +151,6 @@ def _recorded(turn: FrameworkTurn) -> Generator[StreamedUsage]:
 
 
 def _observed(events: Iterator[Any], turn: FrameworkTurn) -> Iterator[Any]:
-    """Yield the events of a stream, and record the reported usage at its end."""
     with _recorded(turn) as usage:
         for event in events:
             usage.add(event)

@@ -233,7 +233,6 @@ class CompactionEngine:
             return compacted
 
     def _note_end(self, *, changed: bool) -> None:
-        """Set the flags that Hermes reads after a compaction."""
         failed = self.last_error is not None
         self._last_compression_made_progress = changed
         self._last_compress_aborted, self._last_summary_fallback_used = failed and not changed, failed and changed
@@ -409,7 +408,6 @@ def _last_resort(tokens: int, store: Store | None) -> Strategy:
 
 
 def _stores_in(strategy: Strategy) -> list[Store]:
-    """Return the stores in a strategy, outermost first."""
     return [part.store for part in strategy.parts() if isinstance(part, Lossless | Offload)]
 
 

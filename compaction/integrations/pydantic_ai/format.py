@@ -153,7 +153,6 @@ def _read(part: Any, place: int) -> list[Part]:
 
 
 def _element(content: Any, here: _Place) -> Part:
-    """Read one element of a user prompt."""
     if isinstance(content, str):
         return TextPart(content, raw=here)
     kind = getattr(content, "kind", "")
@@ -165,7 +164,6 @@ def _element(content: Any, here: _Place) -> Part:
 
 
 def _return_value(value: Any, place: int) -> tuple[str, tuple[MediaPart, ...]]:
-    """Return the text and the media of what a tool returned."""
     elements = items_of(value)
     elements = [value] if elements is None else elements
     read = [_element(each, _Place(place, at)) for at, each in enumerate(elements) if _is_media(each)]

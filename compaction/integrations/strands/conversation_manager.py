@@ -74,7 +74,6 @@ class CompactionConversationManager(_ConversationManager):
         event.agent.add_middleware(import_framework("strands.middleware").InvokeModelStage, self._call)
 
     async def _call(self, context: Any, call: Callable[[Any], AsyncIterator[Any]]) -> AsyncIterator[Any]:
-        """Call the model with the compacted messages, once more if they were too long."""
         turn = await self._turn(context)
         while True:
             try:
