@@ -1,4 +1,4 @@
-"""What all integrations have in common: their options, and objects that can be copied and pickled."""
+"""All integrations have this in common: their options, and objects that can be copied and pickled."""
 
 from __future__ import annotations
 
