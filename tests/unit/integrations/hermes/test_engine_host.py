@@ -136,6 +136,14 @@ class TestProgress:
         progress.reported(6_200, 4_000)
         assert [*estimated, progress.waits(6_600, 4_000, window=8_000)] == [True, True, False, True]
 
+    def test_one_strike(self) -> None:
+        """A report before the first compaction is no strike, and after a single one the engine does not wait."""
+        progress = Progress()
+        progress.reported(5_000, 4_000)
+        progress.ran(changed=True)
+        progress.reported(5_000, 4_000)
+        assert progress.waits(5_000, 4_000, window=8_000) is False
+
     def test_no_op_is_no_strike(self) -> None:
         """A run that changed nothing does not count as a compaction without effect."""
         made = engine(SMALL, context_length=8_000)
