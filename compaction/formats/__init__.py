@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .wire import json_object as json_object
     from .wire import json_text as json_text
     from .wire import result_part as result_part
+    from .wire import same as same
     from .wire import string as string
 
 __all__ = [
@@ -73,6 +74,6 @@ export_lazily(
         "registry": "FORMATS",
         "rulebook": "Rule",
         "validity": "as_list repair validate",
-        "wire": "arguments_text fields_of items_of json_object json_text result_part string",
+        "wire": "arguments_text fields_of items_of json_object json_text result_part same string",
     },
 )

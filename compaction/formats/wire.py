@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
@@ -65,7 +66,7 @@ def type_name(value: Any) -> str:
 
 def same(ones: Sequence[Any], others: Sequence[Any]) -> bool:
     """Whether two sequences hold the very same objects."""
-    return len(ones) == len(others) and all(one is other for one, other in zip(ones, others, strict=True))
+    return len(ones) == len(others) and all(map(operator.is_, ones, others))
 
 
 def json_text(value: Any) -> str:

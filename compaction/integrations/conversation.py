@@ -12,10 +12,8 @@ that does not, pass ``sync=True`` and drive the coroutine with `compaction.run.u
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import json
-import operator
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, ParamSpec, TypeVar, cast
@@ -23,13 +21,13 @@ from typing import Any, ParamSpec, TypeVar, cast
 import attrs
 
 from ..errors import BudgetUnsatisfiable, ConfigurationError, InputError, StateError, SyncDriverError
-from ..formats import MessageFormat, fields_of
+from ..formats import MessageFormat, fields_of, same
 from ..index import MessageIndex, Metrics
 from ..result import CompactionResult
 from ..session import CompactionSession
 from ..stores import SessionStore
 from ..strategies import Failed
-from ..tokens import LengthError, MessageMeter
+from ..tokens import LengthError, MessageMeter, Usage
 from .options import IntegrationOptions
 
 _P = ParamSpec("_P")
@@ -60,10 +58,10 @@ class FrameworkTurn:
         return None if self.session is None else self.session.index
 
     def record_usage(self, usage: object) -> None:
-        """Record the usage that the provider reported for the view; anything that cannot be read as usage is ignored."""
-        if self.session is not None:
-            with contextlib.suppress(InputError):
-                self.session.record_usage(usage, view=self.view)
+        """Record the usage that the provider reported for the view; zeros, and what cannot be read as usage, are ignored."""
+        reported = _reported(usage)
+        if self.session is not None and reported is not None:
+            self.session.record_usage(reported, view=self.view)
 
     async def send(self, call: Callable[[list[Any]], Awaitable[_T]], *, sync: bool = False) -> _T:
         """Call the model with the view, and once more with a shorter one if the provider found the request too long.
@@ -190,7 +188,7 @@ class FrameworkConversations:
     def count_tools(self, tools: Sequence[object], schema: Callable[[Any], object]) -> int:
         """Return the tokens of the schemas of tools, which are made again only if the tools change."""
         known, tokens = self._tools
-        if len(known) != len(tools) or any(map(operator.is_not, known, tools)):
+        if not same(known, tools):
             tokens = self.count(list(map(schema, tools)))
             self._tools = (tuple(tools), tokens)
         return tokens
@@ -322,14 +320,13 @@ class FrameworkConversations:
             session.use_window(window)
         if session.last_result is None:
             known = map(self._format.reported_usage, session.index.source) if usages is None else usages
-            session.recall_usage(list(known))
+            session.recall_usage(list(map(_reported, known)))
             return
-        reported = (self._format.reported_usage(raw) for raw in session.new_messages)
-        with contextlib.suppress(InputError):  # also if there is none
-            session.record_usage(next((usage for usage in reported if usage), None))
+        reported = (_reported(self._format.reported_usage(raw)) for raw in session.new_messages)
+        if (usage := next((usage for usage in reported if usage), None)) is not None:
+            session.record_usage(usage)
 
     def _failed(self, given: list[Any], session: CompactionSession | None, error: Exception) -> CompactionResult:
-        """Return a result with the last good view and the error."""
         if self.options.on_failure == "raise" or isinstance(error, ConfigurationError | SyncDriverError):
             raise error
         sizes = Metrics() if session is None else session.index.included
@@ -342,6 +339,17 @@ class FrameworkConversations:
             failures=(Failed(self.options.strategy.name, error, "the run continued with the unchanged view"),),
             outcome="degraded",
         )
+
+
+def _reported(usage: object) -> Usage | None:
+    """Return usage as it is read; ``None`` for zeros, which frameworks show where a provider reports nothing."""
+    if usage is None:
+        return None
+    try:
+        read = Usage.read(usage)
+    except InputError:
+        return None
+    return read if read.prompt_tokens else None
 
 
 def as_async(call: Callable[_P, _T]) -> Callable[_P, Awaitable[_T]]:

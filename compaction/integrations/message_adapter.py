@@ -137,8 +137,8 @@ def _chat_messages(message: Message) -> list[tuple[dict[str, Any], list[Part]]]:
     calls = list(message.tool_calls())
     said: dict[str, Any] = {"role": message.role, "content": words}
     if calls:
-        bodies = [{"name": call.name or "unnamed", "arguments": call.arguments} for call in calls]
         said["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": body} for call, body in zip(calls, bodies, strict=True)
+            {"id": call.id, "type": "function", "function": {"name": call.name or "unnamed", "arguments": call.arguments}}
+            for call in calls
         ]
-    return [(said, [*calls]), *chat] if message.role == "assistant" else [*chat, (said, [*calls])]
+    return [*chat, (said, [*calls])]

@@ -48,7 +48,7 @@ class StreamedUsage:
     def _add_bytes(self, data: bytes) -> None:
         *lines, self._line = (self._line + data).split(b"\n")
         for line in lines:
-            if line.startswith(b"data:") and b'"usage"' in line:
+            if b'"usage' in line:
                 with contextlib.suppress(ValueError, RecursionError):
                     self.add(json.loads(line.removeprefix(b"data:")))
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-import anyio
 import pytest
 from agent_framework import (
     Agent,
@@ -29,8 +28,7 @@ from agent_framework import (
 )
 from agent_framework.openai import OpenAIChatCompletionClient
 
-from compaction import Edit, GroupKind, MessageIndex, compact, last, presets
-from compaction.errors import ConfigurationError
+from compaction import compact, last, presets
 from compaction.integrations.agent_framework import (
     ChatClientSummarizer,
     CompactionProvider,
@@ -40,8 +38,9 @@ from compaction.integrations.agent_framework import (
 )
 from compaction.strategies import SlidingWindow, Summarization, Truncation
 from compaction.summarizers import SummaryRequest
-from compaction.triggers import messages_exceed, tokens_below, tokens_exceed
+from compaction.triggers import messages_exceed, never, tokens_below, tokens_exceed
 from tests.frameworks.model_server import SUMMARY, ModelServer, prefix_breaks, tokens_of
+from tests.support.scripted import Scripted
 
 
 @tool(approval_mode="never_require")
@@ -82,12 +81,6 @@ async def ask(agent: Agent, session: AgentSession, turns: range) -> None:
         await agent.run(f"What does item {turn} cost?", session=session)
 
 
-def broken(index: MessageIndex) -> Iterator[Edit]:
-    """A strategy that fails."""
-    raise ZeroDivisionError("broken strategy")
-    yield  # makes it a generator
-
-
 # --- the provider -----------------------------------------------------------------------------------------------------
 
 
@@ -103,23 +96,6 @@ async def test_a_summary_is_history_and_stored_once(server: ModelServer) -> None
     assert len(stored) == 30 * 4
     assert not any("[compaction" in message.text for message in stored)
     assert sum(SUMMARY.splitlines()[1] in str(message.get("content")) for message in server.requests[-1]["messages"]) == 1
-
-
-async def test_a_plain_instruction_and_an_answer_in_prose(server: ModelServer) -> None:
-    """The framework's ``prompt`` is our ``template``: one sentence is enough, and the answer needs no sections."""
-    server.summary = "The user asked what items cost; the prices were given."
-    summary = Summarization(
-        ChatClientSummarizer(make_client(server)),
-        trigger=tokens_exceed(2_000),
-        keep=last(groups=4),
-        template="Summarize the key decisions and user preferences only.",
-        on_failure="raise",
-    )
-    agent = make_agent(server, CompactionProvider(before_strategy=summary, counter="chars/4", on_failure="raise"))
-    await ask(agent, agent.create_session(), range(12))
-    assert server.refused == []
-    assert server.summaries > 2
-    assert sum(server.summary in str(message.get("content")) for message in server.requests[-1]["messages"]) == 1
 
 
 class Terse:
@@ -180,18 +156,6 @@ async def test_after_strategy_shortens_the_store(server: ModelServer) -> None:
     assert len(server.requests[-2]["messages"]) == 2 + len(stored) - len(flagged)
 
 
-async def test_both_strategies_together(server: ModelServer) -> None:
-    """Messages flagged in the store are not loaded again, even if the history provider does not skip them."""
-    after = Truncation(trigger=tokens_exceed(1_500), target=tokens_below(800), keep=last(groups=2))
-    provider = CompactionProvider(before_strategy=presets.context_window(4_000), after_strategy=after, counter="chars/4")
-    agent = make_agent(server, provider)
-    session = agent.create_session()
-    await ask(agent, session, range(20))
-    assert server.refused == []
-    assert max(map(tokens_of, server.requests)) < 3_000
-    assert len(session.state["in_memory"]["messages"]) == 80
-
-
 class Noting(ContextProvider):
     """Puts a note before each question."""
 
@@ -199,96 +163,44 @@ class Noting(ContextProvider):
         context.extend_messages(self, [Message("user", [f"NOTE: stock is low. {'x' * 200}"])])
 
 
-async def test_other_providers_messages_are_not_touched(server: ModelServer) -> None:
-    """Messages of another provider are in every request, unchanged, once, and never between a call and its results."""
-    agent = make_agent(
-        server, CompactionProvider(before_strategy=presets.context_window(4_000), counter="chars/4"), Noting("noting")
-    )
-    await ask(agent, agent.create_session(), range(25))
-    assert server.refused == []
-    assert prefix_breaks(server.requests) != []
-    for request in server.requests:
-        notes = [message for message in request["messages"] if "NOTE:" in str(message.get("content"))]
-        assert [len(str(message.get("content"))) for message in notes] == [220]
+# --- on request -------------------------------------------------------------------------------------------------------
 
 
-async def test_a_stream_cancelled_midway(server: ModelServer) -> None:
-    """A run cancelled while it streams leaves a valid session: the next runs continue inside the window."""
-    agent = make_agent(server, CompactionProvider(before_strategy=presets.context_window(4_000), counter="chars/4"))
-    session = agent.create_session()
-    for turn in range(20):
-        with anyio.CancelScope() as scope:
-            stream = agent.run(f"What does item {turn} cost?", session=session, stream=True)
-            async for update in stream:
-                if turn % 3 == 2 and update.text:
-                    scope.cancel()
-            await stream.get_final_response()
-    assert server.refused == []
-    assert len(server.requests) == 40
-    assert len(session.state["in_memory"]["messages"]) >= 14 * 4
+def on_request(summarizer: Scripted, **options: Any) -> CompactionProvider:
+    """Return a provider whose trigger never fires."""
+    strategy = Summarization(summarizer, trigger=never, keep=last(groups=2))
+    return CompactionProvider(before_strategy=strategy, counter="chars/4", **options)
 
 
-# --- bad input --------------------------------------------------------------------------------------------------------
-
-
-async def test_a_service_that_keeps_the_conversation(server: ModelServer) -> None:
-    """A conversation that a service keeps is not compacted, and the state gives the reason."""
-    provider = CompactionProvider(before_strategy=broken, after_strategy=broken, on_failure="raise")
+async def test_the_host_asks_to_compact(server: ModelServer) -> None:
+    """The next request is compacted once, whatever the trigger says, with the focus; also in the process that resumes."""
+    summarizer = Scripted("The user asked what items cost.")
+    provider = on_request(summarizer)
     agent = make_agent(server, provider)
-    session = AgentSession(service_session_id="conv_1")
-    await agent.run("Hello", session=session)
-    assert "nothing here to compact" in session.state["compaction"]["skipped"]
-
-
-async def test_history_loaded_per_service_call(server: ModelServer) -> None:
-    """History loaded after the provider is not compacted, and the state names the alternative."""
-    provider = CompactionProvider(before_strategy=broken, on_failure="raise")
-    agent = make_agent(server, provider, require_per_service_call_history_persistence=True)
     session = agent.create_session()
-    await agent.run("Hello", session=session)
-    assert "as_framework_strategy" in session.state["compaction"]["skipped"]
+    await ask(agent, session, range(6))
+    provider.compact_next(session, "prices")
+    restored = AgentSession.from_dict(json.loads(json.dumps(session.to_dict())))
+    await ask(make_agent(server, on_request(summarizer)), restored, range(6, 8))
+    assert [request.focus for request in summarizer.requests] == ["prices"]
+    assert len(prefix_breaks(server.requests)) == 1
 
 
-async def test_a_strategy_that_raises(server: ModelServer) -> None:
-    """The run continues uncompacted and the state reports it; or it fails, with ``on_failure="raise"``."""
-    session = AgentSession()
-    await ask(make_agent(server, CompactionProvider(before_strategy=broken)), session, range(2))
-    assert session.state["compaction"]["last"]["outcome"] == "degraded"
-    assert "broken strategy" in session.state["compaction"]["last"]["failures"][0]
-    assert len(server.requests) == 4
-    with pytest.raises(ZeroDivisionError):
-        await ask(make_agent(server, CompactionProvider(before_strategy=broken, on_failure="raise")), session, range(1))
-
-
-async def test_two_providers_on_one_history(server: ModelServer) -> None:
-    """Two providers on one history fail the run with an error that says what to do."""
-    strategy = presets.context_window(4_000)
-    agent = make_agent(
-        server, CompactionProvider(before_strategy=strategy), CompactionProvider(before_strategy=strategy, source_id="second")
-    )
-    with pytest.raises(ConfigurationError, match="keep one, or chain their strategies"):
-        await agent.run("Hello", session=agent.create_session())
+async def test_the_model_asks_to_compact(server: ModelServer) -> None:
+    """The model gets the tool; after a call of it, the next request of the same run is compacted."""
+    summarizer = Scripted("The user asked what items cost.")
+    agent = make_agent(server, on_request(summarizer))
+    session = agent.create_session()
+    await ask(agent, session, range(6))
+    talking = make_agent(server, on_request(summarizer, compact_tool=True))
+    talking.default_options["tools"] = []
+    await ask(talking, session, range(6, 7))
+    assert [each["function"]["name"] for each in server.requests[-1]["tools"]] == ["compact_conversation"]
+    assert len(summarizer.requests) == 1
+    assert "item 6" in str(summarizer.requests[0].focus)
 
 
 # --- strategies that cross over ---------------------------------------------------------------------------------------
-
-
-async def test_ours_in_concurrent_runs(server: ModelServer) -> None:
-    """Concurrent conversations with the same beginning are distinguished as soon as they differ."""
-    agent = make_agent(server, compaction_strategy=as_framework_strategy(presets.context_window(3_600), counter="chars/4"))
-
-    async def one(name: str) -> None:
-        session = agent.create_session()
-        await agent.run("Hello there, what does it cost?", session=session)
-        for turn in range(10):
-            await agent.run(f"{name}: what does item {turn} cost?", session=session)
-
-    async with anyio.create_task_group() as tasks:
-        for name in ("ALPHA", "BETA"):
-            tasks.start_soon(one, name)
-    assert server.refused == []
-    assert not any("ALPHA" in text and "BETA" in text for text in map(json.dumps, server.requests))
-    assert len(server.requests) == 44
 
 
 class Numbering(ContextProvider):
@@ -383,18 +295,6 @@ async def test_theirs_in_our_pipeline() -> None:
     assert agent_framework.validate(result.messages) == []
     assert result.after.groups == 10
     assert not any("_excluded" in message.additional_properties for message in messages)
-    assert result.messages[-1] is messages[-1]
-
-
-async def test_a_summary_of_theirs_is_one_of_ours(server: ModelServer) -> None:
-    """A summary inserted by the framework's strategy replaces the linked messages, and is marked."""
-    theirs = from_framework_strategy(SummarizationStrategy(client=make_client(server), target_count=4, threshold=2))
-    messages = shop_messages(10)
-    result = await compact(messages, theirs, format=agent_framework, counter="chars/4")
-    kinds = [group.kind for group in MessageIndex(result.messages, format=agent_framework, counter="chars/4").included_groups]
-    assert result.outcome == "compacted"
-    assert kinds.count(GroupKind.SUMMARY) == 1
-    assert agent_framework.validate(result.messages) == []
     assert result.messages[-1] is messages[-1]
 
 

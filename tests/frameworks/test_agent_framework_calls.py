@@ -38,6 +38,8 @@ from compaction.strategies import Clear, Summarization, ToolResult, Truncation
 from compaction.summarizers.model import SummaryOptions
 from compaction.triggers import tokens_exceed
 from tests.frameworks.model_server import SUMMARY
+from tests.frameworks.turns import status_of, turn_of
+from tests.support.scripted import TooLong
 
 SHORTEN = Truncation(trigger=tokens_exceed(300), keep=last(groups=2))
 NEVER = Truncation(trigger=tokens_exceed(1_000_000), keep=last(groups=2))
@@ -54,12 +56,6 @@ class Client(ChatMiddlewareLayer[Any]):
 
 
 AGENT = SimpleNamespace(client=Client(), name="Shop")
-
-
-class TooLong(Exception):
-    """A provider's length error."""
-
-    status_code = 400
 
 
 def loaded(text: str, role: str = "user", source: str | None = "in_memory") -> Message:
@@ -113,13 +109,6 @@ class Call:
 
 def provider_of(strategy: Any = SHORTEN, **options: Any) -> CompactionProvider:
     return CompactionProvider(before_strategy=strategy, counter="chars/4", **options)
-
-
-def turn_of(provider: CompactionProvider) -> Any:
-    turn = provider.conversations.last
-    assert turn is not None
-    assert turn.session is not None
-    return turn
 
 
 # --- the messages of a run --------------------------------------------------------------------------------------------
@@ -219,7 +208,7 @@ async def test_reported_usage(usage: dict[str, int], tokens: int | None, stream:
     else:
         assert chat.result is said
     expected = turn_of(provider).index.included.tokens if tokens is None else tokens
-    assert turn_of(provider).session.status().tokens == expected
+    assert status_of(provider).tokens == expected
     assert bool(call.state["conversation"]["learned"][1]) == (tokens is not None)
 
 
@@ -436,7 +425,7 @@ async def test_what_the_state_says() -> None:
 async def test_ours_in_a_list_of_theirs() -> None:
     """It flags copies of what left, inserts what the view adds, and says whether anything changed."""
     ours = as_framework_strategy(Summarization(trigger=tokens_exceed(300), keep=last(groups=2)), counter="chars/4")
-    assert (await ours([]), ours.turn) == (False, None)
+    assert (await ours([]), ours.conversations.last) == (False, None)
     assert repr(ours).startswith("as_framework_strategy(Summarization(")
     messages = notes()
     given = list(messages)
@@ -450,7 +439,6 @@ async def test_ours_in_a_list_of_theirs() -> None:
     before = list(messages)
     assert await ours(messages) is False
     assert [one is other for one, other in zip(messages, before, strict=True)] == [True] * 9
-    assert ours.turn is not None
     assert await as_framework_strategy(NEVER, counter="chars/4")(notes(2)) is False
     assert (copy.deepcopy(ours).options, ours.__name__) == (ours.options, "Summarization")
     named, answered = as_framework_strategy(NEVER, agent_name="Shop"), [Message("assistant", ["5"])]
@@ -499,9 +487,7 @@ async def test_ours_counts_other_providers_messages() -> None:
     odd = Message("user", ["hi"], additional_properties={"_attribution": "x"})
     messages = [note, mine, odd, *notes()]
     await ours(messages)
-    assert ours.turn is not None
-    assert ours.turn.index is not None
-    assert ours.turn.index.context.overhead_tokens == ours.conversations.count_messages([note])
+    assert turn_of(ours).index.context.overhead_tokens == ours.conversations.count_messages([note])
     assert [each.additional_properties.get("_excluded", False) for each in messages[:3]] == [False, True, True]
     assert InMemoryHistoryProvider.__name__ == HISTORY["source_type"]
 

@@ -18,13 +18,14 @@ from anthropic import Anthropic, AsyncAnthropic, beta_async_tool, beta_tool
 from benchmarks.hosts.script import result_text
 from benchmarks.hosts.server import SUMMARY, StrictServer
 from compaction import last, nothing, presets
-from compaction.errors import BudgetUnsatisfiable, SyncDriverError
+from compaction.errors import BudgetUnsatisfiable
 from compaction.integrations.anthropic import RequestCompaction
 from compaction.integrations.conversation import as_async
 from compaction.models import input_limit
 from compaction.strategies import Clear, SlidingWindow, Summarization, ToolResult
 from compaction.triggers import tokens_exceed
-from tests.frameworks.asked import asked
+from tests.frameworks.turns import asked, status_of, turn_of
+from tests.support.scripted import Awaited
 
 
 def client(server: StrictServer, compaction: RequestCompaction) -> Anthropic:
@@ -112,19 +113,6 @@ async def test_a_tool_asks_for_compaction(*, asynchronous: bool) -> None:
     assert server.ledger.total("invalid") == 0
 
 
-def test_a_client_without_await_needs_a_strategy_without() -> None:
-    """A summarizer that must be awaited is refused with the remedy, and nothing is sent."""
-
-    class Awaited:
-        async def summarize(self, request: Any) -> str:
-            return "A summary."
-
-    compaction = RequestCompaction(Summarization(Awaited(), trigger=lambda _: True, keep=last(turns=1)), counter="chars/4")
-    with StrictServer() as server, client(server, compaction) as model, pytest.raises(SyncDriverError):
-        ask(model, asked(5))
-    assert server.ledger.total("requests") == 0
-
-
 # --- single requests --------------------------------------------------------------------------------------------------
 
 
@@ -147,9 +135,14 @@ class Reply:
 
     def __init__(self, body: Any, status: int = 200, *events: Any) -> None:
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
-        self.http_response = httpx2.Response(status, content=content, request=httpx2.Request("POST", "http://localhost"))
+        unread: Any = content if status == 200 else self._unread(content)
+        self.http_response = httpx2.Response(status, content=unread, request=httpx2.Request("POST", "http://localhost"))
         self.events = list(events)
         self._parsed = SimpleNamespace(_iterator=iter(self.events))
+
+    def _unread(self, content: bytes) -> Any:
+        """Return the body of an error, which a client has not read yet."""
+        return iter([content])
 
     def parse(self) -> Any:
         """Return the stream."""
@@ -162,11 +155,9 @@ class AwaitedReply(Reply):
     def __init__(self, body: Any, status: int = 200, *events: Any) -> None:
         super().__init__(body, status, *events)
         self._parsed = SimpleNamespace(_iterator=self._later())
-        if not self.http_response.is_success:  # still to be read
-            self.http_response = httpx2.Response(status, content=self._body(body), request=self.http_response.request)
 
-    async def _body(self, body: Any) -> Any:
-        yield json.dumps(body).encode()
+    async def _unread(self, content: bytes) -> Any:
+        yield content
 
     async def _later(self) -> Any:
         for event in self.events:
@@ -188,14 +179,6 @@ NEVER = SlidingWindow(keep=last(turns=1), trigger=tokens_exceed(1_000_000))
 WAYS = pytest.mark.parametrize("asynchronous", [False, True], ids=["no await", "await"])
 
 
-class Awaited:
-    """A summarizer that must be awaited."""
-
-    async def summarize(self, request: Any) -> str:
-        """Return the summary."""
-        return SUMMARY
-
-
 async def sent(compaction: RequestCompaction, request: Any, *replies: Any, asynchronous: bool = False) -> tuple[Any, list[Any]]:
     """Return the response of the middleware, and the requests that it sent."""
     requests, left = list[Any](), list(replies)
@@ -207,13 +190,6 @@ async def sent(compaction: RequestCompaction, request: Any, *replies: Any, async
     if asynchronous:
         return await compaction.handle_async(request, as_async(call)), requests
     return compaction.handle(request, call), requests
-
-
-def status_of(compaction: RequestCompaction) -> Any:
-    turn = compaction.conversations.last
-    assert turn is not None
-    assert turn.session is not None
-    return turn.session.status()
 
 
 @pytest.mark.parametrize(
@@ -264,8 +240,7 @@ async def test_a_request_that_needs_nothing_is_the_same_object() -> None:
     short = Request({**BODY, "messages": asked(2), "system": "Be brief. " * 20, "tools": [{"name": "look_up"}]})
     _, [same] = await sent(compaction, short, {"usage": None})
     assert same is short
-    index = compaction.conversations.last.index  # type: ignore[union-attr]
-    assert index is not None
+    index = turn_of(compaction).index
     assert index.context.overhead_tokens == compaction.conversations.count("Be brief. " * 20, [{"name": "look_up"}])
     assert status_of(compaction).window == input_limit("claude-sonnet-4-5")
     _, [shorter] = await sent(compaction, Request({**BODY, "messages": asked(60)}), {"usage": None})
@@ -318,7 +293,7 @@ async def test_usage_of_a_stream(asynchronous: bool, whole: bool) -> None:
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_request_that_was_too_long(asynchronous: bool, stream: bool) -> None:
     """It is sent once more, shorter, with a summary that may be awaited; other errors, and a second one, are returned."""
-    strategy = Summarization(Awaited(), trigger=tokens_exceed(1_000_000), keep=last(turns=1)) if asynchronous else NEVER
+    strategy = Summarization(Awaited(SUMMARY), trigger=tokens_exceed(1_000_000), keep=last(turns=1)) if asynchronous else NEVER
     kind, request = (AwaitedReply if asynchronous else Reply), Request(BODY, stream=stream)
     compaction = RequestCompaction(strategy, counter="chars/4")
     answer = kind(ANSWER, 200)

@@ -27,6 +27,7 @@ from compaction.strategies import Clear, Summarization, Truncation
 from compaction.strategies import ToolResult as Clearing
 from compaction.testing import check_strategy
 from compaction.triggers import never, tokens_exceed
+from tests.frameworks.turns import status_of, turn_of
 from tests.support.scripted import Scripted
 
 CALL = types.Part(function_call=types.FunctionCall(id="c1", name="look_up", args={"a": 1}), thought_signature=b"signed")
@@ -238,13 +239,6 @@ def watching(**options: Any) -> CompactionPlugin:
     return CompactionPlugin(Truncation(trigger=never, keep=last(groups=1)), counter="chars/4", **options)
 
 
-def status_of(plugin: CompactionPlugin) -> Any:
-    turn = plugin.conversations.last
-    assert turn is not None
-    assert turn.session is not None
-    return turn.session.status()
-
-
 async def test_calls_that_were_cancelled_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """The number of calls that wait for their usage is bounded, and the oldest is forgotten first."""
     monkeypatch.setattr("compaction.integrations.google_adk.plugin._UNDER_WAY", 2)
@@ -303,9 +297,7 @@ async def test_instruction_and_tools_count() -> None:
     config = types.GenerateContentConfig(system_instruction="You are a shop. " * 40, tools=[tool, len])
     await Call().send(plugin, content("hi"), config=config)
     sent = f"{config.system_instruction}\n{tool.model_dump_json(exclude_none=True)}"
-    assert plugin.conversations.last is not None
-    assert plugin.conversations.last.index is not None
-    assert plugin.conversations.last.index.context.overhead_tokens == plugin.conversations.count(sent)
+    assert turn_of(plugin).index.context.overhead_tokens == plugin.conversations.count(sent)
     assert status_of(plugin).window == 1_048_576
 
 

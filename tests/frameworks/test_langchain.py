@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterator
 from typing import Any, Self
 
-import anyio
 import attrs
 import pytest
 from langchain.agents import create_agent
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.runnables import RunnableLambda
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 
-from compaction import CompactionResult, Edit, MessageIndex, last, presets, run
-from compaction.integrations.langchain import ChatModelSummarizer, CompactionMiddleware, RewritingMiddleware
+from compaction import CompactionResult, MessageIndex, last, presets, run
+from compaction.integrations.langchain import (
+    ChatModelSummarizer,
+    CompactionMiddleware,
+    RewritingMiddleware,
+    langchain,
+    model_name,
+)
 from compaction.integrations.langgraph import StateKeys, SummarizationNode
+from compaction.models import UnknownModel, input_limit
 from compaction.strategies import GrowingSummary, Summarization, SummaryText, Truncation
 from compaction.summarizers.model import SummaryOptions
 from compaction.triggers import tokens_exceed
-from tests.frameworks.model_server import SUMMARY, ModelServer, prefix_breaks, tokens_of
+from tests.frameworks.model_server import ModelServer, tokens_of
 
 CONFIG: Any = {"configurable": {"thread_id": "a"}}
 
@@ -36,18 +42,6 @@ def make_model(server: ModelServer) -> ChatOpenAI:
     return ChatOpenAI(model="m", api_key="none", base_url=server.url)  # type: ignore[arg-type]
 
 
-def make_agent(server: ModelServer, *middleware: Any, saver: Any = None) -> Any:
-    return create_agent(
-        make_model(server), [look_up_price], system_prompt="You are a shop. " * 20, middleware=middleware, checkpointer=saver
-    )
-
-
-def broken(index: MessageIndex) -> Iterator[Edit]:
-    """A strategy that fails."""
-    raise ZeroDivisionError("broken strategy")
-    yield  # makes it a generator
-
-
 def ask(agent: Any, turns: range, config: Any = CONFIG) -> Any:
     state = None
     for turn in turns:
@@ -55,114 +49,7 @@ def ask(agent: Any, turns: range, config: Any = CONFIG) -> Any:
     return state
 
 
-# --- middlewares ------------------------------------------------------------------------------------------------------
-
-
-async def test_awaited_with_a_models_summary(server: ModelServer) -> None:
-    """An awaited agent summarizes with its own chat model, and later rounds update the summary."""
-    strategy = Summarization(
-        ChatModelSummarizer(make_model(server)), trigger=tokens_exceed(2_000), keep=last(groups=4), on_failure="raise"
-    )
-    middleware = CompactionMiddleware(strategy, counter="chars/4", on_failure="raise")
-    agent = make_agent(server, middleware, saver=InMemorySaver())
-    for turn in range(20):
-        await agent.ainvoke({"messages": [("user", f"What does item {turn} cost?")]}, CONFIG)
-    assert server.refused == []
-    assert server.summaries > 2
-    assert SUMMARY.splitlines()[1] in json.dumps(server.requests[-1]["messages"])
-
-
-def test_system_prompt_and_tools_count(server: ModelServer) -> None:
-    """A strategy gets the tokens of the whole request, not only of its messages."""
-    seen: list[int] = []
-
-    def watch(index: MessageIndex) -> Iterator[Edit]:
-        seen.append(index.tokens)
-        yield from ()
-
-    ask(make_agent(server, CompactionMiddleware(watch, counter="chars/4")), range(1), {})
-    assert [abs(tokens - tokens_of(request)) < 30 for tokens, request in zip(seen, server.requests, strict=True)] == [
-        True,
-        True,
-    ]
-
-
-def test_threads_of_one_middleware_count_their_own_requests(server: ModelServer) -> None:
-    """Two agents share a middleware that rewrites: a thread's next run counts the system prompt of its own agent."""
-    seen: list[int] = []
-
-    def watch(index: MessageIndex) -> Iterator[Edit]:
-        seen.append(index.context.overhead_tokens)
-        yield from ()
-
-    middleware = RewritingMiddleware(watch, counter="chars/4")
-    agents = [
-        create_agent(make_model(server), [], system_prompt=prompt, middleware=[middleware], checkpointer=InMemorySaver())
-        for prompt in ("Be brief.", "You are a shop. " * 100)
-    ]
-    for turn in range(2):
-        for name, agent in zip("ab", agents, strict=True):
-            agent.invoke({"messages": [("user", f"Question {turn}?")]}, {"configurable": {"thread_id": name}})
-    first, other, short, long = seen
-    assert (first, other) == (0, 0)
-    assert 0 < short < 20
-    assert long > 400
-
-
-async def test_a_stream_cancelled_midway(server: ModelServer) -> None:
-    """A run cancelled while it streams leaves a thread that continues, valid and inside the window."""
-    agent = make_agent(server, CompactionMiddleware(presets.context_window(4_000), counter="chars/4"), saver=InMemorySaver())
-    for turn in range(12):
-        with anyio.CancelScope() as scope:
-            question = {"messages": [("user", f"What does item {turn} cost?")]}
-            async for token, _ in agent.astream(question, CONFIG, stream_mode="messages"):
-                if turn % 3 == 2 and isinstance(token, AIMessage) and token.text:
-                    scope.cancel()
-    assert server.refused == []
-    assert len(server.requests) == 24
-
-
-def test_a_strategy_that_raises(server: ModelServer) -> None:
-    """The run continues uncompacted and the result reports it; or it fails, with ``on_failure="raise"``."""
-    results: list[CompactionResult] = []
-    ask(make_agent(server, CompactionMiddleware(broken, on_result=results.append)), range(1), {})
-    assert [result.outcome for result in results] == ["degraded", "degraded"]
-    with pytest.raises(ZeroDivisionError):
-        ask(make_agent(server, CompactionMiddleware(broken, on_failure="raise")), range(1), {})
-
-
 # --- the node ---------------------------------------------------------------------------------------------------------
-
-
-def make_graph(server: ModelServer, node: SummarizationNode, view: str) -> Any:
-    class State(MessagesState, total=False):
-        llm_input_messages: list[Any]
-        compaction: dict[str, Any]
-
-    model = make_model(server)
-    graph = StateGraph(State)
-    graph.add_node("summarize", node)
-    graph.add_node("answer", lambda state: {"messages": [model.invoke(state[view])]})
-    graph.add_edge(START, "summarize")
-    graph.add_edge("summarize", "answer")
-    graph.add_edge("answer", END)
-    return graph.compile(checkpointer=InMemorySaver())
-
-
-@pytest.mark.parametrize(
-    ("keys", "view", "whole"),
-    [(StateKeys(), "llm_input_messages", True), (StateKeys.rewriting(), "messages", False)],
-    ids=["view", "rewrite"],
-)
-def test_messages_state(keys: StateKeys, view: str, whole: bool, server: ModelServer) -> None:
-    """The node projects into a second key or rewrites the messages, and summarizes nothing twice."""
-    summarizer = ChatModelSummarizer(make_model(server))
-    strategy = presets.langgraph_summary(summarizer, max_tokens_before_summary=800, max_summary_tokens=300, on_failure="digest")
-    state = ask(make_graph(server, SummarizationNode(strategy, keys=keys, counter="chars/4"), view), range(60))
-    assert server.refused == []
-    assert (len(state["messages"]) == 120) == whole
-    assert len(prefix_breaks(server.requests)) == server.summaries > 1
-    assert max(map(tokens_of, server.requests)) < 1_000
 
 
 @pytest.mark.filterwarnings("ignore:create_react_agent has been moved")
@@ -238,3 +125,143 @@ async def test_a_model_that_hangs_is_given_up(is_sync: bool) -> None:
         result = await run(index, Summarization(summarizer, keep=last(messages=1)))
     assert (result.outcome, len(result.failures)) == ("degraded", 1)
     assert ("did not answer within 0.3 s" in str(result.failures[0].error)) is not is_sync
+
+
+NEVER = Truncation(trigger=tokens_exceed(1_000_000), keep=last(groups=1))
+
+
+def make_agent(server: ModelServer, *middleware: Any, tools: Any = (look_up_price,), **options: Any) -> Any:
+    model = ChatOpenAI(model="gpt-5", api_key="none", base_url=server.url, max_retries=0)  # type: ignore[arg-type]
+    return create_agent(model, tools, middleware=middleware, **options)
+
+
+def asked(turn: int) -> Any:
+    return {"messages": [("user", f"What does item {turn} cost?")]}
+
+
+class Numbered:
+    """A summarizer that numbers its summaries and records its focuses."""
+
+    def __init__(self) -> None:
+        self.focuses: list[str | None] = []
+
+    def summarize(self, request: Any) -> str:
+        self.focuses.append(request.focus)
+        return f"Summary {len(self.focuses)}: the prices of some items were looked up."
+
+
+# --- a node of one's own that calls the model --------------------------------------------------------------------------
+
+
+class State(MessagesState, total=False):
+    """The state of the graph."""
+
+    llm_input_messages: list[Any]
+    compaction: dict[str, Any]
+
+
+def make_graph(server: ModelServer, node: SummarizationNode, *, is_awaited: bool = False) -> Any:
+    model = ChatOpenAI(model="gpt-5", api_key="none", base_url=server.url, max_retries=0)  # type: ignore[arg-type]
+    view = node.keys.view or "messages"
+
+    @node.retrying
+    def answer(state: State) -> Any:
+        return {"messages": [model.invoke([SystemMessage("You are a shop."), *state[view]])]}  # type: ignore[literal-required]
+
+    @node.retrying
+    async def answer_awaited(state: State) -> Any:
+        return {"messages": [await model.ainvoke([SystemMessage("You are a shop."), *state[view]])]}  # type: ignore[literal-required]
+
+    graph = StateGraph(State)
+    graph.add_node("summarize", node)
+    graph.add_node("answer", answer_awaited if is_awaited else answer)
+    graph.add_edge(START, "summarize")
+    graph.add_edge("summarize", "answer")
+    graph.add_edge("answer", END)
+    return graph.compile(checkpointer=InMemorySaver())
+
+
+@pytest.mark.parametrize("keys", [StateKeys(), StateKeys.rewriting()], ids=["view", "rewrite"])
+@pytest.mark.parametrize("is_awaited", [False, True], ids=["invoked", "awaited"])
+async def test_a_node_of_ones_own_is_run_once_more(keys: StateKeys, is_awaited: bool, server: ModelServer) -> None:
+    """The function that calls the model gets a shorter view, and the node's next view continues it."""
+    graph = make_graph(server, SummarizationNode(NEVER, keys=keys, counter="chars/4"), is_awaited=is_awaited)
+    for turn in range(40):
+        given = {"messages": [("user", f"What does item {turn} cost? " * 20)]}
+        await graph.ainvoke(given, CONFIG) if is_awaited else graph.invoke(given, CONFIG)
+    assert len(server.requests) == 40
+    assert len(server.refused) == 1
+
+
+# --- usage and windows ------------------------------------------------------------------------------------------------
+
+
+def test_usage_is_read_from_replies() -> None:
+    """A reply reports the usage that its message has."""
+    usage: Any = {"input_tokens": 900, "output_tokens": 5, "total_tokens": 905}
+    assert langchain.reported_usage(AIMessage("a", usage_metadata=usage)) == usage
+    assert langchain.reported_usage(AIMessage("a")) is None
+    assert langchain.reported_usage(HumanMessage("a")) is None
+
+
+def test_the_window_of_the_models_name(server: ModelServer) -> None:
+    """``window="auto"`` uses the request's model, or the node's model."""
+    windows: list[int | None] = []
+
+    def watch(index: MessageIndex) -> Any:
+        windows.append(index.context.window)
+        yield from ()
+
+    make_agent(server, CompactionMiddleware(watch, window="auto")).invoke(asked(0))
+    SummarizationNode(watch, window="auto", model="gpt-5").invoke({"messages": [HumanMessage("Hi")]})
+    assert windows == [input_limit("gpt-5")] * 3
+    with pytest.raises(UnknownModel):
+        SummarizationNode(watch, window="auto", model="no-such").invoke({"messages": [HumanMessage("Hi")]})
+
+
+def test_the_names_of_models() -> None:
+    """A model's name is its own attribute, that of the model below bound tools, or its tracing name."""
+
+    class Traced:
+        def _get_ls_params(self) -> dict[str, Any]:
+            return {"ls_model_name": "gpt-5"}
+
+    model = ChatOpenAI(model="gpt-5", api_key="none")  # type: ignore[arg-type]
+    assert [model_name(each) for each in (model, model.bind_tools([look_up_price]), Traced())] == ["gpt-5"] * 3
+    assert model_name(RunnableLambda(str)) is None
+
+
+# --- requests to compact ----------------------------------------------------------------------------------------------
+
+
+async def test_the_model_asks_for_compaction(server: ModelServer) -> None:
+    """A call of ``compact_conversation`` compacts before the next model call, once, with the focus of the call."""
+    summarizer, results = Numbered(), list[CompactionResult]()
+    strategy = Summarization(summarizer, trigger=tokens_exceed(1_000_000), keep=last(groups=1))
+    middleware = CompactionMiddleware(strategy, compact_tool=True, counter="chars/4", on_result=results.append)
+    agent = make_agent(server, middleware, tools=())
+    history = [("user", "Tell me of tea. " * 50), ("assistant", "Tea is a drink. " * 50), ("user", "Now of prices.")]
+    state = await agent.ainvoke({"messages": history})
+    assert [call["name"] for message in state["messages"] for call in getattr(message, "tool_calls", ())] == [
+        "compact_conversation"
+    ]
+    assert [bool(result.edits) for result in results] == [False, True]
+    assert summarizer.focuses == ["Now of prices. (0)"]
+    assert "Summary 1" in json.dumps(server.requests[-1]["messages"])
+
+
+@pytest.mark.parametrize("kind", [CompactionMiddleware, RewritingMiddleware])
+def test_the_host_asks_for_compaction(kind: Any, server: ModelServer) -> None:
+    """``compact_next`` applies to the next model call of its thread only."""
+    summarizer = Numbered()
+    strategy = Summarization(summarizer, trigger=tokens_exceed(1_000_000), keep=last(groups=1))
+    middleware = kind(strategy, counter="chars/4")
+    agent = make_agent(server, middleware, checkpointer=InMemorySaver())
+    for turn in range(2):
+        agent.invoke(asked(turn), CONFIG)
+    middleware.compact_next("a", "the cheapest item")
+    agent.invoke(asked(2), {"configurable": {"thread_id": "b"}})
+    assert summarizer.focuses == []
+    for turn in range(2, 4):
+        agent.invoke(asked(turn), CONFIG)
+    assert summarizer.focuses == ["the cheapest item"]

@@ -27,24 +27,12 @@ from compaction.strategies import Summarization, Truncation
 from compaction.summarizers.model import SummaryOptions
 from compaction.triggers import tokens_exceed
 from tests.frameworks.model_server import SUMMARY
+from tests.frameworks.turns import status_of, turn_of
+from tests.support.scripted import Awaited, TooLong
 
 SHORTEN = Truncation(trigger=tokens_exceed(300), keep=last(groups=2))
 NOTES = [HumanMessage(f"Note {place}: " + "the shop is open. " * 20, id=str(place)) for place in range(8)]
 BOTH = pytest.mark.parametrize("kind", [CompactionMiddleware, RewritingMiddleware])
-
-
-class TooLong(Exception):
-    """A provider's length error."""
-
-    status_code = 400
-
-
-class Awaited:
-    """A summarizer that must be awaited."""
-
-    async def summarize(self, request: Any) -> str:
-        """Return the summary."""
-        return "Some notes."
 
 
 def request_of(messages: list[Any], **options: Any) -> ModelRequest[None]:
@@ -105,16 +93,10 @@ def test_usage_of_an_answer_counts(form: Any) -> None:
     middleware = CompactionMiddleware(SHORTEN, counter="chars/4", window="auto")
     request = request_of(NOTES[:1], tools=[tool], system_message=SystemMessage("You are a shop. " * 40))
     middleware.wrap_model_call(request, lambda request: form(answer(9_000)))
-    turn = middleware.conversations.last
-    assert turn is not None
-    assert turn.session is not None
-    assert turn.session.status().tokens == 9_000
-    assert turn.session.status().window == 272_000
+    assert (status_of(middleware).tokens, status_of(middleware).window) == (9_000, 272_000)
     bare = CompactionMiddleware(SHORTEN, counter="chars/4")
     bare.wrap_model_call(request, lambda request: answer())
-    turn = bare.conversations.last
-    assert turn is not None
-    assert turn.index is not None
+    turn = turn_of(bare)
     assert 320 < turn.index.context.overhead_tokens < 400
     assert turn.index.context.window is None
 
@@ -140,7 +122,9 @@ async def test_only_a_length_error_is_compacted(kind: Any) -> None:
 @BOTH
 async def test_an_awaited_summarizer_after_a_length_error(kind: Any) -> None:
     """A request that was too long is summarized by a model that is awaited, and its answer is returned."""
-    middleware = kind(Summarization(Awaited(), trigger=tokens_exceed(10_000), keep=last(groups=1)), counter="chars/4")
+    middleware = kind(
+        Summarization(Awaited("Some notes."), trigger=tokens_exceed(10_000), keep=last(groups=1)), counter="chars/4"
+    )
     sizes: list[int] = []
 
     async def handler(request: Any) -> Any:
@@ -162,7 +146,7 @@ async def test_rewriting() -> None:
         assert update is not None
         removal, *view = update["messages"]
         assert (removal.type, len(view) < 8, view[-1]) == ("remove", True, NOTES[-1])
-    summarizing = Summarization(Awaited(), trigger=tokens_exceed(300), keep=last(groups=1))
+    summarizing = Summarization(Awaited("Some notes."), trigger=tokens_exceed(300), keep=last(groups=1))
     update = await RewritingMiddleware(summarizing, counter="chars/4").abefore_model({"messages": NOTES}, None)
     assert update is not None
     request = request_of(NOTES[:1], system_message=SystemMessage("You are a shop. " * 100))

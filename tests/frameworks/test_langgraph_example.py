@@ -11,15 +11,10 @@ from typing import Any
 
 import pytest
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage, HumanMessage
-from langchain_core.messages.utils import count_tokens_approximately
+from langchain_core.messages import AIMessage
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 
-from compaction import MessageIndex, presets
-from compaction.errors import ConfigurationError
-from compaction.integrations.langchain import langchain
-from compaction.integrations.langgraph import SummarizationNode
 from tests.frameworks import postgres
 from tests.frameworks.model_server import SUMMARY, ModelServer, prefix_breaks, tokens_of
 from tests.frameworks.programs import ROOT, Example
@@ -148,15 +143,3 @@ def test_killed_in_a_turn(checkpointer: str, server: ModelServer) -> None:
     program.ask(QUESTIONS[35:40])
     assert summaries > 0
     assert server.requests[36]["messages"][1 : len(before)] == before[:-1]
-
-
-def test_a_function_that_counts_messages() -> None:
-    """LangGraph's ``token_counter`` is a function of messages; the node counts texts with it."""
-    node = SummarizationNode(presets.langgraph_summary(), token_counter=count_tokens_approximately)
-    messages = [HumanMessage(f"Question {place}: " + "words and words. " * 60) for place in range(20)]
-    update = node.invoke({"messages": messages})
-    assert len(update["llm_input_messages"]) < 20
-    whole = MessageIndex(messages, counter=node.options.counter, format=langchain).tokens
-    assert whole == pytest.approx(count_tokens_approximately(messages), rel=0.05)
-    with pytest.raises(ConfigurationError, match="not both"):
-        SummarizationNode(presets.langgraph_summary(), counter="chars/4", token_counter=count_tokens_approximately)

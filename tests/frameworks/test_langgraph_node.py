@@ -15,7 +15,8 @@ from compaction.errors import ConfigurationError
 from compaction.integrations.langgraph import StateKeys, SummarizationNode
 from compaction.strategies import Summarization, ToolResult, Truncation
 from compaction.triggers import always, tokens_exceed
-from tests.frameworks.test_langchain_calls import NOTES, Awaited, TooLong
+from tests.frameworks.test_langchain_calls import NOTES
+from tests.support.scripted import Awaited, TooLong
 
 NEVER = Truncation(trigger=tokens_exceed(1_000_000), keep=last(groups=1))
 TRUNCATION = Truncation(trigger=tokens_exceed(300), keep=last(groups=2))
@@ -63,7 +64,7 @@ def test_a_state_without_messages() -> None:
 
 async def test_a_summarizer_that_is_awaited() -> None:
     """An awaited node awaits its summarizer."""
-    strategy = Summarization(Awaited(), trigger=tokens_exceed(300), keep=last(groups=2))
+    strategy = Summarization(Awaited("Some notes."), trigger=tokens_exceed(300), keep=last(groups=2))
     update = await node_of(strategy, StateKeys(summary="summary")).ainvoke({"messages": NOTES})
     assert update["summary"].endswith("Some notes.")
 
@@ -113,7 +114,7 @@ def test_a_counter_of_message_lists() -> None:
 @pytest.mark.parametrize("keys", [StateKeys(), StateKeys.rewriting(), StateKeys.chat_state()], ids=["view", "rewrite", "chat"])
 async def test_a_node_that_is_run_once_more(keys: StateKeys) -> None:
     """It gets a shorter view under the same key, with its other arguments and the rest of the state; so does an awaited one."""
-    strategy = Summarization(Awaited(), trigger=tokens_exceed(1_000_000), keep=last(groups=1))
+    strategy = Summarization(Awaited("Some notes."), trigger=tokens_exceed(1_000_000), keep=last(groups=1))
     seen: list[Any] = []
 
     def answer(state: Any, config: str, *, store: str) -> Any:

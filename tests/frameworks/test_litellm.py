@@ -29,8 +29,9 @@ from compaction.integrations.litellm import ProxyCompaction, conversation_scope
 from compaction.models import input_limit
 from compaction.strategies import SlidingWindow, Summarization
 from compaction.triggers import tokens_exceed
-from tests.frameworks.asked import asked
+from tests.frameworks import turns
 from tests.frameworks.programs import ROOT
+from tests.frameworks.turns import asked
 
 pytestmark = pytest.mark.filterwarnings("ignore", "error:::compaction")  # the proxy warns too
 
@@ -88,18 +89,6 @@ async def test_a_length_error_that_litellm_does_not_know(
     assert [server.ledger.total(name) for name in ("over", "over_twice", "requests")] == [1, 0, 1]
 
 
-async def test_nothing_more_can_be_removed(start: Start) -> None:
-    """The provider is called once; the answer has its error, and lists what uses the space."""
-    compaction = ProxyCompaction(presets.context_window(1_000_000), counter="chars/4", pin=lambda _: True)
-    with StrictServer(window=100) as server:
-        async with start(server, compaction) as client:
-            answer = await ask(client, "/v1/chat/completions", asked(30))
-    assert answer.status_code == 400
-    assert "maximum context length" in answer.text
-    assert "pinned" in answer.text
-    assert server.ledger.total("over") == 1
-
-
 async def test_fallbacks_of_the_configuration_stay(start: Start) -> None:
     """A configured fallback model for long requests is tried after the retry."""
     compaction = ProxyCompaction(presets.context_window(1_000_000), counter="chars/4", pin=lambda _: True)
@@ -112,25 +101,6 @@ async def test_fallbacks_of_the_configuration_stay(start: Start) -> None:
             answer = await ask(client, "/v1/chat/completions", asked(30))
     assert answer.status_code == 200
     assert (server.ledger.total("over"), larger.ledger.total("requests")) == (1, 1)
-
-
-@pytest.mark.parametrize("headers", [{}, {"x-litellm-session-id": "session-1"}], ids=["by content", "by id"])
-async def test_conversations_with_equal_beginnings(headers: dict[str, str], start: Start) -> None:
-    """Twenty conversations with the same beginning, in sequence, share no messages."""
-    compaction = ProxyCompaction(presets.context_window(1_500), counter="chars/4", window=1_500)
-    same = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Hello, what do you need?"}]
-    with StrictServer(window=2_000) as server:
-        async with start(server, compaction) as client:
-            for turns in (4, 8, 12):
-                for number in range(20):
-                    messages = [*same, *asked(turns, conversation=f"c{number}")]
-                    answer = await ask(client, "/v1/chat/completions", messages, headers)
-                    assert answer.status_code == 200
-    assert {name: server.ledger.total(name) for name in ("invalid", "over", "crossed")} == {
-        "invalid": 0,
-        "over": 0,
-        "crossed": 0,
-    }
 
 
 async def test_users_and_models_share_nothing(start: Start) -> None:
@@ -246,10 +216,7 @@ async def prepared(hook: ProxyCompaction, call_type: str = "acompletion", auth: 
 
 
 def turn_of(hook: ProxyCompaction, name: str = "openai-chat") -> Any:
-    turn = hook.conversations[name].last
-    assert turn is not None
-    assert turn.session is not None
-    return turn
+    return turns.turn_of(hook.conversations[name])
 
 
 @pytest.mark.usefixtures("router")

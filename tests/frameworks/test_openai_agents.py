@@ -18,16 +18,9 @@ from compaction import last, presets
 from compaction.integrations.openai_agents import CompactingModel, CompactingModels, CompactingSession, CompactionFilter
 from compaction.models import input_limit
 from compaction.strategies import Summarization
-from compaction.summarizers import SummaryRequest
 from compaction.triggers import tokens_exceed
-
-
-class Focused:
-    """A summarizer that returns the focus."""
-
-    async def summarize(self, request: SummaryRequest) -> str:
-        """Return the summary."""
-        return f"About {request.focus}."
+from tests.frameworks.turns import status_of, turn_of
+from tests.support.scripted import Scripted
 
 
 class Refusing(ScriptedModel):
@@ -97,10 +90,7 @@ async def test_reported_usage_reaches_the_session(tmp_path: Path) -> None:
     models = CompactingModels(Provider())
     config = RunConfig(call_model_input_filter=session.filter, model_provider=models, tracing_disabled=True)
     await Runner.run(agent, "What does tea cost?", session=session, run_config=config)
-    assert session.turn is not None
-    assert session.turn.session is not None
-    assert session.turn.session.status().tokens == 3_000
-    assert session.turn.session.status().window == 272_000
+    assert (status_of(session).tokens, status_of(session).window) == (3_000, 272_000)
     without = RunConfig(model_provider=models, tracing_disabled=True)
     assert (await Runner.run(agent, "And milk?", run_config=without)).final_output == "5."
     await models.aclose()
@@ -181,9 +171,8 @@ async def test_usage_belongs_to_the_request_that_the_filter_prepared(stream: boo
             assert len([event async for event in model.stream_response(None, items)]) == 3
         else:
             assert (await model.get_response("Be brief.", items, 1, a=2)).more == (1, {"a": 2})
-        assert shorten.turn is not None
-        assert shorten.turn.session is not None
-        return shorten.turn.session.status().tokens
+        tokens: int = status_of(shorten).tokens
+        return tokens
 
     before = await tokens_after(history(), used(3_000))
     assert before < 3_000
@@ -217,18 +206,18 @@ async def test_instructions_tools_and_the_models_name() -> None:
         data = CallModelData(model_data=ModelInputData(input=history(), instructions="Be brief."), agent=agent, context=None)
         shorten = CompactionFilter(presets.token_budget(100_000), counter="chars/4", window="auto")
         await shorten(data)
-        assert shorten.turn is not None
-        assert shorten.turn.index is not None
-        windows.append(shorten.turn.index.context.window)
+        windows.append(turn_of(shorten).index.context.window)
         shown = {"name": tool.name, "description": tool.description, "parameters": tool.params_json_schema}
-        assert shorten.turn.index.context.overhead_tokens == shorten.conversations.count("Be brief.", [shown])
+        assert turn_of(shorten).index.context.overhead_tokens == shorten.conversations.count("Be brief.", [shown])
     assert windows == [input_limit("gpt-4o"), input_limit("gpt-4o"), input_limit(get_default_model()), None]
 
 
 async def test_compaction_on_request(tmp_path: Path) -> None:
     """The next request is compacted, whatever the trigger says."""
     under = SQLiteSession("a", tmp_path / "items.db")
-    strategy = Summarization(Focused(), trigger=tokens_exceed(100_000), keep=last(turns=2))
+    strategy = Summarization(
+        Scripted(lambda request: f"About {request.focus}."), trigger=tokens_exceed(100_000), keep=last(turns=2)
+    )
     session = CompactingSession(under, strategy, counter="chars/4")
     await session.add_items(history())
     assert len(await session.get_items()) == 41

@@ -32,12 +32,7 @@ from compaction.session import (
 )
 from compaction.strategies import Failed, Truncation
 from compaction.triggers import tokens_below, tokens_exceed
-
-
-class TooLong(Exception):
-    """A provider's answer 400."""
-
-    status_code = 400
+from tests.support.scripted import TooLong
 
 
 def talk(turns: int) -> list[dict[str, Any]]:

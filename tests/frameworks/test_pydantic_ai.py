@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,28 +11,13 @@ from pydantic_ai import Agent, ModelHTTPError, RetryModelRequest, RunContext
 from pydantic_ai import messages as wire
 from pydantic_ai.capabilities import ProcessHistory
 from pydantic_ai.models.function import AgentInfo, FunctionModel
-from pydantic_ai.usage import RequestUsage
 
-from compaction import Edit, MessageIndex, last, presets
-from compaction.errors import InvalidMessage
+from compaction import last, presets
 from compaction.integrations.pydantic_ai import CompactionProcessor
 from compaction.strategies import SlidingWindow, Summarization
-from compaction.summarizers import SummaryRequest
 from compaction.triggers import never, tokens_exceed
-
-
-class Focused:
-    """A summarizer that returns the focus."""
-
-    async def summarize(self, request: SummaryRequest) -> str:
-        """Return the summary."""
-        return f"About {request.focus}."
-
-
-def broken(index: MessageIndex) -> Iterator[Edit]:
-    """A strategy that fails."""
-    raise ZeroDivisionError("broken strategy")
-    yield  # makes it a generator
+from tests.frameworks.turns import turn_of
+from tests.support.scripted import Scripted
 
 
 class Refusing:
@@ -71,61 +56,10 @@ def history() -> list[Any]:
 
 def on_request() -> CompactionProcessor:
     """Return a processor whose trigger never fires."""
-    strategy = Summarization(Focused(), trigger=tokens_exceed(100_000), keep=last(turns=2))
+    strategy = Summarization(
+        Scripted(lambda request: f"About {request.focus}."), trigger=tokens_exceed(100_000), keep=last(turns=2)
+    )
     return CompactionProcessor(strategy, counter="chars/4")
-
-
-async def test_nothing_is_sent_a_third_time() -> None:
-    """The second refusal ends the run, and so does another error."""
-    refusing = Refusing(3)
-    agent = Agent(refusing.model, capabilities=[CompactionProcessor(presets.token_budget(100_000))])
-    with pytest.raises(ModelHTTPError, match="too long"):
-        await agent.run("And now?", message_history=history())
-    assert len(refusing.lengths) == 2
-
-    async def down(messages: list[Any], info: AgentInfo) -> Any:
-        raise ModelHTTPError(503, "m", {"message": "down"})
-
-    agent = Agent(FunctionModel(down), capabilities=[CompactionProcessor(presets.token_budget(100_000))])
-    with pytest.raises(ModelHTTPError, match="down"):
-        await agent.run("And now?", message_history=history())
-
-
-async def test_tools_and_reported_usage_count() -> None:
-    """Instructions and tools count until usage is reported; then the provider's count is used."""
-    tokens: list[int] = []
-
-    def noted(index: MessageIndex) -> bool:
-        tokens.append(index.tokens)
-        return False
-
-    def look_up_price(item: str) -> str:
-        """Look up what an item costs."""
-        return "5 euros"
-
-    async def answer(messages: list[Any], info: AgentInfo) -> Any:
-        if len(messages) > 1:
-            return wire.ModelResponse(parts=[wire.TextPart("5.")])
-        call = wire.ToolCallPart("look_up_price", {"item": "tea"}, "c1")
-        return wire.ModelResponse(parts=[call], usage=RequestUsage(input_tokens=3_000))
-
-    processor = CompactionProcessor(SlidingWindow(trigger=noted, keep=last(turns=2)), counter="chars/4")
-    agent = Agent(FunctionModel(answer), instructions="You are a shop.", tools=[look_up_price], capabilities=[processor])
-    await agent.run("What does tea cost?")
-    assert 20 < tokens[0] < 200
-    assert tokens[-1] > 3_000
-
-
-async def test_compaction_on_request() -> None:
-    """The next request of that conversation is compacted, whatever the trigger says."""
-    refusing, processor = Refusing(), on_request()
-    agent = Agent(refusing.model, capabilities=[processor])
-    processor.compact_next("other", "prices")
-    await agent.run("And now?", message_history=history(), conversation_id="one")
-    processor.compact_next("one", "prices")
-    await agent.run("And now?", message_history=history(), conversation_id="one")
-    assert refusing.lengths[0] == 41
-    assert refusing.lengths[1] < 10
 
 
 async def test_a_tool_asks_for_compaction() -> None:
@@ -157,21 +91,7 @@ async def test_as_a_history_processor() -> None:
     agent = Agent(Refusing().model, capabilities=[ProcessHistory(processor)])
     result = await agent.run("And now?", message_history=history())
     assert len(result.all_messages()) < 20
-    assert processor.last is not None
-    assert processor.last.outcome == "compacted"
-
-
-async def test_a_processor_that_raises() -> None:
-    """The history stays whole and the result reports it; or the run fails, with ``on_failure="raise"``."""
-    messages = [wire.ModelRequest.user_text_prompt("hi")]
-    processor = CompactionProcessor(broken)
-    assert await processor(messages) == messages
-    assert processor.last is not None
-    assert processor.last.outcome == "degraded"
-    with pytest.raises(ZeroDivisionError):
-        await CompactionProcessor(broken, on_failure="raise")(messages)
-    with pytest.raises(InvalidMessage, match="all_messages"):
-        await CompactionProcessor(presets.token_budget(300), on_failure="raise")(["hi"])
+    assert turn_of(processor).result.outcome == "compacted"
 
 
 # --- single requests --------------------------------------------------------------------------------------------------
@@ -195,13 +115,10 @@ async def test_what_counts_besides_the_messages() -> None:
     said = wire.InstructionPart("Rules.")
     say = SimpleNamespace(name="say", description="Say it. " * 40, parameters_json_schema={})
     processor = CompactionProcessor(SlidingWindow(trigger=never), counter="chars/4", window="auto")
-    assert processor.last is None
     request = request_of(HISTORY, function_tools=[look], output_tools=[say], instruction_parts=[said])
     assert await processor.before_model_request(CONTEXT, request) is request
     assert request.messages == HISTORY
-    turn = processor.conversations.last
-    assert turn is not None
-    assert turn.index is not None
+    turn = turn_of(processor)
     counted = processor.conversations.count("Rules.", ["look_up", "", {"a": 1}], ["say", say.description, {}])
     assert turn.index.context.overhead_tokens == counted > 80
     assert turn.index.context.window == 272_000

@@ -24,6 +24,7 @@ from compaction.formats import bedrock
 from compaction.integrations.strands import CompactionConversationManager
 from compaction.strategies import Summarization, Truncation
 from compaction.triggers import never, tokens_exceed
+from tests.frameworks.turns import status_of, turn_of
 from tests.support.scripted import Scripted
 
 WORDS = {
@@ -150,7 +151,7 @@ async def test_reported_usage_reaches_the_session(usage: dict[str, int], prompt:
         ({**CACHED, "totalTokens": 110}, 100),
         ({"cacheReadInputTokens": 900}, 900),
         ({"inputTokens": 800}, 800),
-        ({"inputTokens": 800, "totalTokens": 800}, 800),
+        ({"inputTokens": 100, "cacheReadInputTokens": 900, "totalTokens": 100}, 100),
         (NO_USAGE, 0),
         ({}, 0),
     ],
@@ -161,7 +162,7 @@ async def test_usage_that_strands_stored_counts(usage: dict[str, int], prompt: i
     manager, messages = manager_of(), stored(usage)
     await agent_of(ScriptedModel("ok", usage=NO_USAGE), manager, messages=messages).invoke_async("more")
     sent = messages[:-1] if prompt == 0 else messages[1:-1]
-    assert tokens_of(manager) == prompt + manager.conversations.count_messages(sent)
+    assert status_of(manager).tokens == prompt + manager.conversations.count_messages(sent)
 
 
 def stored(*usages: dict[str, int]) -> Any:
@@ -177,19 +178,7 @@ async def test_a_reply_without_usage_hides_none() -> None:
     """A reply for which the provider reported zeros is passed over, so that the newest real report counts."""
     manager, messages = manager_of(), stored({"inputTokens": 800}, NO_USAGE, {"inputTokens": 900})
     await agent_of(ScriptedModel("ok", usage=NO_USAGE), manager, messages=messages).invoke_async("more")
-    assert tokens_of(manager) == 900 + manager.conversations.count_messages(messages[5:-1])
-
-
-def turn_of(manager: CompactionConversationManager) -> Any:
-    turn = manager.conversations.last
-    assert turn is not None
-    assert turn.session is not None
-    return turn
-
-
-def tokens_of(manager: CompactionConversationManager) -> int:
-    tokens: int = turn_of(manager).session.status().tokens
-    return tokens
+    assert status_of(manager).tokens == 900 + manager.conversations.count_messages(messages[5:-1])
 
 
 async def test_an_agents_name_prompt_and_model() -> None:
@@ -198,11 +187,11 @@ async def test_an_agents_name_prompt_and_model() -> None:
     agent = agent_of(ScriptedModel("ok", name="gpt-5"), manager, agent_id="kim", system_prompt="You are a shop. " * 40)
     await agent.invoke_async("hi")
     turn = turn_of(manager)
-    assert (turn.session.id, turn.session.status().window) == ("kim", 272_000)
+    assert (turn.session.id, status_of(manager).window) == ("kim", 272_000)
     assert 160 <= turn.index.context.overhead_tokens < 180
     unnamed = manager_of(window="auto")
     await agent_of(ScriptedModel("ok", name=7), unnamed).invoke_async("hi")
-    assert (turn_of(unnamed).session.id == "default", turn_of(unnamed).session.status().window) == (False, None)
+    assert (turn_of(unnamed).session.id == "default", status_of(unnamed).window) == (False, None)
 
 
 async def test_the_state_of_a_session() -> None:

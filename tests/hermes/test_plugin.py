@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -17,8 +15,7 @@ import pytest
 from agent.context_engine import ContextEngine
 
 from compaction.integrations.hermes import CompactionEngine
-from compaction.integrations.hermes.installer import hermes_status, install_plugin, uninstall_plugin
-from compaction.integrations.hermes.plugin import engine_class
+from compaction.integrations.hermes.plugin import engine_class, hermes_status, install_plugin, uninstall_plugin
 from compaction.integrations.hermes.settings import EngineSettings, MainModel
 from compaction.summarizers import OpenAISummarizer
 from compaction.summarizers.model.text_generator import GeneratedSummary
@@ -145,30 +142,6 @@ class TestContract:
         """The engine overrides every method of Hermes' class, so that no default is used."""
         known = {name for name in vars(ContextEngine) if not name.startswith("_")}
         assert known - {name for kind in CompactionEngine.__mro__ for name in vars(kind)} - set(vars(engine)) == set()
-
-    def test_attributes(self, engine: Any) -> None:
-        """The attributes that a host reads exist from the start."""
-        names = ("last_prompt_tokens", "last_completion_tokens", "last_total_tokens", "compression_count")
-        assert [getattr(engine, name) for name in names] == [0, 0, 0, 0]
-        assert (engine.context_length, engine.threshold_tokens) == (200_000, 100_000)
-
-    def test_short_conversation(self, engine: Any) -> None:
-        """A conversation with nothing to compact is returned unchanged."""
-        messages = [{"role": "user", "content": "hello"}]
-        assert engine.compress(messages) is messages
-        assert engine._last_compression_made_progress is False
-
-    def test_unknown_tool(self, engine: Any) -> None:
-        """An unknown tool is an error in JSON."""
-        assert "error" in json.loads(engine.handle_tool_call("nope", {}))
-
-    def test_deepcopy(self, engine: Any) -> None:
-        """A copy has the budgets and none of the conversation."""
-        engine.update_model("m", 64_000)
-        copied = copy.deepcopy(engine)
-        assert type(copied) is type(engine)
-        assert (copied.context_length, copied.threshold_tokens) == (64_000, 32_000)
-        assert copied.session is not engine.session
 
     def test_arguments_of_compress(self, engine: Any) -> None:
         """Hermes passes the arguments of the signature."""

@@ -11,7 +11,6 @@ import pytest
 
 from compaction import validate
 from compaction.integrations.hermes.plugin import engine_class
-from compaction.testing import agent_session
 from tests.support.hermes_host import RESULT_TOKENS, Chat, cache_use, calls_with, requests, tokens_of
 from tests.support.scripted import Scripted
 
@@ -66,16 +65,3 @@ def test_costs(window: int, tokens: Callable[[int], int], compressor: Callable[[
     their_cuts, their_uncached = cache_use(copy.deepcopy(request) for request in requests(theirs, copy.deepcopy(chat)))
     assert len(summarizer.requests) <= theirs.compression_count
     assert uncached <= their_uncached + 0.4 * ours.threshold_tokens * max(0, cuts - their_cuts)
-
-
-def test_long_run(compressor: Callable[[int], Any]) -> None:
-    """120 calls with results of 1,400 tokens in a window of 32,000: both stay inside, and the engine's peak is lower."""
-    chat = agent_session(300, lines=85)
-    answers = [place for place, message in enumerate(chat) if message["role"] == "assistant"]
-    chat = chat[: answers[119] + 1]
-    peaks: list[int] = []
-    for engine in (engine_class()(context_length=32_000, counter="chars/4"), compressor(32_000)):
-        sizes = [tokens_of(request) for request in requests(engine, copy.deepcopy(chat))]
-        assert len(sizes) == 120
-        peaks.append(max(sizes))
-    assert peaks[0] < peaks[1] < 32_000

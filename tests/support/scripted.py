@@ -48,3 +48,9 @@ class Awaited(Scripted):
             return super().summarize(request)
         finally:
             self.running -= 1
+
+
+class TooLong(Exception):
+    """A provider's length error."""
+
+    status_code = 400

@@ -168,7 +168,6 @@ def _value_text(value: Any) -> str:
 
 
 def _words(content: Any) -> str:
-    """Return the text of a content inside another."""
     words = getattr(content, "text", None) or getattr(content, "stdout", None) or getattr(content, "stderr", None)
     return words if isinstance(words, str) else _shown(content)
 

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+from ...tokens import Usage
 from ..conversation import FrameworkTurn
 from ..requirements import import_framework
 
@@ -114,9 +115,8 @@ async def send(
         return context.result
 
     def record(response: Any) -> None:
-        if (usage := _usage(getattr(response, "usage_details", None) or {})) is not None:
-            turn.record_usage(usage)
-            save(turn)
+        turn.record_usage(_usage(getattr(response, "usage_details", None) or {}))
+        save(turn)
 
     result = await turn.send(call)
     response_stream: Any = import_framework("agent_framework").ResponseStream
@@ -138,8 +138,8 @@ async def send(
     context.result = response_stream(turn.stream(streamed), finalizer=finished)
 
 
-def _usage(details: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the framework's figures of one request as a provider's usage, if there are any.
+def _usage(details: Mapping[str, Any]) -> Usage | None:
+    """Return the framework's figures of one request, if there are any.
 
     OpenAI and Gemini report a total, and their input includes the tokens read from the cache. Anthropic reports no total, and
     its cached tokens are separate from the input.
@@ -151,4 +151,4 @@ def _usage(details: Mapping[str, Any]) -> dict[str, Any] | None:
         details.get(f"{name}_input_token_count") or details.get(f"anthropic.{name}_input_tokens") or 0
         for name in ("cache_read", "cache_creation")
     )
-    return {"prompt_tokens": prompt + read + written if details.get("total_token_count") is None else prompt}
+    return Usage(prompt + read + written if details.get("total_token_count") is None else prompt, 0)

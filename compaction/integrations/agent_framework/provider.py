@@ -116,7 +116,8 @@ class CompactionProvider(_ContextProvider):
         messages: Any = cast("dict[str, Any]", stored).get("messages") if isinstance(stored, dict) else None
         if messages:
             await self._after(messages)
-            state["last_stored"] = None if self._after.turn is None else self._after.turn.report()
+            turn = self._after.conversations.last
+            state["last_stored"] = None if turn is None else turn.report()
 
     def compact_next(self, session: Any, focus: str = "") -> None:
         """Compact before the next request of a session, whatever the strategy's trigger says; for a host's ``/compact``.
@@ -130,8 +131,6 @@ class CompactionProvider(_ContextProvider):
     # ---------------------------------------------------------------- inside a run
 
     def _middleware(self, run_view: RunView, session: Any, state: dict[str, Any]) -> Any:
-        """Return the middleware that runs around each model call of this run."""
-
         async def compacting(context: Any, call_next: Any) -> None:
             options: dict[str, Any] = context.options or {}
             if options.get("conversation_id"):
@@ -168,11 +167,7 @@ class CompactionProvider(_ContextProvider):
     # ---------------------------------------------------------------- sessions
 
     def _claim(self, context: Any, state: dict[str, Any]) -> None:
-        """Check that no other provider compacts this history.
-
-        Raises:
-            ConfigurationError: If another one does, or one with the same ``source_id`` compacts another history.
-        """
+        """Check that no other provider compacts this history, and that this state belongs to no other one."""
         key = f"compaction of {self.history_source_id}"
         other = context.metadata.setdefault(key, self)
         if other is not self:
@@ -222,8 +217,6 @@ def _schema(tool: Any) -> Any:
 
 
 def _tool(state: dict[str, Any]) -> Any:
-    """Return the tool with which the model requests a compaction."""
-
     def compact_conversation(focus: str = "") -> str:
         """Shorten this conversation by summarizing its older part; use it when a task is done and its details are not needed.
 

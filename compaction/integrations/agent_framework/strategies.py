@@ -5,16 +5,16 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from operator import is_, is_not
 from typing import Any, Final, TypeAlias, Unpack
 
 import attrs
 
 from ...errors import StrategyError
+from ...formats import same
 from ...index import Drop, Edit, MessageGroup, MessageIndex, Replace, Request, as_given, marked
 from ...strategies import StepBegan, StepEnded, Steps, Strategy, StrategyLike
 from ...triggers import never
-from ..conversation import FrameworkConversations, FrameworkTurn
+from ..conversation import FrameworkConversations
 from ..options import CommonOptions, IntegrationOptions
 from ..requirements import import_framework
 from .format import agent_framework, without_annotations
@@ -39,9 +39,6 @@ class FrameworkStrategy:
     and those of providers other than a history's are sent unchanged. Holds state: a pool of the sessions used last, so that
     edits are kept from call to call and from run to run.
 
-    Attributes:
-        turn: The last turn, with its result; ``None`` before the first.
-
     Args:
         options: The integration's options.
         agent_name: As for `as_framework_strategy`.
@@ -50,7 +47,6 @@ class FrameworkStrategy:
     def __init__(self, options: IntegrationOptions, agent_name: str | None = None) -> None:
         self.options = options
         self._agent_name = agent_name
-        self.turn: FrameworkTurn | None = None
         self.conversations = FrameworkConversations(options, agent_framework)
 
     def __reduce__(self) -> tuple[type[FrameworkStrategy], tuple[IntegrationOptions, str | None]]:
@@ -72,23 +68,17 @@ class FrameworkStrategy:
         source = [each for each in messages if not (each.additional_properties.get(_EXCLUDED) or id(each) in ids)]
         if not source:
             return False
-        turn = self.turn = await self.conversations.turn(source, overhead_tokens=self.conversations.count_messages(others))
-        if len(turn.view) == len(source) and all(map(is_, turn.view, source)):
+        turn = await self.conversations.turn(source, overhead_tokens=self.conversations.count_messages(others))
+        if same(turn.view, source):
             return False
         written = _written(messages, source, turn.view)
-        changed = len(written) != len(messages) or any(map(is_not, written, messages))
+        changed = not same(written, messages)
         messages[:] = written
         return changed
 
 
 def _written(messages: Sequence[Any], source: Sequence[Any], view: Sequence[Any]) -> list[Any]:
-    """Return the framework's list with a view: copies flagged where a message left, and copies of the messages it adds.
-
-    Args:
-        messages: The framework's list.
-        source: The messages of the list that were followed, in order.
-        view: The messages to send.
-    """
+    """Return the framework's list with a view: copies flagged where a message left, and copies of the messages it adds."""
     shown = as_given(view, (), source, source, _is_same)
     in_source = set(map(id, source))
     gone = in_source - set(map(id, shown))

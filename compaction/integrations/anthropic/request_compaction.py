@@ -11,12 +11,11 @@ uses a thread by default, then sends the whole conversation with each request an
 from __future__ import annotations
 
 import contextlib
-import operator
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, Unpack, cast
 
-from ...formats import anthropic, fields_of
+from ...formats import anthropic, fields_of, same
 from ...run import unawaited
 from ...stores import SessionStore
 from ...strategies import StrategyLike
@@ -128,10 +127,7 @@ def _body(request: Any) -> Mapping[str, Any] | None:
 
 def _with(request: Any, body: Mapping[str, Any], messages: list[Any]) -> Any:
     """Return the request with other messages; the same request if nothing changed, because a copy is O(contents)."""
-    given = body["messages"]
-    if len(given) == len(messages) and all(map(operator.is_, given, messages)):
-        return request
-    return request.copy(body={**body, "messages": messages})
+    return request if same(body["messages"], messages) else request.copy(body={**body, "messages": messages})
 
 
 def _usage(response: Any) -> Any:
@@ -155,7 +151,6 @@ def _recorded(turn: FrameworkTurn) -> Generator[StreamedUsage]:
 
 
 def _observed(events: Iterator[Any], turn: FrameworkTurn) -> Iterator[Any]:
-    """Yield the events of a stream, and record the reported usage at its end."""
     with _recorded(turn) as usage:
         for event in events:
             usage.add(event)

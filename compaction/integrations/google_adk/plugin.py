@@ -63,8 +63,8 @@ adk_contents = AdkContents()
 
 
 def _content(raw: Any) -> Any:
-    """Return a Content, built from the fields if they are a mapping."""
-    return import_framework("google.genai.types").Content.model_validate(raw) if isinstance(raw, Mapping) else raw
+    """Return a Content, built from fields; a Content itself stays the same object."""
+    return import_framework("google.genai.types").Content.model_validate(raw)
 
 
 if TYPE_CHECKING:
@@ -145,7 +145,6 @@ class CompactionPlugin(_BasePlugin):
         self._send(turn, callback_context, llm_request)
 
     def _send(self, turn: FrameworkTurn, context: Any, request: Any) -> None:
-        """Put the view into the request, and the edits into the session's state."""
         request.contents = turn.view
         name = _call_of(context).state_key
         state = turn.state(context.state.get(name))
@@ -178,7 +177,6 @@ class CompactionPlugin(_BasePlugin):
             return None
 
     def _overhead(self, request: Any) -> int:
-        """Return the tokens of the instruction and the tools."""
         tools = [tool for tool in request.config.tools or () if hasattr(tool, "model_dump_json")]
         shown = [tool.model_dump_json(exclude_none=True) for tool in tools]
         return self.conversations.count(str(request.config.system_instruction or ""), *shown)
@@ -186,16 +184,10 @@ class CompactionPlugin(_BasePlugin):
 
 @attrs.frozen
 class _Call:
-    """The place of a model call, at which one call at a time is under way.
+    """The place of a model call, at which one call at a time is under way."""
 
-    Args:
-        session: The session, with its application and user.
-        agent: The agent, with its branch and its task.
-        invocation: The run of the runner.
-    """
-
-    session: str
-    agent: str
+    session: str  # with its application and user
+    agent: str  # with its branch and its task
     invocation: str
 
     @property

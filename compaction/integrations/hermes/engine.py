@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import json
-import operator
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final, cast
 
 import attrs
 from anyio.from_thread import start_blocking_portal
 
+from ... import presets
 from ...errors import InputError
-from ...formats import MessageFormat
+from ...formats import MessageFormat, same
 from ...index import GroupKind, MessageIndex
 from ...result import CompactionResult, space_report
 from ...session import CallLock, CompactionSession
 from ...stores import TOOLS, SQLiteStore, Store, handle_tool_call, tool_schemas
-from ...strategies import Lossless, Pipeline, Strategy, StrategyLike, as_strategy
+from ...strategies import Lossless, Offload, Pipeline, Strategy, StrategyLike, ToolResult, as_strategy, within
 from ...summarizers import SummarizerLike
 from ...tokens import TokenCounter
-from .lossless import last_resort, lossless_compressor, stores_in, with_session_name
+from ...triggers import tokens_exceed
 from .progress import Progress
 from .settings import EngineSettings, MainModel
+
+_STORED_CHARS: Final = 200
+"""Results with at least so many characters are stored, if there is a store."""
 
 
 @attrs.frozen
@@ -117,7 +120,7 @@ class CompactionEngine:
     @property
     def store(self) -> Store | None:
         """The store of messages that leave the conversation, if there is one."""
-        return next(iter(stores_in(self._strategy())), None)
+        return next(iter(_stores_in(self._strategy())), None)
 
     # ---------------------------------------------------------------- what compacts
 
@@ -125,9 +128,9 @@ class CompactionEngine:
         """Return the strategy for the current model and conversation."""
         given = self._given.strategy
         strategy: Strategy = self._preset() if given is None else given
-        if self._store is not None and not stores_in(strategy):
-            strategy = lossless_compressor(self._preset(), self._store) if given is None else Lossless(strategy, self._store)
-        return with_session_name(strategy, self._conversation)
+        if self._store is not None and not _stores_in(strategy):
+            strategy = _lossless_compressor(self._preset(), self._store) if given is None else Lossless(strategy, self._store)
+        return _with_session_name(strategy, self._conversation)
 
     def _running_strategy(self) -> Strategy:
         """Return the strategy without its trigger, because the host decides when; one that was given is forced."""
@@ -230,7 +233,6 @@ class CompactionEngine:
             return compacted
 
     def _note_end(self, *, changed: bool) -> None:
-        """Set the flags that Hermes reads after a compaction."""
         failed = self.last_error is not None
         self._last_compression_made_progress = changed
         self._last_compress_aborted, self._last_summary_fallback_used = failed and not changed, failed and changed
@@ -247,7 +249,7 @@ class CompactionEngine:
                 result = await session.compact_due()
         if limit is None or session.index.tokens <= limit:
             return result
-        session.reconfigure(with_session_name(last_resort(limit, self.store), self._conversation), window=self.context_length)
+        session.reconfigure(_with_session_name(_last_resort(limit, self.store), self._conversation), window=self.context_length)
         try:
             async with session.lock.task:
                 more = await session.compact_due()
@@ -282,8 +284,7 @@ class CompactionEngine:
         self.compression_count += bool(result.edits)
         self._progress.ran(changed=bool(result.edits))
         self._sent = result.after.tokens
-        changed = len(result.messages) != len(messages) or any(map(operator.is_not, result.messages, messages))
-        return list(result.messages) if changed else messages
+        return messages if same(messages, result.messages) else list(result.messages)
 
     def _anchor(self, current_tokens: int | None) -> None:
         """Record the provider's last report in the session, or else the host's estimate of this request.
@@ -384,3 +385,34 @@ def _reported(usage: Mapping[str, Any], name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise InputError(f"usage {name}={value!r}: pass a mapping with the tokens a provider reported, whole numbers >= 0")
     return value
+
+
+# ---------------------------------------------------------------- stores in a strategy
+
+
+def _lossless_compressor(preset: Pipeline, store: Store) -> Pipeline:
+    """Return the default pipeline with stubs in place of its placeholder; each stub names the stored result."""
+    results, *others = preset.steps
+    keep = cast("ToolResult", results).keep
+    stubs = Offload(store, min_chars=_STORED_CHARS, keep=keep)
+    return Pipeline(stubs, *(Lossless(step, store) for step in others), trigger=preset.trigger)
+
+
+def _last_resort(tokens: int, store: Store | None) -> Strategy:
+    """Return a strategy that brings a request down to so many tokens, with what leaves stored first if there is a store.
+
+    All but the newest messages become a digest, made without a model; if that is not enough, `within` does the rest.
+    """
+    digest = presets.hermes(tokens, threshold=1.0, protect_first_n=0, protect_last_n=1, trigger=tokens_exceed(tokens))
+    return within(digest, tokens) if store is None else Lossless(within(_lossless_compressor(digest, store), tokens), store)
+
+
+def _stores_in(strategy: Strategy) -> list[Store]:
+    return [part.store for part in strategy.parts() if isinstance(part, Lossless | Offload)]
+
+
+def _with_session_name(strategy: Strategy, conversation: str) -> Strategy:
+    """Return the strategy with everything stored under the conversation's name."""
+    return strategy.changed(
+        lambda part: attrs.evolve(part, session=conversation) if isinstance(part, Lossless | Offload) else part
+    )

@@ -208,11 +208,7 @@ class EngineSettings:
 
 
 def _value(config: Mapping[str, Any], path: str, kind: type) -> Any:
-    """Return the value at a path; ``None`` if it is missing, or an empty text.
-
-    Raises:
-        ConfigurationError: If it is of another type, or something on the path is not a block.
-    """
+    """Return the value at a path; ``None`` if it is missing, or an empty text."""
     *blocks, name = path.split(".")
     block = config
     for depth, each in enumerate(blocks, 1):

@@ -76,8 +76,7 @@ class LangChain(MessageAdapter):
         return Message(role, parts, raw, self, getattr(raw, "name", None), holds_history=held)
 
     def reported_usage(self, raw: Any) -> Any:
-        usage: Mapping[str, Any] | None = getattr(raw, "usage_metadata", None)
-        return usage if usage and usage.get("input_tokens") else None  # what was cached is part of the input tokens
+        return getattr(raw, "usage_metadata", None)  # what was cached is part of the input tokens
 
     def changed(self, message: Message, parts: Sequence[Part]) -> Message:
         raw = message.raw

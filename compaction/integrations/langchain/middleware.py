@@ -74,8 +74,7 @@ class _Middleware(_AgentMiddleware):
         return await self._call(request, handler, sync=False)
 
     @abc.abstractmethod
-    async def _call(self, request: Any, handler: Callable[[Any], Awaitable[Any]], *, sync: bool) -> Any:
-        """Call the model for one request."""
+    async def _call(self, request: Any, handler: Callable[[Any], Awaitable[Any]], *, sync: bool) -> Any: ...
 
     def _turn_options(self, messages: Sequence[Any]) -> dict[str, Any]:
         id = conversation_id()
@@ -169,7 +168,6 @@ def _usage(answer: Any) -> Any:
 
 
 def _with_state(answer: Any, state: dict[str, Any] | None) -> Any:
-    """Return the model's answer with the state to save."""
     if state is None:
         return answer
     wire, response = import_framework("langchain.agents.middleware"), answer

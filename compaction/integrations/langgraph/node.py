@@ -131,7 +131,7 @@ class SummarizationNode(_Runnable):
                 raise ConfigurationError("SummarizationNode: pass counter= or token_counter=, not both")
             options["counter"] = _MessageListCounter(token_counter)
         self.options = IntegrationOptions(strategy=strategy, **options)
-        self._model = None if model is None else model_name(model)
+        self._model = model_name(model)
         self.conversations = FrameworkConversations(self.options, langchain)
 
     def invoke(self, input: Mapping[str, Any], config: Any = None, **kwargs: Any) -> dict[str, Any]:

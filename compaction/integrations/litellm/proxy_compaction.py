@@ -31,13 +31,7 @@ else:
 
 @attrs.frozen
 class _Endpoint:
-    """The fields of a request that contain its messages, and the other fields that count.
-
-    Args:
-        format: The format of the messages.
-        key: The field with the messages.
-        counted: Other fields that the model receives.
-    """
+    """The format of a request's messages, their field, and the other fields that the model receives."""
 
     format: MessageFormat
     key: str
@@ -60,13 +54,7 @@ _GENERATED: Final = "litellm_session_id_generated"  # the proxy generated an id 
 
 @attrs.define(eq=False)
 class _Sent:
-    """A request under way. Holds state: the turn, and an error to raise.
-
-    Args:
-        turn: Its turn of the conversation.
-        key: The field with the messages.
-        refusal: The error of the next attempt, if nothing more can be removed.
-    """
+    """A request under way. Holds state: the turn, and the error to raise at the next attempt if nothing more can be removed."""
 
     turn: FrameworkTurn
     key: str

@@ -57,8 +57,10 @@ class CompactingModel(_Model):
             return await self._model.get_response(system_instructions, items, *arguments, **options)
 
         turn = _turn_of(input)
-        response = await (call(input) if turn is None else turn.send(call))
-        _record(turn, response.usage)
+        if turn is None:
+            return await call(input)
+        response = await turn.send(call)
+        turn.record_usage(response.usage)
         return response
 
     async def stream_response(
@@ -71,8 +73,8 @@ class CompactingModel(_Model):
 
         turn = _turn_of(input)
         async for event in await call(input) if turn is None else turn.stream(call):
-            if getattr(event, "type", "") == "response.completed":
-                _record(turn, event.response.usage)
+            if turn is not None and getattr(event, "type", "") == "response.completed":
+                turn.record_usage(event.response.usage)
             yield event
 
 
@@ -105,9 +107,3 @@ def _turn_of(input: Any) -> FrameworkTurn | None:
     if turn is None or not isinstance(input, list) or not input or not turn.view:
         return None
     return turn if input[-1] is turn.view[-1] else None
-
-
-def _record(turn: FrameworkTurn | None, usage: Any) -> None:
-    """Record the usage; the framework reports zeros for providers that report nothing."""
-    if turn is not None and usage is not None and usage.input_tokens:
-        turn.record_usage(usage)

@@ -22,7 +22,7 @@ from ...formats import fields_of, openai_responses
 from ...formats.openai_responses import call_of, result_of
 from ...stores import SessionStore
 from ...strategies import StrategyLike
-from ..conversation import FrameworkConversations, FrameworkTurn
+from ..conversation import FrameworkConversations
 from ..options import CommonOptions, IntegrationOptions
 from ..requirements import OPENAI_AGENTS, framework_class, import_framework
 from .models import current_turn
@@ -66,11 +66,6 @@ class CompactingSession(_SessionABC):
         self._filter.belongs_to = self.session_id
         self.conversations = self._filter.conversations
         self._is_filtering = False
-
-    @property
-    def turn(self) -> FrameworkTurn | None:
-        """The last turn, with the result and the index of the conversation; ``None`` before the first."""
-        return self.conversations.last
 
     @property
     def skipped(self) -> str | None:
@@ -141,11 +136,6 @@ class CompactionFilter:
         self.belongs_to: str | None = None  # the session whose only conversation it compacts
         self.skipped: str | None = None
 
-    @property
-    def turn(self) -> FrameworkTurn | None:
-        """The last turn of any conversation; ``None`` before the first."""
-        return self.conversations.last
-
     async def __call__(self, data: Any) -> Any:
         """Return the model's input for a call, and leave the turn for a `CompactingModel`."""
         given, agent = data.model_data, data.agent
@@ -160,11 +150,7 @@ class CompactionFilter:
 
 
 def _refuse_services(session: Any) -> None:
-    """Check that a session, and each session it wraps, keeps its items itself.
-
-    Raises:
-        ConfigurationError: If a service keeps or compacts them.
-    """
+    """Check that a session, and each session it wraps, keeps its items itself."""
     kept = import_framework("agents.memory").OpenAIConversationsSession
     while session is not None:
         name = type(session).__name__

@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 import attrs
 
 from ...errors import ConfigurationError, InvalidMessage
-from ...formats import arguments_text, items_of
+from ...formats import arguments_text, items_of, same
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ...tokens import Usage
 from ..message_adapter import MessageAdapter, media_kind
@@ -64,7 +64,7 @@ class PydanticAI(MessageAdapter):
 
     def reported_usage(self, raw: Any) -> Usage | None:
         usage = getattr(raw, "usage", None)
-        if usage is None or not usage.input_tokens:  # the framework reports zeros for providers that report nothing
+        if usage is None:
             return None
         cached, written = usage.cache_read_tokens, usage.cache_write_tokens
         return Usage(usage.input_tokens, usage.output_tokens, cached_tokens=cached, cache_write_tokens=written)
@@ -74,7 +74,7 @@ class PydanticAI(MessageAdapter):
         for place, wire in enumerate(message.raw.parts):
             before = [part for part in message.parts if part.raw.part == place]
             after = [part for part in parts if isinstance(part.raw, _Place) and part.raw.part == place]
-            if list(map(id, before)) == list(map(id, after)):
+            if same(before, after):
                 written.append(wire)
             elif after:
                 written.append(_changed_part(wire, after))
@@ -153,7 +153,6 @@ def _read(part: Any, place: int) -> list[Part]:
 
 
 def _element(content: Any, here: _Place) -> Part:
-    """Read one element of a user prompt."""
     if isinstance(content, str):
         return TextPart(content, raw=here)
     kind = getattr(content, "kind", "")
@@ -165,11 +164,10 @@ def _element(content: Any, here: _Place) -> Part:
 
 
 def _return_value(value: Any, place: int) -> tuple[str, tuple[MediaPart, ...]]:
-    """Return the text and the media of what a tool returned."""
     elements = items_of(value)
     elements = [value] if elements is None else elements
     read = [_element(each, _Place(place, at)) for at, each in enumerate(elements) if _is_media(each)]
-    words = [each if isinstance(each, str) else arguments_text(each) for each in elements if not _is_media(each)]
+    words = [arguments_text(each) for each in elements if not _is_media(each)]
     return "\n".join(words), tuple([part for part in read if isinstance(part, MediaPart)])
 
 

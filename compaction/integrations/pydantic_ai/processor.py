@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from ...result import CompactionResult
 from ...stores import SessionStore
 from ...strategies import StrategyLike
 from ..conversation import FrameworkConversations, FrameworkTurn
@@ -45,11 +44,6 @@ class CompactionProcessor(_Capability):
         PYDANTIC_AI.check()
         self.conversations = FrameworkConversations(IntegrationOptions(strategy=strategy, **options), pydantic_ai, store=store)
         self._turn: FrameworkTurn | None = None
-
-    @property
-    def last(self) -> CompactionResult | None:
-        """The result of the last turn of any run; ``None`` before the first."""
-        return None if self.conversations.last is None else self.conversations.last.result
 
     def compact_next(self, conversation_id: str, focus: str = "") -> None:
         """Compact before the next request of a conversation, whatever the strategy's trigger says.
@@ -102,7 +96,6 @@ class CompactionProcessor(_Capability):
         raise import_framework("pydantic_ai").RetryModelRequest from error
 
     def _overhead(self, parameters: Any) -> int:
-        """Return the tokens of the instructions and the tools."""
         tools = [*parameters.function_tools, *parameters.output_tools]
         shown = [[tool.name, tool.description or "", tool.parameters_json_schema] for tool in tools]
         return self.conversations.count(*[part.content for part in parameters.instruction_parts or ()], *shown)

@@ -74,7 +74,6 @@ class CompactionConversationManager(_ConversationManager):
         event.agent.add_middleware(import_framework("strands.middleware").InvokeModelStage, self._call)
 
     async def _call(self, context: Any, call: Callable[[Any], AsyncIterator[Any]]) -> AsyncIterator[Any]:
-        """Call the model with the compacted messages, once more if they were too long."""
         turn = await self._turn(context)
         while True:
             try:
@@ -180,11 +179,9 @@ def _as_length_error(error: Exception) -> Exception:
     return said
 
 
-def _usage(usage: Mapping[str, Any]) -> Usage | None:
+def _usage(usage: Mapping[str, Any]) -> Usage:
     """Return the reported usage; the total shows whether the input includes the tokens read from a cache."""
     sent, said = usage.get("inputTokens", 0), usage.get("outputTokens", 0)
     cached, written = usage.get("cacheReadInputTokens", 0), usage.get("cacheWriteInputTokens", 0)
     apart = sent + said != usage.get("totalTokens")
-    if not sent and not cached:
-        return None
     return Usage(sent + (cached + written if apart else 0), said, cached_tokens=cached, cache_write_tokens=written)

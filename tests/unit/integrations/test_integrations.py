@@ -27,7 +27,7 @@ from compaction.integrations.requirements import Requirement
 from compaction.run import unawaited
 from compaction.strategies import Summarization, Truncation
 from compaction.triggers import tokens_below, tokens_exceed
-from tests.support.scripted import Scripted
+from tests.support.scripted import Awaited, Scripted, TooLong
 
 ROOT = Path(__file__).resolve().parents[3]
 FRAMEWORKS = {"agent_framework", "agents", "google.adk", "langchain", "langchain_core", "langgraph", "pydantic_ai", "strands"}
@@ -120,17 +120,9 @@ async def test_a_failing_strategy_leaves_the_last_good_view() -> None:
     assert conversations.last is unread
 
 
-class Awaited:
-    """A summarizer that must be awaited."""
-
-    async def summarize(self, request: object) -> str:
-        """Return the summary."""
-        return "The shop is open."
-
-
 def test_a_strategy_that_has_to_be_awaited() -> None:
     """A strategy that must be awaited raises an error in a framework that does not await."""
-    strategy = Summarization(Awaited(), trigger=tokens_exceed(200), keep=last(groups=1))
+    strategy = Summarization(Awaited("The shop is open."), trigger=tokens_exceed(200), keep=last(groups=1))
     conversations = FrameworkConversations(IntegrationOptions(strategy=strategy, counter="chars/4"), openai_chat)
     with pytest.raises(Exception, match="has to be awaited"):
         unawaited(conversations.turn(notes(20), sync=True))
@@ -179,12 +171,6 @@ def test_conversations_without_a_name() -> None:
     assert unawaited(conversations.turn(notes(4, 7), sync=True)).session is other.session
 
 
-class TooLong(Exception):
-    """A provider's length error."""
-
-    status_code = 400
-
-
 async def test_a_length_error_gives_a_shorter_list_to_send_once_more() -> None:
     """A length error gives a shorter list to send, another error gives none, and reported usage counts for the last view."""
     results: list[CompactionResult] = []
@@ -210,7 +196,9 @@ def test_a_request_that_was_too_long_is_repeated_once(sync: bool) -> None:
     """After a length error the request is repeated once with a shorter view; any other or second error is raised."""
     refusal = TooLong("prompt is too long: 2000 tokens > 1000 maximum")
     summarizer = Scripted("The shop is open.")
-    strategy = Summarization(summarizer if sync else Awaited(), trigger=tokens_exceed(100_000), keep=last(groups=1))
+    strategy = Summarization(
+        summarizer if sync else Awaited("The shop is open."), trigger=tokens_exceed(100_000), keep=last(groups=1)
+    )
     options = IntegrationOptions(strategy=strategy, counter="chars/4")
     how = {"sync": True} if sync else {}
 
@@ -243,7 +231,7 @@ def test_a_request_that_was_too_long_is_repeated_once(sync: bool) -> None:
 async def test_a_stream_is_repeated_once_if_nothing_was_yielded() -> None:
     """A stream that was refused before its first event is repeated with a shorter view; one that breaks later is not."""
     refusal = TooLong("prompt is too long: 2000 tokens > 1000 maximum")
-    strategy = Summarization(Awaited(), trigger=tokens_exceed(100_000), keep=last(groups=1))
+    strategy = Summarization(Awaited("The shop is open."), trigger=tokens_exceed(100_000), keep=last(groups=1))
     options = IntegrationOptions(strategy=strategy, counter="chars/4")
 
     async def streamed(*ends: int) -> tuple[list[int], list[int]]:
@@ -381,6 +369,14 @@ async def test_usage_in_the_history_corrects_the_counts(kept: Any, usages: Any, 
         history += reply(size)
         await conversations.turn(history)
         assert about < turn.index.tokens < about + 100
+
+
+async def test_zeros_hide_no_report() -> None:
+    """Zeros, which frameworks show where a provider reports nothing, are passed over, so that the newest real report counts."""
+    options = IntegrationOptions(strategy=presets.token_budget(100_000), counter="chars/4")
+    turn = await FrameworkConversations(options, Reporting()).turn([*reply(500), *reply(0), *reply(900)])
+    assert turn.index is not None
+    assert 900 < turn.index.tokens < 940
 
 
 def test_a_copy_has_the_configuration() -> None:

@@ -37,9 +37,10 @@ def told(*events: Any) -> Usage | None:
 
 @pytest.mark.parametrize("name", sorted(STREAMS))
 def test_every_stream(name: str) -> None:
-    """The figures of all events are merged, and a later zero does not replace a figure; objects are read like mappings."""
+    """The figures of all events are merged, and a later zero does not replace a figure, from mappings, objects or lines."""
     events, expected = STREAMS[name]
-    assert told(*events) == told(*(SimpleNamespace(**event) for event in events)) == expected
+    lines = [f"data: {json.dumps(event)}\n" for event in events]
+    assert told(*events) == told(*(SimpleNamespace(**event) for event in events)) == told(*lines) == expected
 
 
 @pytest.mark.parametrize("step", [1, 7, 10_000])

@@ -136,6 +136,14 @@ class TestProgress:
         progress.reported(6_200, 4_000)
         assert [*estimated, progress.waits(6_600, 4_000, window=8_000)] == [True, True, False, True]
 
+    def test_one_strike(self) -> None:
+        """A report before the first compaction is no strike, and after a single one the engine does not wait."""
+        progress = Progress()
+        progress.reported(5_000, 4_000)
+        progress.ran(changed=True)
+        progress.reported(5_000, 4_000)
+        assert progress.waits(5_000, 4_000, window=8_000) is False
+
     def test_no_op_is_no_strike(self) -> None:
         """A run that changed nothing does not count as a compaction without effect."""
         made = engine(SMALL, context_length=8_000)
@@ -294,6 +302,14 @@ class TestUsage:
         made.should_compress(40_000)
         made.compress(view)
         assert made.session.index.context.overhead_tokens == outside
+
+    def test_before_an_answer(self) -> None:
+        """A report of a request that has no answer yet is of this list."""
+        made, view = engine(), CHAT[:2]
+        made.update_from_response({"prompt_tokens": 3_000})
+        made.compress(view)
+        assert [message["role"] for message in view] == ["system", "user"]
+        assert made.session.index.context.overhead_tokens == 3_000 - tokens_of(view)
 
     def test_later_views(self) -> None:
         """Tokens outside the messages are still known after several compactions."""

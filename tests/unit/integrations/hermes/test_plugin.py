@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,8 @@ from typer.testing import CliRunner, Result
 
 from compaction.cli.app import app
 from compaction.errors import ConfigurationError, UnwritableFile
-from compaction.integrations.hermes import installer
-from compaction.integrations.hermes.installer import hermes_status, install_plugin, uninstall_plugin
-from compaction.integrations.hermes.plugin import engine_class, register
+from compaction.integrations.hermes import plugin
+from compaction.integrations.hermes.plugin import engine_class, hermes_status, install_plugin, register, uninstall_plugin
 
 ACTIVE = "plugins: {enabled: [other, compaction]}\ncontext: {engine: compaction}\n"
 
@@ -35,6 +35,7 @@ def test_install_and_uninstall(home: Path) -> None:
     folder = home / "plugins" / "compaction"
     assert sorted(file.name for file in folder.iterdir()) == ["__init__.py", "plugin.yaml"]
     assert "register" in (folder / "__init__.py").read_text()
+    assert f"version: {version('compaction-toolkit')}\n" in (folder / "plugin.yaml").read_text()
     assert "removed" in run("uninstall").stdout
     assert not folder.exists()
     assert "not installed" in run("uninstall").stdout
@@ -74,7 +75,7 @@ def test_what_is_not_ours_stays(kind: str, home: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("release", ["1.2", None])
 def test_what_is_written(release: str | None, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The manifest names the plugin and the release; an empty folder is used as it is."""
-    monkeypatch.setattr(installer, "_version", lambda name: release)
+    monkeypatch.setattr(plugin, "version", lambda name: release)
     (home / "plugins" / "compaction").mkdir(parents=True)
     written = (install_plugin() / "plugin.yaml").read_text()
     assert written.startswith(f"name: compaction\nversion: {release or 0}\n")
@@ -96,14 +97,14 @@ def test_hermes_home(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without ``HERMES_HOME``, or with an empty one, it is a folder in the user's home."""
     for value in (None, ""):
         monkeypatch.delenv("HERMES_HOME") if value is None else monkeypatch.setenv("HERMES_HOME", value)
-        assert installer.hermes_home() == Path("~/.hermes").expanduser()
+        assert plugin.hermes_home() == Path("~/.hermes").expanduser()
 
 
 @pytest.mark.parametrize("installed", [False, True])
 def test_the_entry_point_is_enough(installed: bool, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With an entry point, the plugin is active without a folder; the status needs a reader of YAML."""
-    monkeypatch.setattr(installer, "_version", lambda name: "0.190.1")
-    monkeypatch.setattr(installer, "entry_points", lambda **which: [which] if installed else [])
+    monkeypatch.setattr(plugin, "version", lambda name: "0.190.1")
+    monkeypatch.setattr(plugin, "entry_points", lambda **which: [which] if installed else [])
     home.mkdir()
     (home / "config.yaml").write_text(ACTIVE)
     active, lines = hermes_status()
@@ -189,7 +190,7 @@ def test_hermes_own_folder_needs_no_enabling(tmp_path: Path) -> None:
 @pytest.mark.parametrize("release", ["0.19.0", "0.21.3"])
 def test_what_is_left_to_do(release: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The status lists the missing steps, reports an untested Hermes version, and ends with whether the plugin is active."""
-    monkeypatch.setattr(installer, "_version", lambda name: release)
+    monkeypatch.setattr(plugin, "version", lambda name: release)
     tested = "" if release == "0.19.0" else " (tested with 0.19)"
     home.mkdir()
     active, lines = hermes_status()
