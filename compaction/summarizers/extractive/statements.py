@@ -24,6 +24,8 @@ ASSISTANT: Final = "Assistant"
 SYSTEM: Final = "System"
 QUOTED: Final = "Quoted or pasted"
 _OTHERS: Final = (Voice.QUOTED, Voice.INTRODUCED, Voice.LABELLED)
+_ASKING: Final = (Kind.REQUEST, Kind.QUESTION)
+_WANTING: Final = (Kind.DUTY, Kind.PREFERENCE, Kind.DECISION, Kind.TASK)
 _LEAST_APART: Final = 4  # fewer lines without a person are often the user's notes
 
 
@@ -82,14 +84,14 @@ def _statements_of_block(block: list[Passage]) -> Iterator[Statement]:
 
 
 def _is_apart(lines: list[list[Statement]]) -> bool:
-    """Return whether at least four lines beside a single rule never name a person, and hardly ask: so do most pasted texts."""
+    """Return whether at least four lines beside a single rule hardly ask, and want nothing: so do most pasted texts."""
     others = [said for said in lines if all(each.kind is not Kind.RULE for each in said)]
-    asking = sum(any(each.kind in (Kind.REQUEST, Kind.QUESTION) for each in said) for said in others)
-    return (
-        _LEAST_APART <= len(others) == len(lines) - 1
-        and _LEAST_APART * asking < len(others)
-        and not any(names_person(each.text) for said in others for each in said)
-    )
+    of_user = sum(any(map(_is_of_user, said)) for said in others)
+    return _LEAST_APART <= len(others) == len(lines) - 1 and _LEAST_APART * of_user < len(others)
+
+
+def _is_of_user(statement: Statement) -> bool:
+    return statement.kind in _ASKING or (statement.kind in _WANTING and names_person(statement.text))
 
 
 def _statements_of(passage: Passage) -> Iterator[Statement]:

@@ -126,11 +126,10 @@ NOTICE = "Level 3 closes at nine.\nThe lift carries eight people.\nThe ramp is o
 
 @pytest.mark.parametrize("place", range(5))
 def test_a_rule_in_lines_that_concern_nobody_is_of_unknown_origin(place: int) -> None:
-    """Four lines or more that name no person are hardly the user's, wherever the order stands in them; it is kept as a duty."""
+    """Four lines or more that want nothing are hardly the user's, wherever the order stands in them; it is kept as a duty."""
     lines = NOTICE.splitlines()
     lines.insert(place, "Never touch prod.db.")
-    assert "RULE" not in kinds("\n".join(lines))
-    assert "DUTY" in kinds("\n".join(lines))
+    assert [each.kind for each in user_statements("\n".join(lines)) if "prod.db" in each.text] == [Kind.DUTY]
 
 
 @pytest.mark.parametrize(
@@ -138,13 +137,13 @@ def test_a_rule_in_lines_that_concern_nobody_is_of_unknown_origin(place: int) ->
     [
         f"{NOTICE}\n\nNever touch prod.db.",
         f"{NOTICE}\nNever touch prod.db.\nPlease don't let the lift stand open.",
-        f"{NOTICE}\nI keep the key.\nNever touch prod.db.",
+        f"{NOTICE}\nFind the plan of row D.\nWhere is it?\nNever touch prod.db.",
         "\n".join(f"- {line}" for line in [*NOTICE.splitlines(), "Never touch prod.db."]),
         "Level 3 closes at nine.\nBikes stand in row C.\nNever touch prod.db.",
         f"{NOTICE} Never touch prod.db.".replace("\n", " "),
     ],
-    ids=["apart", "two rules", "a person", "list", "few lines", "one line"],
+    ids=["apart", "two rules", "requests", "list", "few lines", "one line"],
 )
 def test_a_rule_beside_lines_that_concern_nobody_stays(text: str) -> None:
-    """A rule in a block of its own, beside another rule or the user's words, in a list, or in a paragraph is the user's."""
+    """A rule in a block of its own, beside another rule or requests, in a list, or in a paragraph is the user's."""
     assert "RULE" in kinds(text)
