@@ -535,6 +535,11 @@ _NUMBERS: Final = re.compile(r"\A[\w./-]{1,60}(?=:\d{1,6}:)|\d+")
 _SPEAKER_LINE: Final = re.compile(rf"[^\n]*(?<!\d){_TIME}(?!\d)[^\n]*(?<![.!?。！？])")
 _TIME_ALONE: Final = re.compile(rf"[\[(]?{_TIME}(?: ?[AP]M)?[\])]?")
 _MAIL_HEAD: Final = re.compile(rf"[^\n]{{0,80}}<[\w.+-]{{1,64}}@[\w.-]{{1,64}}>[^\n]{{0,40}}{_TIME}[^\n]{{0,20}}")
+_BYLINE: Final = re.compile(  # a name, a time or a state with dots between; a key with fields; a date with a time
+    r"(?=[^\n]{3,100}\Z)(?:\w[^\n|]* [·•] [^\n]*[^\s.!?。！？]|[A-Z]{2,10}-\d{1,6} [^:\n]{1,40}: [^:\n]{1,40}: [^\n]+"
+    rf"|(?=[^\n]{{0,30}}\d{{4}})(?:[\w.,/-]+ ){{1,5}}{_TIME})"
+)
+_PAGE: Final = re.compile(r"[^\w\n]{0,8}[^\W\d_]{1,12} \d{1,4}(?: [^\W\d_]{1,8} \d{1,4}|/\d{1,4}| ?[-=*_]{2,8})[^\w\n]{0,8}")
 _PROMPT: Final = re.compile(
     r"\s{0,4}(?:\$ [a-z./~]|>>> |(?:In|Out) ?\[\d{0,4}\]: ?|PS [A-Z]:\\|[A-Z]:\\[^\s>]*>"
     r"|[\w.-]{1,32}@[\w.-]{1,64}:[^\s@:]{0,80}[$#] |[❯➜] )"
@@ -545,6 +550,7 @@ _PAIRED: Final = re.compile(
     re.IGNORECASE,
 )
 _BRACKETS: Final = {"[[": "]]", "{{": "}}", "/*": "*/", "<!--": "-->"}
+_DIRECTIVE: Final = re.compile(r"\.\. [\w-]{1,40}::[^\n]*")
 _FIELD: Final = re.compile(r"\s{0,4}[^\W\d_][\w ./-]{0,30}[:：][ \t]*(?P<value>[^\n]*)")
 _OPEN_TAG: Final = re.compile(r"\s*<([A-Za-z][\w:.-]{0,40})(?:\s[^<>]*)?>")
 _DECODER: Final = json.JSONDecoder()
@@ -661,7 +667,8 @@ def _columns_of(line: str) -> str:
 
 
 def _spoken(lines: list[str]) -> Iterator[int]:
-    """Yield the lines from a mail's head, the first of two speakers, or of three times, on; they end with the message."""
+    """Yield the lines from a mail's head, the first page, byline, speaker or time on; they end with the message."""
+    pages = [at for at, line in enumerate(lines) if _PAGE.fullmatch(line.strip())]
     heads = [at for at, line in enumerate(lines) if _MAIL_HEAD.fullmatch(line.strip())]
     filled = [at for at, line in enumerate(lines) if line.strip()]
     speakers = [
@@ -669,8 +676,10 @@ def _spoken(lines: list[str]) -> Iterator[int]:
         for at, after in itertools.pairwise(filled)
         if _is_speaker(lines[at]) and lines[after].strip() and not _is_speaker(lines[after]) and after == at + 1
     ]
+    bylines = [at for at in filled[:_LEAST_ALIKE] if _BYLINE.fullmatch(lines[at].strip())]
     times = [start for start, end in _blocks(lines) if any(_TIME_ALONE.fullmatch(line.strip()) for line in lines[start:end])]
-    starts = [found[0] for found, least in ((heads, 1), (speakers, 2), (times, 3)) if len(found) >= least]
+    least = ((pages, 2), (heads, 1), (bylines, 1), (speakers, 2), (times, 3))
+    starts = [found[0] for found, times_at_least in least if len(found) >= times_at_least]
     if starts and min(starts) < _TOP_LINES:  # further down, it may be part of a demonstration, with the task below it
         yield from range(min(starts), len(lines))
 
@@ -680,12 +689,15 @@ def _is_speaker(line: str) -> bool:
 
 
 def _below_head(lines: list[str]) -> Iterator[int]:
-    """Yield all lines of a document that begins with fields between two rulers."""
+    """Yield all lines of a document that begins with fields between two rulers, and what is indented below a directive."""
     filled = next((at for at, line in enumerate(lines) if line.strip()), 0)
     if lines and lines[filled].rstrip() == "---":
         close = next((at for at in range(filled + 1, min(len(lines), filled + _HEAD_LINES)) if lines[at].rstrip() == "---"), 0)
         if close > filled + 1 and all(_FIELD.fullmatch(line) for line in lines[filled + 1 : close]):
             yield from range(filled, len(lines))
+    for at, line in enumerate(lines):
+        if _DIRECTIVE.fullmatch(line) and (end := _end_of_mail(lines, at + 1)):
+            yield from range(at, end)
 
 
 def _marked(lines: list[str]) -> Iterator[int]:
