@@ -718,7 +718,7 @@ def _marks_in(line: str) -> Iterator[tuple[str, bool, bool]]:
     for opening, closing in _BRACKETS.items():
         if (opening in line) is not (closing in line):
             yield opening, opening in line, closing in line
-    tag = _OPEN_TAG.fullmatch(line)
+    tag = _OPEN_TAG.fullmatch(line) or _OPEN_TAG.fullmatch(line.partition(": ")[2])
     if tag is not None and "=" in line and not _OF_USER.fullmatch(f"<{tag[1]}>"):
         yield f"</{tag[1]}>", True, False
     elif line.lstrip().startswith("</"):
