@@ -16,10 +16,10 @@ from compaction.summarizers.extractive.classifier import HEAD, KINDS, PLACES, ST
 from .examples import Example
 from .features import features_of, slot_of
 
-SLOTS: Final = 59_999  # a prime; so many rows are less than 500 KB, compressed
-WEIGHT: Final = 0.25  # of one step of a byte
+SLOTS: Final = 69_001  # a prime; so many rows are less than 500 KB, compressed
+WEIGHT: Final = 0.4  # of one step of a byte
 _LEAST: Final = 2  # times that a feature is in the examples
-_STRENGTH: Final = 8.0  # the inverse of the regularization
+_STRENGTH: Final = 9.0  # the inverse of the regularization
 _ROUNDS: Final = 60, 80  # of the first fit, which chooses features, and of the second one
 _RARE: Final = 5.0
 _RARER: Final = 1.25  # the power of the rarity by which a feature is multiplied

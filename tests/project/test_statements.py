@@ -21,7 +21,7 @@ KINDS = (
     *("rule", "prohibition", "preference", "fact", "value", "change", "decision", "task", "request", "question"),
     *("others_rule", "hypothetical", "small_talk", "acknowledgement", "program"),
 )
-RELATIVES = ("da", "ms", "no")  # of Swedish and Indonesian, which have no examples
+RELATIVES = {"id": ("ms",), "sv": ("da", "no")}  # the examples nearest to languages that have none
 LANGUAGES = sorted(path.name for path in (STATEMENTS / "examples").iterdir())
 JUDGING = sorted((STATEMENTS / "judging").glob("*.tsv"))
 
@@ -32,8 +32,8 @@ def lines(path: Path) -> list[str]:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_each_kind_has_its_examples(language: str) -> None:
-    """English has 400 ideas of each kind, other languages 150, relatives of the unseen ones 20; no line is empty or twice."""
-    least = {"en": 400, **dict.fromkeys(RELATIVES, 20)}.get(language, 150)
+    """English has 400 ideas of each kind, other languages 150; no line is empty or twice."""
+    least = 400 if language == "en" else 150
     for kind in KINDS:
         found = lines(STATEMENTS / "examples" / language / f"{kind}.txt")
         assert sum(not line.startswith("  ") for line in found) >= least
@@ -42,7 +42,7 @@ def test_each_kind_has_its_examples(language: str) -> None:
 
 def test_two_languages_that_judge_are_in_no_example() -> None:
     """Swedish and Indonesian show how well a language is understood that nobody wrote examples in."""
-    assert {path.stem for path in JUDGING} - set(LANGUAGES) == {"id", "sv"}
+    assert {path.stem for path in JUDGING} - set(LANGUAGES) == set(RELATIVES)
 
 
 @pytest.mark.parametrize("path", JUDGING, ids=lambda path: path.stem)
@@ -50,8 +50,8 @@ def test_what_judges_trains_nothing(path: Path) -> None:
     """Each kind has ten sentences, and none of them is an example."""
     judging = [line.split("\t") for line in lines(path)]
     assert Counter(kind for kind, _ in judging) == dict.fromkeys(KINDS, 10)
-    folder = STATEMENTS / "examples" / path.stem
-    known = {line.strip().casefold() for example in folder.glob("*.txt") for line in lines(example)}
+    folders = [STATEMENTS / "examples" / language for language in (path.stem, *RELATIVES.get(path.stem, ()))]
+    known = {line.strip().casefold() for folder in folders for example in folder.glob("*.txt") for line in lines(example)}
     assert [sentence for _, sentence in judging if sentence.strip().casefold() in known] == []
 
 
@@ -66,10 +66,11 @@ def measured(kinds: tuple[str, ...], languages: str, measure: Callable[[Sequence
 
 
 def test_the_model_recognizes_what_judges() -> None:
-    """Rules and prohibitions, and what is worth keeping: in English, in all languages, in those with examples."""
+    """Rules and prohibitions, and what is worth keeping: in English, in all languages, in those with and without examples."""
     learned = "de en es ja ko ru tr zh"
     assert measured(RULES, "en", average_precision) >= 0.85
-    assert measured(RULES, f"{learned} id sv", average_precision) >= 0.75
+    assert measured(RULES, f"{learned} id sv", average_precision) >= 0.8
+    assert measured(RULES, "id sv", average_precision) >= 0.63
     assert measured(KEPT, learned, area_under_curve) >= 0.94
 
 

@@ -76,7 +76,7 @@ _RULE, _PROHIBITION, _CHANGE, _DECISION, _PROGRAM = map(KINDS.index, ("rule", "p
 _KEPT: Final = tuple(map(KINDS.index, ("rule", "prohibition", "preference", "fact", "value", "change", "decision", "task")))
 _OTHERS: Final = tuple([place for place in range(_PROGRAM) if place not in _KEPT])
 _WANTED: Final = tuple(map(KINDS.index, ("rule", "prohibition", "preference", "task", "request")))
-_SURE: Final = 850  # per mille: of a rule, so that it stands among the rules
+_SURE: Final = 790  # per mille: of a rule, so that it stands among the rules
 _LIKELY: Final = 350  # of a rule, so that it is not left out before others
 _WORTH_KEEPING: Final = 250  # per mille: then it is a plain fact at least
 _SURELY_WORTH: Final = 850  # then it may be more, such as a decision
@@ -135,7 +135,7 @@ def demands(sentence: str) -> bool:
 
 def concerns_user(sentence: str) -> bool:
     """Whether a sentence speaks of what the user wants or does."""
-    return _names_person(sentence) or demands(sentence)
+    return names_person(sentence) or demands(sentence)
 
 
 def is_announced(sentence: str) -> bool:
@@ -151,7 +151,7 @@ def is_eastern(text: str) -> bool:
 
 def score_of_assistant(sentence: str) -> Kind | None:
     """Return the kind of a sentence of the assistant: a decision, or something that it did; ``None`` for any other."""
-    if not (_names_person(sentence) or is_eastern(sentence)):
+    if not (names_person(sentence) or is_eastern(sentence)):
         return None
     shares = classifier().probabilities(sentence)
     if shares[_DECISION] >= _HALF:
@@ -172,7 +172,8 @@ _PERSONS: Final = word_set(  # the first and the second person
 _PERSON: Final = re.compile(r"저는|제가|우리|나는|내가|제 |세요|我|咱|您|你|请|私|僕|あなた|ください")
 
 
-def _names_person(sentence: str) -> bool:
+def names_person(sentence: str) -> bool:
+    """Whether a sentence names the first or the second person."""
     words = sentence.lower().replace("’", "'").split()
     return not _PERSONS.isdisjoint(words) or (not sentence.isascii() and _PERSON.search(sentence) is not None)
 

@@ -56,7 +56,7 @@ _PRINTED: Final = re.compile(
     r"|\s*[~^]{2,}\s*$|\s*\^\s*$|\s*#\d+ +0x|goroutine \d+ |\s*Caused by: |E\s{2,}\S|={5,} |-{5,} |FAILED \S+::"
     r"|@@ -\d|(?:\+\+\+|---) [ab/]|diff --git |index [0-9a-f]{7,}\.\.|\s*>>> |\w+@[\w-]+[:~][^\n]{0,60}[$#] |C:\\[^\s>]*>"
     r"|\s{0,8}\d{1,6}\t|[-dlbcps][-rwxsStT]{9}[.+@]? |\(Open file: |\(Current directory: |\[File: |bash-\$"
-    r"|\s*[{}\[\]()]+[,;]?\s*$|\s*\"[^\"\n]{1,60}\"\s*:\s*[\"\d{\[tfn-]|\s*\{\"|\s*<\?xml|\s*<!DOCTYPE"
+    r"|\s*[{}\[\]()]+[,;]?\s*$|\s*\"[^\"\n]{1,60}\"\s*:\s*[\"\d{\[tfn-]|\s*\[?\{\"|\s*<\?xml|\s*<!DOCTYPE"
     r"|\s*</?[a-zA-Z][\w:-]*(?:\s[^<>]*=[^<>]*)?/?>.*</"
 )
 # Lines that programs mostly write.
@@ -172,14 +172,14 @@ class Passage:
         voice: Who speaks.
         lead: The heading, the words before a list, the tag, or the header of a table that it stands under; ``""`` without one.
         is_whole: Whether it is an item of a list or a row of a table, which is not split into sentences.
-        line: The last of its lines.
+        block: The first line of its block: the lines without a blank one between them.
     """
 
     text: str
     voice: Voice = Voice.OWN
     lead: str = ""
     is_whole: bool = False
-    line: int = 0
+    block: int = 0
 
 
 def unnumbered(item: str) -> str:
@@ -258,6 +258,7 @@ class _Reader:
         self.lead_used = True
         self.parents: list[tuple[int, str]] = []  # indents and texts of the list items above
         self.mail = range(0)
+        self.block = 0
         self.pending: list[str] = []  # lines of prose that may continue
         self.end, self.is_table = 0, False
         self.others = lines_of_others(self.lines) if others is None else others
@@ -297,7 +298,9 @@ class _Reader:
             return shown
         first = self.lines[start].strip()
         for begin, end in reversed([*_blocks(self.lines)]):
-            lines = map(str.strip, self.lines[max(begin, start + 1) : end])
+            lines = [line.strip() for line in self.lines[max(begin, start + 1) : end]]
+            if len(lines) == 1 and lines[0].endswith((":", "：")):
+                continue  # it introduces what stands below it
             if any(_answers(first, line) or _PROMPT_LINE.fullmatch(line) for line in lines):
                 return end
         return len(self.lines)
@@ -340,12 +343,13 @@ class _Reader:
                     first = self.lines[at]
                     if not (_BULLET.match(first) and self.parents) and not first[:1].isspace():
                         self.lead, self.parents = "", []
+                self.block = at
                 yield from self._block(at, end)
                 at = end
             elif _FENCE.match(self.lines[at]):
                 close = next((n for n in range(at + 1, len(self.lines)) if _FENCE.match(self.lines[n])), len(self.lines))
                 yield from self._flush()
-                yield Passage("\n".join(self.lines[at + 1 : close]), Voice.PROGRAM, line=close)
+                yield Passage("\n".join(self.lines[at + 1 : close]), Voice.PROGRAM, block=self.block)
                 at = close + 1
             else:
                 at += 1
@@ -354,7 +358,7 @@ class _Reader:
     def _flush(self) -> Iterator[Passage]:
         """Yield the lead as a passage of its own if nothing stood under it."""
         if not self.lead_used:
-            yield Passage(self.lead, self._voice(self.lead_at), line=self.lead_at)
+            yield Passage(self.lead, self._voice(self.lead_at), block=self.block)
         self.lead, self.lead_used, self.parents = "", True, []
 
     def _voice(self, at: int) -> Voice:
@@ -374,7 +378,7 @@ class _Reader:
             if 5 * len(printed) >= 3 * (behind - first):
                 yield from self._block(start, start + first) if first else ()
                 yield from self._flush()
-                yield Passage("\n".join(lines[first:behind]), Voice.PROGRAM, line=start + behind - 1)
+                yield Passage("\n".join(lines[first:behind]), Voice.PROGRAM, block=self.block)
                 yield from self._block(start + behind, end) if behind < len(lines) else ()
                 return
         if _is_mail(lines):
@@ -393,7 +397,7 @@ class _Reader:
         bullet = _BULLET.match(line)
         if bullet is None and weight == _CERTAIN:
             yield from self._prose(at - 1)
-            yield Passage(line, Voice.PROGRAM, line=at)
+            yield Passage(line, Voice.PROGRAM, block=self.block)
         elif bullet is None and self._is_lead(line, at):
             yield from self._prose(at - 1)
             yield from self._take_lead(line, at)
@@ -405,7 +409,7 @@ class _Reader:
             yield from self._row(line, at)
         elif _QUOTED_LINE.match(line):
             yield from self._prose(at - 1)
-            yield Passage(_QUOTED_LINE.sub("", line, count=1).strip(), Voice.QUOTED, line=at)
+            yield Passage(_QUOTED_LINE.sub("", line, count=1).strip(), Voice.QUOTED, block=self.block)
         elif any(map(str.isalnum, line)):
             if self.pending and not (_continues(self.pending[-1], line) and (at in self.others) is (at - 1 in self.others)):
                 yield from self._prose(at - 1)
@@ -424,7 +428,7 @@ class _Reader:
             text = " ".join(self.pending)
             self.pending.clear()
             self.lead_used = True
-            yield Passage(text, self._voice(at), self.lead, line=at)
+            yield Passage(text, self._voice(at), self.lead, block=self.block)
 
     def _is_lead(self, line: str, at: int) -> bool:
         """Return whether a line introduces what stands below it."""
@@ -444,10 +448,10 @@ class _Reader:
             yield from self._flush()
             return
         if not self.lead_used and not _HEADING.fullmatch(self.lead) and not _TAG.fullmatch(self.lead):
-            yield Passage(self.lead, self._voice(self.lead_at), line=self.lead_at)
+            yield Passage(self.lead, self._voice(self.lead_at), block=self.block)
         *before, lead = [line.strip()] if _HEADING.fullmatch(line) else sentences_in(line.strip())
         for sentence in before:
-            yield Passage(sentence, self._voice(at), line=at)
+            yield Passage(sentence, self._voice(at), block=self.block)
         self.lead, self.lead_at, self.lead_used, self.parents = lead, at, False, []
 
     def _item(self, line: str, bullet: re.Match[str], end: int) -> Iterator[Passage]:
@@ -463,7 +467,7 @@ class _Reader:
         self.lead_used = True
         if inner and len(inner[1].expandtabs(4)) > indent and len(text) <= _LEAD_CHARS:
             return  # it stands with what is below it
-        yield Passage(text, self._voice(end - 1), lead, is_whole=True, line=end - 1)
+        yield Passage(text, self._voice(end - 1), lead, is_whole=True, block=self.block)
 
     def _row(self, line: str, at: int) -> Iterator[Passage]:
         following = self.lines[at + 1] if at + 1 < len(self.lines) else ""
@@ -474,7 +478,7 @@ class _Reader:
             self.lead, self.lead_at, self.lead_used = line.strip(), at, False
             return
         self.lead_used = True
-        yield Passage(line.strip(), self._voice(at), self.lead, is_whole=True, line=at)
+        yield Passage(line.strip(), self._voice(at), self.lead, is_whole=True, block=self.block)
 
 
 def _is_table(lines: list[str]) -> bool:
@@ -714,7 +718,7 @@ def _marks_in(line: str) -> Iterator[tuple[str, bool, bool]]:
     for opening, closing in _BRACKETS.items():
         if (opening in line) is not (closing in line):
             yield opening, opening in line, closing in line
-    tag = _OPEN_TAG.fullmatch(line)
+    tag = _OPEN_TAG.fullmatch(line) or _OPEN_TAG.fullmatch(line.partition(": ")[2])
     if tag is not None and "=" in line and not _OF_USER.fullmatch(f"<{tag[1]}>"):
         yield f"</{tag[1]}>", True, False
     elif line.lstrip().startswith("</"):

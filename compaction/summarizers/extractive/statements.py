@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Final
 
 import attrs
 
 from .classifier import PER_MILLE
-from .scoring import Judgement, Kind, concerns_user, demands, score, score_of_assistant
+from .scoring import Judgement, Kind, concerns_user, demands, names_person, score, score_of_assistant
 from .sentences import clipped, sentences, sentences_in, values_of
 from .speech import Passage, Voice, passages, unnumbered
 
@@ -22,6 +23,10 @@ _ALONE: Final = (Kind.QUESTION, Kind.REMARK, Kind.SUPPOSED)
 ASSISTANT: Final = "Assistant"
 SYSTEM: Final = "System"
 QUOTED: Final = "Quoted or pasted"
+_OTHERS: Final = (Voice.QUOTED, Voice.INTRODUCED, Voice.LABELLED)
+_ASKING: Final = (Kind.REQUEST, Kind.QUESTION)
+_WANTING: Final = (Kind.DUTY, Kind.PREFERENCE, Kind.DECISION, Kind.TASK)
+_LEAST_APART: Final = 4  # fewer lines without a person are often the user's notes
 
 
 @attrs.frozen
@@ -37,7 +42,6 @@ class Statement:
         lead: What it stands under: a heading, the words before a list, a tag, the header of a table; ``""`` without one.
         by: Who said it, if it may not have been the user; ``""`` for the user.
         worth: The probability that it is worth keeping, in per mille.
-        line: The line of its message that it ends in.
     """
 
     text: str
@@ -48,7 +52,6 @@ class Statement:
     lead: str = ""
     by: str = ""
     worth: int = PER_MILLE
-    line: int = attrs.field(default=0, eq=False)
 
 
 def user_statements(text: str, others: set[int] | None = None) -> Iterator[Statement]:
@@ -65,13 +68,30 @@ def user_statements(text: str, others: set[int] | None = None) -> Iterator[State
     FACT My sister is a glazier.
     QUESTION Where does she live?
     """
-    found = map(_statements_of, passages(text, demands, concerns_user, others))
+    blocks = itertools.groupby(passages(text, demands, concerns_user, others), attrgetter("block"))
+    found = (_statements_of_block([*itertools.islice(block, _MOST)]) for _, block in blocks)
     return itertools.islice(itertools.chain.from_iterable(found), _MOST)
 
 
-def disowned(statement: Statement) -> Statement:
-    """Return the statement as one that a program showed: it lays nothing down."""
-    return attrs.evolve(statement, kind=min(statement.kind, Kind.FACT), by=statement.by or QUOTED)
+def _statements_of_block(block: list[Passage]) -> Iterator[Statement]:
+    """Yield the statements of the passages of a block; one in lines that concern nobody is hardly a rule of the user."""
+    found = [[*_statements_of(passage)] for passage in block]
+    is_line = [passage.voice is Voice.OWN and not passage.is_whole for passage in block]
+    is_apart = _is_apart([*itertools.compress(found, is_line)])
+    for said, is_own in zip(found, is_line, strict=True):
+        for each in said:
+            yield attrs.evolve(each, kind=min(each.kind, Kind.DUTY)) if is_apart and is_own else each
+
+
+def _is_apart(lines: list[list[Statement]]) -> bool:
+    """Return whether at least four lines beside a single rule hardly ask, and want nothing: so do most pasted texts."""
+    others = [said for said in lines if all(each.kind is not Kind.RULE for each in said)]
+    of_user = sum(any(map(_is_of_user, said)) for said in others)
+    return _LEAST_APART <= len(others) == len(lines) - 1 and _LEAST_APART * of_user < len(others)
+
+
+def _is_of_user(statement: Statement) -> bool:
+    return statement.kind in _ASKING or (statement.kind in _WANTING and names_person(statement.text))
 
 
 def _statements_of(passage: Passage) -> Iterator[Statement]:
@@ -90,12 +110,9 @@ def _statements_of(passage: Passage) -> Iterator[Statement]:
             judged.changes,
             passage.lead,
             worth=judged.worth,
-            line=passage.line,
         )
-        if voice in (Voice.QUOTED, Voice.INTRODUCED):
-            found = disowned(found)
-        elif voice is Voice.LABELLED:
-            found = attrs.evolve(found, kind=min(found.kind, Kind.FACT))
+        if voice in _OTHERS:
+            found = attrs.evolve(found, kind=min(found.kind, Kind.FACT), by="" if voice is Voice.LABELLED else QUOTED)
         if before is not None:
             if _belong_together(before, found, judged):
                 yield _joined(before, found)

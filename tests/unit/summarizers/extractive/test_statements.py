@@ -119,3 +119,31 @@ def test_a_block_beside_words_about_it_may_be_somebody_elses(text: str, expected
 def test_a_brief_correction_changes_a_value(text: str) -> None:
     """A sentence of a value and a word that corrects is a statement that changes something, and not data."""
     assert [each.changes for each in user_statements(text)] == [True]
+
+
+NOTICE = "Level 3 closes at nine.\nThe lift carries eight people.\nThe ramp is on the north side.\nBikes stand in row C."
+
+
+@pytest.mark.parametrize("place", range(5))
+def test_a_rule_in_lines_that_concern_nobody_is_of_unknown_origin(place: int) -> None:
+    """Four lines or more that want nothing are hardly the user's, wherever the order stands in them; it is kept as a duty."""
+    lines = NOTICE.splitlines()
+    lines.insert(place, "Never touch prod.db.")
+    assert [each.kind for each in user_statements("\n".join(lines)) if "prod.db" in each.text] == [Kind.DUTY]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{NOTICE}\n\nNever touch prod.db.",
+        f"{NOTICE}\nNever touch prod.db.\nPlease don't let the lift stand open.",
+        f"{NOTICE}\nFind the plan of row D.\nWhere is it?\nNever touch prod.db.",
+        "\n".join(f"- {line}" for line in [*NOTICE.splitlines(), "Never touch prod.db."]),
+        "Level 3 closes at nine.\nBikes stand in row C.\nNever touch prod.db.",
+        f"{NOTICE} Never touch prod.db.".replace("\n", " "),
+    ],
+    ids=["apart", "two rules", "requests", "list", "few lines", "one line"],
+)
+def test_a_rule_beside_lines_that_concern_nobody_stays(text: str) -> None:
+    """A rule in a block of its own, beside another rule or requests, in a list, or in a paragraph is the user's."""
+    assert "RULE" in kinds(text)
