@@ -37,11 +37,10 @@ from .identity import (
     accounts_for,
     follow,
     follow_saved,
-    known_key,
-    message_key,
     same_beginning,
 )
 from .journal import Applied, carried_over, flat, touched
+from .keys import known_key, message_key
 from .marks import MARK_START, Marks
 from .projection import Metrics, NewMessages, Projection
 from .rules import protection, removable, rewrite_protection
@@ -250,13 +249,8 @@ class MessageIndex:
         """Return the `originals` of these groups as read messages; ``summaries=False`` omits those that are summaries."""
         columns = self.columns
         made_by = {} if summaries else columns.grouping.made_by
-        found: list[Message] = []
-        for group in groups:
-            id = columns.require(group_id(group))
-            for run in columns.stands_for([id]) if id < 0 else (columns.ordinals(id),):
-                left = [at for at in run if columns.grouping.group_of[at] not in made_by] if made_by else run
-                found += columns.read_all(left)
-        return found
+        ordinals = chain.from_iterable(map(self.ordinals, groups))
+        return [columns.read(at) for at in ordinals if columns.grouping.group_of[at] not in made_by]
 
     # ---------------------------------------------------------------- editing
 
@@ -736,7 +730,7 @@ class MessageIndex:
         else:
             index._load(saved, saved.messages)
         index._pin = pin
-        for id in index.columns.every_id() if pin is not None else ():  # the saved edits may name pinned groups
+        for id in index.columns.grouping.ids if pin is not None else ():  # the saved edits may name pinned groups
             if pin is not None and any(pin(index.columns.read(ordinal)) for ordinal in index.columns.ordinals(id)):
                 index.columns.pin(id)
         return index

@@ -21,7 +21,7 @@ from .groups import GroupKind, only_reasoning, says_nothing
 from .journal import visible_ordinals
 from .projection import Node, Projection
 
-_SYSTEM = GroupKind.SYSTEM  # a member is found more slowly
+_HISTORY = "the newest summary that the provider itself wrote must be kept"
 
 
 def refusal(projection: Projection, format: MessageFormat, edit: Edit, by: str, *, seen: int | None = None) -> str | None:
@@ -61,12 +61,10 @@ def removable(projection: Projection, by: str = "") -> list[int]:
     ``by`` names the strategy. It may remove its own summary, even if that is the last message with the user role, or if the
     provider wrote it.
     """
-    grouping = projection.grouping  # `Grouping` explains the groups that are kept
-    kept = {*projection.pinned, grouping.pending, grouping.newest, grouping.last_user, grouping.last_words, grouping.history}
-    kept.add(grouping.last_marked_of_others(by))
+    grouping, kept = projection.grouping, {*projection.pinned, *_newest(projection, by)}
     end = len(projection.source) if grouping.pending is None else grouping.pending
     kinds, system, outdated = grouping.kinds, GroupKind.SYSTEM, grouping.outdated
-    return [
+    return [  # with `protection` for each, a truncation takes half as long again
         id
         for id in projection.ids()
         if id not in kept
@@ -112,7 +110,7 @@ def protection(projection: Projection, id: int, *, allow_system: bool = False, b
     if not projection.is_included(id):
         return f"group {id} is not in the view" if projection.exists(id) else f"group {id} does not exist"
     grouping = projection.grouping
-    if id >= 0 and not allow_system and grouping.kinds[id] is _SYSTEM and id not in grouping.outdated:
+    if id >= 0 and not allow_system and grouping.kinds[id] is GroupKind.SYSTEM and id not in grouping.outdated:
         return "system messages must be kept"
     if id in projection.pinned:
         return "pinned groups must be kept"
@@ -122,28 +120,27 @@ def protection(projection: Projection, id: int, *, allow_system: bool = False, b
             return "a tool call must be kept until its result arrives"
         if projection.anchor(id) > pending:
             return "groups after an unanswered tool call must be kept until its result arrives"
-    return _newest(projection, id, by, newer)
+    if id < 0 and not newer and _is_newest_history(projection, id):
+        return _HISTORY
+    return _newest(projection, by, newer=newer).get(id)
 
 
 def _is_removed_before(projection: Projection, id: int, seen: int, *, allow_system: bool) -> bool:
     """Whether a group has messages that came after so many, and is protected by nothing that was known before."""
     if id < 0 or not projection.is_included(id) or id in projection.pinned or projection.ordinals(id)[-1] < seen:
         return False
-    return allow_system or projection.grouping.kinds[id] is not _SYSTEM
+    return allow_system or projection.grouping.kinds[id] is not GroupKind.SYSTEM
 
 
-def _newest(projection: Projection, id: int, by: str, newer: bool) -> str | None:
-    """Return why this group may not be removed because it is the newest of its kind."""
+def _newest(projection: Projection, by: str, *, newer: bool = False) -> dict[int | None, str]:
+    """Return the groups of the source that stay because they are the newest of their kind, each with the rule."""
     grouping = projection.grouping
-    if id == grouping.newest:
-        return "the newest group must be kept"
-    if not newer and (id == grouping.history or (id < 0 and _is_newest_history(projection, id))):
-        return "the newest summary that the provider itself wrote must be kept"
-    if id == grouping.last_user or id == grouping.last_words:
-        return "the last user message must be kept"
-    if grouping.last_marked and id == grouping.last_marked_of_others(by):
-        return "the last user message must be kept, even if it begins with a summary mark"
-    return None
+    kept = {grouping.last_marked_of_others(by): "the last user message must be kept, even if it begins with a summary mark"}
+    kept |= dict.fromkeys((grouping.last_user, grouping.last_words), "the last user message must be kept")
+    if not newer:
+        kept[grouping.history] = _HISTORY
+    kept[grouping.newest] = "the newest group must be kept"
+    return kept
 
 
 def _is_newest_history(projection: Projection, id: int) -> bool:
@@ -158,13 +155,10 @@ def _repetition(projection: Projection, edit: Replace) -> str | None:
     inserted = [projection.inserted[id].messages for id in projection.visibility.shown_groups.difference(edit.groups)]
     known = [each for each in chain(sources, *inserted) if each.holds_history]
     for message in filter(operator.attrgetter("holds_history"), edit.messages):
-        if any(each.raw is message.raw or each.raw == message.raw or _same_id(each, message) for each in known):
+        id = _message_id(message)
+        if any(each.raw is message.raw or each.raw == message.raw or (id and _message_id(each) == id) for each in known):
             return "a replacement must not repeat a summary of the provider that the conversation has"
     return None
-
-
-def _same_id(one: Message, other: Message) -> bool:
-    return _message_id(one) is not None and _message_id(one) == _message_id(other)
 
 
 def _replacement(format: MessageFormat, messages: Sequence[Message]) -> str | None:
