@@ -112,12 +112,6 @@ class NewMessages:
     bytes: list[int]
     pinned: list[int] = attrs.Factory(list[int])
 
-    def __add__(self, other: NewMessages) -> NewMessages:
-        pinned = self.pinned + [place + len(self.raws) for place in other.pinned]
-        return NewMessages(
-            self.raws + other.raws, self.reads + other.reads, self.tokens + other.tokens, self.bytes + other.bytes, pinned
-        )
-
 
 @attrs.frozen(eq=False)
 class Inserted:
