@@ -127,10 +127,10 @@ class Plan:
         """Return the new id of each stored group whose messages are there, altered or not; its old id is its first ordinal."""
         groups: dict[int, int] = {}
         for place, (_, ordinal) in enumerate(self.entries):
-            group = new.grouping.group_of[place]
-            members = [member for member in new.ordinals(group) if member < self.matched]
-            if ordinal is not None and members[0] == place and all(self.entries[each][1] is not None for each in members):
-                groups[ordinal] = group
+            if ordinal is None or new.grouping.group_of[place] != place:
+                continue
+            if all(self.entries[each][1] is not None for each in new.ordinals(place) if each < self.matched):
+                groups[ordinal] = place
         return groups
 
     def is_altered(self, places: Iterable[int]) -> bool:
