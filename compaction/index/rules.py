@@ -21,8 +21,6 @@ from .groups import GroupKind, only_reasoning, says_nothing
 from .journal import visible_ordinals
 from .projection import Node, Projection
 
-_HISTORY = "the newest summary that the provider itself wrote must be kept"
-
 
 def refusal(projection: Projection, format: MessageFormat, edit: Edit, by: str, *, seen: int | None = None) -> str | None:
     """Return the rule that an edit of this strategy would break; ``None`` if it is allowed. O(named groups).
@@ -61,7 +59,9 @@ def removable(projection: Projection, by: str = "") -> list[int]:
     ``by`` names the strategy. It may remove its own summary, even if that is the last message with the user role, or if the
     provider wrote it.
     """
-    grouping, kept = projection.grouping, {*projection.pinned, *_newest(projection, by)}
+    grouping = projection.grouping  # `Grouping` explains the groups that are kept
+    kept = {*projection.pinned, grouping.pending, grouping.newest, grouping.last_user, grouping.last_words, grouping.history}
+    kept.add(grouping.last_marked_of_others(by))
     end = len(projection.source) if grouping.pending is None else grouping.pending
     kinds, system, outdated = grouping.kinds, GroupKind.SYSTEM, grouping.outdated
     return [  # with `protection` for each, a truncation takes half as long again
@@ -120,9 +120,7 @@ def protection(projection: Projection, id: int, *, allow_system: bool = False, b
             return "a tool call must be kept until its result arrives"
         if projection.anchor(id) > pending:
             return "groups after an unanswered tool call must be kept until its result arrives"
-    if id < 0 and not newer and _is_newest_history(projection, id):
-        return _HISTORY
-    return _newest(projection, by, newer=newer).get(id)
+    return _newest(projection, id, by, newer)
 
 
 def _is_removed_before(projection: Projection, id: int, seen: int, *, allow_system: bool) -> bool:
@@ -132,15 +130,18 @@ def _is_removed_before(projection: Projection, id: int, seen: int, *, allow_syst
     return allow_system or projection.grouping.kinds[id] is not GroupKind.SYSTEM
 
 
-def _newest(projection: Projection, by: str, *, newer: bool = False) -> dict[int | None, str]:
-    """Return the groups of the source that stay because they are the newest of their kind, each with the rule."""
+def _newest(projection: Projection, id: int, by: str, newer: bool) -> str | None:
+    """Return why this group may not be removed because it is the newest of its kind."""
     grouping = projection.grouping
-    kept = {grouping.last_marked_of_others(by): "the last user message must be kept, even if it begins with a summary mark"}
-    kept |= dict.fromkeys((grouping.last_user, grouping.last_words), "the last user message must be kept")
-    if not newer:
-        kept[grouping.history] = _HISTORY
-    kept[grouping.newest] = "the newest group must be kept"
-    return kept
+    if id == grouping.newest:
+        return "the newest group must be kept"
+    if not newer and (id == grouping.history or (id < 0 and _is_newest_history(projection, id))):
+        return "the newest summary that the provider itself wrote must be kept"
+    if id == grouping.last_user or id == grouping.last_words:
+        return "the last user message must be kept"
+    if grouping.last_marked and id == grouping.last_marked_of_others(by):
+        return "the last user message must be kept, even if it begins with a summary mark"
+    return None
 
 
 def _is_newest_history(projection: Projection, id: int) -> bool:
