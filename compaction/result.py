@@ -135,8 +135,7 @@ class RunRecorder:
         """Record a strategy's report."""
         if isinstance(report, StepBegan):
             self._index.begin_step()
-            before = self._index.included if self._is_watched else self.before
-            self._open.append((report, before, self._index.edit_count, self._clock()))
+            self._open.append((report, self._index.included, self._index.edit_count, self._clock()))
             self.running = report.strategy.name
         elif isinstance(report, StepEnded):
             self._close(report)

@@ -50,8 +50,9 @@ from .edits import (
 from .forgetting import occurrences
 from .groups import Grouping, GroupKind, MessageGroup, only_reasoning, unchanged_groups
 from .history import RunHistory, UselessRuns
-from .identity import HostChanges, KnownLine, ListKeys, as_given, lookup_key, message_key, same_beginning
+from .identity import HostChanges, as_given, same_beginning
 from .joins import opening
+from .keys import KnownLine, ListKeys, lookup_key, message_key
 from .marks import (
     COLLAPSED_BY,
     DEFAULT_CEILING,

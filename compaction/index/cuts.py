@@ -16,7 +16,7 @@ import attrs
 from ..formats import MessageFormat
 from ..messages import Message
 from .groups import GroupKind
-from .projection import Projection
+from .projection import Node, Projection
 
 _WALKS: Final = 2
 """How often the view is searched for runs that begin with a gap's oldest group; each removed group may allow further runs."""
@@ -174,7 +174,7 @@ def _from_oldest(pieces: _Pieces, joins: _Joins, units: Sequence[Sequence[int]])
 
 
 class _Pieces:
-    """The pieces of the view, linked to their neighbours. Holds state: the pieces that were taken out.
+    """The view as pieces, runs of successive messages of one group. Holds state: the pieces that were taken out.
 
     Args:
         projection: The view.
@@ -183,9 +183,19 @@ class _Pieces:
 
     def __init__(self, projection: Projection, gone: Collection[int] = ()) -> None:
         self._projection = projection
-        self._pieces = projection.pieces(gone)
-        self.end_place = len(self._pieces)
-        self.groups = [id for id, _, _ in self._pieces]
+        self.groups: list[int] = []
+        self._first: list[Node] = []
+        self._last: list[Node] = []
+        group_of = projection.grouping.group_of
+        for node in projection.visibility.nodes():
+            id = node if node < 0 else group_of[node]
+            if self.groups and self.groups[-1] == id:
+                self._last[-1] = node
+            elif id not in gone:
+                self.groups.append(id)
+                self._first.append(node)
+                self._last.append(node)
+        self.end_place = len(self.groups)
         self.of_group: dict[int, list[int]] = {}
         for piece, id in enumerate(self.groups):
             self.of_group.setdefault(id, []).append(piece)
@@ -199,15 +209,15 @@ class _Pieces:
 
     def first(self, piece: int) -> Message | None:
         """Return the first message of a piece; ``None`` past the end."""
-        return None if piece == self.end_place else self._projection.at(self._pieces[piece][1], end=False)
+        return None if piece == self.end_place else self._projection.at(self._first[piece], end=False)
 
     def end(self, piece: int) -> Message:
         """Return the last message of a piece."""
-        return self._projection.at(self._pieces[piece][2], end=True)
+        return self._projection.at(self._last[piece], end=True)
 
     def is_system(self, piece: int) -> bool:
         """Whether the first and the last message of a piece are instructions."""
-        return self.end(piece).is_system and self._projection.at(self._pieces[piece][1], end=False).is_system
+        return self.end(piece).is_system and self._projection.at(self._first[piece], end=False).is_system
 
     def opening(self, leaving: Mapping[int, int]) -> int:
         """Return the first piece that stays and is not an instruction; ``leaving`` has each run by its first piece."""

@@ -34,10 +34,8 @@ def _ids(groups: MessageGroup | int | Iterable[MessageGroup | int]) -> tuple[int
         return (groups,)
     if isinstance(groups, MessageGroup):
         return (groups.id,)
-    if isinstance(groups, list) and len(groups) == 1 and type(only := groups[0]) is int:  # the usual case
-        return (only,)
     try:
-        return tuple([group if type(group) is int else group_id(group) for group in groups])
+        return tuple([group_id(group) for group in groups])
     except (AttributeError, TypeError) as error:
         raise StrategyError(f"groups={groups!r}: an edit needs groups or group ids") from error
 

@@ -13,9 +13,11 @@ from typing import Any
 import attrs
 
 from ..formats import MessageFormat
+from .alignment import NEVER
 from .edits import Replace, Restore, Rewrite, named, written
-from .identity import NEVER, HostChanges, Plan, known_key, known_messages, message_key
+from .identity import HostChanges, Plan, known_messages
 from .journal import Applied, flat, inserted
+from .keys import known_key, message_key
 from .marks import Marks, text_digest
 from .projection import Projection
 from .state import Saved

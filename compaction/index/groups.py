@@ -181,7 +181,6 @@ class Grouping:
         system: The number of system groups.
         left_turn: The turn that a group belonged to before words of the user moved it to the next.
         has_marks: Whether any message begins with a mark, believed or not.
-        stale: Groups whose open calls changed. A reader that caches groups discards these and clears the list.
     """
 
     def __init__(self, marks: Marks | None = None) -> None:
@@ -206,7 +205,6 @@ class Grouping:
         self.outdated: set[int] = set()
         self._reminders: list[tuple[frozenset[str], int]] = []  # words and id of those that are not outdated, oldest first
         self.left_turn: int | None = None
-        self.stale: list[int] = []
         self._previous = -1
         self._answering = False  # whether the last message is a part of the assistant's answer
         self._thinking = False  # whether the last group contains only reasoning so far
@@ -248,8 +246,7 @@ class Grouping:
             self.group_of.append(id)
             self.kinds.append(kind)
             self.ids.append(id)
-            if self.pending is not None:
-                self._stop_waiting()
+            self.pending = None
             if calls:
                 self._wait(id, tuple([call[0] for call in calls]))
         self._previous, self._answering, self._thinking = id, role == "assistant", False
@@ -334,7 +331,7 @@ class Grouping:
         self.kinds.append(kind)
         self.turns.append(turn)
         self.ids.append(id)
-        self._stop_waiting()
+        self.pending = None
         return id
 
     def _note_user(self, id: int, *, words: bool, empty: bool) -> None:
@@ -360,12 +357,6 @@ class Grouping:
             self._reminders.remove(outdated)
             self.outdated.add(outdated[1])
         self._reminders.append((words, id))
-
-    def _stop_waiting(self) -> None:
-        """Note that another message follows the pending calls, after which no result can arrive."""
-        if self.pending is not None:
-            self.stale.append(self.pending)
-            self.pending = None
 
     def _join(self, id: int) -> int:
         ordinal = len(self.group_of)
@@ -432,7 +423,6 @@ class Grouping:
         self.waiting[id] = self.waiting.get(id, 0) + len(calls)
         for call_id in calls:
             self._open[call_id] = id, self._open.get(call_id)
-        self._stop_waiting()
         self.pending = id
 
     def _add_results_and_words(self, message: Message) -> int:
@@ -443,7 +433,7 @@ class Grouping:
         self.turns[id] = self.turn
         self.last_words = id
         self.last_marked.clear()
-        self._stop_waiting()
+        self.pending = None
         return id
 
     def _join_or_orphan(self, answers: Sequence[str]) -> int:
@@ -480,7 +470,6 @@ class Grouping:
     def _answer(self, id: int) -> None:
         """Note that one more call of a group has its result."""
         left = self.waiting[id] = self.waiting[id] - 1
-        self.stale.append(id)
         if not left and self.pending == id:
             self.pending = None
 

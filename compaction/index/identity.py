@@ -2,446 +2,27 @@
 
 A host passes its list on each call. It may be the source, the last view or an earlier one, followed by new messages; the host
 may also have altered, removed or added messages, or returned to an earlier point. Nothing is changed here: `follow` returns a
-`Plan`, and `MessageIndex.sync` carries it out. `accounts_for` tells whether a list continues a conversation at all, and the
-keys of `ListKeys` and `KnownLine` find the conversations that it may continue.
-
-`align` finds the known messages in a list: by identity, then by content, then by the host's id; always in order. A message
-that occurs once among the known ones and once in the list is the same message. A message that occurs several times is
-recognized only between two recognized neighbours, and only if it occurs there as often as before. A message that is not
-recognized is new, so doubt never hides one.
+`Plan`, made from the `alignment` of the list, and `MessageIndex.sync` carries it out. `accounts_for` tells whether a list
+continues a conversation at all.
 """
 
 from __future__ import annotations
 
-import functools
-import hashlib
-import itertools
-import json
 import operator
-from bisect import bisect_left
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import chain
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, cast
 
 import attrs
 
-from ..errors import InputError, InvalidMessage
-from ..formats import MessageFormat, fields_of
-from ..json_data import too_deep
+from ..formats import MessageFormat
 from ..messages import Message
+from .alignment import NEVER, Known, Position, align
 from .edits import Restore, Rewrite, Together
 from .journal import Applied, flat
+from .keys import message_key
 from .projection import Projection
-
-NEVER: Final = 1 << 62
-"""A number of edits that is never reached."""
-
-_MOST_VIEWS: Final = 64
-"""The number of earlier views that are tried for messages which occur several times."""
-
-_NEWEST: Final = 3
-"""The number of messages in the key of the end of a list."""
-
-_DIGEST_BYTES: Final = 12
-_SORTED: Final = json.JSONEncoder(sort_keys=True)
-
-_Position: TypeAlias = tuple[int, int, int]
-
-# -------------------------------------------------------------------- the keys of messages and lists
-
-
-def lookup_key(*parts: object) -> str:
-    """Return a short digest of the parts, equal in every process."""
-    text = "\0".join(map(str, parts)).encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(text, digest_size=_DIGEST_BYTES).hexdigest()
-
-
-def message_key(raw: Any, format: MessageFormat, place: int = 0) -> str:
-    """Return a digest of a message, equal in every process for messages that the format regards as the same; O(content).
-
-    Args:
-        raw: The message.
-        format: Its format.
-        place: Its place in the list, for the error.
-
-    Raises:
-        InvalidMessage: If the message is nested too deeply, or has keys that JSON does not allow.
-    """
-    key = format.key(raw)
-    try:
-        is_plain = key is raw and raw.__class__ is dict  # its wire data has the same text, unless it holds other objects
-        text = _json(key) if is_plain or not (isinstance(key, dict) or key is raw) else None
-        if text is None:  # also if the key has objects of a framework, whose text may differ in another process
-            text = json.dumps(format.to_wire(raw), sort_keys=True, default=repr)
-    except RecursionError:
-        raise too_deep([raw], place) from None
-    except (TypeError, ValueError) as error:
-        rule = f"the message is not JSON data ({error})"
-        raise InvalidMessage(f"messages[{place}]", rule, "use strings as keys") from error
-    return hashlib.blake2b(text.encode(), digest_size=_DIGEST_BYTES).hexdigest()
-
-
-def _json(key: object) -> str | None:
-    """Return a key as JSON; ``None`` if it is not JSON data."""
-    try:
-        return _SORTED.encode(key)
-    except (TypeError, ValueError):
-        return None
-
-
-def known_key(raw: Any, format: MessageFormat) -> str:
-    """Return the key of a message; "?" if it cannot be compared, which is an error only for a message of the host's list."""
-    try:
-        return message_key(raw, format)
-    except InputError:
-        return "?"
-
-
-class ListKeys:
-    """The digests of a list's messages, computed when needed. Holds state: the digests so far.
-
-    Args:
-        given: The list.
-        format: The format of its messages.
-    """
-
-    def __init__(self, given: Sequence[Any], format: MessageFormat) -> None:
-        self.given = given
-        self._format = format
-        self._digests: dict[int, str] = {}
-        self._whole: list[str] = [""]
-
-    def digest(self, place: int) -> str:
-        """Return the digest of the message at a place; O(content) the first time."""
-        known = self._digests.get(place)
-        if known is None:
-            known = self._digests[place] = known_key(self.given[place], self._format)
-        return known
-
-    def last(self, count: int) -> tuple[str, ...]:
-        """Return the digests of the newest among the first ``count`` messages."""
-        known = self._digests
-        return tuple([known.get(place) or self.digest(place) for place in range(max(0, count - _NEWEST), count)])
-
-    def whole(self, count: int) -> str:
-        """Return one digest of the first ``count`` messages together; O(contents) the first time."""
-        while len(self._whole) <= count:
-            self._whole.append(lookup_key(self._whole[-1], self.digest(len(self._whole) - 1)))
-        return self._whole[count]
-
-    @staticmethod
-    def whole_of(keys: Iterable[str]) -> str:
-        """Return `whole` of a list of which only the messages' keys are known."""
-        return functools.reduce(lookup_key, keys, "")
-
-    def line(self) -> KnownLine:
-        """Return the whole list as a line that later lists may continue."""
-        count = len(self.given)
-        before = (self.last(count - 1), self.whole(count - 1)) if count else ((), "")
-        return KnownLine(length=count, last=self.last(count), whole=self.whole(count), before=before)
-
-
-@attrs.define(eq=False, kw_only=True)
-class KnownLine:
-    """A list that a host may continue: the source, or an earlier view with the messages after it. Holds state: its end.
-
-    Args:
-        base: The view; empty for the source.
-        count: The number of source messages that the view replaces.
-        length: The number of messages of the line.
-        last: The digests of the newest messages.
-        whole: One digest of all messages.
-        before: ``last`` and ``whole`` without the newest message.
-        is_specific: Whether the view cannot be confused with the beginning of another conversation.
-    """
-
-    base: Sequence[Any] = ()
-    count: int = 0
-    length: int = 0
-    last: tuple[str, ...] = ()
-    whole: str = ""
-    before: tuple[tuple[str, ...], str] = ((), "")
-    is_specific: bool = True
-
-    @classmethod
-    def of_view(cls, view: Sequence[Any], source: Sequence[Any], format: MessageFormat) -> KnownLine:
-        """Return the line of a new view; O(contents)."""
-        line = ListKeys(view, format).line()
-        known = set(map(id, source))
-        same = itertools.takewhile(lambda pair: pair[0] is pair[1], zip(view, source, strict=False))
-        gap = sum(1 for _ in same)
-        is_ours = any(id(raw) not in known for raw in view)
-        return attrs.evolve(line, base=view, count=len(source), is_specific=is_ours or len(view) - gap >= _NEWEST)
-
-    def add(self, digest: str) -> None:
-        """Append a message of the source."""
-        self.before = (self.last, self.whole)
-        self.length += 1
-        self.last = (*self.last, digest)[-_NEWEST:]
-        self.whole = lookup_key(self.whole, digest)
-
-    def shared(self, source: Sequence[Any], known: int, given: Sequence[Any], format: MessageFormat) -> int:
-        """Return how many of the first messages of the source a list contains, if it continues this line.
-
-        Args:
-            source: The source.
-            known: How many messages of the source to compare.
-            given: The list.
-            format: The format, which compares messages.
-        """
-        if not self.base:
-            return format.common_prefix(source if len(source) == known else source[:known], given)
-        if len(given) < len(self.base) or format.common_prefix(self.base, given) < len(self.base):
-            return 0
-        return self.count + format.common_prefix(source[self.count : known], given[len(self.base) :])
-
-
-# -------------------------------------------------------------------- the known messages in a list
-
-
-@attrs.frozen(eq=False)
-class Known:
-    """A message of the conversation, in a version that the view shows, showed or may show.
-
-    Args:
-        position: Its place in the order of all known messages; versions of one message share it.
-        group: Its group's id.
-        raw: The message; ``None`` if only its key is known.
-        role: Its role, if known.
-        is_shown: Whether the view shows its group now.
-        since: The number of edits after which it was first shown.
-        until: The number of edits after which it was last shown.
-        key: Its key, if known.
-    """
-
-    position: _Position
-    group: int
-    raw: Any = None
-    role: str | None = None
-    is_shown: bool = True
-    since: int = 0
-    until: int = NEVER
-    key: str | None = None
-
-
-def align(
-    known: Sequence[Known],
-    given: Sequence[Any],
-    format: MessageFormat,
-    *,
-    changed: Callable[[Known, int], bool] | None = None,
-) -> tuple[list[Known | None], set[int]]:
-    """Return the known message for each message of a list, ``None`` for a new one, and the places of those that were altered.
-
-    Cost: O(messages) if the list has the same objects, with others only after them; otherwise O(contents).
-
-    Args:
-        known: Every known message, in order.
-        given: The list.
-        format: Decides which messages are the same.
-        changed: Returns whether the content of a known message changed; its second argument is the place of the same object
-            in the list. ``None`` to skip this.
-    """
-    found: list[Known | None] = _by(given, known, id, lambda each: id(each.raw))
-    altered = {place for place, each in enumerate(found) if changed and each is not None and changed(each, place)}
-    if None in found and not _adds_to_the_end(found, known):
-        digests = [None if each is not None else _key_at(place, given[place], format) for place, each in enumerate(found)]
-        of_known = {each: _key_of_known(each, format) for each in known}
-        _add(found, _by(digests, known, lambda value: value, of_known.__getitem__))
-        by_id = _by(given, known, _id_of, lambda each: None if each.raw is None else _id_of(each.raw))
-        for place, each in enumerate(by_id):
-            if found[place] is None and each is not None and format.read(given[place], place).role == each.role:
-                altered.add(place)
-        _add(found, [each if place in altered else None for place, each in enumerate(by_id)])
-        in_both = _in_both(found, known, digests, of_known)
-        _keep_in_order(found)
-        view = _of_one_view(found, known, digests, of_known)
-        _between_neighbours(found, view, digests, of_known)
-        altered |= _altered_between_neighbours(found, view, given, format, in_both)
-    _keep_in_order(found)
-    return found, {place for place in altered if found[place] is not None}
-
-
-def _adds_to_the_end(found: Sequence[Known | None], known: Sequence[Known]) -> bool:
-    """Whether the list begins with known objects in their order, up to the last known one, and continues with others."""
-    there = [each for each in found if each is not None]
-    in_order = all(one.position < other.position for one, other in itertools.pairwise(there))
-    return bool(there) and in_order and None not in found[: len(there)] and there[-1].position == known[-1].position
-
-
-def _key_of_known(known: Known, format: MessageFormat) -> Hashable:
-    """Return the key of a known message; if it cannot be compared, a value that no other message has."""
-    if known.key is not None:
-        return known.key
-    try:
-        return message_key(known.raw, format)
-    except InputError:
-        return known.position
-
-
-def _key_at(place: int, raw: Any, format: MessageFormat) -> str:
-    try:
-        return message_key(raw, format, place)
-    except InputError:
-        format.read(raw, place)  # its error names the place
-        raise
-
-
-def _by(
-    given: Sequence[Any], known: Iterable[Known], of_given: Callable[[Any], Any], of_known: Callable[[Known], Any]
-) -> list[Known | None]:
-    """Return for each message of the list the known message with the same value, if each side has only one with it."""
-    by_value: dict[Any, Known | None] = {}
-    for each in known:
-        value = of_known(each)
-        other = by_value.setdefault(value, each)
-        if other is not None and other.position != each.position:
-            by_value[value] = None
-    values = [of_given(raw) for raw in given]
-    count: dict[Any, int] = defaultdict(int)
-    for value in values:
-        count[value] += 1
-    return [by_value.get(value) if value is not None and count[value] == 1 else None for value in values]
-
-
-def _add(found: list[Known | None], more: Iterable[Known | None]) -> None:
-    taken = {each.position for each in found if each is not None}
-    for place, each in enumerate(more):
-        if found[place] is None and each is not None and each.position not in taken:
-            found[place] = each
-
-
-def _id_of(raw: Any) -> str | None:
-    """Return the id that a host or a provider gave a message."""
-    id = (fields_of(raw) or {}).get("id")
-    return id if isinstance(id, str) and id else None
-
-
-def _keep_in_order(found: list[Known | None]) -> None:
-    """Forget the matches that are out of order; the longest run of matches in order stays."""
-    places = [place for place, each in enumerate(found) if each is not None]
-    ends: list[_Position] = []
-    last: list[int] = []
-    before: dict[int, int | None] = {}
-    for place in places:
-        each = found[place]
-        assert each is not None
-        at = bisect_left(ends, each.position)
-        ends[at : at + 1] = [each.position]
-        last[at : at + 1] = [place]
-        before[place] = last[at - 1] if at else None
-    kept: set[int] = set()
-    newest = last[-1] if last else None
-    while newest is not None:
-        kept.add(newest)
-        newest = before[newest]
-    for place in places:
-        if place not in kept:
-            found[place] = None
-
-
-def _of_one_view(
-    found: Sequence[Known | None], known: Sequence[Known], digests: Sequence[Hashable], of_known: dict[Known, Hashable]
-) -> Sequence[Known]:
-    """Return the known messages of a view that showed the found ones and not the missing ones.
-
-    If it is not certain which view that was, return all known messages that may have been in it.
-    """
-    there = [each for each in found if each is not None]
-    if not there:
-        return known
-    since, until = max(each.since for each in there), min(each.until for each in there)
-    positions, count, listed = {each.position for each in there}, Counter(of_known.values()), set(digests)
-    for each in known:
-        is_missing = each.position not in positions and of_known[each] not in listed
-        if is_missing and each.position < there[-1].position and count[of_known[each]] == 1:
-            since = max(since, each.until + 1) if each.until < until else since
-    times = sorted({until, *(each.until for each in known if since <= each.until < until)}, reverse=True)
-    for time in times[:_MOST_VIEWS] if since <= until else ():
-        view = [each for each in known if each.since <= time <= each.until]
-        gaps = [(places, between) for places, between, ends in _gaps(found, view) if not ends]
-        if all([digests[place] for place in places] == [of_known[each] for each in between] for places, between in gaps):
-            return view
-    return known if since > until else [each for each in known if each.since <= until and since <= each.until]
-
-
-def _gaps(found: Sequence[Known | None], known: Sequence[Known]) -> Iterable[tuple[list[int], Sequence[Known], bool]]:
-    """Yield the places between two found neighbours, the known messages between them, and whether the list ends there."""
-    positions = [each.position for each in known]
-    start, places = 0, list[int]()
-    for place, each in enumerate([*found, None]):
-        if each is None and place < len(found):
-            places.append(place)
-            continue
-        end = len(known) if each is None else bisect_left(positions, each.position)
-        if places:
-            yield places, known[start:end], each is None
-        if each is not None:
-            start, places = end, []
-            while start < len(known) and known[start].position == each.position:
-                start += 1
-
-
-def _between_neighbours(
-    found: list[Known | None], known: Sequence[Known], digests: Sequence[Hashable], of_known: dict[Known, Hashable]
-) -> None:
-    """Find messages that occur several times, where the same neighbours have as many of them between them as before.
-
-    After the last found neighbour, the messages are compared one by one until two of them differ.
-    """
-    for places, between, ends in list(_gaps(found, known)):
-        if ends:
-            pairs = zip(places, between, strict=False)
-            same = itertools.takewhile(lambda pair: digests[pair[0]] == of_known[pair[1]], pairs)
-            for place, each in same:
-                found[place] = each
-            continue
-        mine: dict[Hashable, list[int]] = defaultdict(list)
-        theirs: dict[Hashable, dict[_Position, Known]] = defaultdict(dict)
-        for place in places:
-            mine[digests[place]].append(place)
-        for each in between:
-            theirs[of_known[each]].setdefault(each.position, each)
-        for digest, here in mine.items():
-            if len(here) == len(theirs.get(digest, ())):
-                for place, each in zip(here, theirs[digest].values(), strict=True):
-                    found[place] = each
-
-
-def _in_both(
-    found: Sequence[Known | None], known: Sequence[Known], digests: Sequence[Hashable], of_known: dict[Known, Hashable]
-) -> tuple[set[int], set[_Position]]:
-    """Return the places in the list, and the positions, of messages that are in the list and known, in whatever order."""
-    values, listed = set(of_known.values()), set(digests)
-    places = {place for place, each in enumerate(found) if each is not None or digests[place] in values}
-    positions = {each.position for each in found if each is not None}
-    return places, positions | {each.position for each in known if of_known[each] in listed}
-
-
-def _altered_between_neighbours(
-    found: list[Known | None],
-    known: Sequence[Known],
-    given: Sequence[Any],
-    format: MessageFormat,
-    in_both: tuple[set[int], set[_Position]],
-) -> set[int]:
-    """Find single messages in the place of a known message of the same role, and return their places.
-
-    A hidden known message is found only if the list contains other hidden ones. A message that is in the list and known, but in
-    another order, may have moved, so it counts neither as the old nor as the new version of an altered message.
-    """
-    altered: set[int] = set()
-    has_hidden = any(each is not None and not each.is_shown for each in found)
-    for places, between, ends in list(_gaps(found, known)):
-        there = {each.position: each for each in between if has_hidden or each.is_shown}
-        if ends or places[0] == 0 or len(places) != 1 or len(there) != 1 or places[0] in in_both[0]:
-            continue
-        [each] = there.values()
-        if each.position not in in_both[1] and each.role in (None, format.read(given[places[0]], places[0]).role):
-            found[places[0]] = each
-            altered.add(places[0])
-    return altered
 
 
 def has_moved_reminder(projection: Projection, given: Sequence[Any], format: MessageFormat) -> bool:
@@ -546,10 +127,10 @@ class Plan:
         """Return the new id of each stored group whose messages are there, altered or not; its old id is its first ordinal."""
         groups: dict[int, int] = {}
         for place, (_, ordinal) in enumerate(self.entries):
-            group = new.grouping.group_of[place]
-            members = [member for member in new.ordinals(group) if member < self.matched]
-            if ordinal is not None and members[0] == place and all(self.entries[each][1] is not None for each in members):
-                groups[ordinal] = group
+            if ordinal is None or new.grouping.group_of[place] != place:
+                continue
+            if all(self.entries[each][1] is not None for each in new.ordinals(place) if each < self.matched):
+                groups[ordinal] = place
         return groups
 
     def is_altered(self, places: Iterable[int]) -> bool:
@@ -718,7 +299,7 @@ class _History:
 
 def _keep_whole_groups(projection: Projection, found: list[Known | None], hidden: set[int]) -> set[int]:
     """Forget the matches of groups of which only a part is in the list, so that they are new; return these groups' ids."""
-    positions: dict[int, set[_Position]] = defaultdict(set)
+    positions: dict[int, set[Position]] = defaultdict(set)
     for each in found:
         if each is not None:
             positions[each.group].add(each.position)
@@ -727,7 +308,7 @@ def _keep_whole_groups(projection: Projection, found: list[Known | None], hidden
     return partial
 
 
-def _is_whole(projection: Projection, id: int, positions: set[_Position], hidden: set[int]) -> bool:
+def _is_whole(projection: Projection, id: int, positions: set[Position], hidden: set[int]) -> bool:
     if id < 0:
         return len(positions) == len(projection.inserted[id].messages)
     return {position[0] for position in positions}.issuperset(set(projection.ordinals(id)) - hidden)

@@ -18,7 +18,6 @@ from .projection import Node, Projection
 
 _Pair: TypeAlias = "tuple[Node | None, Node | None]"
 _JoinProblem: TypeAlias = "tuple[str, Side]"
-_INSTRUCTIONS = ("system", "developer")
 
 
 @attrs.frozen
@@ -133,20 +132,10 @@ def _instructs(projection: Projection, node: Node) -> bool:
 def opening(projection: Projection) -> Node | None:
     """Return the place of the first message of the view that is not an instruction; O(the instructions before it)."""
     visibility = projection.visibility
-    if visibility.shown_groups:
-        node = visibility.first()
-        while node is not None and _begins_with_instruction(projection, node):
-            node = visibility.after(node)
-        return node
-    ordinal = visibility.messages.find(1)
-    while ordinal >= 0 and _begins_with_instruction(projection, ordinal):
-        ordinal = visibility.messages.find(1, ordinal + 1)
-    return ordinal if ordinal >= 0 else None
-
-
-def _begins_with_instruction(projection: Projection, node: Node) -> bool:
-    read = projection.reads[node] if node >= 0 else None
-    return read[0] in _INSTRUCTIONS if isinstance(read, tuple) else projection.at(node, end=False).is_system
+    node = visibility.first()
+    while node is not None and projection.at(node, end=False).is_system:
+        node = visibility.after(node)
+    return node
 
 
 def _joins_at(projection: Projection, places: Iterable[int]) -> Iterator[_Pair]:

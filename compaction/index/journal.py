@@ -177,12 +177,7 @@ def carried_over(
     kept = [left for applied in journal if (left := after(applied)) is not None]
     keys = gone() if any(each.writes for each in kept) else dict[int, str]()
     losing = [attrs.evolve(each, lost=each.lost | _read_of(each, keys)) if keys and each.writes else each for each in kept]
-    return read_before(unchanged, losing)
-
-
-def read_before(count: int, journal: Iterable[Applied]) -> list[Applied]:
-    """Return the edits; those decided when more than ``count`` messages had been read lose their ``seen``."""
-    return [each if (each.seen or 0) <= count else attrs.evolve(each, seen=None) for each in journal]
+    return [each if (each.seen or 0) <= unchanged else attrs.evolve(each, seen=None) for each in losing]
 
 
 def _read_of(applied: Applied, keys: Mapping[int, str]) -> set[str]:

@@ -85,16 +85,11 @@ def read_mark(message: Message) -> Mark | None:
     texts = [part.text for part in message.parts if isinstance(part, TextPart)]
     if not texts or not texts[0].startswith(MARK_START) or any(map(str.strip, texts[1:])):
         return None
-    return _parse(texts[0])
-
-
-def _parse(text: str) -> Mark | None:
-    found = _LINE.match(text)
+    found = _LINE.match(texts[0])
     if found is None:
         return None
-    body = text[found.end() :]
-    mark = Mark(found[1], found[2], int(found[3]), body)
-    return mark if len(mark.id) == _SIGNED_DIGITS or _digest(body, mark.by, mark.round) == mark.id else None
+    mark = Mark(found[1], found[2], int(found[3]), texts[0][found.end() :])
+    return mark if len(mark.id) == _SIGNED_DIGITS or _digest(mark.body, mark.by, mark.round) == mark.id else None
 
 
 def _with_line(id: str, body: str, by: str, round: int) -> str:

@@ -37,11 +37,10 @@ from .identity import (
     accounts_for,
     follow,
     follow_saved,
-    known_key,
-    message_key,
     same_beginning,
 )
 from .journal import Applied, carried_over, flat, touched
+from .keys import known_key, message_key
 from .marks import MARK_START, Marks
 from .projection import Metrics, NewMessages, Projection
 from .rules import protection, removable, rewrite_protection
@@ -250,13 +249,8 @@ class MessageIndex:
         """Return the `originals` of these groups as read messages; ``summaries=False`` omits those that are summaries."""
         columns = self.columns
         made_by = {} if summaries else columns.grouping.made_by
-        found: list[Message] = []
-        for group in groups:
-            id = columns.require(group_id(group))
-            for run in columns.stands_for([id]) if id < 0 else (columns.ordinals(id),):
-                left = [at for at in run if columns.grouping.group_of[at] not in made_by] if made_by else run
-                found += columns.read_all(left)
-        return found
+        ordinals = chain.from_iterable(map(self.ordinals, groups))
+        return [columns.read(at) for at in ordinals if columns.grouping.group_of[at] not in made_by]
 
     # ---------------------------------------------------------------- editing
 
@@ -416,18 +410,18 @@ class MessageIndex:
         self._replay(journal)
 
     def _measured(self, raws: Sequence[Any], start: int) -> NewMessages:
-        """Read and measure messages before they are added; everything that may fail happens here.
+        """Read and measure messages before they are added; everything that may fail happens here."""
+        return self._fresh(list(raws), self._reads(raws, start))
 
-        Only the outline of a plain message is read. ``start`` is the place of the first message, for errors.
-        """
+    def _reads(self, raws: Sequence[Any], start: int) -> list[Outline | Message]:
+        """Read messages; of a plain one only its outline. ``start`` is the place of the first message, for errors."""
         outline: Callable[[Any], Outline | None] = self.format.outline if self._pin is None else lambda _: None
-        reads = [
+        return [
             glance
             if (glance := outline(raw)) is not None and (glance[1] is None or not glance[1].startswith(MARK_START))
             else self._read(raw, place)
             for place, raw in enumerate(raws, start)
         ]
-        return self._fresh(list(raws), reads)
 
     def _read(self, raw: Any, place: int) -> Message:
         try:
@@ -558,8 +552,8 @@ class MessageIndex:
             old.reads[ordinal] if ordinal is not None and ordinal not in plan.altered else self.format.read(raw, place or 0)
             for (raw, ordinal), place in zip(plan.entries, plan.places, strict=True)
         ]
-        fresh = self._fresh([raw for raw, _ in plan.entries], reads)
-        tail = self._measured(given[plan.matched :], plan.matched)
+        tail, end = given[plan.matched :], len(plan.entries)
+        fresh = self._fresh([*[raw for raw, _ in plan.entries], *tail], reads + self._reads(tail, plan.matched))
         kept = carried_over(
             journal,
             unchanged=plan.unchanged,
@@ -569,11 +563,11 @@ class MessageIndex:
             summaries=plan.summaries,
             format=self.format,
         )
-        self._start(fresh + tail)
+        self._start(fresh)
         self._replay(kept, plan.groups(old, self.columns))
-        self._restore_late(len(fresh.raws))
+        self._restore_late(end)
         group_of = self.columns.grouping.group_of
-        late = set(group_of[len(fresh.raws) :])
+        late = set(group_of[end:])
         back = [place for place in plan.only_in_source if self.columns.visibility.messages[place]]
         if any(group_of[place] not in late for place in back) or (not back and self._is_worse(given)):
             self._take_list(given, journal)  # the view would show messages the host does not have, or be less valid
@@ -582,17 +576,19 @@ class MessageIndex:
         """Load a state that was saved without its messages, from a list that contains them as far as the host kept them."""
         prints = saved.fingerprints
         matched = same_beginning(prints, given, self.format)
-        known, new = self._measured(given[:matched], 0), self._measured(given[matched:], matched)
-        plan = None if matched == len(prints) else follow_saved(prints, given, self.format)
-        self._saved = None
-        self._remember_summaries(saved.journal)
         if matched == len(prints):
+            known, new = self._measured(given[:matched], 0), self._measured(given[matched:], matched)
+            self._saved = None
+            self._remember_summaries(saved.journal)
             self._start(known)
             self._replay(saved.journal)
             self._extend(new)
             return
-        self._start(known + new)
-        plan = plan or Plan.of([(raw, place) for place, raw in enumerate(given[:matched])])
+        fresh = self._measured(given, 0)
+        plan = follow_saved(prints, given, self.format) or Plan.of(list(zip(given, range(matched), strict=False)))
+        self._saved = None
+        self._remember_summaries(saved.journal)
+        self._start(fresh)
         groups = plan.groups_of_saved(self.columns)
         kept = carried_over(
             saved.journal,
@@ -735,10 +731,11 @@ class MessageIndex:
             index._saved = saved
         else:
             index._load(saved, saved.messages)
-        index._pin = pin
-        for id in index.columns.every_id() if pin is not None else ():  # the saved edits may name pinned groups
-            if pin is not None and any(pin(index.columns.read(ordinal)) for ordinal in index.columns.ordinals(id)):
-                index.columns.pin(id)
+        index._pin = pin  # only now: the saved edits may name pinned groups
+        if pin is not None:
+            for id in index.columns.grouping.ids:
+                if any(pin(index.columns.read(ordinal)) for ordinal in index.columns.ordinals(id)):
+                    index.columns.pin(id)
         return index
 
     def _load(self, saved: Saved, messages: Sequence[Any]) -> None:

@@ -8,10 +8,10 @@ changes, each with an exact inverse: `exclude` and `include`, `insert` and `with
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import compress
-from operator import attrgetter
-from typing import Any, Final, TypeAlias, TypeVar, cast
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import attrs
 
@@ -29,11 +29,6 @@ Node: TypeAlias = int
 
 Shown: TypeAlias = tuple[Message | None, int, int]
 """The message shown at an ordinal (``None`` for nothing), its tokens and its bytes."""
-
-Piece: TypeAlias = tuple[int, Node, Node]
-"""Successive messages of one group: the group's id, the first place, the last place."""
-
-_SYSTEM = GroupKind.SYSTEM  # a member is found more slowly (Python 3.11)
 
 
 @attrs.frozen
@@ -73,22 +68,12 @@ class Tally:
     tool_calls: int = 0
     _groups_by_turn: dict[int | None, int] = attrs.Factory(dict[int | None, int])
 
-    def add(self, tokens: int, size: int, messages: int, tool_calls: int, turn: int | None) -> None:
-        """Add a group's sums."""
-        self.grow(tokens, size, messages)
-        self.tool_calls += tool_calls
-        self.count_groups(turn, 1)
-
-    def subtract(self, tokens: int, size: int, messages: int, tool_calls: int, turn: int | None) -> None:
-        """Subtract a group's sums."""
-        self.tokens -= tokens
-        self.bytes -= size
-        self.messages -= messages
-        self.tool_calls -= tool_calls
-        self.groups -= 1
-        if turn:
-            self._groups_by_turn[turn] -= 1
-            self.turns -= not self._groups_by_turn[turn]
+    def add(self, sums: GroupSums, *, times: Literal[1, -1] = 1) -> None:
+        """Add a group's sums, or subtract them."""
+        tokens, size, messages, tool_calls, turn = sums
+        self.grow(times * tokens, times * size, times * messages)
+        self.tool_calls += times * tool_calls
+        self.count_groups(turn, times)
 
     def grow(self, tokens: int, size: int, messages: int) -> None:
         """Add a change within a group."""
@@ -103,11 +88,6 @@ class Tally:
             before = self._groups_by_turn.get(turn, 0)
             self._groups_by_turn[turn] = before + count
             self.turns += (before + count > 0) - (before > 0)
-
-    def count_new(self, new: Mapping[int | None, int]) -> None:
-        """Add the number of new groups of each turn."""
-        for turn, count in new.items():
-            self.count_groups(turn, count)
 
     def metrics(self) -> Metrics:
         """Return the sums as a value."""
@@ -132,16 +112,10 @@ class NewMessages:
     bytes: list[int]
     pinned: list[int] = attrs.Factory(list[int])
 
-    def __add__(self, other: NewMessages) -> NewMessages:
-        pinned = self.pinned + [place + len(self.raws) for place in other.pinned]
-        return NewMessages(
-            self.raws + other.raws, self.reads + other.reads, self.tokens + other.tokens, self.bytes + other.bytes, pinned
-        )
 
-
-@attrs.define(eq=False)
+@attrs.frozen(eq=False)
 class Inserted:
-    """A summary group that an edit inserted. Holds state: the ordinals that it stands for, once they are known.
+    """A summary group that an edit inserted.
 
     Args:
         id: Its id, below 0.
@@ -151,7 +125,6 @@ class Inserted:
         tokens: Its tokens.
         bytes: Its bytes.
         made_by: The strategy that wrote it.
-        known_originals: The ordinals of the source messages that it replaces, through any number of rounds, once known.
     """
 
     id: int
@@ -161,23 +134,6 @@ class Inserted:
     tokens: int
     bytes: int
     made_by: str | None
-    known_originals: list[range] | None = None
-
-    def originals(self, inserted: Mapping[int, Inserted], ordinals: Callable[[int], Sequence[int]]) -> list[range]:
-        """Return the ordinals of the source messages that it replaces, in order; O(the groups it replaces) the first time."""
-        if self.known_originals is None:
-            found: list[range] = []
-            waiting = list(self.replaces)
-            while waiting:
-                summary = inserted.get(id := waiting.pop())
-                if summary is None:
-                    found += [range(at, at + 1) for at in ordinals(id)]
-                elif summary.known_originals is None:
-                    waiting.extend(summary.replaces)
-                else:
-                    found += summary.known_originals
-            self.known_originals = joined(found)
-        return self.known_originals
 
 
 class Visibility:
@@ -240,10 +196,6 @@ class Visibility:
     def anchor_of(self, node: Node) -> int:
         """Return the ordinal of a place; of an inserted group, the ordinal of the source message after it."""
         return self.inserted[node].anchor if node < 0 else node
-
-    def shows_source(self) -> bool:
-        """Whether the view shows every source message and no inserted group; O(messages), at C speed."""
-        return not self.shown_groups and self.messages.find(0) < 0
 
     def shown_of(self, values: Sequence[_T], start: int, end: int) -> list[_T]:
         """Return the values of the source messages between two ordinals that the view shows; at C speed.
@@ -325,18 +277,18 @@ class Visibility:
         return None if message < 0 else message
 
 
-def joined(runs: Iterable[range]) -> list[range]:
-    """Return runs of ordinals in order, with those that touch or overlap joined.
+def runs_of(ordinals: Iterable[int]) -> list[range]:
+    """Return ordinals as runs.
 
-    >>> joined([range(4, 6), range(1), range(1, 3)])
+    >>> runs_of([4, 5, 0, 1, 2])
     [range(0, 3), range(4, 6)]
     """
     found: list[range] = []
-    for run in sorted(runs, key=attrgetter("start")):
-        if found and run.start <= found[-1].stop:
-            found[-1] = range(found[-1].start, max(found[-1].stop, run.stop))
+    for at in sorted(ordinals):
+        if found and found[-1].stop == at:
+            found[-1] = range(found[-1].start, at + 1)
         else:
-            found.append(run)
+            found.append(range(at, at + 1))
     return found
 
 
@@ -377,12 +329,12 @@ class Projection:
         self._group_messages: list[int] = []
         self._gone = bytearray()  # by group: whether it is excluded
         self._rewritten: dict[int, Message | None] = {}
-        self._snapshots: dict[int, MessageGroup] = {}
-        self._late: set[int] = set()  # groups that a message joined while they were excluded
+        self._snapshots: dict[int, MessageGroup] = {}  # since messages were last added
 
     def extend(self, fresh: NewMessages, restore: Callable[[int], object]) -> None:
         """Add source messages at the end; O(new). ``restore`` is called with the id of an excluded group that one joins."""
         grouping = self.grouping
+        self._snapshots.clear()
         start, known, calls, system = len(self.source), len(grouping.ids), 0, grouping.system
         self._add_columns(fresh)
         add, add_outline, made = grouping.add, grouping.add_outline, grouping.calls
@@ -402,16 +354,11 @@ class Projection:
         self.system_messages += grouping.system - system
         if fresh.pinned:
             self.pinned.update([grouping.group_of[start + place] for place in fresh.pinned])
-        new: dict[int | None, int] = {}
-        for id in grouping.ids[known:]:
-            begun = grouping.turns[id]
-            new[begun] = new.get(begun, 0) + 1
+        new = Counter([grouping.turns[id] for id in grouping.ids[known:]])
         for tally in (self.total, self.included):
             tally.tool_calls += calls
-            tally.count_new(new)
-        for id in grouping.stale if self._snapshots else ():
-            self._snapshots.pop(id, None)
-        grouping.stale.clear()
+            for begun, count in new.items():
+                tally.count_groups(begun, count)
 
     def _add_columns(self, fresh: NewMessages) -> None:
         """Add messages as separate groups that the view shows; groups are counted later."""
@@ -435,13 +382,7 @@ class Projection:
         self._group_tokens[id] += tokens
         self._group_bytes[id] += size
         self._group_messages[id] += 1
-        if self._snapshots:
-            self._snapshots.pop(id, None)
         gone = self._gone[id]
-        if gone or id in self._late:
-            self._late.add(id)
-            for summary in self.inserted.values():
-                summary.known_originals = None
         if gone:
             self.visibility.messages[ordinal] = 0
             self.included.grow(-tokens, -size, -1)
@@ -516,14 +457,6 @@ class Projection:
             read = self.reads[ordinal] = self._format.of_outline(read, self.source[ordinal])
         return read
 
-    def read_all(self, ordinals: Sequence[int]) -> list[Message]:
-        """Return the source messages at some ordinals; at C speed if they are a range that was read before."""
-        if isinstance(ordinals, range):
-            known = self.reads[ordinals.start : ordinals.stop]
-            if tuple not in map(type, known):
-                return cast("list[Message]", known)
-        return [self.read(at) for at in ordinals]
-
     def shown(self, ordinal: int) -> Message | None:
         """Return the message that the view shows at an ordinal if its group is included; ``None`` if a rewrite removed it."""
         return self._rewritten[ordinal] if ordinal in self._rewritten else self.read(ordinal)
@@ -532,29 +465,17 @@ class Projection:
         """Whether `shown` is a message."""
         return self._rewritten.get(ordinal, self) is not None
 
-    def every_id(self) -> list[int]:
-        """Return the id of every group, in the view or not."""
-        return [*self.grouping.ids, *self.inserted]
-
     def exclude(self, ids: Iterable[int]) -> None:
         """Hide groups."""
-        gone, shown, included, grouping = self._gone, self.visibility.messages, self.included, self.grouping
-        kinds, members, calls, turns = grouping.kinds, grouping.members, grouping.calls, grouping.turns
         for id in ids:
             if id < 0:
                 self.visibility.hide(id)
-                included.subtract(*self._sums(id))
-                continue
-            gone[id] = 1
-            if id in members:
-                for ordinal in members[id]:
-                    shown[ordinal] = 0
             else:
-                shown[id] = 0
-            if kinds[id] is _SYSTEM:
-                self.system_messages -= 1
-            count = len(calls[id]) if id in calls else 0  # written out: `_sums` would take as long as the rest
-            included.subtract(self._group_tokens[id], self._group_bytes[id], self._group_messages[id], count, turns[id])
+                self._gone[id] = 1
+                for ordinal in self.grouping.ordinals(id):
+                    self.visibility.messages[ordinal] = 0
+                self.system_messages -= self.grouping.kinds[id] is GroupKind.SYSTEM
+            self.included.add(self._sums(id), times=-1)
 
     def include(self, ids: Iterable[int]) -> None:
         """Show excluded groups again."""
@@ -565,8 +486,8 @@ class Projection:
                 self._gone[id] = 0
                 for ordinal in self.grouping.ordinals(id):
                     self.visibility.messages[ordinal] = self.shows(ordinal)
-                self.system_messages += self.grouping.kinds[id] is _SYSTEM
-            self.included.add(*self._sums(id))
+                self.system_messages += self.grouping.kinds[id] is GroupKind.SYSTEM
+            self.included.add(self._sums(id))
 
     def _sums(self, id: int) -> GroupSums:
         if id < 0:
@@ -588,12 +509,12 @@ class Projection:
         self.made += 1
         group = Inserted(-self.made, messages, anchor, replaces, *sizes, made_by)
         self.visibility.insert(group)
-        self.included.add(*self._sums(group.id))
+        self.included.add(self._sums(group.id))
         return group.id
 
     def withdraw(self, id: int) -> None:
         """Undo the newest insertion."""
-        self.included.subtract(*self._sums(id))
+        self.included.add(self._sums(id), times=-1)
         self.visibility.withdraw(id)
         self._snapshots.pop(id, None)
         self.pinned.discard(id)
@@ -626,21 +547,10 @@ class Projection:
 
     def ids(self) -> list[int]:
         """Return the id of every group of the view, in the order of their first messages; O(the view)."""
-        if self.visibility.shows_source():
+        visibility = self.visibility
+        if not visibility.shown_groups and visibility.messages.find(0) < 0:
             return self.grouping.ids.copy()
-        return self.visibility.with_inserted(sorted(set(self.visibility.shown_of(self.grouping.group_of, 0, len(self.source)))))
-
-    def pieces(self, gone: Collection[int] = ()) -> list[Piece]:
-        """Return the view without the groups ``gone``, as pieces: runs of successive messages of one group."""
-        group_of = self.grouping.group_of
-        pieces: list[Piece] = []
-        for node in self.visibility.nodes():
-            id = node if node < 0 else group_of[node]
-            if pieces and pieces[-1][0] == id:
-                pieces[-1] = (id, pieces[-1][1], node)
-            elif id not in gone:
-                pieces.append((id, node, node))
-        return pieces
+        return visibility.with_inserted(sorted(set(visibility.shown_of(self.grouping.group_of, 0, len(self.source)))))
 
     def raws(self) -> list[Any]:
         """Return the view as wire messages: the caller's objects, and new ones where an edit changed or inserted a message."""
@@ -669,19 +579,20 @@ class Projection:
         return message
 
     def stands_for(self, ids: Iterable[int]) -> list[range]:
-        """Return the ordinals of the messages that groups contain or replace, through any number of rounds, in order."""
-        runs: list[range] = []
-        for id in ids:
-            own = [range(at, at + 1) for at in self.ordinals(id)]
-            runs += self.inserted[id].originals(self.inserted, self.ordinals) if id < 0 else own
-        return joined(runs)
+        """Return the ordinals of the messages that groups contain or replace, through any number of rounds; O(these)."""
+        ordinals, waiting = set[int](), list(ids)
+        while waiting:
+            id = waiting.pop()
+            if id < 0:
+                waiting += self.inserted[id].replaces
+            else:
+                ordinals.update(self.grouping.ordinals(id))
+        return runs_of(ordinals)
 
     def snapshot(self, id: int) -> MessageGroup:
         """Return the group as a value, which is built once after a change."""
         made = self._snapshots.get(id)
         if made is None:
-            if len(self._snapshots) > 500 + 2 * self.included.groups:
-                self._snapshots.clear()  # most of them have left the view
             made = self._snapshots[id] = self._freeze(id)
         return made
 

@@ -1,54 +1,23 @@
-"""The projection: the neighbours of a place, inserted groups, and sums that follow every change."""
+"""The projection: messages and values of groups are made when they are asked for."""
 
 from __future__ import annotations
 
+from compaction import Drop, Rewrite
 from compaction.formats import openai_chat
 from compaction.index.projection import NewMessages, Projection
-from tests.support.chats import Chat, call, result, user
-
-SUMMARY = (openai_chat.new("user", "so far"),)
-
-
-def projected(messages: Chat) -> Projection:
-    """The messages, each of ten tokens and twenty bytes."""
-    projection = Projection(openai_chat)
-    add(projection, messages)
-    return projection
-
-
-def add(projection: Projection, messages: Chat) -> list[int]:
-    """Add messages; returns the groups that are to be restored."""
-    restored: list[int] = []
-    count = len(messages)
-    projection.extend(NewMessages(messages, list(map(openai_chat.read, messages)), [10] * count, [20] * count), restored.append)
-    return restored
-
-
-def inserted(projection: Projection, anchor: int, replaces: tuple[int, ...] = (), made_by: str | None = None) -> int:
-    """Insert a summary of one token at an anchor, and return its id."""
-    return projection.insert(SUMMARY, (1, 2), anchor, replaces, made_by)
-
-
-def test_values_of_groups_are_not_kept_without_end() -> None:
-    """Values of groups that left the view are discarded once there are many; those of the view are made again."""
-    projection = projected([user(str(at)) for at in range(900)])
-    first = projection.snapshot(0)
-    for id in range(1, 900):
-        assert projection.snapshot(id).id == id
-        projection.exclude([id])
-    assert projection.snapshot(0) == first
-    assert len(projection._snapshots) < 900
+from tests.support.chats import call, indexed, result, user
 
 
 def test_a_group_as_a_value_is_made_once() -> None:
     """Until it changes: then it is made from scratch, and the old value stays what it was."""
-    projection = projected([user(), call("1"), result("1")])
-    value = projection.snapshot(1)
-    assert projection.snapshot(1) is value
-    projection.show(2, (None, 0, 0))
-    assert projection.snapshot(1).messages == value.messages[:1]
-    assert len(value.messages) == 2
-    assert projection.snapshot(inserted(projection, 1)).messages == SUMMARY
+    index = indexed([user(), call("1"), result("1"), user()])
+    value = index.group(1)
+    assert index.apply(Drop(0))
+    assert index.group(1) is value
+    assert index.apply(Rewrite(1, [value.messages[0], value.messages[1].evolve(text="")]))
+    assert (index.group(1).messages[1].text, value.messages[1].text) == ("", "found")
+    index.rollback()
+    assert index.group(1) == value
 
 
 def test_a_message_that_was_only_glanced_at_is_read_when_it_is_asked_for() -> None:

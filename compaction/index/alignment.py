@@ -1,0 +1,263 @@
+"""Alignment: which of the known messages are in a list?
+
+`align` finds them by identity, then by content, then by the host's id; always in order. A message that occurs once among the
+known ones and once in the list is the same message. A message that occurs several times is recognized only between two
+recognized neighbours, and only if it occurs there as often as before. A message that is not recognized is new, so doubt never
+hides one.
+"""
+
+from __future__ import annotations
+
+import itertools
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, TypeAlias
+
+import attrs
+
+from ..errors import InputError
+from ..formats import MessageFormat, fields_of
+from .keys import known_key, message_key
+
+NEVER: Final = 1 << 62
+"""A number of edits that is never reached."""
+
+_MOST_VIEWS: Final = 64
+"""The number of earlier views that are tried for messages which occur several times."""
+
+Position: TypeAlias = tuple[int, int, int]
+
+
+@attrs.frozen(eq=False)
+class Known:
+    """A message of the conversation, in a version that the view shows, showed or may show.
+
+    Args:
+        position: Its place in the order of all known messages; versions of one message share it.
+        group: Its group's id.
+        raw: The message; ``None`` if only its key is known.
+        role: Its role, if known.
+        is_shown: Whether the view shows its group now.
+        since: The number of edits after which it was first shown.
+        until: The number of edits after which it was last shown.
+        key: Its key, if known.
+    """
+
+    position: Position
+    group: int
+    raw: Any = None
+    role: str | None = None
+    is_shown: bool = True
+    since: int = 0
+    until: int = NEVER
+    key: str | None = None
+
+
+def align(
+    known: Sequence[Known],
+    given: Sequence[Any],
+    format: MessageFormat,
+    *,
+    changed: Callable[[Known, int], bool] | None = None,
+) -> tuple[list[Known | None], set[int]]:
+    """Return the known message for each message of a list, ``None`` for a new one, and the places of those that were altered.
+
+    Cost: O(messages) if the list has the same objects, with others only after them; otherwise O(contents).
+
+    Args:
+        known: Every known message, in order.
+        given: The list.
+        format: Decides which messages are the same.
+        changed: Returns whether the content of a known message changed; its second argument is the place of the same object
+            in the list. ``None`` to skip this.
+    """
+    found: list[Known | None] = _by(given, known, id, lambda each: id(each.raw))
+    altered = {place for place, each in enumerate(found) if changed and each is not None and changed(each, place)}
+    if None in found and not _adds_to_the_end(found, known):
+        digests = [None if each is not None else _key_at(place, given[place], format) for place, each in enumerate(found)]
+        of_known = {each: each.key or known_key(each.raw, format) for each in known}
+        _add(found, _by(digests, known, lambda value: value, of_known.__getitem__))
+        by_id = _by(given, known, _id_of, lambda each: None if each.raw is None else _id_of(each.raw))
+        for place, each in enumerate(by_id):
+            if found[place] is None and each is not None and format.read(given[place], place).role == each.role:
+                altered.add(place)
+        _add(found, [each if place in altered else None for place, each in enumerate(by_id)])
+        in_both = _in_both(found, known, digests, of_known)
+        _keep_in_order(found)
+        view = _of_one_view(found, known, digests, of_known)
+        _between_neighbours(found, view, digests, of_known)
+        altered |= _altered_between_neighbours(found, view, given, format, in_both)
+    _keep_in_order(found)
+    return found, {place for place in altered if found[place] is not None}
+
+
+def _adds_to_the_end(found: Sequence[Known | None], known: Sequence[Known]) -> bool:
+    """Whether the list begins with known objects in their order, up to the last known one, and continues with others."""
+    there = [each for each in found if each is not None]
+    in_order = all(one.position < other.position for one, other in itertools.pairwise(there))
+    return bool(there) and in_order and None not in found[: len(there)] and there[-1].position == known[-1].position
+
+
+def _key_at(place: int, raw: Any, format: MessageFormat) -> str:
+    try:
+        return message_key(raw, format, place)
+    except InputError:
+        format.read(raw, place)  # its error names the place
+        raise
+
+
+def _by(
+    given: Sequence[Any], known: Iterable[Known], of_given: Callable[[Any], Any], of_known: Callable[[Known], Any]
+) -> list[Known | None]:
+    """Return for each message of the list the known message with the same value, if each side has only one with it."""
+    by_value: dict[Any, Known | None] = {}
+    for each in known:
+        value = of_known(each)
+        other = by_value.setdefault(value, each)
+        if other is not None and other.position != each.position:
+            by_value[value] = None
+    values = [of_given(raw) for raw in given]
+    count: dict[Any, int] = defaultdict(int)
+    for value in values:
+        count[value] += 1
+    return [by_value.get(value) if value is not None and count[value] == 1 else None for value in values]
+
+
+def _add(found: list[Known | None], more: Iterable[Known | None]) -> None:
+    taken = {each.position for each in found if each is not None}
+    for place, each in enumerate(more):
+        if found[place] is None and each is not None and each.position not in taken:
+            found[place] = each
+
+
+def _id_of(raw: Any) -> str | None:
+    """Return the id that a host or a provider gave a message."""
+    id = (fields_of(raw) or {}).get("id")
+    return id if isinstance(id, str) and id else None
+
+
+def _keep_in_order(found: list[Known | None]) -> None:
+    """Forget the matches that are out of order; the longest run of matches in order stays."""
+    places = [place for place, each in enumerate(found) if each is not None]
+    ends: list[Position] = []
+    last: list[int] = []
+    before: dict[int, int | None] = {}
+    for place in places:
+        each = found[place]
+        assert each is not None
+        at = bisect_left(ends, each.position)
+        ends[at : at + 1] = [each.position]
+        last[at : at + 1] = [place]
+        before[place] = last[at - 1] if at else None
+    kept: set[int] = set()
+    newest = last[-1] if last else None
+    while newest is not None:
+        kept.add(newest)
+        newest = before[newest]
+    for place in places:
+        if place not in kept:
+            found[place] = None
+
+
+def _of_one_view(
+    found: Sequence[Known | None], known: Sequence[Known], digests: Sequence[str | None], of_known: dict[Known, str]
+) -> Sequence[Known]:
+    """Return the known messages of a view that showed the found ones and not the missing ones.
+
+    If it is not certain which view that was, return all known messages that may have been in it.
+    """
+    there = [each for each in found if each is not None]
+    if not there:
+        return known
+    since, until = max(each.since for each in there), min(each.until for each in there)
+    positions, count, listed = {each.position for each in there}, Counter(of_known.values()), set(digests)
+    for each in known:
+        is_missing = each.position not in positions and of_known[each] not in listed
+        if is_missing and each.position < there[-1].position and count[of_known[each]] == 1:
+            since = max(since, each.until + 1) if each.until < until else since
+    times = sorted({until, *(each.until for each in known if since <= each.until < until)}, reverse=True)
+    for time in times[:_MOST_VIEWS] if since <= until else ():
+        view = [each for each in known if each.since <= time <= each.until]
+        gaps = [(places, between) for places, between, ends in _gaps(found, view) if not ends]
+        if all([digests[place] for place in places] == [of_known[each] for each in between] for places, between in gaps):
+            return view
+    return known if since > until else [each for each in known if each.since <= until and since <= each.until]
+
+
+def _gaps(found: Sequence[Known | None], known: Sequence[Known]) -> Iterable[tuple[list[int], Sequence[Known], bool]]:
+    """Yield the places between two found neighbours, the known messages between them, and whether the list ends there."""
+    positions = [each.position for each in known]
+    start, places = 0, list[int]()
+    for place, each in enumerate([*found, None]):
+        if each is None and place < len(found):
+            places.append(place)
+            continue
+        end = len(known) if each is None else bisect_left(positions, each.position)
+        if places:
+            yield places, known[start:end], each is None
+        if each is not None:
+            start, places = end, []
+            while start < len(known) and known[start].position == each.position:
+                start += 1
+
+
+def _between_neighbours(
+    found: list[Known | None], known: Sequence[Known], digests: Sequence[str | None], of_known: dict[Known, str]
+) -> None:
+    """Find messages that occur several times, where the same neighbours have as many of them between them as before.
+
+    After the last found neighbour, the messages are compared one by one until two of them differ.
+    """
+    for places, between, ends in list(_gaps(found, known)):
+        if ends:
+            pairs = zip(places, between, strict=False)
+            same = itertools.takewhile(lambda pair: digests[pair[0]] == of_known[pair[1]], pairs)
+            for place, each in same:
+                found[place] = each
+            continue
+        mine: dict[str | None, list[int]] = defaultdict(list)
+        theirs: dict[str | None, dict[Position, Known]] = defaultdict(dict)
+        for place in places:
+            mine[digests[place]].append(place)
+        for each in between:
+            theirs[of_known[each]].setdefault(each.position, each)
+        for digest, here in mine.items():
+            if len(here) == len(theirs.get(digest, ())):
+                for place, each in zip(here, theirs[digest].values(), strict=True):
+                    found[place] = each
+
+
+def _in_both(
+    found: Sequence[Known | None], known: Sequence[Known], digests: Sequence[str | None], of_known: dict[Known, str]
+) -> tuple[set[int], set[Position]]:
+    """Return the places in the list, and the positions, of messages that are in the list and known, in whatever order."""
+    values, listed = set(of_known.values()), set(digests)
+    places = {place for place, each in enumerate(found) if each is not None or digests[place] in values}
+    positions = {each.position for each in found if each is not None}
+    return places, positions | {each.position for each in known if of_known[each] in listed}
+
+
+def _altered_between_neighbours(
+    found: list[Known | None],
+    known: Sequence[Known],
+    given: Sequence[Any],
+    format: MessageFormat,
+    in_both: tuple[set[int], set[Position]],
+) -> set[int]:
+    """Find single messages in the place of a known message of the same role, and return their places.
+
+    A hidden known message is found only if the list contains other hidden ones. A message that is in the list and known, but in
+    another order, may have moved, so it counts neither as the old nor as the new version of an altered message.
+    """
+    altered: set[int] = set()
+    has_hidden = any(each is not None and not each.is_shown for each in found)
+    for places, between, ends in list(_gaps(found, known)):
+        there = {each.position: each for each in between if has_hidden or each.is_shown}
+        if ends or places[0] == 0 or len(places) != 1 or len(there) != 1 or places[0] in in_both[0]:
+            continue
+        [each] = there.values()
+        if each.position not in in_both[1] and each.role in (None, format.read(given[places[0]], places[0]).role):
+            found[places[0]] = each
+            altered.add(places[0])
+    return altered
