@@ -33,11 +33,11 @@ class Forked:
 
     Args:
         saved: The shared messages, and the edits made before any other message arrived.
-        parent: The name of the session that the fork leaves; ``None`` if it has none.
+        parent: The name of the session that the fork leaves; empty if it is not known.
     """
 
     saved: Saved
-    parent: str | None
+    parent: str
 
 
 @attrs.frozen(eq=False, kw_only=True)

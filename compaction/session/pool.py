@@ -370,8 +370,8 @@ class SessionPool:
         origin, is_taken = self._saved(request)
         if origin is None and request.saved is not None:
             kept = request.saved.get("id")
-            named = kept if isinstance(kept, str) else None
-            name = self._new_name(request, is_taken=is_taken) if named is None or named in self._directory else named
+            named = kept if isinstance(kept, str) else ""
+            name = self._new_name(request, is_taken=is_taken) if not named or named in self._directory else named
             origin = _origin(self._resumed(request.saved, name), named, request.given)
         if origin is None and request.parent is not None:
             origin = request.parent.forked(request.given)
@@ -534,7 +534,7 @@ class SessionPool:
         return count
 
 
-def _origin(session: CompactionSession, name: str | None, given: Sequence[Any]) -> CompactionSession | Forked:
+def _origin(session: CompactionSession, name: str, given: Sequence[Any]) -> CompactionSession | Forked:
     """Return the saved session if a list continues it, otherwise the state that the list takes over as a fork."""
     if session.index.accounts_for(given, by_id=True):
         return session
@@ -564,8 +564,6 @@ def _emptied(store: ForgettingStore, session: str) -> Iterator[Any]:
 
 def _copies(strategy: Strategy, fork: Forked, child: str) -> Iterator[Any]:
     """Copy the records that a fork's edits name, in each store of a strategy; yield what each `Store.put` returns."""
-    if fork.parent is None:
-        return
     messages = [message for applied in fork.saved.journal for message in written(applied.edit)]
     wires = [(fork.saved.format.to_wire(message.raw), message.role) for message in messages]
     for each in storing_parts(strategy):
