@@ -288,7 +288,18 @@ def test_a_fork_of_a_view_takes_over_its_summary() -> None:
     for _ in range(2):  # the fork takes them over once: its own summary stays
         pool.view_sync(rebuilt(messages))
         assert len(scripted.requests) == paid + 1
-    assert pool.trial([*rebuilt(view), user("sub-agent 3")]).index.edits
+
+
+def test_a_fork_of_an_earlier_view_takes_over_its_summary() -> None:
+    """A host that goes back to a view before the last one does not lose what was summarized for it."""
+    pool = pool_of(summarizing(quoting()))
+    views = [pool.view_sync(messages) for messages in calls_of(grown("Main", 30))]
+    summaries = {str(view[1]): view for view in views if "[compaction" in str(view[1])}
+    assert len(summaries) > 2
+    for view in [*summaries.values()][-3:-1]:
+        fork = pool.trial([*rebuilt(view), user("another way")])
+        assert fork.index.messages()[1] == view[1]
+        assert fork.index.edits
 
 
 def test_a_conversation_forks_where_any_call_ended() -> None:
