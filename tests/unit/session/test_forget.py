@@ -22,18 +22,11 @@ from compaction.session import CompactionSession, SessionPool
 from compaction.stores import NotStored, SessionStore, SQLiteStore, Store, StoredRecord
 from compaction.strategies import Lossless, Offload, Strategy, Summarization, Truncation
 from compaction.triggers import tokens_exceed
+from tests.support.chats import Chat, user
+from tests.support.chats import assistant as answer
 from tests.support.scripted import Scripted
 
-Chat = list[dict[str, Any]]
 SECRET = "swordfish4711"
-
-
-def user(text: str) -> dict[str, Any]:
-    return {"role": "user", "content": text}
-
-
-def answer(text: str) -> dict[str, Any]:
-    return {"role": "assistant", "content": text}
 
 
 def chat_of(name: str, turns: int = 8, *, secret: int = 1) -> Chat:

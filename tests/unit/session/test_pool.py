@@ -20,19 +20,11 @@ from compaction.session import CompactionSession, Evicted, SaveFailed, SessionPo
 from compaction.stores import SessionStore, SQLiteStore, handle_tool_call
 from compaction.strategies import Lossless, Offload, Summarization, Truncation
 from compaction.triggers import tokens_below, tokens_exceed
+from tests.support.chats import Chat, user
+from tests.support.chats import assistant as answer
 from tests.support.scripted import Awaited, Scripted
 
-Chat = list[dict[str, Any]]
-
 SYSTEM = {"role": "system", "content": "You keep a store."}
-
-
-def user(text: str) -> dict[str, Any]:
-    return {"role": "user", "content": text}
-
-
-def answer(text: str | list[dict[str, str]]) -> dict[str, Any]:
-    return {"role": "assistant", "content": text}
 
 
 def names() -> Any:
