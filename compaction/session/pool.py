@@ -412,13 +412,13 @@ class SessionPool:
         try:
             for name in self._store.find(space, keys):
                 if (session := self._readable(name)) is not None:
-                    return session, False
+                    return session, bool(names)
             names = self._store.find(space, id_keys(space, id))
             for name in names:
                 if (session := self._readable(name)) is not None:
                     origin = _origin(session, name, request.given)
                     if isinstance(origin, CompactionSession):
-                        return origin, True
+                        return origin, bool(names)
                     if origin.saved.journal:
                         forks.append(origin)
         except StateError as error:

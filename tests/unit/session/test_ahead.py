@@ -152,6 +152,15 @@ async def test_the_prepared_summary_covers_what_will_be_due() -> None:
     assert [group.messages[0].raw for group in model.requests[0].groups] == source[5:7]
 
 
+async def test_a_share_that_is_just_large_enough_is_summarized_ahead() -> None:
+    """Two of four messages of the same size are half of the view."""
+    model, source = Gated(), [{"role": role, "content": "shelf " * 130} for role in ("user", "assistant") * 2]
+    async with session(summarizing(model, least_share=0.5)) as talk:
+        await talk.view(source)
+        await settled(lambda: bool(model.requests))
+        assert [len(request.groups) for request in model.requests] == [2]
+
+
 async def test_later_rounds_update_the_summary_ahead_of_time() -> None:
     """The second request contains the first summary, and its answer replaces it."""
     model, source = Gated("First.", "Second."), chat(40)

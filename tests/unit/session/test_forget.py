@@ -356,7 +356,7 @@ async def test_evicted_sessions(tmp_path: Path, id: str | None, format: MessageF
         assert SECRET not in json.dumps(session.compact_due_sync().messages)
     assert pool.forget_sync(telling(chat)) == 0
     assert (await pool.delete("lee"), len(pool), len(store.in_scope(pool._space("")))) == (1, 1, 1)
-    assert (await pool.delete(id), len(pool)) == (1, 0)
+    assert (pool.delete_sync(id), len(pool)) == (1, 0)
     session.record_usage({"prompt_tokens": 500, "completion_tokens": 1})  # a late report does not bring it back
     assert store.in_scope(pool._space("")) == {}
 
