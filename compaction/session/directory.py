@@ -5,10 +5,9 @@ Nothing here waits for a session. While a call of a session runs, the directory 
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote
 
@@ -209,22 +208,25 @@ class ListRequest:
     saved: Mapping[str, Any] | None = None
     perhaps: dict[PooledSession, bool] = attrs.field(factory=dict[PooledSession, bool])
     parent: PooledSession | None = None
-    _shared: Callable[[KnownConversation], tuple[int, KnownLine]] = attrs.field(init=False)  # remembers its results
+    _shared: dict[KnownConversation, tuple[int, KnownLine]] = attrs.field(
+        factory=dict[KnownConversation, tuple[int, KnownLine]]
+    )
 
-    @_shared.default
-    def _make_shared(self) -> Callable[[KnownConversation], tuple[int, KnownLine]]:
-        given = self.given
-        return functools.cache(lambda known: known.shared(given))
+    def _compared(self, known: KnownConversation) -> tuple[int, KnownLine]:
+        """Compare the list with a conversation, once for each state."""
+        if known not in self._shared:
+            self._shared[known] = known.shared(self.given)
+        return self._shared[known]
 
     def continues(self, session: PooledSession) -> bool:
         """Whether the list contains the whole source unchanged, or a complete earlier view and everything after it."""
         known = session.known
-        count, _ = self._shared(known)
+        count, _ = self._compared(known)
         return count == known.count
 
     def accounted_for(self, session: PooledSession) -> int:
         """Return how many of the first messages of the list are messages of a session or of an earlier view."""
-        count, line = self._shared(session.known)
+        count, line = self._compared(session.known)
         return count - line.count + len(line.base)
 
     def accounts_for(self, session: PooledSession) -> bool:
