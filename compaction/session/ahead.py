@@ -354,9 +354,9 @@ def rehearsed(
     """
     context = index.context
     pauses = RunHistory.from_dict(context.pauses.to_dict())
-    limits = sorted({limit for limit in token_limits(strategy, index) if limit >= index.tokens})
+    limits = () if is_due else sorted({limit for limit in token_limits(strategy, index) if limit >= index.tokens})
     runs = [(strategy, limit + 1 - index.tokens) for limit in limits]
-    for tried, more in [(strategy, 0)] if is_due else [*runs, (strategy.forced(), 0)]:
+    for tried, more in [*runs, (strategy if is_due else strategy.forced(), 0)]:
         index.context = attrs.evolve(
             context,
             overhead_tokens=context.overhead_tokens + more,

@@ -6,7 +6,6 @@ Nothing here waits for a session. While a call of a session runs, the directory 
 from __future__ import annotations
 
 import itertools
-import operator
 from collections import OrderedDict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -17,6 +16,7 @@ import attrs
 from ..errors import ConfigurationError, InputError
 from ..formats import MessageFormat
 from ..index import KnownLine, ListKeys, MessageIndex, Saved, lookup_key
+from .provider_reports import is_same_list
 from .session import CompactionSession
 
 if TYPE_CHECKING:
@@ -32,11 +32,11 @@ class Forked:
 
     Args:
         saved: The shared messages, and the edits made before any other message arrived.
-        parent: The name of the session that the fork leaves; ``None`` if it has none.
+        parent: The name of the session that the fork leaves; empty if it is not known.
     """
 
     saved: Saved
-    parent: str | None
+    parent: str
 
 
 @attrs.frozen(eq=False, kw_only=True)
@@ -62,10 +62,10 @@ class KnownConversation:
     def followed(self, index: MessageIndex) -> KnownConversation:
         """Return the record of an index as it is now. Cost: O(new messages), and O(view) after a compaction."""
         source, saved = index.columns.source, index.snapshot
-        edited = self.saved is None or not _same(self.saved.journal, saved.journal)
-        if source is self.source and len(source) == self.count and not edited:
-            return self
-        grew = self._grew_to(source, index)
+        edited = self.saved is None or not is_same_list(self.saved.journal, saved.journal)
+        grew = source is self.source or (
+            not index.changes and index.format.common_prefix(self.source[: self.count], source) == self.count
+        )
         lines = [attrs.evolve(line) for line in self.lines] if grew else [KnownLine()]
         keys = ListKeys(source, index.format)
         for digest in map(keys.digest, range(self.count if grew else 0, len(source))):
@@ -75,11 +75,6 @@ class KnownConversation:
             views = [*lines[1:], KnownLine.of_view(index.messages(), source, index.format)]
             lines = [lines[0], *views[-_MOST_VIEWS:]]
         return attrs.evolve(self, source=source, count=len(source), format=index.format, lines=tuple(lines), saved=saved)
-
-    def _grew_to(self, source: Sequence[Any], index: MessageIndex) -> bool:
-        return source is self.source or (
-            not index.changes and index.format.common_prefix(self.source[: self.count], source) == self.count
-        )
 
     @property
     def certain_lines(self) -> list[KnownLine]:
@@ -139,7 +134,7 @@ class PooledSession:
         """Return the state that a list takes over if it forks from this session; ``None`` if no edit remains."""
         known = self.known
         count, line = known.shared(given)
-        if known.saved is None or not count:
+        if known.saved is None:
             return None
         saved = known.saved.beginning(count, (known.source if line.base else given)[:count])
         return Forked(saved, self.session.id) if saved.journal else None
@@ -147,24 +142,20 @@ class PooledSession:
     def keys_now(self) -> dict[Hashable, None]:
         """Return the keys that lead a continuing list to this session."""
         found = [key for line in self.known.lines for key in _end_keys(self.space, line.last, line.whole)]
-        return dict.fromkeys(found if self.id is None else [*found, id_key(self.space, self.id)])
+        return dict.fromkeys([*found, *id_keys(self.space, self.id)])
 
     def saved_keys(self) -> tuple[str, list[str]]:
         """Return the scope and the keys under which it is saved. The store calls this while it saves."""
         self.note()
         keys = [whole_key(self.space, self.id, line.whole) for line in self.known.certain_lines]
-        return self.space, keys if self.id is None else [*keys, id_key(self.space, self.id)]
+        return self.space, [*keys, *id_keys(self.space, self.id)]
 
 
 def keys_of_saved(space: str, name: str, fingerprints: Iterable[str], before: Collection[str]) -> list[str]:
     """Return the keys of a saved session with the remaining messages; ``before`` are its keys before some were removed."""
     whole, id = ListKeys.whole_of(fingerprints), unquote(name.partition(":")[0].rpartition("/")[2])
-    of_id = id_key(space, id)
-    return [whole_key(space, id, whole), of_id] if of_id in before else [whole_key(space, None, whole)]
-
-
-def _same(one: Sequence[object], other: Sequence[object]) -> bool:
-    return one is other or (len(one) == len(other) and all(map(operator.is_, one, other)))
+    named = [whole_key(space, id, whole), *id_keys(space, id)]
+    return named if named[-1] in before else [whole_key(space, None, whole)]
 
 
 def _end_keys(space: str, last: Sequence[str], whole: str) -> tuple[Hashable, Hashable]:
@@ -180,9 +171,9 @@ def whole_key(space: str, id: str | None, whole: str) -> str:
     return lookup_key("whole", space, id, whole)
 
 
-def id_key(space: str, id: str) -> str:
-    """Return the key of a host's id."""
-    return lookup_key("id", space, id)
+def id_keys(space: str, id: str | None) -> list[str]:
+    """Return the key of a host's id, if there is one."""
+    return [] if id is None else [lookup_key("id", space, id)]
 
 
 _MOST_COMPARED: Final = 8  # sessions with the same key that are compared with a list one by one
@@ -227,12 +218,6 @@ class ListRequest:
             self._shared[known] = known.shared(self.given)
         return self._shared[known]
 
-    def may_continue(self, sessions: Iterable[PooledSession]) -> None:
-        """Record sessions whose newest messages are in the list."""
-        for each in sessions:
-            if each in self.perhaps or len(self.perhaps) < _MOST_ALIGNED:
-                self.perhaps[each] = True
-
     def continues(self, session: PooledSession) -> bool:
         """Whether the list contains the whole source unchanged, or a complete earlier view and everything after it."""
         known = session.known
@@ -270,7 +255,6 @@ class SessionDirectory:
 
     Attributes:
         bytes: The size of all their messages, in bytes.
-        version: Another object after each registration; while it is the same, a search finds no other session.
 
     Raises:
         ConfigurationError: If a limit is below 1.
@@ -283,7 +267,6 @@ class SessionDirectory:
         self._limit = limit
         self._max_bytes = max_bytes
         self.bytes = 0
-        self.version = object()
         self._sessions: OrderedDict[PooledSession, int] = OrderedDict()  # the least recently used first; their bytes
         self._names: dict[str, PooledSession] = {}
         self._places: dict[Hashable, dict[PooledSession, None]] = {}
@@ -306,14 +289,15 @@ class SessionDirectory:
         """Return the session that the list certainly continues; otherwise record the possible ones and the parent of a fork."""
         space, id, keys = request.space, request.id, request.keys
         request.perhaps, request.parent = {}, None
-        if id is not None:
-            of_id = list(self._places.get(id_key(space, id), {}))
-            request.perhaps.update(dict.fromkeys(of_id[-1:], False))
+        for named in id_keys(space, id):
+            request.perhaps.update(dict.fromkeys(list(self._places.get(named, {}))[-1:], False))
         for count in range(len(request.given), 0, -1):
             key, _ = _end_keys(space, keys.last(count), "")
             if (here := self._places.get(key)) is None:
                 continue
-            request.may_continue(itertools.islice(self._ending(key, id), _MOST_ALIGNED))
+            for each in itertools.islice(self._ending(key, id), _MOST_ALIGNED):
+                if each in request.perhaps or len(request.perhaps) < _MOST_ALIGNED:
+                    request.perhaps[each] = True
             if len(here) > _MOST_COMPARED:
                 _, key = _end_keys(space, (), keys.whole(count))
                 here = self._places.get(key, {})
@@ -340,7 +324,6 @@ class SessionDirectory:
         """Update the keys of a session, and make it the most recently used one, unless it was removed."""
         if session.is_gone:
             return
-        self.version = object()
         left, session.keys = session.keys, session.keys_now()
         # A list may also fork before the newest message of the source, which agents alter.
         before = _end_keys(session.space, *session.known.lines[0].before)
@@ -384,22 +367,25 @@ class SessionDirectory:
         for key in list(session.places):
             self._leave(session, key)
 
-    def evict(self) -> list[tuple[PooledSession, str]]:
-        """Remove sessions above the limits, least recently used first, except those with a running call."""
-        evicted: list[tuple[PooledSession, str]] = []
-        for session in list(self._sessions) if self._over() else ():
-            if (why := self._over()) is None:
-                break
-            with session.session.lock.if_free() as free:
-                if free:
-                    self.remove(session)
-                    evicted.append((session, why))
-        return evicted
+    def evict(self) -> Iterator[tuple[PooledSession, str]]:
+        """Remove sessions above the limits, least recently used first, except those with a running call; yield each."""
+        while (why := self._over()) is not None:
+            removed = next(filter(self.remove_if_free, self._sessions), None)
+            if removed is None:
+                return
+            yield removed, why
 
     def _over(self) -> str | None:
         if len(self._sessions) > self._limit:
             return "count"
         return "bytes" if self.bytes > self._max_bytes else None
+
+    def remove_if_free(self, session: PooledSession) -> bool:
+        """Remove a session unless it has a running call; return whether it was removed."""
+        with session.session.lock.if_free() as free:
+            if free:
+                self.remove(session)
+        return free
 
     def remove(self, session: PooledSession) -> None:
         """Remove a session, unless it was removed before."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from typing import Any, TypeVar, cast
 
 import anyio
@@ -50,7 +50,7 @@ class CallLock:
     def __init__(self) -> None:
         self._guard = threading.RLock()  # held only while the two below are read or changed
         self._holder: _Call | None = None
-        self._waiting: list[_Call] = []
+        self._waiting: dict[_Call, None] = {}  # the first to come is the first
 
     @property
     def task(self) -> contextlib.AbstractAsyncContextManager[None]:
@@ -113,7 +113,7 @@ class CallLock:
                     "deadlock: another call of this session is running in the same task or thread; "
                     "inside an event loop, await the session's async methods, and do not call a session inside its own call"
                 )
-            self._waiting.append(call)
+            self._waiting[call] = None
             return False
 
     @contextlib.contextmanager
@@ -131,17 +131,16 @@ class CallLock:
     def _leave(self, call: _Call) -> None:
         """Give the lock to the next call, or leave the queue. Does nothing if the call has left."""
         with self._guard:
-            if call in self._waiting:
-                self._waiting.remove(call)
-            if self._holder is not call:
-                return
-            self._holder = None
-            while self._waiting and self._holder is None:
-                following = min(self._waiting, key=lambda each: each.task is not None)  # a blocked thread first
-                self._waiting.remove(following)
+            self._waiting.pop(call, None)
+            while self._holder is call:
+                following = min(self._waiting, key=lambda each: each.task is not None, default=None)  # a blocked thread first
+                if following is None:
+                    self._holder = None
+                    return
                 with contextlib.suppress(RuntimeError):  # its event loop is closed
                     following.wake()
                     self._holder = following
+                del self._waiting[following]
 
 
 class _AwaitedCall(contextlib.AbstractAsyncContextManager[None]):
@@ -191,14 +190,10 @@ class Unawaited(contextlib.AbstractContextManager[_T]):
         self._manager = manager
 
     def __enter__(self) -> _T:
-        return unawaited(_awaiting(self._manager.__aenter__()))
+        return unawaited(self._manager.__aenter__())
 
     def __exit__(self, *exception: object) -> bool | None:
-        return unawaited(_awaiting(self._manager.__aexit__(*cast("Any", exception))))
-
-
-async def _awaiting(awaitable: Awaitable[_T]) -> _T:
-    return await awaitable
+        return unawaited(self._manager.__aexit__(*cast("Any", exception)))
 
 
 def loop_scheduler() -> Callable[..., object]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
-import secrets
 import threading
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator, Mapping, Sequence
+import uuid
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from ..errors import ConfigurationError, StateError
 from ..formats import as_list, resolve
-from ..index import ListKeys, Saved, lookup_key, same_beginning, written
+from ..index import ListKeys, lookup_key, same_beginning, written
 from ..run import unawaited
 from ..stores import ForgettingStore, StoredRecord, copied
 from ..strategies import Failed, Rehearsed, Strategy, StrategyLike, as_strategy, forgetting_stores, storing_parts
@@ -23,7 +23,7 @@ from .directory import (
     ListRequest,
     PooledSession,
     SessionDirectory,
-    id_key,
+    id_keys,
     keys_of_saved,
     whole_key,
 )
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from ..stores import SessionStore
 
 _logger = logging.getLogger("compaction")
-_MOST_TRIES: Final = 8
 _PAGE: Final = 1_000  # records of a store that are deleted at once
 
 
@@ -89,7 +88,7 @@ class SessionPool:
         limit: int = 1_000,
         max_bytes: int = 256_000_000,
         on_event: OnEvent | None = None,
-        new_id: Callable[[], str] = lambda: secrets.token_hex(16),
+        new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
         **options: Any,
     ) -> None:
         self._strategy = as_strategy(strategy)
@@ -167,17 +166,19 @@ class SessionPool:
             SyncDriverError: If it is called inside another call of the same session; see `CallLock`.
         """
         request = self._request(messages, id, scope, overhead_tokens, saved)
-        for is_last in itertools.chain(itertools.repeat(False, _MOST_TRIES), itertools.repeat(True)):
-            found = self._find(request, is_last=is_last)
+        while True:
+            found = self._find(request)
             if found is None:
                 continue
             async with found.session.lock.held(sync=sync):
-                if not (is_last or self._is_continued(found, request)):
+                if not self._is_continued(found, request):
                     continue
-                with self._took_over(found):
-                    await settled(self._granted(found), sync=sync)
-                with self._followed(found, request):
+                await self._take_over(found, sync=sync)
+                self._follow(found, request)
+                try:
                     yield found.session
+                finally:
+                    self._settle(found)
                 return
 
     def call_sync(
@@ -273,14 +274,13 @@ class SessionPool:
                 each.session.close()
                 names.add(each.session.id)
         if self._store is not None:
-            key = None if id is None else id_key(space, id)
-            names.update(name for name, keys in self._store.in_scope(space).items() if key is None or key in keys)
-        for name in sorted(names):
-            for store in stores:
-                await settled(_emptied(store, name), sync=sync)
-            if self._store is not None:
-                self._store.delete(name)
+            wanted = set(id_keys(space, id))
+            names.update(name for name, keys in self._store.in_scope(space).items() if wanted.issubset(keys))
+        for name, store in itertools.product(sorted(names), stores):
+            await settled(_emptied(store, name), sync=sync)
         if self._store is not None:
+            for name in sorted(names):
+                self._store.delete(name)
             self._store.scrub()
         return len(names)
 
@@ -296,13 +296,10 @@ class SessionPool:
         """
         with self._lock:
             found = self._directory.named(id)
-            if found is None:
+            if found is None or not self._directory.remove_if_free(found):
                 return False
-            with found.session.lock.if_free() as free:
-                if free:
-                    self._directory.remove(found)
-                    found.session.close()
-        return free
+        found.session.close()
+        return True
 
     def trial(
         self, messages: Iterable[Any], id: str | None = None, scope: str = "", overhead_tokens: int = 0
@@ -339,18 +336,14 @@ class SessionPool:
 
     # ---------------------------------------------------------------- finding
 
-    def _find(self, request: ListRequest, *, is_last: bool) -> PooledSession | None:
+    def _find(self, request: ListRequest) -> PooledSession | None:
         """Return the probable session of a list, or a new one; ``None`` if the pool changed: try again. Never waits."""
-        version = self._directory.version
-        if not is_last and (found := self._known(request)) is not None:
+        if (found := self._known(request)) is not None:
             return found
-        request.keys.whole(len(request.given))  # before the lock is taken again: O(contents)
         made = self._made(request)
         with self._lock:
-            is_same = self._directory.version is version  # if so, the same search found nothing
-            if not (is_last or is_same) and (found := self._directory.find(request)) is not None:
-                return found
-            return made if self._directory.add(made) else None
+            found = self._directory.find(request)  # another call may have added it meanwhile
+            return found or (made if self._directory.add(made) else None)
 
     def _known(self, request: ListRequest) -> PooledSession | None:
         """Return the session in memory that a list belongs to."""
@@ -377,8 +370,8 @@ class SessionPool:
         origin, is_taken = self._saved(request)
         if origin is None and request.saved is not None:
             kept = request.saved.get("id")
-            named = kept if isinstance(kept, str) else None
-            name = self._new_name(request, is_taken=is_taken) if named is None or named in self._directory else named
+            named = kept if isinstance(kept, str) else ""
+            name = self._new_name(request, is_taken=is_taken) if not named or named in self._directory else named
             origin = _origin(self._resumed(request.saved, name), named, request.given)
         if origin is None and request.parent is not None:
             origin = request.parent.forked(request.given)
@@ -420,7 +413,7 @@ class SessionPool:
             for name in self._store.find(space, keys):
                 if (session := self._readable(name)) is not None:
                     return session, bool(names)
-            names = [] if id is None else self._store.find(space, [id_key(space, id)])
+            names = self._store.find(space, id_keys(space, id))
             for name in names:
                 if (session := self._readable(name)) is not None:
                     origin = _origin(session, name, request.given)
@@ -460,27 +453,19 @@ class SessionPool:
         """Check again while holding the lock: another call may have changed the session, or the pool may have removed it."""
         return not found.is_gone and (request.continues(found) or (found.has_begun and request.accounts_for(found)))
 
-    def _granted(self, found: PooledSession) -> Generator[Any]:
-        """Copy for a fork the stored content that its inherited edits refer to."""
-        fork = found.fork
-        if fork is not None and fork.parent is not None:
-            yield from _copies(self._strategy, fork.saved, fork.parent, found.session.id)
-
-    @staticmethod
-    @contextlib.contextmanager
-    def _took_over(found: PooledSession) -> Generator[None]:
-        """Run the block, then start a fork from the state that it takes over. If either fails, warn, and start it empty."""
+    async def _take_over(self, found: PooledSession, *, sync: bool) -> None:
+        """Start a fork from the state that it takes over and the stored content; if that fails, warn, and start it empty."""
+        if found.fork is None:
+            return
         try:
-            yield
-            if found.fork is not None:
-                found.session.begin_with(found.fork.saved)
+            await settled(_copies(self._strategy, found.fork, found.session.id), sync=sync)
+            found.session.begin_with(found.fork.saved)
         except Exception as error:
             _logger.warning("a fork could not take over the edits of its parent (%r)", error)
         found.fork = None
 
-    @contextlib.contextmanager
-    def _followed(self, found: PooledSession, request: ListRequest) -> Generator[None]:
-        """Update the session from the list, run the block, and update the session's entry in the directory."""
+    def _follow(self, found: PooledSession, request: ListRequest) -> None:
+        """Update a session and its entry in the directory from the list."""
         try:
             found.session.follow(request.given, overhead_tokens=request.overhead_tokens)
         except BaseException:
@@ -489,17 +474,13 @@ class SessionPool:
                     self._directory.remove(found)
             raise
         self._settle(found)
-        try:
-            yield
-        finally:
-            self._settle(found)
 
     def _settle(self, found: PooledSession) -> None:
         """Register a session as it is now, and evict others if the pool is too large."""
         found.note()
         with self._lock:
             self._directory.register(found)
-            evicted = self._directory.evict()
+            evicted = list(self._directory.evict())
         for each, why in evicted:
             each.session.close()
             saved = each.store is not None and each.store.has_saved
@@ -553,7 +534,7 @@ class SessionPool:
         return count
 
 
-def _origin(session: CompactionSession, name: str | None, given: Sequence[Any]) -> CompactionSession | Forked:
+def _origin(session: CompactionSession, name: str, given: Sequence[Any]) -> CompactionSession | Forked:
     """Return the saved session if a list continues it, otherwise the state that the list takes over as a fork."""
     if session.index.accounts_for(given, by_id=True):
         return session
@@ -581,13 +562,13 @@ def _emptied(store: ForgettingStore, session: str) -> Iterator[Any]:
         yield store.forget(session, page)
 
 
-def _copies(strategy: Strategy, saved: Saved, parent: str, child: str) -> Iterator[Any]:
+def _copies(strategy: Strategy, fork: Forked, child: str) -> Iterator[Any]:
     """Copy the records that a fork's edits name, in each store of a strategy; yield what each `Store.put` returns."""
-    messages = [message for applied in saved.journal for message in written(applied.edit)]
-    wires = [(saved.format.to_wire(message.raw), message.role) for message in messages]
+    messages = [message for applied in fork.saved.journal for message in written(applied.edit)]
+    wires = [(fork.saved.format.to_wire(message.raw), message.role) for message in messages]
     for each in storing_parts(strategy):
         ids = [
-            [StoredRecord.of_message(wire, role=role, text="", salt=each.salt or name).id for name in (parent, child)]
+            [StoredRecord.of_message(wire, role=role, text="", salt=each.salt or name).id for name in (fork.parent, child)]
             for wire, role in wires
         ]
-        yield copied(each.store, parent, child, dict(ids))
+        yield copied(each.store, fork.parent, child, dict(ids))

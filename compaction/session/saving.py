@@ -46,11 +46,14 @@ class SessionSaver:
     def save(self, anchor: int | None = None) -> None:
         """Save the unsaved changes: the whole session, or only a new usage anchor."""
         version = self._version
-        whole = version is not self._saved
-        if self.store is None or not (whole or anchor is not None):
+        if version is not self._saved:
+            anchor = None
+        elif anchor is None:
+            return
+        if self.store is None:
             return
         try:
-            if whole or anchor is None or not self.store.save_anchor(self._id, anchor):
+            if anchor is None or not self.store.save_anchor(self._id, anchor):
                 self.store.save(self._id, self._state())
         except Exception as error:
             failed = Failed(type(self.store).__name__, error, "the session is not saved; the next call tries again")

@@ -187,7 +187,7 @@ class CompactionSession:
     def __repr__(self) -> str:
         shown = self.index.included
         sizes = f"messages {shown.messages:,}, tokens {shown.tokens:,}, compactions {self._state.compactions:,}"
-        return f"<CompactionSession {self.id[:40]!r}: {sizes}>"
+        return f"<CompactionSession {self.id!r}: {sizes}>"
 
     async def __aenter__(self) -> Self:
         await self._ahead.__aenter__()
@@ -729,8 +729,6 @@ def _reported_sizes(index: MessageIndex, usages: Sequence[Any]) -> Iterator[tupl
     counted = 0
     for id in index.included_ids:
         for ordinal in index.columns.ordinals(id):
-            usage = usages[ordinal]
-            if usage is not None:
-                with contextlib.suppress(InputError):
-                    yield counted, Usage.read(usage)
+            with contextlib.suppress(InputError):  # as of a message without usage
+                yield counted, Usage.read(usages[ordinal])
         counted += index.columns.tokens(id)

@@ -142,6 +142,25 @@ async def test_the_prepared_summary_is_used_when_it_is_due() -> None:
     assert [group.messages[0].raw for group in model.requests[0].groups] == source[1:7]
 
 
+async def test_the_prepared_summary_covers_what_will_be_due() -> None:
+    """At the limit, the oldest messages go first, and the request is about the others; in a forced run they would stay."""
+    model, source = Gated(), chat(8)
+    cut = Truncation(trigger=tokens_exceed(900), target=tokens_below(800), keep=last(messages=2))
+    strategy = Pipeline(cut, summarizing(model, trigger=tokens_exceed(10)), trigger=tokens_exceed(1_000))
+    async with session(strategy) as talk:
+        await prepared(model, talk, source)
+    assert [group.messages[0].raw for group in model.requests[0].groups] == source[5:7]
+
+
+async def test_a_share_that_is_just_large_enough_is_summarized_ahead() -> None:
+    """Two of four messages of the same size are half of the view."""
+    model, source = Gated(), [{"role": role, "content": "shelf " * 130} for role in ("user", "assistant") * 2]
+    async with session(summarizing(model, least_share=0.5)) as talk:
+        await talk.view(source)
+        await settled(lambda: bool(model.requests))
+        assert [len(request.groups) for request in model.requests] == [2]
+
+
 async def test_later_rounds_update_the_summary_ahead_of_time() -> None:
     """The second request contains the first summary, and its answer replaces it."""
     model, source = Gated("First.", "Second."), chat(40)
@@ -633,9 +652,13 @@ async def test_tasks_are_cancelled_before_they_begin_and_opened_once() -> None:
         assert tasks.start(work) is not None  # it has not begun when the block is left
     await settled()
     assert len(ran) == 1
+    model = Gated()
     async with background as tasks:
-        async with session(summarizing(Gated()), tasks=tasks):
-            pass
+        async with session(summarizing(model), tasks=tasks) as talk:
+            await talk.view(chat(8))
+            await settled(lambda: model.running == 1)
+        await settled(lambda: not model.running)
+        assert (len(model.requests), model.running) == (1, 0)
         assert tasks.is_open  # they belong to others, too
     assert tasks.start(work) is None
     assert not tasks.is_open

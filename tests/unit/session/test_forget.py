@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import attrs
 import pytest
 
 from compaction import last, presets
@@ -21,18 +22,11 @@ from compaction.session import CompactionSession, SessionPool
 from compaction.stores import NotStored, SessionStore, SQLiteStore, Store, StoredRecord
 from compaction.strategies import Lossless, Offload, Strategy, Summarization, Truncation
 from compaction.triggers import tokens_exceed
+from tests.support.chats import Chat, user
+from tests.support.chats import assistant as answer
 from tests.support.scripted import Scripted
 
-Chat = list[dict[str, Any]]
 SECRET = "swordfish4711"
-
-
-def user(text: str) -> dict[str, Any]:
-    return {"role": "user", "content": text}
-
-
-def answer(text: str) -> dict[str, Any]:
-    return {"role": "assistant", "content": text}
 
 
 def chat_of(name: str, turns: int = 8, *, secret: int = 1) -> Chat:
@@ -176,7 +170,7 @@ def test_a_message_that_is_not_there_changes_nothing(tmp_path: Path) -> None:
     view = turns_of(session, chat)
     state, result, files = session.to_dict(), session.last_result, traces(tmp_path)
     assert "records.db" in files
-    for other in (user("Hello."), {"role": "user", "parts": [{"text": "Hello."}]}):
+    for other in (user("Hello."), {"role": "model", "parts": [{"text": "Hello."}]}):
         assert session.forget_sync([other]) == 0
     with pytest.raises(InputError):
         session.forget_sync([*telling(chat), {"content": "no role"}])
@@ -209,7 +203,7 @@ def test_a_store_that_cannot_forget(tmp_path: Path) -> None:
 
 
 class AwaitedStore(Plain):
-    """An async store."""
+    """An async store that finds records only by their ids."""
 
     def __init__(self, inner: SQLiteStore) -> None:
         super().__init__(inner)
@@ -217,14 +211,17 @@ class AwaitedStore(Plain):
 
     def forget(self, session: str, records: Sequence[StoredRecord]) -> Awaitable[None]:
         async def later() -> None:
-            self.inner.forget(session, records)
+            self.inner.forget(session, [attrs.evolve(record, data="") for record in records])
 
         return later()
 
 
-async def test_an_awaited_store(tmp_path: Path) -> None:
+@pytest.mark.parametrize("salt", [None, "pepper"])
+@pytest.mark.parametrize("kind", [CompactionSession, SessionPool])
+async def test_an_awaited_store(kind: type[CompactionSession | SessionPool], salt: str | None, tmp_path: Path) -> None:
     """`forget` awaits an async store; `forget_sync` raises."""
-    session = CompactionSession(Lossless(summarizing(), AwaitedStore(SQLiteStore(tmp_path / "records.db"))), **options())
+    store = AwaitedStore(SQLiteStore(tmp_path / "records.db"))
+    session = kind(Lossless(summarizing(), store, salt=salt), **options())
     chat = chat_of("kim")
     for place in range(2, len(chat)):
         if chat[place]["role"] == "user":
@@ -358,6 +355,10 @@ async def test_evicted_sessions(tmp_path: Path, id: str | None, format: MessageF
         assert session.index.edits
         assert SECRET not in json.dumps(session.compact_due_sync().messages)
     assert pool.forget_sync(telling(chat)) == 0
+    assert (await pool.delete("lee"), len(pool), len(store.in_scope(pool._space("")))) == (1, 1, 1)
+    assert (pool.delete_sync(id), len(pool)) == (1, 0)
+    session.record_usage({"prompt_tokens": 500, "completion_tokens": 1})  # a late report does not bring it back
+    assert store.in_scope(pool._space("")) == {}
 
 
 def test_a_damaged_state_stops_no_other(tmp_path: Path) -> None:

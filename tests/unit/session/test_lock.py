@@ -91,15 +91,17 @@ def test_loops_and_threads_call_one_after_another() -> None:
 
 
 async def test_cancelled_while_waiting_the_lock_is_not_lost() -> None:
-    """A cancelled call leaves the queue, even if it gets the lock at the same moment."""
+    """A cancelled call leaves the queue before, while or after it gets the lock."""
     room = Room()
-    for cancel_first in (True, False):
+    for cancelled in ("before", "while", "after"):
         async with anyio.create_task_group() as tasks:
             async with room.lock.task:
                 tasks.start_soon(room.awaited, 1)
                 await anyio.wait_all_tasks_blocked()
-                if cancel_first:
+                if cancelled != "after":
                     tasks.cancel_scope.cancel()
+                with anyio.CancelScope(shield=cancelled == "before"):
+                    await anyio.wait_all_tasks_blocked()
             tasks.cancel_scope.cancel()
         with room.lock.if_free() as free:
             assert free
@@ -242,6 +244,24 @@ def test_an_interrupted_call_takes_no_other_from_the_queue() -> None:
             time.sleep(0.001)
         with pytest.raises(KeyboardInterrupt):
             room.lock.unawaited(interrupted())
+    waiting.join(WAIT_SECONDS)
+    assert room.calls == 1
+
+
+def test_an_interrupted_call_wakes_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C while the lock is given to a waiting thread: the thread gets it nevertheless."""
+    room, wake = Room(), threading.Condition.notify_all
+
+    def interrupted(condition: threading.Condition) -> None:
+        monkeypatch.setattr(threading.Condition, "notify_all", wake)
+        raise KeyboardInterrupt
+
+    waiting = threading.Thread(target=room.blocking, args=[1], daemon=True)
+    with pytest.raises(KeyboardInterrupt), room.lock.thread:  # noqa: PT012
+        waiting.start()
+        while not room.lock._waiting:
+            time.sleep(0.001)
+        monkeypatch.setattr(threading.Condition, "notify_all", interrupted)
     waiting.join(WAIT_SECONDS)
     assert room.calls == 1
 

@@ -20,19 +20,11 @@ from compaction.session import CompactionSession, Evicted, SaveFailed, SessionPo
 from compaction.stores import SessionStore, SQLiteStore, handle_tool_call
 from compaction.strategies import Lossless, Offload, Summarization, Truncation
 from compaction.triggers import tokens_below, tokens_exceed
+from tests.support.chats import Chat, user
+from tests.support.chats import assistant as answer
 from tests.support.scripted import Awaited, Scripted
 
-Chat = list[dict[str, Any]]
-
 SYSTEM = {"role": "system", "content": "You keep a store."}
-
-
-def user(text: str) -> dict[str, Any]:
-    return {"role": "user", "content": text}
-
-
-def answer(text: str | list[dict[str, str]]) -> dict[str, Any]:
-    return {"role": "assistant", "content": text}
 
 
 def names() -> Any:
@@ -269,6 +261,7 @@ def test_sub_agents_fork_from_a_shared_beginning() -> None:
         task += [answer("done"), user("more")]
         pool.view_sync(rebuilt(task))
     assert len(pool) == 5
+    assert max(map(len, pool._directory._places.values())) == 4  # of the sessions that left a place, some lead to it
 
 
 def test_a_fork_of_a_view_takes_over_its_summary() -> None:
@@ -287,6 +280,18 @@ def test_a_fork_of_a_view_takes_over_its_summary() -> None:
     for _ in range(2):  # the fork takes them over once: its own summary stays
         pool.view_sync(rebuilt(messages))
         assert len(scripted.requests) == paid + 1
+
+
+def test_a_fork_of_an_earlier_view_takes_over_its_summary() -> None:
+    """A host that goes back to a view before the last one does not lose what was summarized for it."""
+    pool = pool_of(summarizing(quoting()))
+    views = [pool.view_sync(messages) for messages in calls_of(grown("Main", 30))]
+    summaries = {str(view[1]): view for view in views if "[compaction" in str(view[1])}
+    assert len(summaries) > 2
+    for view in [*summaries.values()][-3:-1]:
+        fork = pool.trial([*rebuilt(view), user("another way")])
+        assert fork.index.messages()[1] == view[1]
+        assert fork.index.edits
 
 
 def test_a_conversation_forks_where_any_call_ended() -> None:
@@ -391,11 +396,48 @@ async def test_a_call_waits_for_a_session_that_it_probably_continues(id: str | N
     assert len(views) == 1
 
 
+async def test_a_call_waits_for_a_session_whose_view_it_continues() -> None:
+    """A list that certainly belongs to the session waits without an id; one that leaves it does not, even with the id."""
+    pool, chat, views = pool_of(), grown("Ann", 12), list[Chat]()
+
+    async def ask(messages: Chat, id: str | None = None) -> None:
+        views.append(await pool.view([*rebuilt(messages), user("on")], id))
+
+    session = session_of(pool, chat)
+    async with anyio.create_task_group() as group, session.lock.task:
+        group.start_soon(ask, session.index.messages())
+        await anyio.wait_all_tasks_blocked()
+        assert views == []
+    assert (len(views), len(pool)) == (1, 1)
+    pool = pool_of()
+    older, _ = (session_of(pool, [*chat, user(text)], id="kim") for text in ("What is red?", "What is blue?"))
+    async with anyio.create_task_group() as group, older.lock.task:
+        group.start_soon(ask, chat, "kim")
+        await anyio.wait_all_tasks_blocked()
+        assert len(views) == 2
+    assert len(pool) == 3
+
+
+@pytest.mark.parametrize("id", [None, "kim"])
+async def test_conversations_that_begin_at_once_are_apart(id: str | None) -> None:
+    """The second one finds the first, which has had no call, and does not wait for it."""
+    pool, views = pool_of(), list[Chat]()
+
+    async def ask(text: str) -> None:
+        views.append(await pool.view([*grown("Main", 1), user(text)], id))
+
+    async with anyio.create_task_group() as group:
+        for text in ("What is red?", "What is blue?"):
+            group.start_soon(ask, text)
+    assert len(pool) == 2
+    assert {view[-1]["content"] for view in views} == {"What is red?", "What is blue?"}
+
+
 async def test_a_call_that_waited_while_its_session_was_deleted_begins_again() -> None:
     """The deleted session is not put back."""
     pool, chat = pool_of(), grown("Ann", 1)
     async with anyio.create_task_group() as group, pool.call(chat, "kim") as deleted:
-        for wait in (partial(pool.delete, "kim"), partial(pool.view, rebuilt(chat), "kim")):
+        for wait in (*[partial(pool.delete, "kim")] * 2, partial(pool.view, rebuilt(chat), "kim")):
             group.start_soon(wait)
             await anyio.wait_all_tasks_blocked()
     assert ("kim" in pool, len(pool)) == (True, 1)
@@ -606,13 +648,14 @@ def test_an_evicted_session_comes_back(tmp_path: Path) -> None:
     assert len(scripted.requests) == paid
 
 
-def test_a_saved_session_that_is_in_memory_is_not_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("id", [None, "kim"])
+def test_a_saved_session_that_is_in_memory_is_not_read(tmp_path: Path, id: str | None) -> None:
     """A list that leaves it where it was saved is a fork, and nothing is reported."""
     events: list[Any] = []
     pool = pool_of(store=SessionStore(tmp_path / "sessions.db"), on_event=events.append)
     lists = list(calls_of(grown("Ann", 14)))
-    edits = [session_of(pool, messages).index.edit_count for messages in lists]
-    pool.view_sync([*lists[edits.index(edits[-1])], user("Another way.")])
+    edits = [session_of(pool, messages, id=id).index.edit_count for messages in lists]
+    pool.view_sync([*lists[edits.index(edits[-1])], user("Another way.")], id)
     assert len(pool) == 2
     assert not any(isinstance(event, SaveFailed) for event in events)
 
@@ -653,6 +696,16 @@ def test_a_rewind_after_a_restart_takes_over_what_it_may(tmp_path: Path) -> None
         assert fork.index.edits
         assert "Dead" not in str(fork.index.messages())
     assert len(scripted.requests) == paid
+
+
+def test_a_fork_of_saved_sessions_takes_over_the_most_edits(tmp_path: Path) -> None:
+    """Of two saved branches under one id, the older one shares more with the list."""
+    pool, start = pool_of(store=SessionStore(tmp_path / "sessions.db")), grown("Main", 24)
+    looped(pool, start, id="kim")
+    looped(pool, grown("Other", 12, start[:25]), id="kim")
+    given = [*start[:-2], user("Live")]
+    again = pool_of(store=SessionStore(tmp_path / "sessions.db")).trial(given, "kim")
+    assert again.index.edit_count == pool.trial(given, "kim").index.edit_count > 1
 
 
 class Broken(SessionStore):

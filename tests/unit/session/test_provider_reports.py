@@ -116,6 +116,8 @@ def test_what_fits_is_saved_until_usage_is_reported() -> None:
     again.load(saved)
     later.load({**saved, "anchor": 900})
     assert (again.window(), later.window()) == (500, 1_000)
+    later.load({"anchor": 7, "fitting": [7, 0]})
+    assert later.window() == 1
     assert figures.record(Usage(900, 1), 500)
     assert "fitting" not in figures.to_dict()
 

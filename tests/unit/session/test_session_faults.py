@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import anyio
 import pytest
 
 from compaction import last, validate
@@ -13,7 +12,7 @@ from compaction.strategies import Summarization
 from compaction.summarizers import OpenAISummarizer, SummaryBudget
 from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.fault_server import Answer, FaultServer, echo, reply, slow, status
-from tests.unit.session.test_session import chat, session
+from tests.unit.session.test_session import chat
 
 GOOD = "## Goal\nFind boxes.\n\n## Progress\n### Done\n- Boxes 0 to 60 were found on their shelves."
 FAULTS: list[Any] = [
@@ -52,28 +51,3 @@ async def test_nothing_is_lost_and_the_session_goes_on(fault: Answer, patience: 
     assert "Find boxes." in view[1]["content"]
     assert view[-4:] == chat(13)[-4:]
     assert validate(view) == []
-
-
-@pytest.mark.parametrize("checkpoint", range(0, 60, 4))
-async def test_cancelled_at_any_point_of_a_request_nothing_changes(checkpoint: int) -> None:
-    """The call is cancelled after so many milliseconds, through connection, request, answer and second request."""
-    with FaultServer(status(503), slow(0.05, reply(GOOD))) as server:
-        watched = session(summarizing(server, timeout=30.0))
-        source = chat(12)
-        with anyio.CancelScope() as scope:
-            async with anyio.create_task_group() as tasks:
-
-                async def cancel() -> None:
-                    for _ in range(checkpoint):
-                        await anyio.sleep(0.001)
-                    scope.cancel()
-
-                tasks.start_soon(cancel)
-                await watched.view(source)
-                tasks.cancel_scope.cancel()
-        if not watched.index.edits:
-            assert watched.index.messages() == source[: len(watched.index.messages())]
-        server.script[:] = [reply(GOOD)]
-        view = await watched.view(source)
-    assert "Find boxes." in view[1]["content"]
-    assert watched.status().compactions == 1

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from compaction.errors import StateError
+from compaction.formats import MessageFormat
+from compaction.formats.openai_chat.reading import OpenAIChat
 from compaction.index import MessageIndex
 from compaction.session import CompactionSession
 from compaction.stores import SessionStore
@@ -67,6 +69,7 @@ def test_nothing_is_saved_that_is_saved(tmp_path: Path) -> None:
     store = FailingStore(tmp_path, 0)
     watched = session(store=store)
     watched.view_sync(chat(2))
+    watched.record_usage({"prompt_tokens": 1_000_000, "completion_tokens": 1})  # which nobody believes
     assert store.calls == []
     for _ in range(4):
         watched.view_sync(chat(12))
@@ -85,9 +88,11 @@ def test_reported_usage_that_is_not_saved(tmp_path: Path, failing: list[int]) ->
     assert watched.status().failures == (FAILURE,)
     while watched.status().failures:
         watched.view_sync(chat(4))
+    watched.record_usage({"prompt_tokens": tokens + 50, "completion_tokens": 1})
+    assert store.calls == ["anchor", *["save"] * (1 if failing == [0] else 2), "anchor"]
     again = session(store=SessionStore(tmp_path / "sessions.db"))
     again.view_sync(chat(4))
-    assert again.status().tokens == tokens
+    assert again.status().tokens == tokens + 50
 
 
 def test_a_report_that_is_not_saved_before_the_first_run(tmp_path: Path) -> None:
@@ -150,6 +155,28 @@ def test_what_a_saved_state_need_not_have() -> None:
     assert (resumed.revision, resumed.status().compactions, resumed.provider_reports) == ("a:0", 0, session().provider_reports)
     with pytest.raises(StateError, match="version=None"):
         CompactionSession.from_dict([state], cut())  # type: ignore[arg-type]
+
+
+class Own(OpenAIChat):
+    """A format that is not built in."""
+
+    name = "own"
+
+
+@pytest.mark.parametrize("format", [None, Own()])
+def test_a_saved_session_is_read_in_its_format(format: MessageFormat | None) -> None:
+    """It is the one that the session was given, or else the one that it detected."""
+    messages: list[Any] = [] if format is None else chat(9)
+    for id in ("a", "b", "c") if format is None else ():
+        call = {"type": "tool_use", "id": id, "name": "look", "input": {}}
+        found = {"type": "tool_result", "tool_use_id": id, "content": "row " * 900}
+        messages += [{"role": "user", "content": "Look."}, {"role": "assistant", "content": [call]}]
+        messages += [{"role": "user", "content": [found]}, {"role": "assistant", "content": "It is there."}]
+    watched = session(format=format)
+    view = watched.view_sync(messages)
+    resumed = CompactionSession.from_dict(watched.to_dict(), cut(), counter="chars/4", format=format)
+    assert resumed.view_sync(messages) == view != messages
+    assert resumed.index.format.name == ("anthropic" if format is None else "own")
 
 
 async def test_a_failure_is_saved_though_nothing_changed(tmp_path: Path) -> None:
