@@ -13,9 +13,10 @@ import attrs
 
 from ..session import Event, OnEvent
 from .conversations import ConversationInUse, GatewayConversations
-from .exchange import GatewayServices, Planner, ProxyEndpoint
+from .exchange import GatewayServices, ProxyEndpoint
 from .guard import Guard
 from .pages import page_routes
+from .plan import Planner
 from .recording import SessionRecorder
 from .settings import GatewaySettings
 from .status import GatewaySnapshot, GatewayStatus, merged

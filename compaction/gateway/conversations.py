@@ -28,7 +28,7 @@ from ..tokens import LengthError, Usage, counter
 from ..triggers import tokens_exceed
 from .breakpoints import for_comparison, keep_breakpoints
 from .economy import never_dearer
-from .recall import RECALL_FUNCTIONS, RecallAnswers, may_offer
+from .recall import RECALL_FUNCTIONS, may_offer
 from .routes import ModelRoute
 from .settings import GatewaySettings
 from .windows import ModelWindows, ServedModel, known_prices
@@ -373,13 +373,6 @@ class GatewayConversations:
     async def in_thread(self, work: Callable[[], _T]) -> _T:
         """Run work that uses the processor or waits for a file in a thread, so that other requests keep streaming."""
         return await anyio.to_thread.run_sync(work, limiter=self._threads)
-
-    def recall_answers(self, turn: ConversationTurn | None) -> RecallAnswers | None:
-        """Return what answers the model's calls for content that left; ``None`` if nothing is stored."""
-        if turn is None or self.recalled is None:
-            return None
-        route = turn.request.route
-        return RecallAnswers(route=route.name, key=route.key, store=self.recalled, session=turn.session.id)
 
     def held(self) -> tuple[int, int]:
         """Return the number of conversations in memory, and the bytes of their messages."""

@@ -1,4 +1,4 @@
-"""Refusals of upstreams: length errors are recognized, and faults of the gateway are written to files for a report, masked."""
+"""Refusals of upstreams; those that are a fault of the gateway are written to files for a report, masked."""
 
 from __future__ import annotations
 
@@ -9,10 +9,6 @@ from typing import Any, Final
 
 from ..files import open_replacement
 from ..formats import fields_of, items_of
-from ..tokens import LengthError
-from .bodies import TooLarge, Unreadable, decoded
-from .headers import as_mapping
-from .upstream import MOST_ERROR_BYTES, WholeAnswer
 
 _KEPT_KEYS: Final = frozenset(("type", "role", "status", "finish_reason", "stop_reason", "phase"))
 _SHORT: Final = re.compile(r"[a-z][a-z0-9_.-]{0,39}", re.ASCII)
@@ -38,25 +34,6 @@ class UpstreamRefusal(Exception):
         self.body = body
 
 
-def length_error(answer: WholeAnswer) -> UpstreamRefusal | None:
-    """Return the refusal of a request that was too long; ``None`` for another one.
-
-    >>> error = length_error(WholeAnswer(400, [], b'{"error": {"message": "prompt is too long: 9 tokens > 5 maximum"}}'))
-    >>> error.status_code
-    400
-    """
-    refusal = UpstreamRefusal(answer.status, _text(answer))
-    return refusal if LengthError.read(refusal) is not None else None
-
-
-def _text(answer: WholeAnswer) -> str:
-    try:
-        encoding = as_mapping(answer.headers).get("content-encoding", "")
-        return decoded(answer.body, encoding, MOST_ERROR_BYTES).decode(errors="replace")
-    except (Unreadable, TooLarge):
-        return ""
-
-
 def masked(value: Any, key: str = "") -> Any:
     """Return JSON data with the words of every string replaced by as many ``x``; names of fields, types and roles are kept.
 
@@ -76,14 +53,14 @@ def _key(name: str) -> str:
     return name if _SHORT.fullmatch(name) or name.isidentifier() else "x" * len(name)
 
 
-def _refusal_words(answer: WholeAnswer, requests: list[Any]) -> str:
-    """Return the text of an answer, with every word masked that occurs in a text of the requests."""
+def _masked_words(text: str, requests: list[Any]) -> str:
+    """Return a text with every word masked that occurs in a text of the requests."""
     said = json.dumps(requests, ensure_ascii=False)
     words = set(_WORD.findall(said)) - set(_WORD.findall(json.dumps(masked(requests))))
-    return _WORD.sub(lambda word: "x" * len(word[0]) if word[0] in words else word[0], _text(answer))[:2_000]
+    return _WORD.sub(lambda word: "x" * len(word[0]) if word[0] in words else word[0], text)[:2_000]
 
 
-def write_case(folder: Path, name: str, *, given: Any, sent: Any, answer: WholeAnswer) -> Path | None:
+def write_case(folder: Path, name: str, *, given: Any, sent: Any, refusal: UpstreamRefusal) -> Path | None:
     """Write the case of a request that an upstream refused only in its compacted form; all texts are masked.
 
     Args:
@@ -91,7 +68,7 @@ def write_case(folder: Path, name: str, *, given: Any, sent: Any, answer: WholeA
         name: The file's name without its suffix.
         given: The messages of the client's request.
         sent: The messages of the compacted request.
-        answer: The upstream's answer to them.
+        refusal: The upstream's refusal of it.
 
     Returns:
         The file; ``None`` if the folder already has twenty cases.
@@ -100,8 +77,8 @@ def write_case(folder: Path, name: str, *, given: Any, sent: Any, answer: WholeA
     if sum(1 for _ in folder.glob("*.json")) >= _MOST_CASES:
         return None
     case = {
-        "status": answer.status,
-        "said": _refusal_words(answer, [given, sent]),
+        "status": refusal.status_code,
+        "said": _masked_words(refusal.body, [given, sent]),
         "given": masked(given),
         "sent": masked(sent),
     }

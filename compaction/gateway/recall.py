@@ -16,6 +16,7 @@ import attrs
 from ..formats import fields_of, items_of
 from ..stores import SQLiteStore, handle_tool_call, tool_schemas
 from .bodies import ModelRequest, read_request
+from .routes import ModelRoute
 
 _NAMES: Final = ("compaction_grep", "compaction_expand")
 RECALL_FUNCTIONS: Final = [each["function"] for each in tool_schemas() if each["function"]["name"] in _NAMES]
@@ -72,38 +73,25 @@ def offered(body: bytes, asked: ModelRequest, route: str) -> bytes:
     return request.with_messages([*request.messages, *map(wire.tool, RECALL_FUNCTIONS)])
 
 
-@attrs.frozen(kw_only=True)
-class RecallAnswers:
-    """Answers the calls of the tools of recall in one request.
+def continued(route: ModelRoute, body: bytes, answer: bytes, kind: str, *, store: SQLiteStore, session: str) -> bytes | None:
+    """Return the next request if an answer calls a tool of recall; ``None`` if it is meant for the client.
 
     Args:
-        route: The name of the request's route.
-        key: The field of its messages.
+        route: The route of the request.
+        body: The request that was answered.
+        answer: The decoded body of the answer.
+        kind: Its content type.
         store: The store of what left.
         session: The session that the request belongs to.
     """
-
-    route: str
-    key: str
-    store: SQLiteStore
-    session: str
-
-    def continued(self, body: bytes, answer: bytes, kind: str) -> bytes | None:
-        """Return the next request if an answer calls a tool of recall; ``None`` if it is meant for the client.
-
-        Args:
-            body: The request that was answered.
-            answer: The decoded body of the answer.
-            kind: Its content type.
-        """
-        if not any(name.encode() in answer for name in _NAMES):
-            return None
-        said, calls = read_answer(self.route, answer, kind)
-        if not any(call.name in _NAMES for call in calls):
-            return None
-        results = [(call, _result(call, self.store, self.session)) for call in calls]
-        request = read_request(body, self.key)
-        return request.with_messages([*request.messages, *said, *_WIRES[self.route].results(results)])
+    if not any(name.encode() in answer for name in _NAMES):
+        return None
+    said, calls = read_answer(route.name, answer, kind)
+    if not any(call.name in _NAMES for call in calls):
+        return None
+    results = [(call, _result(call, store, session)) for call in calls]
+    request = read_request(body, route.key)
+    return request.with_messages([*request.messages, *said, *_WIRES[route.name].results(results)])
 
 
 def read_answer(route: str, answer: bytes, kind: str) -> tuple[list[Any], list[RecallCall]]:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-import attrs
-
+from .bodies import TooLarge, Unreadable, decoded
 from .headers import RawHeaders
 from .routes import Provider, without_version
 from .settings import GatewaySettings
@@ -48,19 +47,83 @@ class UnsentBody(Exception):
     """The body of a request could not be read to its end while it was sent."""
 
 
-@attrs.frozen(eq=False)
-class WholeAnswer:
-    """An upstream's answer that was read completely.
+class UpstreamAnswer:
+    """An upstream's answer. Holds state: the bytes of its body that were read before it is sent to the client.
 
     Args:
+        response: The answer as the HTTP client returns it.
+
+    Attributes:
         status: Its status.
         headers: Its headers.
-        body: Its body, still encoded.
+        body: What was read of its body, still encoded.
     """
 
-    status: int
-    headers: RawHeaders
-    body: bytes = attrs.field(repr=False)
+    def __init__(self, response: ClientResponse) -> None:
+        self._response = response
+        self.status = response.status
+        self.headers: RawHeaders = list(response.raw_headers)
+        self.body = bytearray()
+
+    def header(self, name: str) -> str:
+        """Return the value of a header; empty if the answer does not have it."""
+        return self._response.headers.get(name, "")
+
+    async def read(self, most: int = MOST_ERROR_BYTES) -> bool:
+        """Read the body, and return whether it was read completely: not if it is larger than ``most`` bytes.
+
+        Raises:
+            NoAnswer: If it stops before its end.
+        """
+        length = self.header("content-length") or "0"
+        if not length.isdigit() or int(length) > most:
+            return False
+        try:
+            while len(self.body) <= most and (chunk := await self._next()):
+                self.body += chunk
+        except BaseException:
+            self.close()
+            raise
+        return len(self.body) <= most
+
+    def decoded(self, most: int = MOST_ERROR_BYTES) -> bytes:
+        """Return what was read, decompressed.
+
+        Raises:
+            Unreadable: If it cannot be decompressed.
+            TooLarge: If that exceeds ``most`` bytes.
+        """
+        return decoded(bytes(self.body), self.header("content-encoding"), most)
+
+    def text(self) -> str:
+        """Return what was read as text; empty if it cannot be decompressed."""
+        try:
+            return self.decoded().decode(errors="replace")
+        except (Unreadable, TooLarge):
+            return ""
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """Yield the body, still encoded: what was read, and the rest as it arrives.
+
+        Raises:
+            NoAnswer: If it stops before its end.
+        """
+        if self.body:
+            yield bytes(self.body)
+        while chunk := await self._next():
+            yield chunk
+
+    async def _next(self) -> bytes:
+        import aiohttp
+
+        try:
+            return await self._response.content.readany()
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise NoAnswer(502, type(error).__name__) from error
+
+    def close(self) -> None:
+        """Close the connection, unless the answer has ended."""
+        self._response.close()
 
 
 class Upstreams:
@@ -124,7 +187,7 @@ class Upstreams:
         target: tuple[bytes, bytes],
         headers: RawHeaders,
         body: bytes | AsyncIterator[bytes] | None,
-    ) -> ClientResponse:
+    ) -> UpstreamAnswer:
         """Send a request once, and return the answer before its body is read; the caller closes it.
 
         Args:
@@ -147,7 +210,7 @@ class Upstreams:
             named.append(("content-length", str(len(body))))
             body = _in_pieces(body)
         try:
-            return await self._session.request(
+            response = await self._session.request(
                 method,
                 URL(url, encoded=True),
                 headers=named,
@@ -161,6 +224,7 @@ class Upstreams:
             if isinstance(error.__cause__, UnsentBody):
                 raise error.__cause__ from None
             raise NoAnswer(502, type(error).__name__, _said(url, error)) from error
+        return UpstreamAnswer(response)
 
 
 def _proxy_of(url: str) -> str | None:
@@ -179,38 +243,3 @@ def _said(url: str, error: Exception) -> str:
     """Return the address that was tried, without its query, which may hold a key, and the cause."""
     cause = " ".join(str(error).split())[:200]
     return f"{_PASSWORD.sub('//', url.partition('?')[0])}, {cause}"
-
-
-async def chunks(response: ClientResponse) -> AsyncIterator[bytes]:
-    """Yield the body of an answer, still encoded, as it arrives.
-
-    Raises:
-        NoAnswer: If the answer stops before its end.
-    """
-    import aiohttp
-
-    try:
-        async for chunk in response.content.iter_any():
-            yield chunk
-    except (aiohttp.ClientError, TimeoutError) as error:
-        raise NoAnswer(502, type(error).__name__) from error
-
-
-async def read_whole(response: ClientResponse, most: int = MOST_ERROR_BYTES) -> WholeAnswer | None:
-    """Read an answer completely and close it; return ``None``, with the answer still open, if it is too large.
-
-    Raises:
-        NoAnswer: If the answer stops before its end.
-    """
-    size = response.headers.get("content-length", "0")
-    if not size.isdigit() or int(size) > most:
-        return None
-    body = bytearray()
-    try:
-        async for chunk in chunks(response):
-            body += chunk
-            if len(body) > most:
-                raise NoAnswer(502, "an answer without an end")
-    finally:
-        response.close()
-    return WholeAnswer(response.status, list(response.raw_headers), bytes(body))

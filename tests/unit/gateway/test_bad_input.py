@@ -278,10 +278,18 @@ async def test_an_error_that_breaks_off() -> None:
     assert reply.json()["error"]["message"].endswith("the upstream gave no answer (ClientPayloadError)")
 
 
-async def test_a_long_error_is_passed_on() -> None:
-    """An error body that is too large to be examined is passed on unchanged."""
+@pytest.mark.parametrize("is_chunked", [False, True])
+async def test_a_long_error_is_passed_on(is_chunked: bool) -> None:
+    """An error body that is too large to be examined is passed on unchanged, whether its length is known or not."""
     error = b"x" * 2_000_000
-    with ScriptedUpstream(answer(400, error)) as upstream:
+
+    def in_chunks(handler: Handler, got: Got) -> None:
+        handler.begin(400, [("content-type", "text/plain"), ("transfer-encoding", "chunked")])
+        for _ in range(4):
+            handler.chunk(error[:500_000])
+        handler.wfile.write(b"0\r\n\r\n")
+
+    with ScriptedUpstream(in_chunks if is_chunked else answer(400, error)) as upstream:
         async with in_process(upstream) as client:
             reply = await client.post(CHAT, content=long_request())
     assert (reply.status_code, reply.content == error, len(upstream.got)) == (400, True, 1)

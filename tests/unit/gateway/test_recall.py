@@ -13,7 +13,8 @@ from benchmarks.gateway_long import LongTurns
 from benchmarks.hosts.script import Asked, Call, Reply, result_text
 from benchmarks.hosts.wires import WIRES as SERVED
 from compaction.gateway.bodies import read_request
-from compaction.gateway.recall import RECALL_FUNCTIONS, RecallAnswers, may_offer, offered, read_answer
+from compaction.gateway.recall import RECALL_FUNCTIONS, continued, may_offer, offered, read_answer
+from compaction.gateway.routes import route_of
 from compaction.stores import SQLiteStore, StoredRecord
 from tests.support.clients import AGENTS, Recorder, run
 from tests.support.gateways import (
@@ -318,10 +319,11 @@ def test_only_its_own_tools_are_answered(tmp_path: Path) -> None:
     """An answer that only mentions one is the client's; another tool's call is told to come again; results are bounded."""
     store, words = SQLiteStore(tmp_path / "recall.db"), "x y " * 30_000
     store.put("s", [StoredRecord.of_message({"content": words}, role="user", text=words, salt="s")])
-    answers = RecallAnswers(route="chat", key="messages", store=store, session="s")
+    route = route_of("POST", "/chat/completions")
+    assert route is not None
     body = json.dumps({"messages": tool_chat(1)}).encode()
     for mention in (b"<html>not JSON</html>", json.dumps({"choices": [{"message": {"content": "compaction_grep"}}]}).encode()):
-        assert answers.continued(body, mention, "application/json") is None
+        assert continued(route, body, mention, "application/json", store=store, session="s") is None
     (record,) = store.range("s", 1, 2)
     expand = {"name": "compaction_expand", "arguments": json.dumps({"id": record.id, "limit": 100_000})}
     calls = [
@@ -329,7 +331,8 @@ def test_only_its_own_tools_are_answered(tmp_path: Path) -> None:
         for id, function in (("a", expand), ("b", {"name": "look", "arguments": "{}"}))
     ]
     said = {"role": "assistant", "tool_calls": calls}
-    found = answers.continued(body, json.dumps({"choices": [{"message": said}]}).encode(), "application/json")
+    reply = json.dumps({"choices": [{"message": said}]}).encode()
+    found = continued(route, body, reply, "application/json", store=store, session="s")
     assert found is not None
     *given, answer, first, second = json.loads(found)["messages"]
     assert (given, answer) == (tool_chat(1), said)

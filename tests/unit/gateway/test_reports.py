@@ -152,7 +152,7 @@ async def test_a_request_without_a_conversation_is_described(
 
 async def test_a_fault_while_reading_is_counted(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     """The request is sent as it came."""
-    monkeypatch.setattr("compaction.gateway.exchange.read_request", lambda text, key: 1 // 0)
+    monkeypatch.setattr("compaction.gateway.plan.read_request", lambda text, key: 1 // 0)
     found = await told(caplog, [answer(200, {})], LONG)
     assert found.got[0].body == LONG
     assert found.log == [{**UNREAD, "why": "ZeroDivisionError"}]
