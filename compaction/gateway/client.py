@@ -43,22 +43,7 @@ def is_worth_a_log(record: logging.LogRecord) -> bool:
 
 
 class ClientConnection:
-    """One request of a client. Holds state: the status that was sent, 0 before that.
-
-    Args:
-        scope: The ASGI scope of the request.
-        receive: Receives the request's body.
-        send: Sends the answer.
-
-    Attributes:
-        method: Its method.
-        path: Its path, decoded and normalized.
-        raw_path: Its path, still percent-encoded.
-        query: Its query string.
-        headers: Its headers by name.
-        raw_headers: Its headers as bytes, in order.
-        status: The status that was sent; 0 before that.
-    """
+    """One request of a client, with its path normalized: decoded and raw. Holds state: the status that was sent, 0 before."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._scope = scope

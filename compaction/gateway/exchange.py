@@ -23,6 +23,7 @@ from ..tokens import LengthError, Usage
 from .bodies import READABLE
 from .client import AnswerStopped, ClientConnection, ClientGone, SlowBody
 from .conversations import GatewayConversations
+from .deletion import ConversationDeletion
 from .failures import REFUSALS, UpstreamRefusal, write_case
 from .headers import request_headers
 from .plan import Planner, RequestPlan
@@ -48,33 +49,20 @@ _logger: Final = logging.getLogger("compaction.gateway")
 
 @attrs.frozen(kw_only=True, eq=False)
 class GatewayServices:
-    """The parts of a gateway that every request uses.
-
-    Args:
-        settings: The gateway's settings.
-        upstreams: Sends requests.
-        conversations: The conversations.
-        planner: Decides what is sent.
-        status: Counts what happens.
-        recorder: Records sessions, if that is enabled.
-        workers: The processes that serve the same address, if there are several.
-    """
+    """The parts of a gateway that every request uses. The last two are optional."""
 
     settings: GatewaySettings
     upstreams: Upstreams
     conversations: GatewayConversations
     planner: Planner
+    deletion: ConversationDeletion
     status: GatewayStatus
     recorder: SessionRecorder | None = None
     workers: Workers | None = None
 
 
 class ProxyEndpoint:
-    """The ASGI application that forwards requests.
-
-    Args:
-        services: The parts of the gateway.
-    """
+    """The ASGI application that forwards requests."""
 
     def __init__(self, services: GatewayServices) -> None:
         self._services = services
@@ -320,7 +308,7 @@ class _ModelExchange:
                     await services.conversations.record_usage(plan.turn, self._usage)
                 else:
                     services.status.passed("usage not believed")
-            await services.conversations.used(plan.turn)
+            await services.deletion.used(plan.turn)
             if services.recorder is not None:
                 format, messages = self._route.format, plan.turn.request.messages
                 record = partial(services.recorder.record, plan.turn.session.id, format, messages)

@@ -34,8 +34,8 @@ class RequestPlan:
     Args:
         body: The bytes to send.
         original: The client's bytes.
-        asked: The parsed request; ``None`` if it could not be read, or the provider keeps its history.
-        request: The same as a request of a conversation.
+        asked: The parsed body; ``None`` if it could not be read, or the provider keeps its history.
+        request: The same, with what headers and address say.
         turn: Its turn of the conversation; ``None`` without a conversation.
         why: The reason for sending the client's bytes, other than that they fit.
         without_recall: The bytes to send without the tools of recall, if those are offered.

@@ -14,6 +14,7 @@ from typing import Any, Final
 import attrs
 
 from ..formats import fields_of, items_of
+from ..messages import ToolCallPart, ToolResultPart
 from ..stores import SQLiteStore, handle_tool_call, tool_schemas
 from .bodies import ModelRequest, read_request
 from .routes import ModelRoute
@@ -26,29 +27,16 @@ _NOT_RUN: Final = "Not run: it was called together with a tool of the gateway. C
 
 
 @attrs.frozen
-class RecallCall:
-    """A tool call in an answer: its id, its tool and its arguments."""
-
-    id: str
-    name: str
-    arguments: Mapping[str, Any] | str | None
-
-
-@attrs.frozen
 class RecallWire:
     """A wire in which the gateway can answer calls itself.
 
     Args:
         tool: Returns the tool of a function.
         said: Returns the messages of an answer, given its JSON value or the events of its stream.
-        calls: Returns the calls in these messages.
-        results: Returns messages with the results of calls.
     """
 
     tool: Callable[[dict[str, Any]], dict[str, Any]]
     said: Callable[[Sequence[Any]], list[Any]]
-    calls: Callable[[list[Any]], list[RecallCall]]
-    results: Callable[[list[tuple[RecallCall, str]]], list[Any]]
 
 
 def may_offer(route: str, fields: Mapping[str, Any]) -> bool:
@@ -86,27 +74,28 @@ def continued(route: ModelRoute, body: bytes, answer: bytes, kind: str, *, store
     """
     if not any(name.encode() in answer for name in _NAMES):
         return None
-    said, calls = read_answer(route.name, answer, kind)
+    said, calls = read_answer(route, answer, kind)
     if not any(call.name in _NAMES for call in calls):
         return None
-    results = [(call, _result(call, store, session)) for call in calls]
+    results = [ToolResultPart(call.id, _result(call, store, session)) for call in calls]
     request = read_request(body, route.key)
-    return request.with_messages([*request.messages, *said, *_WIRES[route.name].results(results)])
+    return request.with_messages([*request.messages, *said, *[each.raw for each in route.format.compose("user", results)]])
 
 
-def read_answer(route: str, answer: bytes, kind: str) -> tuple[list[Any], list[RecallCall]]:
+def read_answer(route: ModelRoute, answer: bytes, kind: str) -> tuple[list[Any], list[ToolCallPart]]:
     """Return the messages of an answer, whole or streamed, and the calls in them.
 
     Args:
-        route: The name of the route.
+        route: The route of the request.
         answer: The decoded body of the answer.
         kind: Its content type.
     """
-    said = _WIRES[route].said(_events(answer) if kind.startswith("text/event-stream") else [json.loads(answer)])
-    return said, _WIRES[route].calls(said)
+    said = _WIRES[route.name].said(_events(answer) if kind.startswith("text/event-stream") else [json.loads(answer)])
+    parts = [part for message in said for part in route.format.read(message).parts]
+    return said, [part for part in parts if isinstance(part, ToolCallPart)]
 
 
-def _result(call: RecallCall, store: SQLiteStore, session: str) -> str:
+def _result(call: ToolCallPart, store: SQLiteStore, session: str) -> str:
     if call.name not in _NAMES:
         return _NOT_RUN
     found = handle_tool_call(call.name, call.arguments, store=store, session=session)
@@ -139,22 +128,12 @@ def _chat_said(parts: Sequence[Any]) -> list[Any]:
     return [{"role": "assistant", **({"content": text} if text else {}), "tool_calls": list(calls.values())}]
 
 
-def _chat_calls(said: list[Any]) -> list[RecallCall]:
-    calls = said[0].get("tool_calls") or ()
-    return [RecallCall(call["id"], call["function"]["name"], call["function"]["arguments"]) for call in calls]
-
-
 # ------------------------------------------------------------------------ Responses
 
 
 def _responses_said(parts: Sequence[Any]) -> list[Any]:
     ends = [part.get("response", part) for part in parts if part.get("type") in (None, "response.completed")]
     return list(ends[-1]["output"]) if ends else []
-
-
-def _responses_calls(said: list[Any]) -> list[RecallCall]:
-    calls = (item for item in said if item.get("type") == "function_call")
-    return [RecallCall(call["call_id"], call["name"], call["arguments"]) for call in calls]
 
 
 # ------------------------------------------------------------------------ Anthropic's messages
@@ -182,29 +161,9 @@ def _extend(block: dict[str, Any], delta: Mapping[str, Any]) -> None:
     block[name] = block.get(name, "") + delta[field]
 
 
-def _anthropic_calls(said: list[Any]) -> list[RecallCall]:
-    blocks = (block for block in said[0]["content"] if block.get("type") == "tool_use")
-    return [RecallCall(block["id"], block["name"], block.get("input")) for block in blocks]
-
-
-def _anthropic_results(results: list[tuple[RecallCall, str]]) -> list[Any]:
-    blocks = [{"type": "tool_result", "tool_use_id": call.id, "content": text} for call, text in results]
-    return [{"role": "user", "content": blocks}]
-
-
 _WIRES: Final[Mapping[str, RecallWire]] = {
-    "chat": RecallWire(
-        lambda function: {"type": "function", "function": function},
-        _chat_said,
-        _chat_calls,
-        lambda results: [{"role": "tool", "tool_call_id": call.id, "content": text} for call, text in results],
-    ),
-    "responses": RecallWire(
-        lambda function: {"type": "function", "strict": False, **function},
-        _responses_said,
-        _responses_calls,
-        lambda results: [{"type": "function_call_output", "call_id": call.id, "output": text} for call, text in results],
-    ),
+    "chat": RecallWire(lambda function: {"type": "function", "function": function}, _chat_said),
+    "responses": RecallWire(lambda function: {"type": "function", "strict": False, **function}, _responses_said),
     "messages": RecallWire(
         lambda function: {
             "name": function["name"],
@@ -212,7 +171,5 @@ _WIRES: Final[Mapping[str, RecallWire]] = {
             "input_schema": function["parameters"],
         },
         _anthropic_said,
-        _anthropic_calls,
-        _anthropic_results,
     ),
 }

@@ -29,10 +29,20 @@ if TYPE_CHECKING:
 _MOST_CUTS: Final = 50
 _MOST_REASONS: Final = 100
 _SUMMARY_CHARS: Final = 8_000
-_SUMMED: Final = (
-    *("tokens_saved", "tokens_lost", "dollars_saved", "dollars_lost"),
-    *("prompt_tokens", "cached_tokens", "completion_tokens", "seconds_total"),
-)
+
+SUMMED: Final[Mapping[str, str]] = {
+    "cuts": "Compactions that changed a request",
+    "tokens_saved": "Tokens of messages that were not sent",
+    "tokens_lost": "Tokens that a provider had cached and had to read again after a cut",
+    "dollars_saved": "Price of the tokens that were not sent, as cached tokens",
+    "dollars_lost": "Price of the tokens that were read again after a cut, less that of cached ones",
+    "prompt_tokens": "Tokens of requests, as the providers reported them",
+    "cached_tokens": "Tokens of requests that were read from the providers' caches",
+    "completion_tokens": "Tokens of answers, as the providers reported them",
+    "seconds_total": "Seconds that the gateway took before it sent requests",
+}
+"""The figures that are summed up over all conversations, with their meanings."""
+
 REPORTED_USAGE: Final = ("prompt_tokens", "cached_tokens", "completion_tokens")
 """The figures of a provider's usage that are summed up and logged."""
 
@@ -209,7 +219,7 @@ class GatewayStatus:
         self._passed: Counter[str] = Counter()
         self._failures: Counter[str] = Counter()
         self._retries: Counter[str] = Counter()
-        self._totals: dict[str, float] = dict.fromkeys((*_SUMMED, "cuts", "requests"), 0)
+        self._totals: dict[str, float] = dict.fromkeys((*SUMMED, "requests"), 0)
         self._conversations: OrderedDict[str, ConversationStatus] = OrderedDict()
         self._cuts: dict[str, deque[Cut]] = {}
         self._broken: dict[str, int] = {}

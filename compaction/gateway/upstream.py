@@ -48,22 +48,13 @@ class UnsentBody(Exception):
 
 
 class UpstreamAnswer:
-    """An upstream's answer. Holds state: the bytes of its body that were read before it is sent to the client.
-
-    Args:
-        response: The answer as the HTTP client returns it.
-
-    Attributes:
-        status: Its status.
-        headers: Its headers.
-        body: What was read of its body, still encoded.
-    """
+    """An upstream's answer. Holds state: the bytes of its body that were read before it is sent to the client."""
 
     def __init__(self, response: ClientResponse) -> None:
         self._response = response
         self.status = response.status
         self.headers: RawHeaders = list(response.raw_headers)
-        self.body = bytearray()
+        self.body = bytearray()  # still encoded
 
     def header(self, name: str) -> str:
         """Return the value of a header; empty if the answer does not have it."""
@@ -130,18 +121,11 @@ class Upstreams:
     """The configured upstreams and their HTTP client. Holds state: connections.
 
     Certificates are verified and redirects are not followed. Only the settings decide where a request is sent.
-
-    Args:
-        settings: The gateway's settings.
     """
 
     def __init__(self, settings: GatewaySettings) -> None:
-        self._urls: dict[Provider, str] = {
-            "openai": settings.openai_url.rstrip("/"),
-            "anthropic": settings.anthropic_url.rstrip("/"),
-            "google": settings.google_url.rstrip("/"),
-            "bedrock": settings.bedrock_url.rstrip("/"),
-        }
+        names: tuple[Provider, ...] = ("openai", "anthropic", "google", "bedrock")
+        self._urls = {name: str(getattr(settings, f"{name}_url")).rstrip("/") for name in names}
         self._proxies = {provider: _proxy_of(url) for provider, url in self._urls.items()}
         self._seconds = settings.timeout
         self._session: ClientSession  # made in the event loop that uses it

@@ -44,13 +44,7 @@ def known_window(model: str) -> int | None:
 
 @attrs.frozen
 class ServedModel:
-    """A model as one upstream serves it.
-
-    Args:
-        upstream: The address of the upstream.
-        model: The name of the model.
-        is_long: Whether a header asks for a window of a million tokens.
-    """
+    """A model as one upstream serves it."""
 
     upstream: str
     model: str

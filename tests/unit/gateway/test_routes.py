@@ -52,6 +52,13 @@ def test_routes(path: str, name: str | None) -> None:
     assert looks_like_conversation("GET", path) is False
 
 
+@pytest.mark.parametrize("path", ["/openai/threads/t/messages", "/model/anthropic.claude/invoke", "/v1/x:rawPredict"])
+def test_paths_like_those_of_conversations(path: str) -> None:
+    """A request to one of them is counted on the page as passed through."""
+    assert looks_like_conversation("POST", path)
+    assert route_of("POST", path) is None
+
+
 @pytest.mark.parametrize(
     ("path", "provider", "model"),
     [
