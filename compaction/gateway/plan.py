@@ -166,19 +166,19 @@ class Planner:
             return None
         try:
             await self._conversations.in_thread(partial(self._learn, plan, request, refused))
-            shorter, session = await self._driven(partial(self._shortened, plan, request, refused))
+            shorter = await self._driven(partial(self._shortened, plan, request, refused))
         except Exception as error:  # nothing may be removed, the window is still unknown, or the gateway has a fault
             self._status.failed(f"compacting harder: {type(error).__name__}")
             return None
-        if self._alone.pop(session, self) is None:
-            self._status.left_alone(session, False)
+        if shorter.turn is not None:
+            self._alone.pop(shorter.turn.session.id, None)
         return None if shorter.bare == plan.bare else shorter
 
     async def _shortened(
         self, plan: RequestPlan, request: ConversationRequest, refused: UpstreamRefusal, sync: bool
-    ) -> tuple[RequestPlan, str]:
+    ) -> RequestPlan:
         turn = await self._conversations.turn(request, refused=refused, sync=sync)
-        return self._sending(plan, request, turn), turn.session.id
+        return self._sending(plan, request, turn)
 
     def _learn(self, plan: RequestPlan, request: ConversationRequest, refused: UpstreamRefusal) -> None:
         """Learn the window of a refused request."""
@@ -194,4 +194,7 @@ class Planner:
         while len(self._alone) >= self._settings.conversations:
             del self._alone[next(iter(self._alone))]
         self._alone[session] = None
-        self._status.left_alone(session, True)
+
+    def left_alone(self) -> tuple[str, ...]:
+        """Return the conversations that are not compacted for now."""
+        return tuple(self._alone)

@@ -114,7 +114,7 @@ def _chat_said(parts: Sequence[Any]) -> list[Any]:
     choices = [choice for part in parts for choice in part.get("choices") or () if choice.get("index", 0) == 0]
     whole = [choice["message"] for choice in choices if "message" in choice]
     if whole:
-        return [{name: value for name, value in whole[0].items() if value is not None}]
+        return [{"role": "assistant", **{name: value for name, value in whole[0].items() if value is not None}}]
     text, calls = "", dict[int, dict[str, Any]]()
     deltas: list[Any] = [choice.get("delta") or {} for choice in choices]
     for delta in deltas:

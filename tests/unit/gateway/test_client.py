@@ -6,12 +6,9 @@ import json
 import logging
 from typing import Any
 
-import anyio
 import pytest
 
-from compaction.gateway.client import AnswerStopped, ClientConnection, ClientGone, is_worth_a_log, send_error
-
-GONE = {"type": "http.disconnect"}
+from compaction.gateway.client import AnswerStopped, ClientConnection, is_worth_a_log, send_error
 
 
 def part(data: bytes, *, more: bool = False) -> dict[str, Any]:
@@ -48,22 +45,6 @@ async def test_a_body_has_a_limit(length: bytes | None, messages: list[Any], bod
     headers = [] if length is None else [(b"content-length", length)]
     client, _ = connection(*messages, headers=headers)
     assert await client.body(4, 9.0) == body
-
-
-async def test_a_client_may_leave() -> None:
-    """A client may leave while its body is read or later; other messages of the server do not count as leaving."""
-    client, _ = connection(part(b"a", more=True), GONE)
-    with pytest.raises(ClientGone):
-        await client.body(9, 9.0)
-    client, _ = connection(part(b"a", more=True), part(b"", more=True), part(b"b"), part(b""), GONE)
-    with anyio.move_on_after(0) as early:
-        await client.gone()
-    assert early.cancelled_caught
-    assert [piece async for piece in client.pieces()] == [b"a", b"b"]
-    await client.gone()
-    client, _ = connection(GONE)
-    with pytest.raises(ClientGone):
-        _ = [piece async for piece in client.pieces()]
 
 
 def test_an_address_keeps_its_encoding() -> None:

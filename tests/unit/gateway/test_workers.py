@@ -9,29 +9,21 @@ import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from compaction.gateway.conversations import ConversationRequest
 from compaction.gateway.routes import route_of
 from compaction.gateway.workers import Workers, binding
-from tests.support.gateways import GatewayProcess, ScriptedUpstream, answer, chat_reply, events, tool_chat
+from tests.support.gateways import CHAT, GatewayProcess, ScriptedUpstream, answer, body_of, chat_reply, events, tool_chat
 
-CHAT = "/v1/chat/completions"
 NAMES = "abcd"
 COUNTS = range(1, 42, 4)
 
 
-def body_of(messages: list[Any]) -> str:
-    """Return a request with these messages."""
-    return json.dumps({"model": "m", "messages": messages})
-
-
-def post(gateway: GatewayProcess, body: str) -> int:
+def post(gateway: GatewayProcess, body: bytes) -> int:
     """Send a request over a connection of its own, and return its status."""
     return gateway.client.post(CHAT, content=body, headers={"connection": "close"}).status_code
 
@@ -193,40 +185,3 @@ def test_requests_that_come_at_once_get_one_worker(seed: int, tmp_path: Path) ->
     with ThreadPoolExecutor(4) as threads:
         owners, *others = threads.map(decide, range(4))
     assert others == [owners] * 3
-
-
-@pytest.mark.slow
-def test_a_conversation_is_not_split_by_requests_that_come_at_once(tmp_path: Path) -> None:
-    """Each conversation begins with two requests at once, over two connections, and is deleted through either worker."""
-    chance, names = random.Random(7), [f"c{number}" for number in range(24)]
-    with (
-        ScriptedUpstream(chat_reply()) as upstream,
-        GatewayProcess(upstream.url, tmp_path, "--workers", "2", window=100_000) as gateway,
-        ThreadPoolExecutor(8) as threads,
-    ):
-        for count in (1, 3):
-            bodies = [body_of(tool_chat(3, name=name)[:count]) for name in names for _ in range(2)]
-            chance.shuffle(bodies)
-            assert set(threads.map(partial(post, gateway), bodies)) == {200}
-        _until_counted(gateway, upstream)
-        conversations, alone = status(gateway)["conversations"], {"connection": "close"}
-        deleted = [gateway.client.delete(f"/conversations/{each['id']}", headers=alone).status_code for each in conversations]
-        assert status(gateway)["conversations"] == []
-    assert sorted(each["requests"] for each in conversations) == [4] * len(names)
-    assert deleted == [204] * len(names)
-
-
-@pytest.mark.slow
-def test_an_answer_that_stops_ends_no_worker(tmp_path: Path) -> None:
-    """An upstream that stops in mid-answer costs that answer, also where another worker handed the request over."""
-    with (
-        ScriptedUpstream(*[events(b"data: {}\n\n", ends=False)] * 12, chat_reply()) as upstream,
-        GatewayProcess(upstream.url, tmp_path, "--workers", "2", window=100_000) as gateway,
-    ):
-        for number in range(12):
-            with pytest.raises(httpx.RemoteProtocolError):
-                post(gateway, body_of(tool_chat(1, name=f"c{number}")))
-        assert [post(gateway, body_of(tool_chat(2, name=f"c{number}"))) for number in range(12)] == [200] * 12
-        _until_counted(gateway, upstream)
-        assert {each["requests"] for each in status(gateway)["conversations"]} == {2}
-    assert "Traceback" not in (tmp_path / "log.txt").read_text()
