@@ -258,18 +258,12 @@ class GatewayConversations:
             return self._failed(turn, error, compared)
         return self._done(turn, result, compared)
 
-    def learn_window(
-        self, turn: ConversationTurn | None, request: ConversationRequest, error: LengthError, tokens: int
-    ) -> None:
+    def learn_window(self, turn: ConversationTurn | None, request: ConversationRequest, error: LengthError) -> None:
         """Learn the window from a length error. If it changes, the conversation begins again with a strategy of its size.
 
-        Args:
-            turn: The turn that was refused, if the window was known.
-            request: Its request.
-            error: What the error says.
-            tokens: The tokens of the refused request, by our count.
+        The turn is the one that was refused, if the window was known.
         """
-        self.windows.refused(request.served, error, tokens)
+        self.windows.refused(request.served, error, 0 if turn is None else turn.tokens)
         if turn is not None and self.windows.of(request.served) != turn.window:
             self._pool(request, turn.window).discard(turn.session.id)
 

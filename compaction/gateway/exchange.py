@@ -21,10 +21,10 @@ import attrs
 
 from ..tokens import LengthError, Usage
 from .bodies import READABLE
+from .cases import write_case
 from .client import AnswerStopped, ClientConnection, ClientGone, SlowBody
 from .conversations import GatewayConversations
 from .deletion import ConversationDeletion
-from .failures import REFUSALS, UpstreamRefusal, write_case
 from .headers import request_headers
 from .plan import Planner, RequestPlan
 from .recall import continued
@@ -32,7 +32,7 @@ from .recording import SessionRecorder
 from .routes import ModelRoute, looks_like_conversation, provider_of, route_of
 from .settings import GatewaySettings
 from .status import REPORTED_USAGE, GatewayStatus
-from .upstream import NoAnswer, UnsentBody, UpstreamAnswer, Upstreams
+from .upstream import REFUSALS, NoAnswer, UnsentBody, UpstreamAnswer, UpstreamRefusal, Upstreams
 from .usage_reading import UsageReader
 from .workers import HANDED_OVER, Workers, binding
 
@@ -252,7 +252,7 @@ class _ModelExchange:
         Returns:
             The answer to it; ``None`` if no second request was sent or answered.
         """
-        refusal = UpstreamRefusal(refused.status, refused.text())
+        refusal = refused.refusal()
         if LengthError.read(refusal) is not None:
             shorter = await self._services.planner.shorter(plan, refusal)
             if shorter is None:

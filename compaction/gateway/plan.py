@@ -12,12 +12,12 @@ from ..run import unawaited
 from ..tokens import LengthError
 from .bodies import ModelRequest, TooLarge, Unreadable, decoded, read_request
 from .conversations import ConversationRequest, ConversationTurn, GatewayConversations
-from .failures import UpstreamRefusal
 from .headers import asks_for_long_context, has_signature, session_of, tenant_of
 from .recall import offered
 from .routes import ModelRoute
 from .settings import GatewaySettings
 from .status import GatewayStatus
+from .upstream import UpstreamRefusal
 from .windows import UnknownWindow
 
 _TOO_MANY_BYTES: Final = 413
@@ -120,9 +120,7 @@ class Planner:
     async def _driven(self, work: Callable[[bool], Coroutine[Any, Any, _T]], *, may_await: bool = True) -> _T:
         """Run work in a thread, because it uses the processor; in the event loop if the strategy may await a model.
 
-        Args:
-            work: Is called with whether nothing may be awaited.
-            may_await: Whether the work runs the strategy other than on trial.
+        It is called with whether nothing may be awaited.
         """
         if self._settings.awaits and may_await:
             return await work(False)
@@ -155,12 +153,7 @@ class Planner:
         return attrs.evolve(plan, turn=turn, body=with_tools, why="", without_recall=None if with_tools is body else body)
 
     async def shorter(self, plan: RequestPlan, refused: UpstreamRefusal) -> RequestPlan | None:
-        """Return the plan after a length error; ``None`` if nothing shorter can be sent.
-
-        Args:
-            plan: The plan of the request that was too long.
-            refused: The provider's error.
-        """
+        """Return the plan after a length error; ``None`` if nothing shorter can be sent."""
         request = plan.request
         if request is None or request.route.counts or self._settings.shadow:
             return None
@@ -187,7 +180,7 @@ class Planner:
             found = LengthError(window=max(1, len(plan.original) // _BYTES_OF_WINDOW))
         if found.window is None and refused.status_code == _TOO_MANY_BYTES:
             return  # a limit of a proxy on the way, perhaps; only this conversation is shortened
-        self._conversations.learn_window(plan.turn, request, found, 0 if plan.turn is None else plan.turn.tokens)
+        self._conversations.learn_window(plan.turn, request, found)
 
     def leave_alone(self, session: str) -> None:
         """Stop compacting a conversation until its next length error."""

@@ -29,13 +29,7 @@ _OWN_HEADERS: Final = ("accept", "accept-encoding", "content-type", "user-agent"
 
 
 class NoAnswer(Exception):
-    """An upstream gave no answer.
-
-    Args:
-        status: The status for the client: 502, or 504 after a timeout.
-        why: The kind of failure, such as ``ClientConnectorError``.
-        says: What failed and where, for the client; it has neither the query of the URL nor a header.
-    """
+    """An upstream gave no answer: the status for the client, the kind of failure, and where, without a query or a header."""
 
     def __init__(self, status: int, why: str, says: str = "") -> None:
         self.status = status
@@ -45,6 +39,24 @@ class NoAnswer(Exception):
 
 class UnsentBody(Exception):
     """The body of a request could not be read to its end while it was sent."""
+
+
+REFUSALS: Final = (400, 413, 422, 500)
+"""The statuses with which an upstream may refuse a request for its length; Ollama answers 500."""
+
+
+class UpstreamRefusal(Exception):
+    """An upstream's refusal of a request, in the shape that `LengthError` reads.
+
+    Attributes:
+        status_code: The HTTP status.
+        body: The text of the answer.
+    """
+
+    def __init__(self, status: int, body: str) -> None:
+        super().__init__(f"HTTP {status}")
+        self.status_code = status
+        self.body = body
 
 
 class UpstreamAnswer:
@@ -86,12 +98,12 @@ class UpstreamAnswer:
         """
         return decoded(bytes(self.body), self.header("content-encoding"), most)
 
-    def text(self) -> str:
-        """Return what was read as text; empty if it cannot be decompressed."""
+    def refusal(self) -> UpstreamRefusal:
+        """Return what was read as a refusal; its text is empty if it cannot be decompressed."""
         try:
-            return self.decoded().decode(errors="replace")
+            return UpstreamRefusal(self.status, self.decoded().decode(errors="replace"))
         except (Unreadable, TooLarge):
-            return ""
+            return UpstreamRefusal(self.status, "")
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """Yield the body, still encoded: what was read, and the rest as it arrives.
@@ -174,12 +186,7 @@ class Upstreams:
     ) -> UpstreamAnswer:
         """Send a request once, and return the answer before its body is read; the caller closes it.
 
-        Args:
-            method: The request's method.
-            provider: The provider whose upstream gets it.
-            target: The path and the query of the request.
-            headers: Its headers.
-            body: Its body.
+        The target is the path and the query of the request.
 
         Raises:
             NoAnswer: If the upstream gives no answer.
@@ -212,7 +219,10 @@ class Upstreams:
 
 
 def _proxy_of(url: str) -> str | None:
-    """Return the proxy that the environment names for an address, if any; ``NO_PROXY`` makes exceptions."""
+    """Return the proxy that the environment names for an address, if any; ``NO_PROXY`` makes exceptions.
+
+    The HTTP client's ``trust_env`` would also send passwords from ``~/.netrc``, and does not know ``ALL_PROXY``.
+    """
     parts, proxies = urlsplit(url), getproxies()
     return None if proxy_bypass(parts.hostname or "") else proxies.get(parts.scheme, proxies.get("all"))
 

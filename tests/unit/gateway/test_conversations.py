@@ -239,10 +239,10 @@ async def test_a_window_that_is_learned_begins_the_conversation_again() -> None:
     async with conversations_of() as conversations:
         turn = await conversations.turn(request)
         for error, is_same in ((LengthError(window=5_000), True), (LengthError(window=500), False)):
-            conversations.learn_window(turn, request, error, 0)
+            conversations.learn_window(turn, request, error)
             assert ((await conversations.turn(request)).session is turn.session) is is_same
         assert conversations.held()[0] == 1
-        conversations.learn_window(None, request, LengthError(window=300), 0)
+        conversations.learn_window(None, request, LengthError(window=300))
         assert conversations.windows.of(request.served) == 300
         await conversations.record_usage(turn, Usage(5_500, 1))
         assert conversations.windows.of(request.served) == 2_000  # as that was accepted, the smaller window was wrong

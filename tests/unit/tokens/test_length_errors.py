@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from compaction.gateway.failures import UpstreamRefusal
+from compaction.gateway.upstream import UpstreamRefusal
 from compaction.tokens import LengthError, length_errors
 
 

@@ -1,4 +1,4 @@
-"""Refusals of upstreams; those that are a fault of the gateway are written to files for a report, masked."""
+"""Cases of requests that were refused only in their compacted form: files for a bug report, in which every text is masked."""
 
 from __future__ import annotations
 
@@ -9,29 +9,12 @@ from typing import Any, Final
 
 from ..files import open_replacement
 from ..formats import fields_of, items_of
+from .upstream import UpstreamRefusal
 
 _KEPT_KEYS: Final = frozenset(("type", "role", "status", "finish_reason", "stop_reason", "phase"))
 _SHORT: Final = re.compile(r"[a-z][a-z0-9_.-]{0,39}", re.ASCII)
 _WORD: Final = re.compile(r"\w+")
 _MOST_CASES: Final = 20
-
-
-REFUSALS: Final = (400, 413, 422, 500)
-"""The statuses with which an upstream may refuse a request for its length; Ollama answers 500."""
-
-
-class UpstreamRefusal(Exception):
-    """An upstream's refusal of a request, in the shape that `LengthError` reads.
-
-    Attributes:
-        status_code: The HTTP status.
-        body: The text of the answer.
-    """
-
-    def __init__(self, status: int, body: str) -> None:
-        super().__init__(f"HTTP {status}")
-        self.status_code = status
-        self.body = body
 
 
 def masked(value: Any, key: str = "") -> Any:

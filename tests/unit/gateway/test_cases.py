@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.gateway.failures import UpstreamRefusal, masked, write_case
+from compaction.gateway.cases import masked, write_case
+from compaction.gateway.upstream import UpstreamRefusal
 from compaction.tokens import LengthError
 from tests.support.gateways import ScriptedUpstream, answer, in_process, tool_chat
 
