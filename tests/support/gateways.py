@@ -21,8 +21,11 @@ import attrs
 import httpx
 import uvicorn
 
-from compaction import presets
+from compaction import CompactionSession, presets
 from compaction.gateway import GatewaySettings, create_app, is_worth_a_log
+from compaction.gateway.conversations import ConversationRequest, ConversationTurn
+from compaction.gateway.routes import route_of
+from compaction.strategies import Pipeline
 
 from .limits import WAIT_SECONDS
 
@@ -193,6 +196,20 @@ def tool_chat(rounds: int, words: int = 60, name: str = "a") -> list[dict[str, A
 def body_of(messages: list[Any], **fields: Any) -> bytes:
     """The body of a request with these messages."""
     return json.dumps({"model": "m", "messages": messages, **fields}).encode()
+
+
+def request_of(messages: list[Any], path: str = CHAT, *, id: str | None = None, **fields: Any) -> ConversationRequest:
+    """A request of a conversation."""
+    route = route_of("POST", path)
+    assert route is not None
+    return ConversationRequest(route=route, fields={"model": "m", **fields}, messages=messages, id=id, upstream="u")
+
+
+def turn_of(session: str, **fields: Any) -> ConversationTurn:
+    """A turn of the conversation with this name, for a request with these fields."""
+    return ConversationTurn(
+        request=request_of([], **fields), session=CompactionSession(Pipeline(), id=session), window=9_000, tokens=700
+    )
 
 
 def resets(handler: Handler, got: Got) -> None:

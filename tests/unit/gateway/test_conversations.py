@@ -15,9 +15,8 @@ import pytest
 from benchmarks.hosts.ledger import SUMMARY_SIGN
 from benchmarks.hosts.server import SUMMARY
 from compaction import MessageIndex, last
-from compaction.gateway.conversations import ConversationRequest, GatewayConversations
+from compaction.gateway.conversations import GatewayConversations
 from compaction.gateway.recall import RECALL_FUNCTIONS
-from compaction.gateway.routes import route_of
 from compaction.session import Compacted, Event
 from compaction.strategies import Failed, Pipeline, Summarization
 from compaction.tokens import LengthError, Usage, counter
@@ -31,6 +30,7 @@ from tests.support.gateways import (
     client_of,
     in_process,
     lifespan,
+    request_of,
     served,
     settings_of,
     tool_chat,
@@ -144,13 +144,6 @@ async def test_nobody_waits_for_a_model_that_summarizes() -> None:
     assert any(SUMMARY_SIGN in str(message) for message in sent[cut])
     assert sent[cut + 1][: len(sent[cut])] == sent[cut]
     assert len(asked) <= 6
-
-
-def request_of(messages: list[Any], path: str = CHAT, **fields: Any) -> ConversationRequest:
-    """A request of a conversation."""
-    route = route_of("POST", path)
-    assert route is not None
-    return ConversationRequest(route=route, fields={"model": "m", **fields}, messages=messages, id=None, upstream="u")
 
 
 def conversations_of(**options: Any) -> GatewayConversations:

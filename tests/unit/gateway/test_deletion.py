@@ -9,18 +9,26 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import attrs
 import pytest
 
-from compaction import CompactionSession
-from compaction.gateway.conversations import ConversationRequest, ConversationTurn, GatewayConversations
+from compaction.gateway.conversations import GatewayConversations
 from compaction.gateway.deletion import ConversationDeletion
-from compaction.gateway.routes import route_of
 from compaction.gateway.status import GatewayStatus
 from compaction.stores import SessionStore
-from compaction.strategies import Pipeline
 from compaction.tokens import Usage
-from tests.support.gateways import CHAT, Got, Handler, ScriptedUpstream, body_of, chat_reply, in_process, settings_of, tool_chat
+from tests.support.gateways import (
+    CHAT,
+    Got,
+    Handler,
+    ScriptedUpstream,
+    body_of,
+    chat_reply,
+    in_process,
+    request_of,
+    settings_of,
+    tool_chat,
+    turn_of,
+)
 from tests.support.limits import WAIT_SECONDS
 
 TABLES = ("sessions", "session_keys", "session_uses")
@@ -106,14 +114,6 @@ async def test_what_left_is_forgotten_with_its_conversation(tmp_path: Path) -> N
                 left = rows_of(path, "records")
 
 
-def turn_of(name: str) -> ConversationTurn:
-    """A turn of a conversation with this name."""
-    route = route_of("POST", CHAT)
-    assert route is not None
-    request = ConversationRequest(route=route, fields={"model": "m"}, messages=[], id=None, upstream="u")
-    return ConversationTurn(request=request, session=CompactionSession(Pipeline(), id=name), window=9)
-
-
 def deletion_of(now: list[float], **options: Any) -> tuple[GatewayConversations, ConversationDeletion]:
     """The conversations of a gateway whose upstream is never asked, and what deletes them."""
     settings = settings_of("http://127.0.0.1:9", clock=lambda: now[0], **options)
@@ -146,7 +146,7 @@ async def test_a_conversation_in_memory_is_forgotten_without_files_too(option: s
     """It is forgotten after a time, or by its name. What it reports later is ignored until it sends another request."""
     now, options = [100.0], {} if option is None else {option: tmp_path / "file.db"}
     conversations, deletion = deletion_of(now, forget_after=10.0, **options)
-    request = attrs.evolve(turn_of("").request, messages=tool_chat(20), fields={"model": "m", "tools": [{"name": "look"}]})
+    request = request_of(tool_chat(20), tools=[{"name": "look"}])
     async with conversations:
         for way in ("time", "name"):
             turn = await conversations.turn(request)

@@ -21,17 +21,18 @@ from tests.support.gateways import (
     Answer,
     Got,
     Handler,
-    ScriptedUpstream,
     answer,
+    body_of,
     chat_reply,
     client_of,
-    in_process,
     lifespan,
+    served,
     settings_of,
     tool_chat,
 )
 
 MARK = re.compile(r"\[compaction ([0-9a-f]{8,16}) by")
+AGENT_TOOLS = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}]
 WIRES = ("openai-chat", "openai-responses", "anthropic")
 
 
@@ -87,25 +88,16 @@ async def test_the_model_reads_what_left(name: str, with_others: bool, tmp_path:
 async def test_it_costs_nothing_when_unused(tmp_path: Path) -> None:
     """Without a cut, or without tools of the agent, no byte differs; where the model may not choose, no tool is offered."""
     short, long = tool_chat(2), tool_chat(20)
-    look = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}]
     bodies: list[dict[str, Any]] = [
-        {"model": "m", "messages": short, "tools": look},
+        {"model": "m", "messages": short, "tools": AGENT_TOOLS},
         {"model": "m", "messages": long},
-        {"model": "n", "messages": long, "tools": look, "tool_choice": "none"},
+        {"model": "n", "messages": long, "tools": AGENT_TOOLS, "tool_choice": "none"},
     ]
-    sent: list[list[bytes]] = []
-    for recall in (None, tmp_path / "recall.db"):
-        with ScriptedUpstream(chat_reply()) as upstream:
-            async with in_process(upstream, recall=recall) as client:
-                for body in bodies:
-                    await client.post("/v1/chat/completions", json=body)
-        sent.append([got.body for got in upstream.got])
-    assert sent[0][:2] == sent[1][:2]
-    assert b"compaction_expand" not in sent[1][2]
+    posted = [json.dumps(body).encode() for body in bodies]
+    without, with_recall = [await served([chat_reply()], *posted, recall=each) for each in (None, tmp_path / "recall.db")]
+    assert [got.body for got in without.got[:2]] == [got.body for got in with_recall.got[:2]]
+    assert b"compaction_expand" not in with_recall.got[2].body
     assert (tmp_path / "recall.db").stat().st_mode & 0o777 == 0o600
-
-
-AGENT_TOOLS = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}]
 
 
 def calls(handler: Handler, got: Got) -> None:
@@ -139,29 +131,23 @@ async def test_how_often_the_model_is_asked(
     script: list[Answer], has_tools: list[bool], status: int, counts: dict[str, Any], tmp_path: Path
 ) -> None:
     """It gets results at most four times, then no tools. The client gets the last answer, whose usage counts."""
-    with ScriptedUpstream(*script) as upstream:
-        async with in_process(upstream, recall=tmp_path / "recall.db") as client:
-            body = {"model": "m", "messages": tool_chat(20), "tools": AGENT_TOOLS}
-            reply = await client.post("/v1/chat/completions", json=body)
-            page = (await client.get("/status.json")).json()
-    assert [b"compaction_expand" in got.body for got in upstream.got] == has_tools
-    assert reply.status_code == status
-    page["failures"].pop("too long for the upstream", None)
-    assert {name: page[name] for name in ("retries", "failures") if page[name]} == counts
+    body = body_of(tool_chat(20), tools=AGENT_TOOLS)
+    found = await served(script, body, recall=tmp_path / "recall.db")
+    assert [b"compaction_expand" in got.body for got in found.got] == has_tools
+    assert found.replies[0].status_code == status
+    found.status["failures"].pop("too long for the upstream", None)
+    assert found.counts == counts
     if script[-1] is DONE and status == 200:
-        assert reply.json()["choices"][0]["message"]["content"] == "done"
-        assert page["conversations"][0]["prompt_tokens"] == 900
+        assert found.replies[0].json()["choices"][0]["message"]["content"] == "done"
+        assert found.status["conversations"][0]["prompt_tokens"] == 900
 
 
 async def test_a_large_answer_is_streamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not held until it is complete, and no call in it is answered."""
     monkeypatch.setattr("compaction.gateway.exchange._LARGEST_ANSWER", 100)
-    with ScriptedUpstream(calls, DONE) as upstream:
-        async with in_process(upstream, recall=tmp_path / "recall.db") as client:
-            body = {"model": "m", "messages": tool_chat(20), "tools": AGENT_TOOLS}
-            reply = await client.post("/v1/chat/completions", json=body)
-    assert reply.json()["choices"][0]["message"]["tool_calls"][0]["function"]["name"] == "compaction_grep"
-    assert len(upstream.got) == 1
+    found = await served([calls, DONE], body_of(tool_chat(20), tools=AGENT_TOOLS), recall=tmp_path / "recall.db")
+    (call,) = found.replies[0].json()["choices"][0]["message"]["tool_calls"]
+    assert (call["function"]["name"], len(found.got)) == ("compaction_grep", 1)
 
 
 def events_of(*parts: Any) -> bytes:
@@ -260,9 +246,9 @@ def test_what_an_answer_says(route: str, answer: Any, said: Any, calls: list[Any
     """The messages and calls of an answer, whole or streamed, with gaps, other choices and unknown events."""
     is_stream = isinstance(answer, bytes)
     kind = "text/event-stream; charset=utf-8" if is_stream else "application/json"
-    served = route_of("POST", f"/{PATHS[route]}")
-    assert served is not None
-    found, called = read_answer(served, answer if is_stream else json.dumps(answer).encode(), kind)
+    asked = route_of("POST", f"/{PATHS[route]}")
+    assert asked is not None
+    found, called = read_answer(asked, answer if is_stream else json.dumps(answer).encode(), kind)
     assert found == ([] if said is ... else [said])
     assert [(call.id, call.name, call.arguments) for call in called] == calls
 

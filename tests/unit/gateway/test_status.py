@@ -10,33 +10,17 @@ import pytest
 from compaction import CompactionResult, Drop, Replace, Together, compact_sync
 from compaction.formats import openai_chat
 from compaction.gateway import ConversationStatus, GatewaySnapshot, GatewayStatus
-from compaction.gateway.conversations import ConversationRequest, ConversationTurn
-from compaction.gateway.routes import route_of
 from compaction.gateway.status import merged
-from compaction.session import CacheBroken, Compacted, CompactionSession, Evicted, Overflowed, SaveFailed, StepFailed
-from compaction.strategies import Failed, Pipeline
+from compaction.session import CacheBroken, Compacted, Evicted, Overflowed, SaveFailed, StepFailed
+from compaction.strategies import Failed
 from compaction.tokens import Usage
+from tests.support.gateways import turn_of
 
 WORDS = "word " * 2_000
 TOTALS = (
     *("requests", "tokens_saved", "tokens_lost", "dollars_saved", "dollars_lost", "seconds_total"),
     *("prompt_tokens", "cached_tokens", "completion_tokens"),
 )
-
-
-def turn_of(session: str, *, model: str = "m", failures: tuple[str, ...] = (), left_out: int = 0) -> ConversationTurn:
-    """A request of a conversation."""
-    route = route_of("POST", "/v1/chat/completions")
-    assert route is not None
-    request = ConversationRequest(route=route, fields={"model": model}, messages=[], id=None, upstream="u")
-    return ConversationTurn(
-        request=request,
-        session=CompactionSession(Pipeline(), id=session),
-        window=9_000,
-        tokens=700,
-        left_out=left_out,
-        failures=failures,
-    )
 
 
 def report(status: GatewayStatus, *sessions: str, usage: Usage | None = None) -> None:
@@ -72,7 +56,8 @@ def test_what_a_request_adds() -> None:
     """Figures of a conversation are sums or the newest ones; the longest time and the first time stay."""
     now = [100.0]
     status = GatewayStatus(lambda: now[0])
-    turn = turn_of("s", model="gpt-5.4", failures=("a", "b"), left_out=2_000_000)
+    turn = turn_of("s", model="gpt-5.4")
+    turn.failures, turn.left_out = ("a", "b"), 2_000_000
     status.reported(turn, is_changed=True, seconds_added=2.0, usage=Usage(900, 7, cached_tokens=500))
     now[0] += 9.0
     turn.failures = ("a",)

@@ -14,10 +14,8 @@ from typing import Any
 
 import pytest
 
-from compaction.gateway.conversations import ConversationRequest
-from compaction.gateway.routes import route_of
 from compaction.gateway.workers import Workers, binding
-from tests.support.gateways import CHAT, GatewayProcess, ScriptedUpstream, answer, body_of, chat_reply, events, tool_chat
+from tests.support.gateways import CHAT, GatewayProcess, ScriptedUpstream, body_of, chat_reply, request_of, tool_chat
 
 NAMES = "abcd"
 COUNTS = range(1, 42, 4)
@@ -94,32 +92,6 @@ def _kill_a_worker(gateway: GatewayProcess) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.slow
-def test_what_one_worker_learns_all_know(tmp_path: Path) -> None:
-    """A window that a refusal corrects costs one request, and streams and disconnects pass from one worker to another."""
-    said = "This model's maximum context length is 6000 tokens. However, your messages resulted in 16000 tokens."
-    refusal = answer(400, {"error": {"message": said, "code": "context_length_exceeded"}})
-    stream = events(b"data: {}\n\n", b"data: [DONE]\n\n")
-    with (
-        ScriptedUpstream(refusal, stream) as upstream,
-        GatewayProcess(upstream.url, tmp_path, "--workers", "2", window=100_000) as gateway,
-    ):
-        for name in ("a", "b", "c", "d", "e", "f"):
-            body, alone = body_of(tool_chat(100, name=name)), {"connection": "close"}
-            with gateway.client.stream("POST", CHAT, content=body, headers=alone) as reply:
-                assert b"".join(reply.iter_raw()) == b"data: {}\n\ndata: [DONE]\n\n"
-        learned = status(gateway)["windows"]
-    assert len(upstream.got) == 7
-    assert list(learned.values()) == [6_000]
-
-
-def request_of(messages: list[Any], id: str | None = None) -> ConversationRequest:
-    """Return a request with these messages."""
-    route = route_of("POST", "/v1/messages")
-    assert route is not None
-    return ConversationRequest(route=route, fields={}, messages=messages, id=id, upstream="")
-
-
 CLAUDE = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yes"}, {"role": "user", "content": "more"}]
 MARKED = [{"role": "user", "content": [{"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}]}]
 
@@ -136,9 +108,9 @@ MARKED = [{"role": "user", "content": [{"type": "text", "text": "hi", "cache_con
 )
 def test_the_first_messages_name_a_conversation(first: Any, second: Any, is_same: bool) -> None:
     """All requests of a conversation have the same binding, which is the agent's id if it sends one."""
-    one, two = (binding(request_of(each["messages"])) for each in (first, second))
+    one, two = (binding(request_of(each["messages"], "/v1/messages")) for each in (first, second))
     assert (one == two) is is_same
-    assert binding(request_of(first["messages"], "s")) == b"s"
+    assert binding(request_of(first["messages"], id="s")) == b"s"
 
 
 def test_messages_that_cannot_be_compared_have_no_binding() -> None:
