@@ -88,14 +88,7 @@ def decoded(body: bytes, encoding: str, limit: int) -> bytes:
 
 @attrs.frozen(eq=False)
 class ModelRequest:
-    """A parsed request to a model.
-
-    Args:
-        text: Its JSON text.
-        fields: The fields of its JSON object.
-        key: The field that holds the messages.
-        messages: The messages.
-    """
+    """A parsed request to a model: its JSON text, its fields, the key of its messages, and these."""
 
     text: bytes = attrs.field(repr=False)
     fields: Mapping[str, Any] = attrs.field(repr=False)

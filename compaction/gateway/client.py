@@ -119,11 +119,7 @@ class ClientConnection:
         await send_error(self._send, status, why)
 
     async def stream(self, answer: UpstreamAnswer, on_chunk: Callable[[bytes], object] | None = None) -> None:
-        """Send an upstream's answer chunk by chunk, then close it.
-
-        Args:
-            answer: The upstream's answer.
-            on_chunk: Is called with each chunk after that was sent.
+        """Send an upstream's answer chunk by chunk, then close it; call ``on_chunk`` with each chunk that was sent.
 
         Raises:
             AnswerStopped: If the upstream stops before the end.

@@ -28,12 +28,7 @@ _HEADERS: Final = {"x-content-type-options": "nosniff", "referrer-policy": "no-r
 
 
 def page_routes(snapshot: Callable[[], Awaitable[GatewaySnapshot]], forget: Callable[[str], Awaitable[bool]]) -> list[Route]:
-    """Return the routes of the gateway's own pages.
-
-    Args:
-        snapshot: Returns what they show.
-        forget: Deletes a conversation, and returns whether there was one.
-    """
+    """Return the routes of the gateway's own pages, and of deletion, which returns whether there was such a conversation."""
     from starlette.responses import HTMLResponse, JSONResponse, Response
     from starlette.routing import Route
 

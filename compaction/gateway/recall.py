@@ -30,9 +30,7 @@ _NOT_RUN: Final = "Not run: it was called together with a tool of the gateway. C
 class RecallWire:
     """A wire in which the gateway can answer calls itself.
 
-    Args:
-        tool: Returns the tool of a function.
-        said: Returns the messages of an answer, given its JSON value or the events of its stream.
+    One function returns the tool of a function; the other the messages of an answer's JSON value, or of its stream's events.
     """
 
     tool: Callable[[dict[str, Any]], dict[str, Any]]
@@ -45,13 +43,7 @@ def may_offer(route: str, fields: Mapping[str, Any]) -> bool:
 
 
 def offered(body: bytes, asked: ModelRequest, route: str) -> bytes:
-    """Return the body of a compacted request with the tools of recall; the same body if they cannot be offered.
-
-    Args:
-        body: The body to send.
-        asked: The client's request.
-        route: The name of its route.
-    """
+    """Return the body of a compacted request with the tools of recall; the same body if they cannot be offered."""
     wire, tools = _WIRES.get(route), items_of(asked.fields.get("tools"))
     choice = asked.fields.get("tool_choice")
     is_free = choice in (None, "auto") or (fields_of(choice) or {}).get("type") == "auto"
@@ -69,8 +61,8 @@ def continued(route: ModelRoute, body: bytes, answer: bytes, kind: str, *, store
         body: The request that was answered.
         answer: The decoded body of the answer.
         kind: Its content type.
-        store: The store of what left.
-        session: The session that the request belongs to.
+        store: What left.
+        session: The session of the request, whose records may be read.
     """
     if not any(name.encode() in answer for name in _NAMES):
         return None
@@ -83,13 +75,7 @@ def continued(route: ModelRoute, body: bytes, answer: bytes, kind: str, *, store
 
 
 def read_answer(route: ModelRoute, answer: bytes, kind: str) -> tuple[list[Any], list[ToolCallPart]]:
-    """Return the messages of an answer, whole or streamed, and the calls in them.
-
-    Args:
-        route: The route of the request.
-        answer: The decoded body of the answer.
-        kind: Its content type.
-    """
+    """Return the messages of a decoded answer, whole or streamed as its content type says, and the calls in them."""
     said = _WIRES[route.name].said(_events(answer) if kind.startswith("text/event-stream") else [json.loads(answer)])
     parts = [part for message in said for part in route.format.read(message).parts]
     return said, [part for part in parts if isinstance(part, ToolCallPart)]

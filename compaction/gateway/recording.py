@@ -41,12 +41,7 @@ class SessionRecorder:
         self._known: OrderedDict[str, list[bytes]] = OrderedDict()
 
     def record(self, conversation: str, format: MessageFormat, messages: Sequence[Any]) -> None:
-        """Record the messages that a request added; O(contents).
-
-        Args:
-            conversation: The name of the conversation.
-            format: The format of its messages.
-            messages: All messages of the request.
+        """Record the messages that a request added, given all of its messages; O(contents).
 
         Raises:
             OSError: If the file cannot be written.

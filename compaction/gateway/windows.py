@@ -109,13 +109,7 @@ class ModelWindows:
         return known + step * max(0, -((known - learned.accepted) // step))
 
     def refused(self, served: ServedModel, error: LengthError, tokens: int) -> None:
-        """Learn from a length error.
-
-        Args:
-            served: The model.
-            error: What the error says.
-            tokens: The tokens of the refused request, by our count.
-        """
+        """Learn from a length error of a request that had so many tokens by our count."""
         self._learn(served, lambda known: known.taught(error, tokens))
 
     def accepted(self, served: ServedModel, tokens: int) -> None:
