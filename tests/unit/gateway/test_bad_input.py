@@ -152,48 +152,13 @@ def connection(url: str, path: str, body: bytes, length: int | None = None) -> s
     return found
 
 
-def test_a_client_that_disconnects_in_mid_stream() -> None:
-    """When a client disconnects during a stream, the gateway closes the upstream's connection and serves the next client."""
-    closed: list[float] = []
-
-    def endless(handler: Handler, got: Got) -> None:
-        handler.begin(200, [("content-type", "text/event-stream"), ("transfer-encoding", "chunked")])
-        try:
-            while not handler.server.upstream.closing.is_set():
-                handler.chunk(b"data: {}\n\n")
-                time.sleep(0.01)
-        except OSError:
-            closed.append(time.monotonic())
-
-    with ScriptedUpstream(endless, chat_reply()) as upstream, serving(upstream) as url:
-        with connection(url, CHAT, LONG) as client:
-            assert b"200 OK" in client.recv(1_000)
-        while not closed:
-            time.sleep(0.01)
-        assert httpx.post(f"{url}{CHAT}", content=LONG).status_code == 200
-
-
-def test_a_client_that_disconnects_before_the_answer() -> None:
-    """When a client disconnects, its request upstream is cancelled; an incomplete request is never sent upstream."""
-    asked: list[bool] = []
-
-    def slow(handler: Handler, got: Got) -> None:
-        asked.append(True)
-        handler.connection.settimeout(20)
-        asked.append(handler.connection.recv(1) == b"")
-        handler.close_connection = True
-
-    with ScriptedUpstream(slow, chat_reply()) as upstream, serving(upstream) as url:
-        with connection(url, CHAT, LONG):
-            while not asked:
-                time.sleep(0.01)
-        while len(asked) < 2:
-            time.sleep(0.01)
+def test_a_client_that_disconnects_in_mid_body() -> None:
+    """An incomplete request is never sent upstream, and the next client is served."""
+    with ScriptedUpstream(chat_reply()) as upstream, serving(upstream) as url:
         with connection(url, CHAT, LONG[:-10], len(LONG)):
             time.sleep(0.05)
         assert httpx.post(f"{url}{CHAT}", content=LONG).status_code == 200
-    assert asked == [True, True]
-    assert len(upstream.got) == 2
+    assert len(upstream.got) == 1
 
 
 @pytest.mark.parametrize("path", [CHAT, "/v1/files"])

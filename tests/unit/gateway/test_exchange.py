@@ -334,10 +334,12 @@ def test_connections_beyond_the_limit_are_answered_503(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("begins", [False, True], ids=["before the answer", "in mid-stream"])
-@pytest.mark.parametrize(("method", "path", "body"), [("GET", "/v1/models", b""), ("POST", "/v1/embeddings", b"{}" * 50_000)])
-async def test_a_client_that_leaves_cancels_a_request_without_a_conversation(
-    method: str, path: str, body: bytes, begins: bool
-) -> None:
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [("GET", "/v1/models", b""), ("POST", "/v1/embeddings", b"{}" * 50_000), ("POST", CHAT, body_of(tool_chat(20)))],
+    ids=["without a body", "with a body", "of a conversation"],
+)
+async def test_a_client_that_leaves_cancels_its_request(method: str, path: str, body: bytes, begins: bool) -> None:
     """The upstream's connection is closed after the client has left, before the first byte of the answer or later."""
     closed, started = threading.Event(), threading.Event()
 
