@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.from_thread
-import attrs
 
 from ..session import Event, OnEvent
-from .conversations import ConversationInUse, GatewayConversations
-from .exchange import GatewayServices, Planner, ProxyEndpoint
+from .conversations import GatewayConversations
+from .deletion import ConversationDeletion
+from .exchange import GatewayServices, ProxyEndpoint
 from .guard import Guard
 from .pages import page_routes
+from .plan import Planner
 from .recording import SessionRecorder
 from .settings import GatewaySettings
 from .status import GatewaySnapshot, GatewayStatus, merged
@@ -48,18 +49,22 @@ def create_app(settings: GatewaySettings, *, on_event: OnEvent | None = None, wo
     alone = settings.token is None  # all users of a token see the page
     status = GatewayStatus(settings.clock, limit=settings.conversations, is_shadow=settings.shadow, shows_texts=alone)
     conversations = GatewayConversations(settings, _both(status.told, on_event))
-    status.held, status.windows = conversations.held, conversations.windows.learned
+    planner = Planner(settings, conversations, status)
+    status.held, status.windows, status.left_alone = conversations.held, conversations.windows.learned, planner.left_alone
     upstreams = Upstreams(settings)
+    recorder = None if settings.record is None else SessionRecorder(settings.record, settings.clock)
+    deletion = ConversationDeletion(settings, conversations, status, recorder, workers)
     services = GatewayServices(
         settings=settings,
         upstreams=upstreams,
         conversations=conversations,
-        planner=Planner(settings, conversations, status),
+        planner=planner,
         status=status,
-        recorder=None if settings.record is None else SessionRecorder(settings.record, settings.clock),
+        recorder=recorder,
+        deletion=deletion,
         workers=workers,
     )
-    endpoint, deletion = ProxyEndpoint(services), _Deletion(services)
+    endpoint = ProxyEndpoint(services)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncGenerator[None]:
@@ -75,7 +80,7 @@ def create_app(settings: GatewaySettings, *, on_event: OnEvent | None = None, wo
                 conversations.windows.publish = partial(anyio.from_thread.run, partial(workers.ask, "windows", answer=bool))
                 await stack.enter_async_context(workers.listening(endpoint, answers))
             group = await stack.enter_async_context(anyio.create_task_group())
-            group.start_soon(conversations.forgetting, status.forget, status.failed)
+            group.start_soon(deletion.keep_deleting)
             yield
             group.cancel_scope.cancel()
 
@@ -85,37 +90,6 @@ def create_app(settings: GatewaySettings, *, on_event: OnEvent | None = None, wo
 
     routes = [*page_routes(snapshot, deletion.everywhere), Mount("/", app=endpoint)]
     return Guard(Starlette(routes=routes, lifespan=lifespan), settings)
-
-
-@attrs.frozen
-class _Deletion:
-    """Deletes one conversation.
-
-    Args:
-        parts: The parts of the gateway.
-    """
-
-    parts: GatewayServices
-
-    def in_memory(self, name: str) -> str:
-        """Delete it from the memory of this process; return ``"deleted"``, ``"unknown"`` or ``"in use"``."""
-        try:
-            is_deleted = self.parts.conversations.forget_in_memory(name) | self.parts.status.forget(name)
-        except ConversationInUse:
-            return "in use"
-        return "deleted" if is_deleted else "unknown"
-
-    async def everywhere(self, name: str) -> bool:
-        """Delete it from all workers and files, and return whether anything of it was there."""
-        parts, found = self.parts, [self.in_memory(name)]
-        if parts.workers is not None:
-            found += await parts.workers.ask("forget", name, answer=str)
-        if "in use" in found:
-            raise ConversationInUse(name)
-        is_deleted = ["deleted" in found, await parts.conversations.forget(name)]
-        if parts.recorder is not None:
-            is_deleted.append(await parts.conversations.in_thread(partial(parts.recorder.forget, name)))
-        return any(is_deleted)
 
 
 def _both(first: OnEvent, second: OnEvent | None) -> OnEvent:

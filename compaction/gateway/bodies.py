@@ -26,18 +26,12 @@ class TooLarge(Exception):
 
 def _zstandard() -> Callable[[], Any] | None:
     """Return a factory of zstd decoders; ``None`` if neither Python nor the package ``zstandard`` has one."""
-    for name, make in (("compression.zstd", _of_python), ("zstandard", _of_package)):
-        with contextlib.suppress(ImportError):
-            return make(importlib.import_module(name))
+    with contextlib.suppress(ImportError):
+        return cast("Callable[[], Any]", importlib.import_module("compression.zstd").ZstdDecompressor)
+    with contextlib.suppress(ImportError):
+        package: Any = importlib.import_module("zstandard")
+        return lambda: package.ZstdDecompressor().decompressobj()
     return None
-
-
-def _of_python(module: Any) -> Callable[[], Any]:
-    return cast("Callable[[], Any]", module.ZstdDecompressor)
-
-
-def _of_package(module: Any) -> Callable[[], Any]:
-    return lambda: module.ZstdDecompressor().decompressobj()
 
 
 _ZSTANDARD: Final = _zstandard()
@@ -94,14 +88,7 @@ def decoded(body: bytes, encoding: str, limit: int) -> bytes:
 
 @attrs.frozen(eq=False)
 class ModelRequest:
-    """A parsed request to a model.
-
-    Args:
-        text: Its JSON text.
-        fields: The fields of its JSON object.
-        key: The field that holds the messages.
-        messages: The messages.
-    """
+    """A parsed request to a model: its JSON text, its fields, the key of its messages, and these."""
 
     text: bytes = attrs.field(repr=False)
     fields: Mapping[str, Any] = attrs.field(repr=False)

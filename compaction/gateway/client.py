@@ -11,11 +11,10 @@ import anyio
 
 from .headers import RawHeaders, answer_headers, as_mapping
 from .routes import normalized
-from .upstream import NoAnswer, UnsentBody, WholeAnswer, chunks
+from .upstream import NoAnswer, UnsentBody, UpstreamAnswer
 from .workers import Workers
 
 if TYPE_CHECKING:
-    from aiohttp import ClientResponse
     from starlette.types import Receive, Scope, Send
 
 
@@ -44,22 +43,7 @@ def is_worth_a_log(record: logging.LogRecord) -> bool:
 
 
 class ClientConnection:
-    """One request of a client. Holds state: the status that was sent, 0 before that.
-
-    Args:
-        scope: The ASGI scope of the request.
-        receive: Receives the request's body.
-        send: Sends the answer.
-
-    Attributes:
-        method: Its method.
-        path: Its path, decoded and normalized.
-        raw_path: Its path, still percent-encoded.
-        query: Its query string.
-        headers: Its headers by name.
-        raw_headers: Its headers as bytes, in order.
-        status: The status that was sent; 0 before that.
-    """
+    """One request of a client, with its path normalized: decoded and raw. Holds state: the status that was sent, 0 before."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._scope = scope
@@ -134,33 +118,24 @@ class ClientConnection:
         self.status = status
         await send_error(self._send, status, why)
 
-    async def send_whole(self, answer: WholeAnswer) -> None:
-        """Send an upstream's complete answer."""
-        self.status = answer.status
-        await send_whole(self._send, answer.status, answer_headers(answer.headers), answer.body)
-
-    async def stream(self, response: ClientResponse, on_chunk: Callable[[bytes], object] | None = None) -> None:
-        """Send an upstream's answer chunk by chunk, then close it.
-
-        Args:
-            response: The upstream's answer.
-            on_chunk: Is called with each chunk after that was sent.
+    async def stream(self, answer: UpstreamAnswer, on_chunk: Callable[[bytes], object] | None = None) -> None:
+        """Send an upstream's answer chunk by chunk, then close it; call ``on_chunk`` with each chunk that was sent.
 
         Raises:
             AnswerStopped: If the upstream stops before the end.
         """
-        self.status = response.status
-        headers = answer_headers(response.raw_headers)
+        self.status = answer.status
+        headers = answer_headers(answer.headers)
         try:
             await self._send({"type": "http.response.start", "status": self.status, "headers": headers})
-            async for chunk in chunks(response):
+            async for chunk in answer.chunks():
                 await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
                 if on_chunk is not None:
                     on_chunk(chunk)
         except NoAnswer as stopped:
             raise AnswerStopped(stopped.why) from stopped
         finally:
-            response.close()
+            answer.close()
 
     async def hand_over(self, workers: Workers, number: int, body: bytes) -> bool:
         """Let another worker answer; return whether it did.
@@ -183,11 +158,6 @@ async def send_error(send: Send, status: int, why: str, *, headers: RawHeaders |
     """Send an error in the shape that the providers' clients read."""
     error: dict[str, Any] = {"type": "gateway_error", "code": status, "message": f"compaction gateway: {why}"}
     body = json.dumps({"type": "error", "error": error}).encode()
-    await send_whole(send, status, [(b"content-type", b"application/json"), *(headers or ())], body)
-
-
-async def send_whole(send: Send, status: int, headers: RawHeaders, body: bytes) -> None:
-    """Send a response with a complete body."""
-    length = [] if any(name == b"content-length" for name, _ in headers) else [(b"content-length", b"%d" % len(body))]
-    await send({"type": "http.response.start", "status": status, "headers": [*headers, *length]})
+    about = [(b"content-type", b"application/json"), *(headers or ()), (b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": status, "headers": about})
     await send({"type": "http.response.body", "body": body})

@@ -10,7 +10,6 @@ import contextlib
 import json
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any, Final, Self, TypeVar
 
 import anyio
@@ -28,7 +27,7 @@ from ..tokens import LengthError, Usage, counter
 from ..triggers import tokens_exceed
 from .breakpoints import for_comparison, keep_breakpoints
 from .economy import never_dearer
-from .recall import RECALL_FUNCTIONS, RecallAnswers, may_offer
+from .recall import RECALL_FUNCTIONS, may_offer
 from .routes import ModelRoute
 from .settings import GatewaySettings
 from .windows import ModelWindows, ServedModel, known_prices
@@ -36,22 +35,18 @@ from .windows import ModelWindows, ServedModel, known_prices
 _AHEAD: Final = 0.8  # of the window: past it a model starts to write its summary in the background
 _MOST_POOLS: Final = 64
 _MOST_THREADS: Final = 8
-_LOCK_SECONDS: Final = 0.5
-_PAGE: Final = 500
-_CHECKS: Final = 20  # in the time after which a conversation is deleted
-_LONGEST_SECONDS: Final = 3_600.0
 _MOST_FORGOTTEN: Final = 1_000  # whose requests may still be running
 _T = TypeVar("_T")
+
+LOCK_SECONDS: Final = 0.5
+"""The most seconds that a request waits for a file."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class ConversationRequest:
-    """One request of a conversation.
+    """One request of a conversation: what its body, its headers and its address say.
 
     Args:
-        route: Its route.
-        fields: The fields of its body.
-        messages: Its messages.
         id: The session id that the agent sends, if any.
         upstream: The address of the upstream.
         is_long: Whether a header asks for a window of a million tokens.
@@ -148,6 +143,7 @@ class GatewayConversations:
 
     Attributes:
         windows: The windows of models.
+        store: The store of decisions, if they are saved.
         recalled: The store of what left, if the model may read it.
     """
 
@@ -159,15 +155,10 @@ class GatewayConversations:
         self._lock = threading.Lock()
         self._tasks = BackgroundTasks()
         self._threads: anyio.CapacityLimiter  # made in the event loop that uses it
-        self._store = None if settings.store is None else SessionStore(settings.store, timeout_seconds=_LOCK_SECONDS)
-        self._uses = self._store
-        if self._store is None and settings.recall is not None and settings.forget_after is not None:
-            self._uses = SessionStore(f"{settings.recall}.uses", timeout_seconds=_LOCK_SECONDS)
-        self._used: dict[str, float] = {}
-        self._saved_uses: dict[str, float] = {}
+        self.store = None if settings.store is None else SessionStore(settings.store, timeout_seconds=LOCK_SECONDS)
         self._forgotten: dict[str, None] = {}
-        self.windows = ModelWindows(settings, self._store)
-        self.recalled = None if settings.recall is None else SQLiteStore(settings.recall, timeout_seconds=_LOCK_SECONDS)
+        self.windows = ModelWindows(settings, self.store)
+        self.recalled = None if settings.recall is None else SQLiteStore(settings.recall, timeout_seconds=LOCK_SECONDS)
         self._recall_tokens = 0 if self.recalled is None else self._counter.count_text(json.dumps(RECALL_FUNCTIONS))
 
     async def __aenter__(self) -> Self:
@@ -193,7 +184,7 @@ class GatewayConversations:
                 background: dict[str, Any] = {"ahead": tokens_exceed(int(window * _AHEAD)), "tasks": self._tasks}
                 self._pools[key] = SessionPool(
                     strategy if self.recalled is None else Lossless(strategy, self.recalled),
-                    store=self._store,
+                    store=self.store,
                     limit=settings.conversations,
                     max_bytes=settings.conversation_bytes,
                     on_event=self._on_event,
@@ -267,18 +258,12 @@ class GatewayConversations:
             return self._failed(turn, error, compared)
         return self._done(turn, result, compared)
 
-    def learn_window(
-        self, turn: ConversationTurn | None, request: ConversationRequest, error: LengthError, tokens: int
-    ) -> None:
+    def learn_window(self, turn: ConversationTurn | None, request: ConversationRequest, error: LengthError) -> None:
         """Learn the window from a length error. If it changes, the conversation begins again with a strategy of its size.
 
-        Args:
-            turn: The turn that was refused, if the window was known.
-            request: Its request.
-            error: What the error says.
-            tokens: The tokens of the refused request, by our count.
+        The turn is the one that was refused, if the window was known.
         """
-        self.windows.refused(request.served, error, tokens)
+        self.windows.refused(request.served, error, 0 if turn is None else turn.tokens)
         if turn is not None and self.windows.of(request.served) != turn.window:
             self._pool(request, turn.window).discard(turn.session.id)
 
@@ -287,40 +272,14 @@ class GatewayConversations:
 
         def record() -> None:
             self.windows.accepted(turn.request.served, usage.prompt_tokens)
-            if turn.session.id in self._forgotten:
+            if self.is_forgotten(turn.session.id):
                 return
             with contextlib.suppress(InputError):
                 turn.session.record_usage(usage, view=turn.view)
 
         await self.in_thread(record)
 
-    async def used(self, turn: ConversationTurn) -> None:
-        """Note the use of a conversation, if unused ones are deleted; the file gets the time now and then."""
-        after, now, name = self._settings.forget_after, self._settings.clock(), turn.session.id
-        if after is None or name in self._forgotten:
-            return
-        self._used[name] = now
-        if self._uses is not None and now - self._saved_uses.get(name, float("-inf")) >= after / _CHECKS:
-            self._saved_uses[name] = now
-            await self.in_thread(partial(self._uses.note_use, name, now))
-
-    async def forget_unused(self, after: float) -> list[str]:
-        """Delete conversations that were unused for this many seconds, from memory and the files, and return their names.
-
-        Raises:
-            StateError: If a file cannot be written.
-        """
-        now = self._settings.clock()
-        names = {name for name, at in self._used.items() if at < now - after}
-        if self._uses is not None:
-            names.update(await self.in_thread(partial(self._uses.delete_unused, now - after, now)))
-        for name in names:
-            self.forget_in_memory(name)
-            if self.recalled is not None:
-                await self.in_thread(partial(_emptied, self.recalled, name))
-        return sorted(names)
-
-    def forget_in_memory(self, name: str) -> bool:
+    def forget(self, name: str) -> bool:
         """Remove a conversation from memory, and return whether it was there; its running request saves nothing of it.
 
         Raises:
@@ -329,71 +288,23 @@ class GatewayConversations:
         pools = [pool for pool in list(self._pools.values()) if name in pool]
         if not all(pool.discard(name) for pool in pools):
             raise ConversationInUse(name)
-        for times in (self._used, self._saved_uses):
-            times.pop(name, None)
         self._forgotten[name] = None
         while len(self._forgotten) > _MOST_FORGOTTEN:
             del self._forgotten[next(iter(self._forgotten))]
         return bool(pools)
 
-    async def forget(self, name: str) -> bool:
-        """Delete a conversation from memory and the files, and return whether anything of it was there.
-
-        Raises:
-            ConversationInUse: If it is compacted right now.
-            StateError: If a file cannot be written.
-        """
-        found = self.forget_in_memory(name)
-        return await self.in_thread(partial(self._delete, name)) or found
-
-    def _delete(self, name: str) -> bool:
-        """Delete a conversation from the files, and return whether it was there."""
-        found = self.recalled is not None and _emptied(self.recalled, name)
-        if self._uses is not None:
-            found |= self._uses.load(name) is not None
-            self._uses.delete(name)
-            self._uses.scrub()
-        return found
-
-    async def forgetting(self, on_gone: Callable[[str], object], on_failure: Callable[[str], object]) -> None:
-        """Delete unused conversations from time to time, until cancelled.
-
-        Args:
-            on_gone: Is called with the name of each.
-            on_failure: Is called with a failure in words; the next time tries again.
-        """
-        while (after := self._settings.forget_after) is not None:
-            try:
-                for name in await self.forget_unused(after):
-                    on_gone(name)
-            except Exception as error:
-                on_failure(f"forgetting: {type(error).__name__}")
-            await anyio.sleep(min(_LONGEST_SECONDS, after / _CHECKS))
+    def is_forgotten(self, name: str) -> bool:
+        """Whether a conversation was removed by `forget`, and has sent no request since."""
+        return name in self._forgotten
 
     async def in_thread(self, work: Callable[[], _T]) -> _T:
         """Run work that uses the processor or waits for a file in a thread, so that other requests keep streaming."""
         return await anyio.to_thread.run_sync(work, limiter=self._threads)
 
-    def recall_answers(self, turn: ConversationTurn | None) -> RecallAnswers | None:
-        """Return what answers the model's calls for content that left; ``None`` if nothing is stored."""
-        if turn is None or self.recalled is None:
-            return None
-        route = turn.request.route
-        return RecallAnswers(route=route.name, key=route.key, store=self.recalled, session=turn.session.id)
-
     def held(self) -> tuple[int, int]:
         """Return the number of conversations in memory, and the bytes of their messages."""
         pools: Iterable[SessionPool] = list(self._pools.values())
         return sum(map(len, pools)), sum(pool.bytes for pool in pools)
-
-
-def _emptied(store: SQLiteStore, session: str) -> bool:
-    """Delete what a store has of a session, and return whether there was something."""
-    found = False
-    while page := store.range(session, 1, _PAGE):
-        store.forget(session, page)
-        found = True
-    return found
 
 
 def _cached_price(model: str) -> float:

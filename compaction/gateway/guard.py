@@ -28,10 +28,6 @@ class Guard:
     A web page can make a browser send a request to this machine: under the page's own host name (refused with 421), or from
     another origin (refused with 403). The browser says so in ``Origin`` or ``Sec-Fetch-Site``, which no page can change. Only
     the gateway's own pages and the origins that the settings list are served.
-
-    Args:
-        app: The application.
-        settings: The gateway's settings.
     """
 
     def __init__(self, app: ASGIApp, settings: GatewaySettings) -> None:

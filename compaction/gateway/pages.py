@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
 from .conversations import ConversationInUse
-from .metrics import METRICS_TYPE, prometheus_text
-from .status import GatewaySnapshot
+from .status import SUMMED, GatewaySnapshot
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -24,16 +23,12 @@ PAGE_PATHS: Final = frozenset(("/", "/status.json", "/healthz", "/metrics"))
 _ICONS: Final = ("/favicon.ico", "/apple-touch-icon.png", "/apple-touch-icon-precomposed.png", "/robots.txt")
 """Paths that browsers request by themselves; no provider has them, and they are sent to none."""
 
+_METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _HEADERS: Final = {"x-content-type-options": "nosniff", "referrer-policy": "no-referrer", "cache-control": "no-store"}
 
 
 def page_routes(snapshot: Callable[[], Awaitable[GatewaySnapshot]], forget: Callable[[str], Awaitable[bool]]) -> list[Route]:
-    """Return the routes of the gateway's own pages.
-
-    Args:
-        snapshot: Returns what they show.
-        forget: Deletes a conversation, and returns whether there was one.
-    """
+    """Return the routes of the gateway's own pages, and of deletion, which returns whether there was such a conversation."""
     from starlette.responses import HTMLResponse, JSONResponse, Response
     from starlette.routing import Route
 
@@ -41,7 +36,7 @@ def page_routes(snapshot: Callable[[], Awaitable[GatewaySnapshot]], forget: Call
         "/": lambda _: HTMLResponse(_page()[0], headers={**_HEADERS, "content-security-policy": _page()[1]}),
         "/status.json": lambda now: JSONResponse(now.to_dict(), headers=_HEADERS),
         "/healthz": lambda now: JSONResponse(_health(now), headers=_HEADERS),
-        "/metrics": lambda now: Response(prometheus_text(now), headers={**_HEADERS, "content-type": METRICS_TYPE}),
+        "/metrics": lambda now: Response(prometheus_text(now), headers={**_HEADERS, "content-type": _METRICS_TYPE}),
     }
 
     def endpoint(answer: Callable[[GatewaySnapshot], Response]) -> Callable[[Request], Awaitable[Response]]:
@@ -94,3 +89,49 @@ def _asset(name: str) -> str:
 
 def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+# ------------------------------------------------------------------------ /metrics
+
+
+def prometheus_text(snapshot: GatewaySnapshot) -> str:
+    """Return the state in the text format of Prometheus. Conversations are summed up, so that labels have few values.
+
+    >>> print(prometheus_text(GatewaySnapshot(started_at=0.0, at=9.0, passed_through={"not JSON": 2})).splitlines()[-1])
+    compaction_gateway_conversation_bytes 0
+    """
+    lines: list[str] = []
+
+    def add(name: str, kind: str, help: str, samples: Iterable[tuple[str, float]]) -> None:
+        full = f"compaction_gateway_{name}"
+        lines.extend((f"# HELP {full} {help}", f"# TYPE {full} {kind}"))
+        lines.extend(f"{full}{labels} {value:.15g}" for labels, value in samples)
+
+    requests = ((_labels(route=route, status=str(status)), count) for (route, status), count in snapshot.requests.items())
+    add("requests_total", "counter", "Answers by route and status", requests)
+    add(
+        "passed_through_total",
+        "counter",
+        "Requests to a model that were sent unchanged",
+        _by(snapshot.passed_through, "reason"),
+    )
+    add("failures_total", "counter", "Failures by kind", _by(snapshot.failures, "kind"))
+    add("retries_total", "counter", "Second requests by reason", _by(snapshot.retries, "reason"))
+    for name, help in SUMMED.items():
+        add(f"{name.removesuffix('_total')}_total", "counter", help, [("", snapshot.totals.get(name, 0))])
+    add("conversations", "gauge", "Conversations in memory", [("", snapshot.held)])
+    add("conversation_bytes", "gauge", "Bytes of the messages of conversations in memory", [("", snapshot.held_bytes)])
+    return "\n".join(lines) + "\n"
+
+
+def _by(counts: Mapping[str, int], label: str) -> Iterator[tuple[str, float]]:
+    for name, count in counts.items():
+        yield _labels(**{label: name}), float(count)
+
+
+def _labels(**values: str) -> str:
+    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in values.items()) + "}"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -14,8 +14,10 @@ from typing import Any, Final
 import attrs
 
 from ..formats import fields_of, items_of
+from ..messages import ToolCallPart, ToolResultPart
 from ..stores import SQLiteStore, handle_tool_call, tool_schemas
 from .bodies import ModelRequest, read_request
+from .routes import ModelRoute
 
 _NAMES: Final = ("compaction_grep", "compaction_expand")
 RECALL_FUNCTIONS: Final = [each["function"] for each in tool_schemas() if each["function"]["name"] in _NAMES]
@@ -25,29 +27,14 @@ _NOT_RUN: Final = "Not run: it was called together with a tool of the gateway. C
 
 
 @attrs.frozen
-class RecallCall:
-    """A tool call in an answer: its id, its tool and its arguments."""
-
-    id: str
-    name: str
-    arguments: Mapping[str, Any] | str | None
-
-
-@attrs.frozen
 class RecallWire:
     """A wire in which the gateway can answer calls itself.
 
-    Args:
-        tool: Returns the tool of a function.
-        said: Returns the messages of an answer, given its JSON value or the events of its stream.
-        calls: Returns the calls in these messages.
-        results: Returns messages with the results of calls.
+    One function returns the tool of a function; the other the messages of an answer's JSON value, or of its stream's events.
     """
 
     tool: Callable[[dict[str, Any]], dict[str, Any]]
     said: Callable[[Sequence[Any]], list[Any]]
-    calls: Callable[[list[Any]], list[RecallCall]]
-    results: Callable[[list[tuple[RecallCall, str]]], list[Any]]
 
 
 def may_offer(route: str, fields: Mapping[str, Any]) -> bool:
@@ -56,13 +43,7 @@ def may_offer(route: str, fields: Mapping[str, Any]) -> bool:
 
 
 def offered(body: bytes, asked: ModelRequest, route: str) -> bytes:
-    """Return the body of a compacted request with the tools of recall; the same body if they cannot be offered.
-
-    Args:
-        body: The body to send.
-        asked: The client's request.
-        route: The name of its route.
-    """
+    """Return the body of a compacted request with the tools of recall; the same body if they cannot be offered."""
     wire, tools = _WIRES.get(route), items_of(asked.fields.get("tools"))
     choice = asked.fields.get("tool_choice")
     is_free = choice in (None, "auto") or (fields_of(choice) or {}).get("type") == "auto"
@@ -72,53 +53,35 @@ def offered(body: bytes, asked: ModelRequest, route: str) -> bytes:
     return request.with_messages([*request.messages, *map(wire.tool, RECALL_FUNCTIONS)])
 
 
-@attrs.frozen(kw_only=True)
-class RecallAnswers:
-    """Answers the calls of the tools of recall in one request.
+def continued(route: ModelRoute, body: bytes, answer: bytes, kind: str, *, store: SQLiteStore, session: str) -> bytes | None:
+    """Return the next request if an answer calls a tool of recall; ``None`` if it is meant for the client.
 
     Args:
-        route: The name of the request's route.
-        key: The field of its messages.
-        store: The store of what left.
-        session: The session that the request belongs to.
-    """
-
-    route: str
-    key: str
-    store: SQLiteStore
-    session: str
-
-    def continued(self, body: bytes, answer: bytes, kind: str) -> bytes | None:
-        """Return the next request if an answer calls a tool of recall; ``None`` if it is meant for the client.
-
-        Args:
-            body: The request that was answered.
-            answer: The decoded body of the answer.
-            kind: Its content type.
-        """
-        if not any(name.encode() in answer for name in _NAMES):
-            return None
-        said, calls = read_answer(self.route, answer, kind)
-        if not any(call.name in _NAMES for call in calls):
-            return None
-        results = [(call, _result(call, self.store, self.session)) for call in calls]
-        request = read_request(body, self.key)
-        return request.with_messages([*request.messages, *said, *_WIRES[self.route].results(results)])
-
-
-def read_answer(route: str, answer: bytes, kind: str) -> tuple[list[Any], list[RecallCall]]:
-    """Return the messages of an answer, whole or streamed, and the calls in them.
-
-    Args:
-        route: The name of the route.
+        route: The route of the request.
+        body: The request that was answered.
         answer: The decoded body of the answer.
         kind: Its content type.
+        store: What left.
+        session: The session of the request, whose records may be read.
     """
-    said = _WIRES[route].said(_events(answer) if kind.startswith("text/event-stream") else [json.loads(answer)])
-    return said, _WIRES[route].calls(said)
+    if not any(name.encode() in answer for name in _NAMES):
+        return None
+    said, calls = read_answer(route, answer, kind)
+    if not any(call.name in _NAMES for call in calls):
+        return None
+    results = [ToolResultPart(call.id, _result(call, store, session)) for call in calls]
+    request = read_request(body, route.key)
+    return request.with_messages([*request.messages, *said, *[each.raw for each in route.format.compose("user", results)]])
 
 
-def _result(call: RecallCall, store: SQLiteStore, session: str) -> str:
+def read_answer(route: ModelRoute, answer: bytes, kind: str) -> tuple[list[Any], list[ToolCallPart]]:
+    """Return the messages of a decoded answer, whole or streamed as its content type says, and the calls in them."""
+    said = _WIRES[route.name].said(_events(answer) if kind.startswith("text/event-stream") else [json.loads(answer)])
+    parts = [part for message in said for part in route.format.read(message).parts]
+    return said, [part for part in parts if isinstance(part, ToolCallPart)]
+
+
+def _result(call: ToolCallPart, store: SQLiteStore, session: str) -> str:
     if call.name not in _NAMES:
         return _NOT_RUN
     found = handle_tool_call(call.name, call.arguments, store=store, session=session)
@@ -137,7 +100,7 @@ def _chat_said(parts: Sequence[Any]) -> list[Any]:
     choices = [choice for part in parts for choice in part.get("choices") or () if choice.get("index", 0) == 0]
     whole = [choice["message"] for choice in choices if "message" in choice]
     if whole:
-        return [{name: value for name, value in whole[0].items() if value is not None}]
+        return [{"role": "assistant", **{name: value for name, value in whole[0].items() if value is not None}}]
     text, calls = "", dict[int, dict[str, Any]]()
     deltas: list[Any] = [choice.get("delta") or {} for choice in choices]
     for delta in deltas:
@@ -151,22 +114,12 @@ def _chat_said(parts: Sequence[Any]) -> list[Any]:
     return [{"role": "assistant", **({"content": text} if text else {}), "tool_calls": list(calls.values())}]
 
 
-def _chat_calls(said: list[Any]) -> list[RecallCall]:
-    calls = said[0].get("tool_calls") or ()
-    return [RecallCall(call["id"], call["function"]["name"], call["function"]["arguments"]) for call in calls]
-
-
 # ------------------------------------------------------------------------ Responses
 
 
 def _responses_said(parts: Sequence[Any]) -> list[Any]:
     ends = [part.get("response", part) for part in parts if part.get("type") in (None, "response.completed")]
     return list(ends[-1]["output"]) if ends else []
-
-
-def _responses_calls(said: list[Any]) -> list[RecallCall]:
-    calls = (item for item in said if item.get("type") == "function_call")
-    return [RecallCall(call["call_id"], call["name"], call["arguments"]) for call in calls]
 
 
 # ------------------------------------------------------------------------ Anthropic's messages
@@ -194,29 +147,9 @@ def _extend(block: dict[str, Any], delta: Mapping[str, Any]) -> None:
     block[name] = block.get(name, "") + delta[field]
 
 
-def _anthropic_calls(said: list[Any]) -> list[RecallCall]:
-    blocks = (block for block in said[0]["content"] if block.get("type") == "tool_use")
-    return [RecallCall(block["id"], block["name"], block.get("input")) for block in blocks]
-
-
-def _anthropic_results(results: list[tuple[RecallCall, str]]) -> list[Any]:
-    blocks = [{"type": "tool_result", "tool_use_id": call.id, "content": text} for call, text in results]
-    return [{"role": "user", "content": blocks}]
-
-
 _WIRES: Final[Mapping[str, RecallWire]] = {
-    "chat": RecallWire(
-        lambda function: {"type": "function", "function": function},
-        _chat_said,
-        _chat_calls,
-        lambda results: [{"role": "tool", "tool_call_id": call.id, "content": text} for call, text in results],
-    ),
-    "responses": RecallWire(
-        lambda function: {"type": "function", "strict": False, **function},
-        _responses_said,
-        _responses_calls,
-        lambda results: [{"type": "function_call_output", "call_id": call.id, "output": text} for call, text in results],
-    ),
+    "chat": RecallWire(lambda function: {"type": "function", "function": function}, _chat_said),
+    "responses": RecallWire(lambda function: {"type": "function", "strict": False, **function}, _responses_said),
     "messages": RecallWire(
         lambda function: {
             "name": function["name"],
@@ -224,7 +157,5 @@ _WIRES: Final[Mapping[str, RecallWire]] = {
             "input_schema": function["parameters"],
         },
         _anthropic_said,
-        _anthropic_calls,
-        _anthropic_results,
     ),
 }

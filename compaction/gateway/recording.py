@@ -24,43 +24,30 @@ from .breakpoints import for_comparison
 _MOST: Final = 1_000
 
 
-def _without_secrets(text: str) -> str:
-    from ..summarizers import redact  # its patterns take long to compile
-
-    return redact(text)
-
-
 class SessionRecorder:
     """Appends conversations to a file. Holds state: the digests of the recorded messages of each conversation.
 
     Args:
         folder: The folder of the file; created if it does not exist.
         clock: Returns seconds since 1970.
-        redact: Removes secrets from what is recorded; ``None`` keeps them.
     """
 
-    def __init__(
-        self, folder: Path, clock: Callable[[], float], *, redact: Callable[[str], str] | None = _without_secrets
-    ) -> None:
+    def __init__(self, folder: Path, clock: Callable[[], float]) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         started = datetime.fromtimestamp(clock(), UTC).strftime("%Y%m%dT%H%M%S")
         self.path = folder / f"gateway-{started}-{os.getpid()}.jsonl"
         self._clock = clock
-        self._redact = redact
         self._lock = threading.Lock()
         self._known: OrderedDict[str, list[bytes]] = OrderedDict()
 
     def record(self, conversation: str, format: MessageFormat, messages: Sequence[Any]) -> None:
-        """Record the messages that a request added; O(contents).
-
-        Args:
-            conversation: The name of the conversation.
-            format: The format of its messages.
-            messages: All messages of the request.
+        """Record the messages that a request added, given all of its messages; O(contents).
 
         Raises:
             OSError: If the file cannot be written.
         """
+        from ..summarizers import redact  # its patterns take long to compile
+
         plain = for_comparison(messages, format)
         digests = [hashlib.blake2b(json.dumps(message).encode(), digest_size=16).digest() for message in plain]
         with self._lock:
@@ -80,8 +67,7 @@ class SessionRecorder:
             }
             descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                text = json.dumps(line)
-                file.write((redacted_json(text, self._redact) if self._redact else text) + "\n")
+                file.write(redacted_json(json.dumps(line), redact) + "\n")
 
     def forget(self, conversation: str) -> bool:
         """Delete a conversation from the files of the folder, and return whether one had it; O(files).

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -29,10 +29,20 @@ if TYPE_CHECKING:
 _MOST_CUTS: Final = 50
 _MOST_REASONS: Final = 100
 _SUMMARY_CHARS: Final = 8_000
-_SUMMED: Final = (
-    *("tokens_saved", "tokens_lost", "dollars_saved", "dollars_lost"),
-    *("prompt_tokens", "cached_tokens", "completion_tokens", "seconds_total"),
-)
+
+SUMMED: Final[Mapping[str, str]] = {
+    "cuts": "Compactions that changed a request",
+    "tokens_saved": "Tokens of messages that were not sent",
+    "tokens_lost": "Tokens that a provider had cached and had to read again after a cut",
+    "dollars_saved": "Price of the tokens that were not sent, as cached tokens",
+    "dollars_lost": "Price of the tokens that were read again after a cut, less that of cached ones",
+    "prompt_tokens": "Tokens of requests, as the providers reported them",
+    "cached_tokens": "Tokens of requests that were read from the providers' caches",
+    "completion_tokens": "Tokens of answers, as the providers reported them",
+    "seconds_total": "Seconds that the gateway took before it sent requests",
+}
+"""The figures that are summed up over all conversations, with their meanings."""
+
 REPORTED_USAGE: Final = ("prompt_tokens", "cached_tokens", "completion_tokens")
 """The figures of a provider's usage that are summed up and logged."""
 
@@ -192,6 +202,7 @@ class GatewayStatus:
     Attributes:
         held: Returns the number of conversations in memory, and the bytes of their messages.
         windows: Returns the windows that were learned.
+        left_alone: Returns the conversations that are not compacted for now.
     """
 
     def __init__(
@@ -204,16 +215,16 @@ class GatewayStatus:
         self._started_at = clock()
         self.held: Callable[[], tuple[int, int]] = _nothing_held
         self.windows: Callable[[], Mapping[str, int]] = dict
+        self.left_alone: Callable[[], Collection[str]] = tuple
         self._lock = threading.Lock()
         self._requests: Counter[tuple[str, int]] = Counter()
         self._passed: Counter[str] = Counter()
         self._failures: Counter[str] = Counter()
         self._retries: Counter[str] = Counter()
-        self._totals: dict[str, float] = dict.fromkeys((*_SUMMED, "cuts", "requests"), 0)
+        self._totals: dict[str, float] = dict.fromkeys((*SUMMED, "requests"), 0)
         self._conversations: OrderedDict[str, ConversationStatus] = OrderedDict()
         self._cuts: dict[str, deque[Cut]] = {}
         self._broken: dict[str, int] = {}
-        self._alone: dict[str, bool] = {}
 
     # ---------------------------------------------------------------- counting
 
@@ -236,11 +247,6 @@ class GatewayStatus:
         """Count a second request."""
         with self._lock:
             _count(self._retries, why)
-
-    def left_alone(self, session: str, is_left_alone: bool) -> None:
-        """Note whether a conversation is left alone from now on. Its page says so after its next report."""
-        with self._lock:
-            self._alone[session] = is_left_alone
 
     def told(self, event: Event) -> None:
         """Note an event of a session; pass this method as ``on_event=``."""
@@ -268,7 +274,7 @@ class GatewayStatus:
             elif isinstance(event, Overflowed):
                 _count(self._failures, "too long for the upstream")
             elif isinstance(event, Evicted):
-                for kept in (self._cuts, self._broken, self._alone):
+                for kept in (self._cuts, self._broken):
                     kept.pop(event.session, None)
 
     def reported(self, turn: ConversationTurn, *, is_changed: bool, seconds_added: float, usage: Usage | None) -> None:
@@ -316,7 +322,6 @@ class GatewayStatus:
                 cuts=tuple(self._cuts.get(session, ())),
                 seconds_added=max(found.seconds_added, seconds_added),
                 failures=dict(Counter(found.failures) + Counter(turn.failures)),
-                is_left_alone=self._alone.pop(session, found.is_left_alone),
             )
             self._conversations.move_to_end(session)
             while len(self._conversations) > self._limit:
@@ -327,7 +332,7 @@ class GatewayStatus:
         """Remove a conversation, and return whether it was there."""
         with self._lock:
             found = session in self._conversations
-            for kept in (self._conversations, self._cuts, self._broken, self._alone):
+            for kept in (self._conversations, self._cuts, self._broken):
                 kept.pop(session, None)
         return found
 
@@ -335,7 +340,7 @@ class GatewayStatus:
 
     def snapshot(self) -> GatewaySnapshot:
         """Return the current state; O(conversations)."""
-        held, held_bytes = self.held()
+        (held, held_bytes), alone = self.held(), self.left_alone()
         with self._lock:
             return GatewaySnapshot(
                 held=held,
@@ -349,7 +354,12 @@ class GatewayStatus:
                 failures=dict(self._failures),
                 retries=dict(self._retries),
                 totals=dict(self._totals),
-                conversations=tuple(reversed(self._conversations.values())),
+                conversations=tuple(
+                    [
+                        attrs.evolve(each, is_left_alone=True) if each.id in alone else each
+                        for each in reversed(self._conversations.values())
+                    ]
+                ),
             )
 
 

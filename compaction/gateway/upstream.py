@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-import attrs
-
+from .bodies import TooLarge, Unreadable, decoded
 from .headers import RawHeaders
 from .routes import Provider, without_version
 from .settings import GatewaySettings
@@ -30,13 +29,7 @@ _OWN_HEADERS: Final = ("accept", "accept-encoding", "content-type", "user-agent"
 
 
 class NoAnswer(Exception):
-    """An upstream gave no answer.
-
-    Args:
-        status: The status for the client: 502, or 504 after a timeout.
-        why: The kind of failure, such as ``ClientConnectorError``.
-        says: What failed and where, for the client; it has neither the query of the URL nor a header.
-    """
+    """An upstream gave no answer: the status for the client, the kind of failure, and where, without a query or a header."""
 
     def __init__(self, status: int, why: str, says: str = "") -> None:
         self.status = status
@@ -48,37 +41,103 @@ class UnsentBody(Exception):
     """The body of a request could not be read to its end while it was sent."""
 
 
-@attrs.frozen(eq=False)
-class WholeAnswer:
-    """An upstream's answer that was read completely.
+REFUSALS: Final = (400, 413, 422, 500)
+"""The statuses with which an upstream may refuse a request for its length; Ollama answers 500."""
 
-    Args:
-        status: Its status.
-        headers: Its headers.
-        body: Its body, still encoded.
+
+class UpstreamRefusal(Exception):
+    """An upstream's refusal of a request, in the shape that `LengthError` reads.
+
+    Attributes:
+        status_code: The HTTP status.
+        body: The text of the answer.
     """
 
-    status: int
-    headers: RawHeaders
-    body: bytes = attrs.field(repr=False)
+    def __init__(self, status: int, body: str) -> None:
+        super().__init__(f"HTTP {status}")
+        self.status_code = status
+        self.body = body
+
+
+class UpstreamAnswer:
+    """An upstream's answer. Holds state: the bytes of its body that were read before it is sent to the client."""
+
+    def __init__(self, response: ClientResponse) -> None:
+        self._response = response
+        self.status = response.status
+        self.headers: RawHeaders = list(response.raw_headers)
+        self.body = bytearray()  # still encoded
+
+    def header(self, name: str) -> str:
+        """Return the value of a header; empty if the answer does not have it."""
+        return self._response.headers.get(name, "")
+
+    async def read(self, most: int = MOST_ERROR_BYTES) -> bool:
+        """Read the body, and return whether it was read completely: not if it is larger than ``most`` bytes.
+
+        Raises:
+            NoAnswer: If it stops before its end.
+        """
+        length = self.header("content-length") or "0"
+        if not length.isdigit() or int(length) > most:
+            return False
+        try:
+            while len(self.body) <= most and (chunk := await self._next()):
+                self.body += chunk
+        except BaseException:
+            self.close()
+            raise
+        return len(self.body) <= most
+
+    def decoded(self, most: int = MOST_ERROR_BYTES) -> bytes:
+        """Return what was read, decompressed.
+
+        Raises:
+            Unreadable: If it cannot be decompressed.
+            TooLarge: If that exceeds ``most`` bytes.
+        """
+        return decoded(bytes(self.body), self.header("content-encoding"), most)
+
+    def refusal(self) -> UpstreamRefusal:
+        """Return what was read as a refusal; its text is empty if it cannot be decompressed."""
+        try:
+            return UpstreamRefusal(self.status, self.decoded().decode(errors="replace"))
+        except (Unreadable, TooLarge):
+            return UpstreamRefusal(self.status, "")
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """Yield the body, still encoded: what was read, and the rest as it arrives.
+
+        Raises:
+            NoAnswer: If it stops before its end.
+        """
+        if self.body:
+            yield bytes(self.body)
+        while chunk := await self._next():
+            yield chunk
+
+    async def _next(self) -> bytes:
+        import aiohttp
+
+        try:
+            return await self._response.content.readany()
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise NoAnswer(502, type(error).__name__) from error
+
+    def close(self) -> None:
+        """Close the connection, unless the answer has ended."""
+        self._response.close()
 
 
 class Upstreams:
     """The configured upstreams and their HTTP client. Holds state: connections.
 
     Certificates are verified and redirects are not followed. Only the settings decide where a request is sent.
-
-    Args:
-        settings: The gateway's settings.
     """
 
     def __init__(self, settings: GatewaySettings) -> None:
-        self._urls: dict[Provider, str] = {
-            "openai": settings.openai_url.rstrip("/"),
-            "anthropic": settings.anthropic_url.rstrip("/"),
-            "google": settings.google_url.rstrip("/"),
-            "bedrock": settings.bedrock_url.rstrip("/"),
-        }
+        names: tuple[Provider, ...] = ("openai", "anthropic", "google", "bedrock")
+        self._urls = {name: str(getattr(settings, f"{name}_url")).rstrip("/") for name in names}
         self._proxies = {provider: _proxy_of(url) for provider, url in self._urls.items()}
         self._seconds = settings.timeout
         self._session: ClientSession  # made in the event loop that uses it
@@ -124,15 +183,10 @@ class Upstreams:
         target: tuple[bytes, bytes],
         headers: RawHeaders,
         body: bytes | AsyncIterator[bytes] | None,
-    ) -> ClientResponse:
+    ) -> UpstreamAnswer:
         """Send a request once, and return the answer before its body is read; the caller closes it.
 
-        Args:
-            method: The request's method.
-            provider: The provider whose upstream gets it.
-            target: The path and the query of the request.
-            headers: Its headers.
-            body: Its body.
+        The target is the path and the query of the request.
 
         Raises:
             NoAnswer: If the upstream gives no answer.
@@ -147,7 +201,7 @@ class Upstreams:
             named.append(("content-length", str(len(body))))
             body = _in_pieces(body)
         try:
-            return await self._session.request(
+            response = await self._session.request(
                 method,
                 URL(url, encoded=True),
                 headers=named,
@@ -161,10 +215,14 @@ class Upstreams:
             if isinstance(error.__cause__, UnsentBody):
                 raise error.__cause__ from None
             raise NoAnswer(502, type(error).__name__, _said(url, error)) from error
+        return UpstreamAnswer(response)
 
 
 def _proxy_of(url: str) -> str | None:
-    """Return the proxy that the environment names for an address, if any; ``NO_PROXY`` makes exceptions."""
+    """Return the proxy that the environment names for an address, if any; ``NO_PROXY`` makes exceptions.
+
+    The HTTP client's ``trust_env`` would also send passwords from ``~/.netrc``, and does not know ``ALL_PROXY``.
+    """
     parts, proxies = urlsplit(url), getproxies()
     return None if proxy_bypass(parts.hostname or "") else proxies.get(parts.scheme, proxies.get("all"))
 
@@ -179,38 +237,3 @@ def _said(url: str, error: Exception) -> str:
     """Return the address that was tried, without its query, which may hold a key, and the cause."""
     cause = " ".join(str(error).split())[:200]
     return f"{_PASSWORD.sub('//', url.partition('?')[0])}, {cause}"
-
-
-async def chunks(response: ClientResponse) -> AsyncIterator[bytes]:
-    """Yield the body of an answer, still encoded, as it arrives.
-
-    Raises:
-        NoAnswer: If the answer stops before its end.
-    """
-    import aiohttp
-
-    try:
-        async for chunk in response.content.iter_any():
-            yield chunk
-    except (aiohttp.ClientError, TimeoutError) as error:
-        raise NoAnswer(502, type(error).__name__) from error
-
-
-async def read_whole(response: ClientResponse, most: int = MOST_ERROR_BYTES) -> WholeAnswer | None:
-    """Read an answer completely and close it; return ``None``, with the answer still open, if it is too large.
-
-    Raises:
-        NoAnswer: If the answer stops before its end.
-    """
-    size = response.headers.get("content-length", "0")
-    if not size.isdigit() or int(size) > most:
-        return None
-    body = bytearray()
-    try:
-        async for chunk in chunks(response):
-            body += chunk
-            if len(body) > most:
-                raise NoAnswer(502, "an answer without an end")
-    finally:
-        response.close()
-    return WholeAnswer(response.status, list(response.raw_headers), bytes(body))

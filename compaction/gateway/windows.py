@@ -44,13 +44,7 @@ def known_window(model: str) -> int | None:
 
 @attrs.frozen
 class ServedModel:
-    """A model as one upstream serves it.
-
-    Args:
-        upstream: The address of the upstream.
-        model: The name of the model.
-        is_long: Whether a header asks for a window of a million tokens.
-    """
+    """A model as one upstream serves it."""
 
     upstream: str
     model: str
@@ -115,13 +109,7 @@ class ModelWindows:
         return known + step * max(0, -((known - learned.accepted) // step))
 
     def refused(self, served: ServedModel, error: LengthError, tokens: int) -> None:
-        """Learn from a length error.
-
-        Args:
-            served: The model.
-            error: What the error says.
-            tokens: The tokens of the refused request, by our count.
-        """
+        """Learn from a length error of a request that had so many tokens by our count."""
         self._learn(served, lambda known: known.taught(error, tokens))
 
     def accepted(self, served: ServedModel, tokens: int) -> None:

@@ -21,12 +21,18 @@ import attrs
 import httpx
 import uvicorn
 
-from compaction import presets
+from compaction import CompactionSession, presets
 from compaction.gateway import GatewaySettings, create_app, is_worth_a_log
+from compaction.gateway.conversations import ConversationRequest, ConversationTurn
+from compaction.gateway.routes import route_of
+from compaction.strategies import Pipeline
 
 from .limits import WAIT_SECONDS
 
 _ROOT = Path(__file__).resolve().parents[2]
+
+CHAT = "/v1/chat/completions"
+TOO_LONG = {"error": {"message": "This model's maximum context length is 900 tokens. However, you requested 1500 tokens."}}
 
 
 @attrs.frozen
@@ -187,6 +193,30 @@ def tool_chat(rounds: int, words: int = 60, name: str = "a") -> list[dict[str, A
     return messages
 
 
+def body_of(messages: list[Any], **fields: Any) -> bytes:
+    """The body of a request with these messages."""
+    return json.dumps({"model": "m", "messages": messages, **fields}).encode()
+
+
+def request_of(messages: list[Any], path: str = CHAT, *, id: str | None = None, **fields: Any) -> ConversationRequest:
+    """A request of a conversation."""
+    route = route_of("POST", path)
+    assert route is not None
+    return ConversationRequest(route=route, fields={"model": "m", **fields}, messages=messages, id=id, upstream="u")
+
+
+def turn_of(session: str, **fields: Any) -> ConversationTurn:
+    """A turn of the conversation with this name, for a request with these fields."""
+    return ConversationTurn(
+        request=request_of([], **fields), session=CompactionSession(Pipeline(), id=session), window=9_000, tokens=700
+    )
+
+
+def resets(handler: Handler, got: Got) -> None:
+    """Close the connection without an answer."""
+    handler.close_connection = True
+
+
 def settings_of(url: str, **options: Any) -> GatewaySettings:
     """The settings of a gateway in front of an upstream; by default a window of 2,000 tokens."""
     urls = {"openai_url": f"{url}/v1", "anthropic_url": url, "google_url": url, "bedrock_url": url}
@@ -199,6 +229,36 @@ async def in_process(upstream: ScriptedUpstream, **options: Any) -> AsyncGenerat
     """A client of a gateway in this event loop."""
     async with lifespan(settings_of(upstream.url, **options)) as app, client_of(app) as client:
         yield client
+
+
+@attrs.frozen
+class Served:
+    """The outcome of some requests: the answers, what the upstream got, and the data of the page."""
+
+    replies: list[httpx.Response]
+    got: list[Got]
+    status: dict[str, Any]
+
+    @property
+    def counts(self) -> dict[str, dict[str, int]]:
+        """The counts that are not zero."""
+        return {name: self.status[name] for name in ("passed_through", "failures", "retries") if self.status[name]}
+
+    @property
+    def sent(self) -> list[list[Any]]:
+        """The messages of each request that the upstream got."""
+        return [got.json["messages"] for got in self.got]
+
+
+async def served(
+    script: list[Answer], *bodies: bytes, path: str = CHAT, headers: dict[str, str] | None = None, **options: Any
+) -> Served:
+    """Send these bodies through a gateway in this event loop, one after the other."""
+    with ScriptedUpstream(*script) as upstream:
+        async with in_process(upstream, **options) as client:
+            replies = [await client.post(path, content=body, headers=headers) for body in bodies]
+            status = (await client.get("/status.json", headers=headers)).json()
+    return Served(replies, upstream.got, status)
 
 
 def client_of(app: Any) -> httpx.AsyncClient:

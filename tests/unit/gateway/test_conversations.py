@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,33 +14,28 @@ import pytest
 
 from benchmarks.hosts.ledger import SUMMARY_SIGN
 from benchmarks.hosts.server import SUMMARY
-from compaction import CompactionSession, MessageIndex, last
-from compaction.gateway.conversations import ConversationRequest, ConversationTurn, GatewayConversations
+from compaction import MessageIndex, last
+from compaction.gateway.conversations import GatewayConversations
 from compaction.gateway.recall import RECALL_FUNCTIONS
-from compaction.gateway.routes import route_of
 from compaction.session import Compacted, Event
-from compaction.stores import SessionStore
 from compaction.strategies import Failed, Pipeline, Summarization
 from compaction.tokens import LengthError, Usage, counter
 from compaction.triggers import tokens_exceed
 from tests.support.gateways import (
+    CHAT,
     ScriptedUpstream,
     answer,
+    body_of,
     chat_reply,
     client_of,
     in_process,
     lifespan,
+    request_of,
+    served,
     settings_of,
     tool_chat,
 )
 from tests.support.rulebook import is_valid
-
-CHAT = "/v1/chat/completions"
-
-
-def body_of(messages: list[Any], **fields: Any) -> str:
-    """Return a request with these messages."""
-    return json.dumps({"model": "m", "messages": messages, **fields})
 
 
 async def test_many_conversations_are_bounded(tmp_path: Path) -> None:
@@ -56,18 +50,15 @@ async def test_many_conversations_are_bounded(tmp_path: Path) -> None:
             await client.post(CHAT, content=long)
     assert health["in_memory"] == 5
     assert health["conversations"] == 5
-    assert upstream.got[0].body == upstream.got[-1].body != long.encode()
+    assert upstream.got[0].body == upstream.got[-1].body != long
 
 
 async def test_memory_is_bounded_in_bytes() -> None:
     """The conversations in memory are limited by the total size of their messages."""
-    with ScriptedUpstream(chat_reply()) as upstream:
-        async with in_process(upstream, conversation_bytes=50_000, window=100_000) as client:
-            for number in range(10):
-                await client.post(CHAT, content=body_of(tool_chat(20, name=f"n{number}")))
-            health = (await client.get("/healthz")).json()
-    assert health["bytes_in_memory"] <= 50_000
-    assert health["in_memory"] < 10
+    bodies = [body_of(tool_chat(20, name=f"n{number}")) for number in range(10)]
+    found = await served([chat_reply()], *bodies, conversation_bytes=50_000, window=100_000)
+    assert found.status["held_bytes"] <= 50_000
+    assert found.status["held"] < 10
 
 
 @pytest.mark.parametrize(
@@ -81,29 +72,24 @@ async def test_memory_is_bounded_in_bytes() -> None:
 async def test_what_else_an_agent_asks_is_another_conversation(other: dict[str, Any]) -> None:
     """Requests with another model, other tools or other messages in the same session do not affect the conversation."""
     messages = tool_chat(20)
-    with ScriptedUpstream(chat_reply()) as upstream:
-        async with in_process(upstream) as client:
-            for body in (
-                body_of(messages),
-                body_of(**{"messages": messages[:3], **other}),
-                body_of([*messages, *messages[:1]]),
-            ):
-                await client.post(CHAT, content=body, headers={"x-session-id": "s"})
-            health = (await client.get("/healthz")).json()
-    first, second, third = (got.json["messages"] for got in upstream.got)
+    bodies = (body_of(messages), body_of(**{"messages": messages[:3], **other}), body_of([*messages, *messages[:1]]))
+    found = await served([chat_reply()], *bodies, headers={"x-session-id": "s"})
+    first, second, third = found.sent
     assert second == other.get("messages", messages[:3])
     assert third[: len(first)] == first
-    assert health["conversations"] == 2
+    assert len(found.status["conversations"]) == 2
 
 
-async def test_two_sessions_with_the_same_words_are_two_conversations() -> None:
-    """Sessions with different names are different conversations, even if their messages are equal."""
+@pytest.mark.parametrize(("header", "values"), [("session_id", ("one", "two")), ("authorization", ("Bearer a", "Bearer b"))])
+async def test_two_sessions_or_tenants_with_the_same_words_share_nothing(header: str, values: tuple[str, str]) -> None:
+    """Sessions with different names, and those of different keys, are different conversations."""
     with ScriptedUpstream(chat_reply()) as upstream:
         async with in_process(upstream) as client:
-            for name in ("one", "two", "one"):
-                await client.post(CHAT, content=body_of(tool_chat(3)), headers={"session_id": name})
-            health = (await client.get("/healthz")).json()
-    assert health["conversations"] == 2
+            for value in (*values, values[0]):
+                await client.post(CHAT, content=body_of(tool_chat(3)), headers={header: value})
+            status = await client.get("/status.json")
+    assert [each["requests"] for each in status.json()["conversations"]] == [2, 1]
+    assert "Bearer" not in status.text
 
 
 async def test_an_agent_that_moves_a_reminder_has_one_conversation() -> None:
@@ -158,13 +144,6 @@ async def test_nobody_waits_for_a_model_that_summarizes() -> None:
     assert any(SUMMARY_SIGN in str(message) for message in sent[cut])
     assert sent[cut + 1][: len(sent[cut])] == sent[cut]
     assert len(asked) <= 6
-
-
-def request_of(messages: list[Any], path: str = CHAT, **fields: Any) -> ConversationRequest:
-    """A request of a conversation."""
-    route = route_of("POST", path)
-    assert route is not None
-    return ConversationRequest(route=route, fields={"model": "m", **fields}, messages=messages, id=None, upstream="u")
 
 
 def conversations_of(**options: Any) -> GatewayConversations:
@@ -253,117 +232,13 @@ async def test_a_window_that_is_learned_begins_the_conversation_again() -> None:
     async with conversations_of() as conversations:
         turn = await conversations.turn(request)
         for error, is_same in ((LengthError(window=5_000), True), (LengthError(window=500), False)):
-            conversations.learn_window(turn, request, error, 0)
+            conversations.learn_window(turn, request, error)
             assert ((await conversations.turn(request)).session is turn.session) is is_same
         assert conversations.held()[0] == 1
-        conversations.learn_window(None, request, LengthError(window=300), 0)
+        conversations.learn_window(None, request, LengthError(window=300))
         assert conversations.windows.of(request.served) == 300
         await conversations.record_usage(turn, Usage(5_500, 1))
         assert conversations.windows.of(request.served) == 2_000  # as that was accepted, the smaller window was wrong
-
-
-def turn_of(name: str) -> ConversationTurn:
-    """A turn of a conversation with this name."""
-    return ConversationTurn(request=request_of([]), session=CompactionSession(Pipeline(), id=name), window=9)
-
-
-async def test_uses_are_saved_now_and_then(tmp_path: Path) -> None:
-    """Uses are saved twenty times in the time after which a conversation is forgotten, and at once after a restart."""
-    now, path = [100.0], tmp_path / "s.db"
-    store = SessionStore(path)
-    async with conversations_of(store=path, forget_after=20.0, clock=lambda: now[0]) as conversations:
-        for now[0] in (100.0, 100.5, 100.99):
-            await conversations.used(turn_of("a"))
-        assert store.delete_unused(100.5, now[0]) == ["a"]
-        for now[0] in (101.0, 101.5):
-            await conversations.used(turn_of("a"))
-        assert await conversations.forget_unused(0.5) == []
-        now[0] += 0.01
-        assert await conversations.forget_unused(0.5) == ["a"]
-        assert await conversations.forget_unused(0.0) == []
-    async with conversations_of(store=path, clock=lambda: now[0]) as conversations:
-        await conversations.used(turn_of("b"))
-        assert await conversations.forget_unused(-1.0) == []
-
-
-@pytest.mark.parametrize("option", ["store", "recall", None])
-async def test_a_conversation_in_memory_is_forgotten_without_files_too(option: str | None, tmp_path: Path) -> None:
-    """It is forgotten after a time, or by its name. What it reports later is ignored until it sends another request."""
-    now, options = [100.0], {} if option is None else {option: tmp_path / "file.db"}
-    async with conversations_of(forget_after=10.0, clock=lambda: now[0], **options) as conversations:
-        for way in ("time", "name"):
-            turn = await conversations.turn(request_of(tool_chat(20), tools=LOOK))
-            name = turn.session.id
-            await conversations.used(turn)
-            assert conversations.held()[0] == 1
-            if way == "time":
-                assert await conversations.forget_unused(10.0) == []
-                now[0] += 10.5
-                assert await conversations.forget_unused(10.0) == [name]
-            else:
-                assert (await conversations.forget(name), await conversations.forget(name)) == (True, False)
-            assert conversations.held() == (0, 0)
-            if conversations.recalled is not None:
-                assert conversations.recalled.range(name, 1, 9) == []
-            await conversations.used(turn)
-            before = turn.session.index.tokens
-            await conversations.record_usage(turn, Usage(before + 500, 1))
-            assert turn.session.index.tokens == before
-            now[0] += 20.0
-            assert await conversations.forget_unused(10.0) == []
-
-
-@pytest.mark.parametrize(
-    ("options", "files"),
-    [
-        ({"recall": "r.db", "forget_after": 9.0}, {"r.db", "r.db.uses"}),
-        ({"recall": "r.db"}, {"r.db"}),
-        ({"recall": "r.db", "store": "s.db", "forget_after": 9.0}, {"r.db", "s.db"}),
-        ({"forget_after": 9.0}, set()),
-    ],
-)
-def test_the_times_of_use_have_a_file_where_nothing_else_has_them(
-    options: dict[str, Any], files: set[str], tmp_path: Path
-) -> None:
-    """The file stands beside the content that is stored for recall, if that content is forgotten after a time."""
-    conversations_of(**{name: tmp_path / value if isinstance(value, str) else value for name, value in options.items()})
-    assert {path.name for path in tmp_path.iterdir() if not path.name.endswith(("-wal", "-shm"))} == files
-
-
-async def test_names_that_were_forgotten_are_bounded() -> None:
-    """The gateway remembers the newest thousand names."""
-    async with conversations_of(forget_after=10.0) as conversations:
-        for number in range(1_001):
-            assert conversations.forget_in_memory(f"{number}") is False
-        for number in (0, 1, 1_000):
-            await conversations.used(turn_of(f"{number}"))
-        assert await conversations.forget_unused(-1.0) == ["0"]
-
-
-async def test_a_conversation_in_use_is_not_deleted() -> None:
-    """The answer says so, until its compaction has ended."""
-    asked, may_answer = anyio.Event(), anyio.Event()
-
-    class Model:
-        async def generate(self, prompt: str) -> str:
-            asked.set()
-            await may_answer.wait()
-            return SUMMARY
-
-    strategy = Summarization(Model(), trigger=tokens_exceed(1_000), keep=last(groups=3))
-    with ScriptedUpstream(chat_reply()) as upstream:
-        async with in_process(upstream, strategy=lambda window: strategy, awaits=True) as client:
-            await client.post(CHAT, content=body_of(tool_chat(2)))
-            (conversation,) = (await client.get("/status.json")).json()["conversations"]
-            async with anyio.create_task_group() as group:
-                group.start_soon(partial(client.post, CHAT, content=body_of(tool_chat(40))))
-                await asked.wait()
-                refused = await client.delete(f"/conversations/{conversation['id']}")
-                may_answer.set()
-            deleted = await client.delete(f"/conversations/{conversation['id']}")
-    assert (refused.status_code, deleted.status_code) == (409, 204)
-    assert "try again" in refused.text
-    assert any(SUMMARY_SIGN in str(message) for message in upstream.got[1].json["messages"])
 
 
 async def test_events_are_told_to_the_host_too() -> None:

@@ -2,55 +2,47 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
+import socket
 import threading
 import tomllib
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import anyio
+import anyio.to_thread
 import httpx
 import pytest
 
 from compaction import config
 from compaction.tokens import length_errors
 from tests.support.gateways import (
-    Answer,
+    CHAT,
+    TOO_LONG,
+    GatewayProcess,
     Got,
     Handler,
     ScriptedUpstream,
     answer,
+    body_of,
     chat_reply,
     events,
     in_process,
+    served,
     serving,
     tool_chat,
 )
+from tests.support.limits import WAIT_SECONDS
 from tests.support.rulebook import is_valid
 
-CHAT = "/v1/chat/completions"
 SAMPLES: list[dict[str, Any]] = tomllib.loads(Path(length_errors.__file__).with_suffix(".toml").read_text("utf-8"))["samples"]
-TOO_LONG = {"error": {"message": "This model's maximum context length is 900 tokens. However, you requested 1500 tokens."}}
-
-
-def body_of(messages: list[Any], **fields: Any) -> bytes:
-    """Return a request as an agent writes it, with unusual spaces."""
-    return json.dumps({"model": "m", "temperature": 0.10, "messages": messages, **fields}, indent=1).encode()
-
-
-def contents(folder: Path) -> list[str]:
-    """Return the texts of the files in a folder."""
-    return [path.read_text() for path in folder.iterdir()]
-
-
-def refuses_changed(original: bytes, then: Answer) -> Answer:
-    """Return an upstream that refuses every body but this one."""
-
-    def give(handler: Handler, got: Got) -> None:
-        (then if got.body == original else answer(400, {"error": {"message": "invalid: look is unknown"}}))(handler, got)
-
-    return give
+CLAUDE = [
+    {"role": "user" if place % 2 == 0 else "assistant", "content": [{"type": "text", "text": f"part {place} " * 60}]}
+    for place in range(31)
+]
 
 
 async def test_a_short_request_leaves_with_its_own_bytes() -> None:
@@ -74,33 +66,16 @@ async def test_a_short_request_leaves_with_its_own_bytes() -> None:
 async def test_a_long_request_is_compacted_and_the_rest_keeps_its_bytes() -> None:
     """In a long request only the message list changes; messages that stay keep their bytes, and the prefix rarely breaks."""
     messages = tool_chat(20)
-    with ScriptedUpstream(chat_reply()) as upstream:
-        async with in_process(upstream) as client:
-            for count in range(1, len(messages) + 1, 2):
-                reply = await client.post(CHAT, content=body_of(messages[:count], tools=[]))
-                assert reply.status_code == 200
-    sent = [got.json["messages"] for got in upstream.got]
-    assert all(is_valid("openai-chat", each) for each in sent)
-    assert len(sent[-1]) < len(messages)
-    assert max(len(json.dumps(each)) for each in sent) / 4 < 3_000
-    last = upstream.got[-1].body
+    requests = [{"model": "m", "temperature": 0.10, "messages": messages[:count]} for count in range(1, 42, 2)]
+    found = await served([chat_reply()], *[json.dumps(each, indent=1).encode() for each in requests])
+    assert {reply.status_code for reply in found.replies} == {200}
+    assert all(is_valid("openai-chat", each) for each in found.sent)
+    assert len(found.sent[-1]) < len(messages)
+    assert max(len(json.dumps(each)) for each in found.sent) / 4 < 3_000
+    last = found.got[-1].body
     assert last.startswith(b'{\n "model": "m",\n "temperature": 0.1,\n "messages": [\n  {')
     assert json.dumps(messages[-1], indent=1).replace("\n", "\n  ").encode() in last
-    breaks = [one for one, two in pairwise(sent) if two[: len(one)] != one]
-    assert len(breaks) <= 3
-
-
-async def test_a_length_error_is_answered_once_with_a_shorter_request() -> None:
-    """After a length error the gateway sends a shorter request once, and the client gets only that request's answer."""
-    messages = tool_chat(6)
-    with ScriptedUpstream(answer(400, TOO_LONG), chat_reply()) as upstream:
-        async with in_process(upstream, window=100_000) as client:
-            reply = await client.post(CHAT, content=body_of(messages))
-            health = (await client.get("/healthz")).json()
-    assert reply.status_code == 200
-    assert [len(got.body) > 2_400 for got in upstream.got] == [True, False]
-    assert is_valid("openai-chat", upstream.got[1].json["messages"])
-    assert health["retries"] == {"length": 1}
+    assert sum(two[: len(one)] != one for one, two in pairwise(found.sent)) <= 3
 
 
 @pytest.mark.parametrize("window", [100_000, "auto"])
@@ -110,82 +85,23 @@ async def test_a_length_error_is_answered_once_with_a_shorter_request() -> None:
 async def test_each_length_error_leads_to_a_shorter_request(sample: dict[str, Any], window: Any) -> None:
     """A refusal in the words of each provider, with or without figures, is answered by a shorter request, whatever is known."""
     refusal = answer(sample.get("status") or 400, {"error": {"message": sample["says"]}})
-    with ScriptedUpstream(refusal, chat_reply()) as upstream:
-        async with in_process(upstream, window=window) as client:
-            reply = await client.post(CHAT, content=body_of(tool_chat(60)))
-    assert (reply.status_code, len(upstream.got)) == (200, 2)
-    assert len(upstream.got[1].body) < len(upstream.got[0].body)
+    found = await served([refusal, chat_reply()], body_of(tool_chat(60)), window=window)
+    assert (found.replies[0].status_code, len(found.got)) == (200, 2)
+    assert len(found.got[1].body) < len(found.got[0].body)
+    assert is_valid("openai-chat", found.sent[1])
 
 
 async def test_two_requests_are_the_most() -> None:
     """If the shortened request gets a length error too, that error is passed on to the client."""
-    with ScriptedUpstream(answer(400, TOO_LONG)) as upstream:
-        async with in_process(upstream, window=100_000) as client:
-            reply = await client.post(CHAT, content=body_of(tool_chat(6)))
-    assert (reply.status_code, reply.json(), len(upstream.got)) == (400, TOO_LONG, 2)
+    found = await served([answer(400, TOO_LONG)], body_of(tool_chat(6)), window=100_000)
+    assert (found.replies[0].status_code, found.replies[0].json(), len(found.got)) == (400, TOO_LONG, 2)
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 409, 429, 502, 503, 529])
 async def test_other_errors_are_passed_on(status: int) -> None:
     """Other errors are passed on with their headers and are not retried, even if their text is about length."""
-    with ScriptedUpstream(answer(status, TOO_LONG, retry_after="7")) as upstream:
-        async with in_process(upstream, window=100_000) as client:
-            reply = await client.post(CHAT, content=body_of(tool_chat(6)))
-    assert (reply.status_code, reply.headers["retry-after"], len(upstream.got)) == (status, "7", 1)
-
-
-async def test_what_is_refused_only_as_compacted_is_sent_as_it_came(tmp_path: Path) -> None:
-    """A refused compacted request is sent again as it came, and saved without texts; the next one is sent unchanged."""
-    messages = tool_chat(20)
-    original, more = body_of(messages), body_of([*messages, {"role": "user", "content": "go on"}])
-    with ScriptedUpstream(refuses_changed(original, chat_reply())) as upstream:
-        async with in_process(upstream, cases=tmp_path) as client:
-            reply = await client.post(CHAT, content=original)
-            upstream.script = [chat_reply()]
-            assert (await client.post(CHAT, content=more)).status_code == 200
-            upstream.script = [answer(400, TOO_LONG), chat_reply()]
-            upstream.got.clear()
-            assert (await client.post(CHAT, content=more)).status_code == 200
-            again = [len(got.body) == len(more) for got in upstream.got]
-            health = (await client.get("/healthz")).json()
-    assert reply.status_code == 200
-    assert again == [True, False]
-    assert health["failures"]["a compacted request was refused"] == 1
-    (text,) = contents(tmp_path)
-    kept = json.loads(text)
-    assert kept["status"] == 400
-    assert "invalid" in kept["said"]
-    assert [each["role"] for each in kept["given"]] == [each["role"] for each in messages]
-    assert "Find" not in text
-    assert "é" not in text
-
-
-@pytest.mark.parametrize(
-    ("path", "fields", "why"),
-    [
-        ("/v1/responses", {"previous_response_id": "r", "input": [{"role": "user", "content": "x"}]}, "previous_response_id"),
-        ("/v1/responses", {"conversation": "c", "input": [{"role": "user", "content": "x"}]}, "conversation"),
-        ("/v1/responses", {"store": True, "input": [{"role": "user", "content": "x"}]}, "store"),
-        ("/v1/responses", {"input": [{"type": "item_reference", "id": "m"}]}, "item_reference"),
-        ("/v1/responses", {"input": "a text"}, "no list of input"),
-        (
-            "/v1/messages",
-            {"context_management": {"edits": [{"type": "compact_20260112"}]}, "messages": [{}]},
-            "context_management",
-        ),
-        ("/v1beta/models/g:generateContent", {"cachedContent": "c", "contents": [{"parts": []}]}, "cachedContent"),
-        (CHAT, {"messages": []}, "no messages"),
-    ],
-)
-async def test_what_the_provider_keeps_is_passed_through(path: str, fields: dict[str, Any], why: str) -> None:
-    """A request that depends on state stored by the provider is sent unchanged, and the reason is counted."""
-    body = json.dumps({"model": "m", **fields}).encode()
-    with ScriptedUpstream(answer(200, {})) as upstream:
-        async with in_process(upstream) as client:
-            await client.post(path, content=body)
-            health = (await client.get("/healthz")).json()
-    assert upstream.got[0].body == body
-    assert health["passed_through"] == {why: 1}
+    found = await served([answer(status, TOO_LONG, retry_after="7")], body_of(tool_chat(6)), window=100_000)
+    assert (found.replies[0].status_code, found.replies[0].headers["retry-after"], len(found.got)) == (status, "7", 1)
 
 
 async def test_everything_else_is_passed_through() -> None:
@@ -212,25 +128,19 @@ async def test_everything_else_is_passed_through() -> None:
 
 async def test_count_tokens_is_asked_for_what_would_be_sent(tmp_path: Path) -> None:
     """A token count is requested upstream for the compacted messages, and creates no conversation."""
-    messages = [
-        {"role": "user" if place % 2 == 0 else "assistant", "content": [{"type": "text", "text": f"part {place} " * 60}]}
-        for place in range(31)
-    ]
-    body = json.dumps({"model": "m", "system": "Be brief.", "messages": messages}).encode()
+    body = body_of(CLAUDE, system="Be brief.")
     usage = {"type": "message", "usage": {"input_tokens": 900, "output_tokens": 1}}
-    with ScriptedUpstream(answer(200, {"input_tokens": 7})) as upstream:
+    script = [answer(200, each) for each in ({"input_tokens": 7}, {"input_tokens": 7}, usage, {"input_tokens": 8})]
+    with ScriptedUpstream(*script) as upstream:
         async with in_process(upstream, store=tmp_path / "s.db") as client:
             counts = [(await client.post("/v1/messages/count_tokens", content=body)).json() for _ in range(2)]
             conversations = (await client.get("/healthz")).json()["conversations"]
-            upstream.script = [answer(200, usage)]
             await client.post("/v1/messages", content=body)
-            upstream.script = [answer(200, {"input_tokens": 8})]
             counts.append((await client.post("/v1/messages/count_tokens", content=body)).json())
-    assert counts == [{"input_tokens": 7}, {"input_tokens": 7}, {"input_tokens": 8}]
-    assert conversations == 0
+    assert ([each["input_tokens"] for each in counts], conversations) == ([7, 7, 8], 0)
     sent = [got.json["messages"] for got in upstream.got]
-    assert len(sent[0]) < len(messages)
-    assert sent[0] == sent[1] == sent[2] == sent[3]
+    assert len(sent[0]) < len(CLAUDE)
+    assert sent == sent[:1] * 4
 
 
 async def test_count_tokens_calls_no_model(tmp_path: Path) -> None:
@@ -245,20 +155,14 @@ async def test_count_tokens_calls_no_model(tmp_path: Path) -> None:
         """
     )
     strategy = config.load(tmp_path / "pipeline.toml")
-    messages = [
-        {"role": "user" if place % 2 == 0 else "assistant", "content": [{"type": "text", "text": f"part {place} " * 60}]}
-        for place in range(31)
-    ]
-    body = json.dumps({"model": "m", "messages": messages}).encode()
-    with ScriptedUpstream(answer(200, {"input_tokens": 7})) as upstream:
-        async with in_process(upstream, strategy=lambda window: strategy, awaits=True, store=tmp_path / "s.db") as client:
-            assert (await client.post("/v1/messages/count_tokens", content=body)).json() == {"input_tokens": 7}
-            health = (await client.get("/healthz")).json()
-    sent = upstream.got[0].json["messages"]
-    assert sent[-3:] == messages[-3:]
+    options: dict[str, Any] = {"strategy": lambda window: strategy, "awaits": True, "store": tmp_path / "s.db"}
+    found = await served([answer(200, {"input_tokens": 7})], body_of(CLAUDE), path="/v1/messages/count_tokens", **options)
+    (sent,) = found.sent
+    assert found.replies[0].json() == {"input_tokens": 7}
+    assert sent[-3:] == CLAUDE[-3:]
     assert "word word" in str(sent[0])
     assert len(sent) < 6
-    assert (health["conversations"], health["failures"]) == (0, {})
+    assert (found.status["conversations"], found.counts) == ([], {})
 
 
 async def test_a_stream_is_passed_on_and_its_usage_read() -> None:
@@ -319,12 +223,9 @@ async def test_compressed_answers_keep_their_bytes_and_are_read() -> None:
 async def test_an_unknown_model_is_passed_through_until_its_provider_names_the_window() -> None:
     """With ``auto``, requests to an unknown model are sent unchanged until a length error reports the window."""
     body = body_of(tool_chat(8))
-    with ScriptedUpstream(chat_reply(), answer(400, TOO_LONG), chat_reply()) as upstream:
-        async with in_process(upstream, window="auto") as client:
-            replies: list[httpx.Response] = [await client.post(CHAT, content=body) for _ in range(2)]
-            replies.append(await client.post(CHAT, content=body))
-    assert [reply.status_code for reply in replies] == [200, 200, 200]
-    assert [got.body == body for got in upstream.got] == [True, True, False, False]
+    found = await served([chat_reply(), answer(400, TOO_LONG), chat_reply()], body, body, body, window="auto")
+    assert [reply.status_code for reply in found.replies] == [200, 200, 200]
+    assert [got.body == body for got in found.got] == [True, True, False, False]
 
 
 @pytest.mark.parametrize(
@@ -345,3 +246,120 @@ async def test_the_proxy_of_the_environment(variable: str, excluded: str, passes
             )
     assert (reply.status_code, len(proxy.got), len(upstream.got)) == (200, passes, 1 - passes)
     assert all(got.path == f"{upstream.url}/v1/chat/completions" for got in proxy.got)
+
+
+@pytest.mark.parametrize(
+    "path", ["//v1/chat/completions", "/v1/v1/chat/completions", "/v1/chat/completions/", "/v1//chat/completions"]
+)
+async def test_unusual_spellings_of_a_route_are_compacted(path: str) -> None:
+    """Repeated slashes and versions, and a slash at the end, do not keep a conversation from being compacted."""
+    with ScriptedUpstream(chat_reply()) as upstream:
+        async with in_process(upstream) as client:
+            request = client.build_request("POST", "/", content=body_of(tool_chat(20)))
+            request.url = request.url.copy_with(raw_path=path.encode())
+            reply = await client.send(request)
+    assert reply.status_code == 200
+    assert len(upstream.got[0].json["messages"]) < len(tool_chat(20))
+    assert upstream.got[0].path.rstrip("/") == "/v1/chat/completions"
+
+
+VERTEX = "/v1/projects/p/locations/us/publishers"
+GEMINI = [{"role": "user", "parts": [{"text": "word " * 90}]}, {"role": "model", "parts": [{"text": "ok"}]}] * 40
+TOLD = [{"role": "user", "content": "word " * 90}, {"role": "assistant", "content": "ok"}] * 40
+CONVERSE = [{"role": "user", "content": [{"text": "word " * 90}]}, {"role": "assistant", "content": [{"text": "ok"}]}] * 40
+
+
+@pytest.mark.parametrize(
+    ("path", "key", "messages"),
+    [
+        ("/openai/deployments/gpt/chat/completions?api-version=2025-01-01", "messages", tool_chat(20)),
+        (f"{VERTEX}/google/models/gemini-2.5-pro:generateContent", "contents", GEMINI[:-1]),
+        (f"{VERTEX}/anthropic/models/claude-sonnet-4@20250514:rawPredict", "messages", TOLD[:-1]),
+        ("/model/us.anthropic.claude-v1:0/converse", "messages", CONVERSE[:-1]),
+    ],
+    ids=["azure", "vertex gemini", "vertex claude", "bedrock"],
+)
+async def test_clouds_are_compacted(path: str, key: str, messages: list[Any]) -> None:
+    """The addresses of Azure, Vertex and Bedrock have conversations; only the list of messages changes."""
+    with ScriptedUpstream(answer(200, {})) as upstream:
+        async with in_process(upstream, openai_url=upstream.url) as client:
+            await client.post(path, content=json.dumps({key: messages, "other": 1}))
+    (got,) = upstream.got
+    assert (got.path, got.json["other"]) == (path, 1)
+    assert 0 < len(got.json[key]) < len(messages)
+
+
+async def test_an_unreachable_upstream_is_named() -> None:
+    """The error names the address that was tried, without its query, and the cause."""
+    with ScriptedUpstream(answer(200, {})) as upstream:
+        address = upstream.url
+        async with in_process(upstream, openai_url="http://127.0.0.1:9/v1", timeout=2.0) as client:
+            replies = [
+                await client.post("/v1/chat/completions", content=body_of(tool_chat(1))),
+                await client.get("/v1/models?key=k1"),
+            ]
+    assert address
+    for reply, path in zip(replies, ("chat/completions", "models"), strict=True):
+        says = reply.json()["error"]["message"]
+        assert reply.status_code == 502
+        assert f"http://127.0.0.1:9/v1/{path}, " in says
+        assert "k1" not in says
+
+
+def opened(url: str, sent: bytes) -> socket.socket:
+    """A connection to a gateway, over which something was sent."""
+    found = socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=WAIT_SECONDS)
+    found.sendall(sent)
+    return found
+
+
+def test_connections_beyond_the_limit_are_answered_503(tmp_path: Path) -> None:
+    """A process serves 2,000 open connections at a time; when some are closed, it serves others."""
+    get = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"
+    with (
+        ScriptedUpstream(answer(200, {})) as upstream,
+        GatewayProcess(upstream.url, tmp_path, window=10_000) as gateway,
+        contextlib.ExitStack() as stack,
+    ):
+        try:
+            held = [stack.enter_context(opened(gateway.url, b"")) for _ in range(1_999)]
+        except OSError:
+            pytest.skip("this system allows too few open files")
+        with opened(gateway.url, get) as late:
+            assert late.recv(100).startswith(b"HTTP/1.1 503")
+        for each in held[:100]:
+            each.close()
+        with opened(gateway.url, get) as served:
+            assert served.recv(100).startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("begins", [False, True], ids=["before the answer", "in mid-stream"])
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [("GET", "/v1/models", b""), ("POST", "/v1/embeddings", b"{}" * 50_000), ("POST", CHAT, body_of(tool_chat(20)))],
+    ids=["without a body", "with a body", "of a conversation"],
+)
+async def test_a_client_that_leaves_cancels_its_request(method: str, path: str, body: bytes, begins: bool) -> None:
+    """The upstream's connection is closed after the client has left, before the first byte of the answer or later."""
+    closed, started = threading.Event(), threading.Event()
+
+    def hang(handler: Handler, got: Got) -> None:
+        if begins:
+            handler.begin(200, [("content-type", "text/event-stream"), ("transfer-encoding", "chunked")])
+            handler.chunk(b"data: {}\n\n")
+        started.set()
+        handler.connection.settimeout(10)
+        if not handler.connection.recv(1):  # the peer closed the connection
+            closed.set()
+        handler.close_connection = True
+
+    async def ask(url: str) -> None:
+        async with httpx.AsyncClient(timeout=20) as client, client.stream(method, f"{url}{path}", content=body) as reply:
+            _ = [piece async for piece in reply.aiter_raw()]
+
+    with ScriptedUpstream(hang) as upstream, serving(upstream) as url:
+        async with anyio.create_task_group() as group:
+            group.start_soon(ask, url)
+            await anyio.to_thread.run_sync(started.wait)
+            group.cancel_scope.cancel()
+        assert await anyio.to_thread.run_sync(closed.wait, 10)

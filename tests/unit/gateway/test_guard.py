@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import inspect
-import json
 import socket
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +15,7 @@ from compaction.cli.serve import serve_command
 from compaction.errors import ConfigurationError
 from compaction.gateway import GatewaySettings
 from compaction.gateway.guard import Guard
-from tests.support.gateways import ScriptedUpstream, answer, chat_reply, in_process, serving, tool_chat
+from tests.support.gateways import ScriptedUpstream, answer, in_process, serving
 from tests.support.limits import WAIT_SECONDS
 
 PAGES = ("/", "/status.json", "/healthz", "/metrics")
@@ -199,41 +198,6 @@ async def test_origins_are_allowed_by_name() -> None:
             origins = (*sorted(allowed), "http://localhost:30001", "http://localhost")
             found = [(await client.get("/v1/models", headers={"origin": origin})).status_code for origin in origins]
     assert found == [200, 200, 403, 403]
-
-
-def keys_of(*values: str) -> list[dict[str, str]]:
-    """The headers with which a key is sent, for each value."""
-    return [{"authorization": f"Bearer {value}"} for value in values]
-
-
-def web_token(subject: str, expires: int) -> str:
-    """A JSON web token."""
-    return f"e30.{base64.urlsafe_b64encode(json.dumps({'sub': subject, 'exp': expires}).encode()).decode().rstrip('=')}.x"
-
-
-@pytest.mark.parametrize(
-    ("headers", "conversations"),
-    [
-        (keys_of("key-one", "key-two"), 2),
-        ([{"x-api-key": "key-one"}, {"x-api-key": "key-two"}], 2),
-        ([{"x-goog-api-key": "key-one"}, {"api-key": "key-one"}], 1),
-        (keys_of(web_token("me", 1), web_token("me", 2)), 1),
-        (keys_of(web_token("me", 1), web_token("you", 1)), 2),
-        ([{**each, "x-session-id": "s"} for each in keys_of("key-one", "key-two")], 2),
-    ],
-    ids=["two keys", "Anthropic's", "one key", "a renewed token", "two users", "one session id"],
-)
-async def test_two_tenants_share_nothing(headers: list[dict[str, str]], conversations: int) -> None:
-    """Conversations of two keys are two, also if they begin alike: no decision or count passes from one to the other."""
-    with ScriptedUpstream(chat_reply()) as upstream:
-        async with in_process(upstream) as client:
-            for count in (41, 43):
-                for each in headers:
-                    body = {"model": "m", "messages": tool_chat(21)[:count]}
-                    await client.post("/v1/chat/completions", json=body, headers=each)
-            status = await client.get("/status.json")
-    assert len(status.json()["conversations"]) == conversations
-    assert "key-" not in status.text
 
 
 async def test_the_token_is_asked_for_everywhere_and_sent_nowhere() -> None:

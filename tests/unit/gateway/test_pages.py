@@ -7,11 +7,9 @@ import re
 import pytest
 
 from compaction.gateway import GatewaySnapshot
-from compaction.gateway.metrics import prometheus_text
+from compaction.gateway.pages import prometheus_text
 from compaction.gateway.windows import known_prices, known_window
-from tests.support.gateways import ScriptedUpstream, chat_reply, in_process, tool_chat
-
-CHAT = "/v1/chat/completions"
+from tests.support.gateways import CHAT, ScriptedUpstream, chat_reply, in_process, tool_chat
 
 
 async def test_the_page_may_run_its_own_script_and_nothing_else() -> None:

@@ -11,27 +11,28 @@ import pytest
 
 from benchmarks.gateway_long import LongTurns
 from benchmarks.hosts.script import Asked, Call, Reply, result_text
-from benchmarks.hosts.wires import WIRES as SERVED
 from compaction.gateway.bodies import read_request
-from compaction.gateway.recall import RECALL_FUNCTIONS, RecallAnswers, may_offer, offered, read_answer
+from compaction.gateway.recall import RECALL_FUNCTIONS, continued, may_offer, offered, read_answer
+from compaction.gateway.routes import route_of
 from compaction.stores import SQLiteStore, StoredRecord
 from tests.support.clients import AGENTS, Recorder, run
 from tests.support.gateways import (
+    TOO_LONG,
     Answer,
     Got,
     Handler,
-    ScriptedUpstream,
     answer,
+    body_of,
     chat_reply,
     client_of,
-    in_process,
     lifespan,
+    served,
     settings_of,
     tool_chat,
 )
 
-TOO_LONG = {"error": {"message": "This model's maximum context length is 900 tokens. However, you requested 1500 tokens."}}
 MARK = re.compile(r"\[compaction ([0-9a-f]{8,16}) by")
+AGENT_TOOLS = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}]
 WIRES = ("openai-chat", "openai-responses", "anthropic")
 
 
@@ -84,45 +85,19 @@ async def test_the_model_reads_what_left(name: str, with_others: bool, tmp_path:
     assert task.offers[0] is False
 
 
-@pytest.mark.parametrize("name", WIRES)
-def test_a_streamed_answer_says_the_same(name: str) -> None:
-    """The messages and calls of an answer do not depend on whether it was streamed."""
-    route = {"openai-chat": "chat", "openai-responses": "responses", "anthropic": "messages"}[name]
-    calls = tuple(Call(f"c{number}", "compaction_expand", {"id": "abc", "limit": 7 + number}) for number in range(2))
-    reply = Reply(id="x", calls=calls, signature="" if name == "openai-chat" else "c2ln")
-    asked = Asked(model="m", messages=[], steps=[], tools=[], characters=1)
-    wire = SERVED[name]
-    answers = [
-        (json.dumps(wire.write(asked, reply)).encode(), "application/json"),
-        (wire.stream(asked, reply), "text/event-stream"),
-    ]
-    said = [read_answer(route, *each) for each in answers]
-    assert said[0] == said[1]
-    assert [call.name for call in said[0][1]] == ["compaction_expand"] * 2
-
-
 async def test_it_costs_nothing_when_unused(tmp_path: Path) -> None:
     """Without a cut, or without tools of the agent, no byte differs; where the model may not choose, no tool is offered."""
     short, long = tool_chat(2), tool_chat(20)
-    look = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}]
     bodies: list[dict[str, Any]] = [
-        {"model": "m", "messages": short, "tools": look},
+        {"model": "m", "messages": short, "tools": AGENT_TOOLS},
         {"model": "m", "messages": long},
-        {"model": "n", "messages": long, "tools": look, "tool_choice": "none"},
+        {"model": "n", "messages": long, "tools": AGENT_TOOLS, "tool_choice": "none"},
     ]
-    sent: list[list[bytes]] = []
-    for recall in (None, tmp_path / "recall.db"):
-        with ScriptedUpstream(chat_reply()) as upstream:
-            async with in_process(upstream, recall=recall) as client:
-                for body in bodies:
-                    await client.post("/v1/chat/completions", json=body)
-        sent.append([got.body for got in upstream.got])
-    assert sent[0][:2] == sent[1][:2]
-    assert b"compaction_expand" not in sent[1][2]
+    posted = [json.dumps(body).encode() for body in bodies]
+    without, with_recall = [await served([chat_reply()], *posted, recall=each) for each in (None, tmp_path / "recall.db")]
+    assert [got.body for got in without.got[:2]] == [got.body for got in with_recall.got[:2]]
+    assert b"compaction_expand" not in with_recall.got[2].body
     assert (tmp_path / "recall.db").stat().st_mode & 0o777 == 0o600
-
-
-AGENT_TOOLS = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}]
 
 
 def calls(handler: Handler, got: Got) -> None:
@@ -156,29 +131,23 @@ async def test_how_often_the_model_is_asked(
     script: list[Answer], has_tools: list[bool], status: int, counts: dict[str, Any], tmp_path: Path
 ) -> None:
     """It gets results at most four times, then no tools. The client gets the last answer, whose usage counts."""
-    with ScriptedUpstream(*script) as upstream:
-        async with in_process(upstream, recall=tmp_path / "recall.db") as client:
-            body = {"model": "m", "messages": tool_chat(20), "tools": AGENT_TOOLS}
-            reply = await client.post("/v1/chat/completions", json=body)
-            page = (await client.get("/status.json")).json()
-    assert [b"compaction_expand" in got.body for got in upstream.got] == has_tools
-    assert reply.status_code == status
-    page["failures"].pop("too long for the upstream", None)
-    assert {name: page[name] for name in ("retries", "failures") if page[name]} == counts
+    body = body_of(tool_chat(20), tools=AGENT_TOOLS)
+    found = await served(script, body, recall=tmp_path / "recall.db")
+    assert [b"compaction_expand" in got.body for got in found.got] == has_tools
+    assert found.replies[0].status_code == status
+    found.status["failures"].pop("too long for the upstream", None)
+    assert found.counts == counts
     if script[-1] is DONE and status == 200:
-        assert reply.json()["choices"][0]["message"]["content"] == "done"
-        assert page["conversations"][0]["prompt_tokens"] == 900
+        assert found.replies[0].json()["choices"][0]["message"]["content"] == "done"
+        assert found.status["conversations"][0]["prompt_tokens"] == 900
 
 
 async def test_a_large_answer_is_streamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not held until it is complete, and no call in it is answered."""
     monkeypatch.setattr("compaction.gateway.exchange._LARGEST_ANSWER", 100)
-    with ScriptedUpstream(calls, DONE) as upstream:
-        async with in_process(upstream, recall=tmp_path / "recall.db") as client:
-            body = {"model": "m", "messages": tool_chat(20), "tools": AGENT_TOOLS}
-            reply = await client.post("/v1/chat/completions", json=body)
-    assert reply.json()["choices"][0]["message"]["tool_calls"][0]["function"]["name"] == "compaction_grep"
-    assert len(upstream.got) == 1
+    found = await served([calls, DONE], body_of(tool_chat(20), tools=AGENT_TOOLS), recall=tmp_path / "recall.db")
+    (call,) = found.replies[0].json()["choices"][0]["message"]["tool_calls"]
+    assert (call["function"]["name"], len(found.got)) == ("compaction_grep", 1)
 
 
 def events_of(*parts: Any) -> bytes:
@@ -218,6 +187,7 @@ CLAUDE = events_of(
 )
 THOUGHT = {"type": "thinking", "thinking": "so", "signature": "s1"}
 SAYS = {"role": "assistant", "content": "hi"}
+PATHS = {"chat": "chat/completions", "responses": "responses", "messages": "messages"}
 ITEM = {"type": "function_call", "call_id": "a", "name": "look", "arguments": "{}"}
 
 
@@ -267,7 +237,7 @@ ITEM = {"type": "function_call", "call_id": "a", "name": "look", "arguments": "{
                     {"type": "tool_use", "id": "b", "name": "look", "input": {}},
                 ],
             },
-            [("a", "look", {"a": 1}), ("b", "look", {})],
+            [("a", "look", '{"a": 1}'), ("b", "look", "{}")],
         ),
         ("messages", events_of(), {"role": "assistant", "content": []}, []),
     ],
@@ -276,7 +246,9 @@ def test_what_an_answer_says(route: str, answer: Any, said: Any, calls: list[Any
     """The messages and calls of an answer, whole or streamed, with gaps, other choices and unknown events."""
     is_stream = isinstance(answer, bytes)
     kind = "text/event-stream; charset=utf-8" if is_stream else "application/json"
-    found, called = read_answer(route, answer if is_stream else json.dumps(answer).encode(), kind)
+    asked = route_of("POST", f"/{PATHS[route]}")
+    assert asked is not None
+    found, called = read_answer(asked, answer if is_stream else json.dumps(answer).encode(), kind)
     assert found == ([] if said is ... else [said])
     assert [(call.id, call.name, call.arguments) for call in called] == calls
 
@@ -318,10 +290,11 @@ def test_only_its_own_tools_are_answered(tmp_path: Path) -> None:
     """An answer that only mentions one is the client's; another tool's call is told to come again; results are bounded."""
     store, words = SQLiteStore(tmp_path / "recall.db"), "x y " * 30_000
     store.put("s", [StoredRecord.of_message({"content": words}, role="user", text=words, salt="s")])
-    answers = RecallAnswers(route="chat", key="messages", store=store, session="s")
+    route = route_of("POST", "/chat/completions")
+    assert route is not None
     body = json.dumps({"messages": tool_chat(1)}).encode()
     for mention in (b"<html>not JSON</html>", json.dumps({"choices": [{"message": {"content": "compaction_grep"}}]}).encode()):
-        assert answers.continued(body, mention, "application/json") is None
+        assert continued(route, body, mention, "application/json", store=store, session="s") is None
     (record,) = store.range("s", 1, 2)
     expand = {"name": "compaction_expand", "arguments": json.dumps({"id": record.id, "limit": 100_000})}
     calls = [
@@ -329,7 +302,8 @@ def test_only_its_own_tools_are_answered(tmp_path: Path) -> None:
         for id, function in (("a", expand), ("b", {"name": "look", "arguments": "{}"}))
     ]
     said = {"role": "assistant", "tool_calls": calls}
-    found = answers.continued(body, json.dumps({"choices": [{"message": said}]}).encode(), "application/json")
+    reply = json.dumps({"choices": [{"message": said}]}).encode()
+    found = continued(route, body, reply, "application/json", store=store, session="s")
     assert found is not None
     *given, answer, first, second = json.loads(found)["messages"]
     assert (given, answer) == (tool_chat(1), said)

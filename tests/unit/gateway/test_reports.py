@@ -20,75 +20,53 @@ import pytest
 from compaction import MessageIndex, presets
 from compaction.strategies import Failed
 from tests.support.gateways import (
+    CHAT,
+    TOO_LONG,
     Answer,
     Got,
     Handler,
     ScriptedUpstream,
+    Served,
     answer,
+    body_of,
     chat_reply,
     client_of,
     events,
-    in_process,
     lifespan,
+    resets,
+    served,
     serving,
     settings_of,
     tool_chat,
 )
 
-CHAT = "/v1/chat/completions"
-TOO_LONG = {"error": {"message": "This model's maximum context length is 900 tokens. However, you requested 1500 tokens."}}
 REFUSED = answer(400, {"error": {"message": "invalid"}})
 NO_ANSWER = "ServerDisconnectedError"
-
-
-def body_of(messages: list[Any], **fields: Any) -> bytes:
-    """The body of a request."""
-    return json.dumps({"model": "m", "messages": messages, **fields}).encode()
-
-
+SIGNED = "AWS4-HMAC-SHA256 Credential=AKIA/20261124/us-east-1/bedrock/aws4_request, Signature=0"
 SHORT, LONG = body_of(tool_chat(2)), body_of(tool_chat(20))
 CLAUDE = [{"role": "user" if place % 2 == 0 else "assistant", "content": f"part {place} " * 60} for place in range(31)]
 
 
-def resets(handler: Handler, got: Got) -> None:
-    """Close the connection without an answer."""
-    handler.close_connection = True
-
-
 @attrs.frozen
-class Told:
-    """The outcome of some requests: the answers, what the upstream got, the log, and the data of the page."""
+class Told(Served):
+    """The outcome of some requests, with the log."""
 
-    replies: list[httpx.Response]
-    got: list[Got]
     log: list[dict[str, Any]]
-    status: dict[str, Any]
 
 
-async def told(
-    caplog: pytest.LogCaptureFixture, script: list[Answer], *bodies: bytes, path: str = CHAT, **options: Any
-) -> Told:
+async def told(caplog: pytest.LogCaptureFixture, script: list[Answer], *bodies: bytes, **options: Any) -> Told:
     """Send these bodies one after the other."""
-    headers = options.pop("headers", {})
     caplog.set_level(logging.INFO, "compaction.gateway")
     began = time.monotonic()
-    with ScriptedUpstream(*script) as upstream:
-        async with in_process(upstream, **options) as client:
-            replies = [await client.post(path, content=body, headers=headers) for body in bodies]
-            status = (await client.get("/status.json")).json()
+    found = await served(script, *bodies, **options)
     log = [json.loads(record.message) for record in caplog.records if record.name == "compaction.gateway"]
     assert len(log) == len(bodies)
     for line in log:
         seconds, added = line.pop("seconds", 0.0), line.pop("added_seconds", 0.0)
         assert 0 <= added <= seconds <= time.monotonic() - began
         assert seconds == round(seconds, 4)
-    assert sum(each["count"] for each in status["requests"]) == len(bodies)
-    return Told(replies, upstream.got, log, status)
-
-
-def counts_of(found: Told) -> dict[str, dict[str, int]]:
-    """The counts that are not zero."""
-    return {name: found.status[name] for name in ("passed_through", "failures", "retries") if found.status[name]}
+    assert sum(each["count"] for each in found.status["requests"]) == len(bodies)
+    return Told(found.replies, found.got, found.status, log)
 
 
 async def test_a_conversation_is_described(caplog: pytest.LogCaptureFixture) -> None:
@@ -109,7 +87,7 @@ async def test_a_conversation_is_described(caplog: pytest.LogCaptureFixture) -> 
     }
     assert (conversation["requests"], conversation["prompt_tokens"]) == (3, 2_300)
     assert 0 < conversation["seconds_added"] <= conversation["seconds_total"]
-    assert counts_of(found) == {}
+    assert found.counts == {}
 
 
 def names_in(folder: Path) -> list[str]:
@@ -134,6 +112,18 @@ PACKED = {"content-encoding": "gzip"}
         ),
         (SHORT, {"window": "auto"}, {**UNREAD, "why": "unknown window"}, {"passed_through": {"unknown window": 1}}),
         (body_of([7]), {}, {**UNREAD, "why": "InvalidMessage"}, {"failures": {"chat: InvalidMessage": 1}}),
+        (
+            SHORT,
+            {"headers": {"authorization": SIGNED}},
+            {**UNREAD, "why": "signed"},
+            {"passed_through": {"signed": 1}},
+        ),
+        (
+            json.dumps({"store": True, "input": [{"role": "user", "content": "x"}]}).encode(),
+            {"path": "/v1/responses"},
+            {"route": "responses", "status": 200, "why": "store"},
+            {"passed_through": {"store": 1}},
+        ),
         (SHORT, {"max_body": 10}, {"route": "chat", "status": 413}, {}),
         (SHORT, {"path": "/v1/completions"}, {"route": "other", "status": 200, "method": "POST", "why": "unknown path"}, ...),
         (SHORT, {"path": "/v1/embeddings"}, {"route": "other", "status": 200, "method": "POST"}, {}),
@@ -145,18 +135,18 @@ async def test_a_request_without_a_conversation_is_described(
     """The log has the reason. The bytes are sent as they came, and the page shows no conversation."""
     found = await told(caplog, [answer(200, {})], body, **options)
     assert found.log == [line]
-    assert counts_of(found) == ({"passed_through": {"unknown path": 1}} if counts is ... else counts)
+    assert found.counts == ({"passed_through": {"unknown path": 1}} if counts is ... else counts)
     assert [got.body for got in found.got] == ([] if line["status"] == 413 else [body])
     assert found.status["conversations"] == []
 
 
 async def test_a_fault_while_reading_is_counted(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     """The request is sent as it came."""
-    monkeypatch.setattr("compaction.gateway.exchange.read_request", lambda text, key: 1 // 0)
+    monkeypatch.setattr("compaction.gateway.plan.read_request", lambda text, key: 1 // 0)
     found = await told(caplog, [answer(200, {})], LONG)
     assert found.got[0].body == LONG
     assert found.log == [{**UNREAD, "why": "ZeroDivisionError"}]
-    assert counts_of(found) == {"failures": {"reading: ZeroDivisionError": 1}}
+    assert found.counts == {"failures": {"reading: ZeroDivisionError": 1}}
 
 
 @pytest.mark.parametrize("status", [299, 300, 400, 502])
@@ -177,7 +167,7 @@ async def test_no_answer_is_described(caplog: pytest.LogCaptureFixture) -> None:
         caplog.clear()
         found = await told(caplog, [resets], SHORT, path=path)
         assert (found.replies[0].status_code, found.log[0]["status"], found.log[0]["error"]) == (502, 502, NO_ANSWER)
-        assert counts_of(found) == {"failures": {f"upstream: {NO_ANSWER}": 1}}
+        assert found.counts == {"failures": {f"upstream: {NO_ANSWER}": 1}}
         assert len(found.got) == 1
 
 
@@ -187,7 +177,7 @@ async def test_a_shadow_is_described(caplog: pytest.LogCaptureFixture) -> None:
     assert found.log[0]["tokens"] == found.log[1]["tokens"]  # the report is of another request than was counted
     assert [got.body for got in found.got] == [LONG, LONG]
     assert [(line["why"], line.get("compacted"), line["left_out"] > 0) for line in found.log] == [("shadow", None, True)] * 2
-    assert counts_of(found) == {"passed_through": {"shadow": 2}}
+    assert found.counts == {"passed_through": {"shadow": 2}}
     totals = found.status["totals"]
     assert (totals["cuts"], totals["tokens_saved"], found.status["conversations"][0]["requests"]) == (1, 0, 1)
     assert found.replies[1].status_code == 400
@@ -198,7 +188,7 @@ async def test_other_refusals_are_not_sent_again(status: int, caplog: pytest.Log
     """A request is sent again only if it was compacted and refused with 400."""
     found = await told(caplog, [answer(status, {"error": {"message": "no such tool"}})], LONG)
     assert (found.replies[0].status_code, len(found.got), found.log[0].get("retried")) == (status, 1, None)
-    assert counts_of(found) == {}
+    assert found.counts == {}
 
 
 async def test_a_length_error_without_figures_is_described(caplog: pytest.LogCaptureFixture) -> None:
@@ -216,7 +206,7 @@ async def test_a_length_error_is_described(caplog: pytest.LogCaptureFixture) -> 
     (line,) = found.log
     assert (line["retried"], line["status"], line["compacted"], line["window"]) == ("length", 200, True, 900)
     assert line["left_out"] > 0
-    assert counts_of(found) == {"retries": {"length": 1}, "failures": {"too long for the upstream": 1}}
+    assert found.counts == {"retries": {"length": 1}, "failures": {"too long for the upstream": 1}}
 
 
 @pytest.mark.parametrize(
@@ -230,8 +220,8 @@ async def test_a_second_refusal_proves_nothing(then: Answer, caplog: pytest.LogC
     assert [line.get("retried") for line in found.log] == ["refused", None]
     assert [line.get("compacted") for line in found.log] == [True, True]
     assert [len(got.body) < len(LONG) for got in found.got] == [True, False, True]
-    assert counts_of(found)["retries"] == {"refused": 1}
-    assert counts_of(found).get("failures", {}) == ({f"upstream: {NO_ANSWER}": 1} if then is resets else {})
+    assert found.counts["retries"] == {"refused": 1}
+    assert found.counts.get("failures", {}) == ({f"upstream: {NO_ANSWER}": 1} if then is resets else {})
     assert found.replies[0].json()["error"]["message"] == ("invalid" if then is resets else "still")
     assert names_in(tmp_path) == []
 
@@ -249,13 +239,13 @@ async def test_a_conversation_that_is_left_alone_is_described(caplog: pytest.Log
         (None, "length", True),
         (None, None, True),
     ]
-    assert counts_of(found)["passed_through"] == {"left alone": 2}
+    assert found.counts["passed_through"] == {"left alone": 2}
     assert found.status["conversations"][0]["is_left_alone"] is False
     assert names_in(cases) == ["chat-12345.json"]
     caplog.clear()
     blocked = await told(caplog, script[:2], LONG, cases=cases / "chat-12345.json")
     assert blocked.status["conversations"][0]["is_left_alone"] is True
-    assert counts_of(blocked)["failures"] == {"a compacted request was refused": 1, "writing a case: FileExistsError": 1}
+    assert blocked.counts["failures"] == {"a compacted request was refused": 1, "writing a case: FileExistsError": 1}
 
 
 async def test_the_conversations_that_are_left_alone_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
@@ -295,7 +285,7 @@ async def test_what_cannot_be_made_shorter_is_passed_on(caplog: pytest.LogCaptur
     """A length error of one message, which must stay, is the client's answer; the failure is counted."""
     found = await told(caplog, [answer(400, TOO_LONG)], body_of([{"role": "user", "content": "hi"}]))
     assert (found.replies[0].json(), len(found.got)) == (TOO_LONG, 1)
-    assert counts_of(found)["failures"]["compacting harder: BudgetUnsatisfiable"] == 1
+    assert found.counts["failures"]["compacting harder: BudgetUnsatisfiable"] == 1
 
 
 async def test_failures_after_the_answer_are_counted(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
@@ -308,7 +298,7 @@ async def test_failures_after_the_answer_are_counted(caplog: pytest.LogCaptureFi
 
     found = await told(caplog, [breaks, chat_reply(tokens=90_000)], SHORT, SHORT, record=folder)
     assert [reply.status_code for reply in found.replies] == [200, 200]
-    assert counts_of(found) == {"failures": {"recording: FileNotFoundError": 2}, "passed_through": {"usage not believed": 1}}
+    assert found.counts == {"failures": {"recording: FileNotFoundError": 2}, "passed_through": {"usage not believed": 1}}
 
 
 async def test_a_part_that_failed_is_described(caplog: pytest.LogCaptureFixture) -> None:
@@ -407,4 +397,4 @@ async def test_a_stream_that_stops_is_described(caplog: pytest.LogCaptureFixture
     stops = events(b'data: {"usage": {"prompt_tokens": 300, "completion_tokens": 5}}\n\n', ends=False)
     found = await told(caplog, [stops], SHORT)
     assert (found.log[0]["status"], found.log[0]["error"], found.log[0]["prompt_tokens"]) == (200, "ClientPayloadError", 300)
-    assert counts_of(found) == {"failures": {"upstream stopped: ClientPayloadError": 1}}
+    assert found.counts == {"failures": {"upstream stopped: ClientPayloadError": 1}}

@@ -11,68 +11,66 @@ from compaction.gateway import GatewaySettings
 from compaction.gateway.routes import looks_like_conversation, provider_of, route_of
 from compaction.gateway.upstream import Upstreams
 
+VERTEX = "/v1/projects/p/locations/us"
+CLAUDE = "us.anthropic.claude-sonnet-4-20250514-v1:0"
+
 
 @pytest.mark.parametrize(
-    ("path", "name"),
+    ("path", "name", "provider", "model"),
     [
-        ("/v1/chat/completions", "chat"),
-        ("/chat/completions", "chat"),
-        ("/v3/chat/completions", "chat"),
-        ("/v1/responses", "responses"),
-        ("/responses", "responses"),
-        ("/v1/messages", "messages"),
-        ("/v1/messages/count_tokens", "count_tokens"),
-        ("/v1beta/models/gemini-2.5-pro:generateContent", "generate"),
-        ("/v1/models/gemini-2.5-pro:streamGenerateContent", "generate"),
-        ("/openai/deployments/gpt/chat/completions", "chat"),
-        ("/openai/v1/responses", "responses"),
-        ("/openai/responses", "responses"),
-        ("/v1/projects/p/locations/us/publishers/google/models/gemini-2.5-pro:streamGenerateContent", "generate"),
-        ("/v1/projects/p/locations/us/publishers/anthropic/models/claude-sonnet-4@20250514:streamRawPredict", "messages"),
-        ("/v1beta1/projects/p/locations/us/endpoints/openapi/chat/completions", "chat"),
-        ("/model/us.anthropic.claude-sonnet-4-20250514-v1:0/converse", "converse"),
-        ("/model/arn:aws:bedrock:us-east-1:1:inference-profile/x/converse-stream", "converse"),
-        ("/model/amazon.nova/invoke", None),
-        ("/v1/projects/p/locations/us/publishers/anthropic/models/count-tokens:rawPredict", None),
-        ("/v1/projects/p/locations/us/publishers/google/models/gemini-2.5-pro:countTokens", None),
-        ("/v1beta/models/gemini-2.5-pro:countTokens", None),
-        ("/v1/responses/compact", None),
-        ("/v1/responses/resp_1", None),
-        ("/v1/messages/batches", None),
-        ("/v1/models", None),
-        ("/", None),
+        ("/v1/chat/completions", "chat", "openai", None),
+        ("/chat/completions", "chat", "openai", None),
+        ("/v3/chat/completions", "chat", "openai", None),
+        ("/v1/responses", "responses", "openai", None),
+        ("/responses", "responses", "openai", None),
+        ("/v1/messages", "messages", "anthropic", None),
+        ("/v1/messages/count_tokens", "count_tokens", "anthropic", None),
+        ("/v1beta/models/gemini-2.5-pro:generateContent", "generate", "google", "gemini-2.5-pro"),
+        ("/v1/models/gemini-2.5-pro:streamGenerateContent", "generate", "google", "gemini-2.5-pro"),
+        ("/openai/deployments/gpt/chat/completions", "chat", "openai", "gpt"),
+        ("/openai/deployments/gpt/responses", "responses", "openai", "gpt"),
+        ("/openai/v1/responses", "responses", "openai", None),
+        ("/openai/responses", "responses", "openai", None),
+        (f"{VERTEX}/publishers/google/models/gemini-2.5-pro:generateContent", "generate", "google", "gemini-2.5-pro"),
+        (f"{VERTEX}/publishers/google/models/gemini-2.5-pro:streamGenerateContent", "generate", "google", "gemini-2.5-pro"),
+        (f"{VERTEX}/publishers/anthropic/models/claude-4@1:rawPredict", "messages", "google", "claude-4@1"),
+        (f"{VERTEX}/publishers/anthropic/models/claude-4@1:streamRawPredict", "messages", "google", "claude-4@1"),
+        ("/v1beta1/projects/p/locations/us/endpoints/openapi/chat/completions", "chat", "google", None),
+        (f"/model/{CLAUDE}/converse", "converse", "bedrock", CLAUDE),
+        ("/model/arn:aws:bedrock:us:1:profile/x/converse-stream", "converse", "bedrock", "arn:aws:bedrock:us:1:profile/x"),
     ],
 )
-def test_routes(path: str, name: str | None) -> None:
-    """Posts to the known paths, with or without a version, contain a conversation; other paths and methods do not."""
+def test_paths_of_conversations(path: str, name: str, provider: str, model: str | None) -> None:
+    """A path names the route and the provider, and may name the model; the body's field counts only if the path has none."""
     found = route_of("POST", path)
-    assert (None if found is None else found.name) == name
+    assert found is not None
+    assert (found.name, found.provider, found.counts) == (name, provider, name == "count_tokens")
+    assert found.model_of({"model": "of the body"}) == (model or "of the body")
+    assert found.model_of({"model": 7}) == found.model_of({}) == (model or "")
     assert route_of("GET", path) is None
-    assert found is None or found.counts is (name == "count_tokens")
-    assert looks_like_conversation("GET", path) is False
+    assert not looks_like_conversation("GET", path)
 
 
 @pytest.mark.parametrize(
-    ("path", "provider", "model"),
+    ("path", "is_like_one"),
     [
-        ("/v1/chat/completions", "openai", None),
-        ("/v1/messages", "anthropic", None),
-        ("/v1beta/models/gemini-2.5-pro:generateContent", "google", "gemini-2.5-pro"),
-        ("/openai/deployments/gpt/responses", "openai", "gpt"),
-        ("/openai/v1/responses", "openai", None),
-        ("/v1/projects/p/locations/us/publishers/google/models/gemini-2.5-pro:generateContent", "google", "gemini-2.5-pro"),
-        ("/v1/projects/p/locations/us/publishers/anthropic/models/claude-4@1:rawPredict", "google", "claude-4@1"),
-        ("/v1beta1/projects/p/locations/us/endpoints/openapi/chat/completions", "google", None),
-        ("/model/us.anthropic.claude:0/converse", "bedrock", "us.anthropic.claude:0"),
+        ("/model/amazon.nova/invoke", True),
+        ("/openai/threads/t/messages", True),
+        ("/v1/x:rawPredict", True),
+        (f"{VERTEX}/publishers/anthropic/models/count-tokens:rawPredict", True),
+        (f"{VERTEX}/publishers/google/models/gemini-2.5-pro:countTokens", False),
+        ("/v1beta/models/gemini-2.5-pro:countTokens", False),
+        ("/v1/responses/compact", False),
+        ("/v1/responses/resp_1", False),
+        ("/v1/messages/batches", False),
+        ("/v1/models", False),
+        ("/", False),
     ],
 )
-def test_a_path_names_the_provider_and_may_name_the_model(path: str, provider: str, model: str | None) -> None:
-    """The body's field counts only if the path has none; what is not a text names none."""
-    route = route_of("POST", path)
-    assert route is not None
-    assert route.provider == provider
-    assert route.model_of({"model": "of the body"}) == (model or "of the body")
-    assert route.model_of({"model": 7}) == route.model_of({}) == (model or "")
+def test_other_paths(path: str, is_like_one: bool) -> None:
+    """Posts to them are passed through. If a path looks like a conversation's, the page says so."""
+    assert route_of("POST", path) is None
+    assert looks_like_conversation("POST", path) is is_like_one
 
 
 THINKING = {"type": "clear_thinking_20251015"}

@@ -10,33 +10,17 @@ import pytest
 from compaction import CompactionResult, Drop, Replace, Together, compact_sync
 from compaction.formats import openai_chat
 from compaction.gateway import ConversationStatus, GatewaySnapshot, GatewayStatus
-from compaction.gateway.conversations import ConversationRequest, ConversationTurn
-from compaction.gateway.routes import route_of
 from compaction.gateway.status import merged
-from compaction.session import CacheBroken, Compacted, CompactionSession, Evicted, Overflowed, SaveFailed, StepFailed
-from compaction.strategies import Failed, Pipeline
+from compaction.session import CacheBroken, Compacted, Evicted, Overflowed, SaveFailed, StepFailed
+from compaction.strategies import Failed
 from compaction.tokens import Usage
+from tests.support.gateways import turn_of
 
 WORDS = "word " * 2_000
 TOTALS = (
     *("requests", "tokens_saved", "tokens_lost", "dollars_saved", "dollars_lost", "seconds_total"),
     *("prompt_tokens", "cached_tokens", "completion_tokens"),
 )
-
-
-def turn_of(session: str, *, model: str = "m", failures: tuple[str, ...] = (), left_out: int = 0) -> ConversationTurn:
-    """A request of a conversation."""
-    route = route_of("POST", "/v1/chat/completions")
-    assert route is not None
-    request = ConversationRequest(route=route, fields={"model": model}, messages=[], id=None, upstream="u")
-    return ConversationTurn(
-        request=request,
-        session=CompactionSession(Pipeline(), id=session),
-        window=9_000,
-        tokens=700,
-        left_out=left_out,
-        failures=failures,
-    )
 
 
 def report(status: GatewayStatus, *sessions: str, usage: Usage | None = None) -> None:
@@ -72,7 +56,8 @@ def test_what_a_request_adds() -> None:
     """Figures of a conversation are sums or the newest ones; the longest time and the first time stay."""
     now = [100.0]
     status = GatewayStatus(lambda: now[0])
-    turn = turn_of("s", model="gpt-5.4", failures=("a", "b"), left_out=2_000_000)
+    turn = turn_of("s", model="gpt-5.4")
+    turn.failures, turn.left_out = ("a", "b"), 2_000_000
     status.reported(turn, is_changed=True, seconds_added=2.0, usage=Usage(900, 7, cached_tokens=500))
     now[0] += 9.0
     turn.failures = ("a",)
@@ -173,18 +158,12 @@ def test_failures_are_counted_by_their_kind() -> None:
 
 
 def test_a_conversation_may_be_left_alone_for_a_while() -> None:
-    """The page says so from the request on that was refused, which may be its first, until it is compacted again."""
+    """The page says so as long as it is."""
     status = GatewayStatus(lambda: 0.0)
-    for is_left_alone in (True, False):
-        for session in ("s", "gone"):
-            status.left_alone(session, is_left_alone)
-        for _ in range(2):
-            report(status, "s", "t")
-            assert [each.is_left_alone for each in status.snapshot().conversations] == [False, is_left_alone]
-    status.left_alone("s", True)
-    status.forget("s")
-    report(status, "s")
-    assert not status.snapshot().conversations[0].is_left_alone
+    report(status, "s", "t")
+    for alone in (("s", "gone"), ()):
+        status.left_alone = lambda alone=alone: alone
+        assert [each.is_left_alone for each in status.snapshot().conversations] == [False, "s" in alone]
 
 
 def test_nothing_is_counted_before_the_first_request() -> None:

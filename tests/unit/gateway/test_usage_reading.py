@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -79,19 +78,6 @@ def test_any_bytes_are_harmless(kind: str, pieces: list[bytes]) -> None:
         for piece in pieces:
             reader.feed(piece)
         assert reader.read() is None
-
-
-def test_a_line_without_an_end_is_not_kept() -> None:
-    """A line without an end is not kept beyond a limit, and the usage in the next line is read."""
-    reader = UsageReader(EVENTS)
-    for _ in range(100):
-        reader.feed(b"x" * 100_000)
-    held: Any = reader._held
-    assert sum(map(len, held)) < 5_000_000
-    reader.feed(b'\ndata: {"usage":{"prompt_tokens":7,"completion_tokens":1}}\n')
-    usage = reader.read()
-    assert usage is not None
-    assert usage.prompt_tokens == 7
 
 
 def test_a_compressed_stream_is_read() -> None:

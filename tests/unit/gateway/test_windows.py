@@ -16,25 +16,27 @@ from compaction.stores import SessionStore
 from compaction.tokens import LengthError
 from tests.support.clients import AGENTS, Recorder, run
 from tests.support.gateways import (
+    CHAT,
     Got,
     ScriptedUpstream,
     answer,
+    body_of,
     chat_reply,
     client_of,
     in_process,
     lifespan,
+    served,
     settings_of,
     tool_chat,
 )
 
-CHAT = "/v1/chat/completions"
 KNOWN = "gpt-4o"  # the table says 112,000
 REAL = 6_000
 
 
-def body_of(messages: list[Any], model: str = KNOWN) -> str:
-    """Return a request with these messages."""
-    return json.dumps({"model": model, "messages": messages})
+def chat(name: str = "a", rounds: int = 100, model: str = KNOWN) -> bytes:
+    """A request of a conversation."""
+    return body_of(tool_chat(rounds, name=name), model=model)
 
 
 def size_of(got: Got) -> int:
@@ -69,64 +71,53 @@ async def test_a_known_model_with_a_small_real_window_is_refused_once() -> None:
 
 async def test_another_conversation_with_the_model_is_never_refused(tmp_path: Path) -> None:
     """Also after a restart; the page shows the window that was learned."""
-    with ScriptedUpstream(too_long(REAL, 16_000), chat_reply()) as upstream:
-        async with in_process(upstream, window="auto", store=tmp_path / "s.db") as client:
-            await client.post(CHAT, content=body_of(tool_chat(100)))
-            await client.post(CHAT, content=body_of(tool_chat(100, name="b")))
-            learned = (await client.get("/status.json")).json()["windows"]
-        async with in_process(upstream, window="auto", store=tmp_path / "s.db") as client:
-            await client.post(CHAT, content=body_of(tool_chat(100, name="c")))
-            await client.post(CHAT, content=body_of(tool_chat(100, name="d"), model="gpt-4o-mini"))
-    assert [size < 9_000 for size in map(size_of, upstream.got)] == [False, True, True, True, False]
-    assert learned == {f"{KNOWN} at {upstream.url}/v1": REAL}
+    refusal = too_long(REAL, 16_000)
+    first = await served([refusal, chat_reply()], chat(), chat("b"), window="auto", store=tmp_path / "s.db")
+    assert [size < 9_000 for size in map(size_of, first.got)] == [False, True, True]
+    ((name, window),) = first.status["windows"].items()
+    assert (name.partition(" at ")[0], window) == (KNOWN, REAL)
+    with ScriptedUpstream(refusal, chat_reply()) as upstream:
+        for place in range(2):
+            async with in_process(upstream, window="auto", store=tmp_path / "t.db") as client:
+                for body in (chat(f"{place}"), chat(f"other {place}", model="gpt-4o-mini")):
+                    await client.post(CHAT, content=body)
+    assert [size < 9_000 for size in map(size_of, upstream.got)] == [False, True, False, True, False]
 
 
 async def test_a_configured_window_is_a_maximum() -> None:
     """A refusal corrects a configured window downwards, and never upwards."""
-    with ScriptedUpstream(too_long(REAL, 16_000), chat_reply()) as upstream:
-        async with in_process(upstream, window=100_000) as client:
-            for name in "ab":
-                await client.post(CHAT, content=body_of(tool_chat(100, name=name)))
-    assert [size < 9_000 for size in map(size_of, upstream.got)] == [False, True, True]
+    found = await served([too_long(REAL, 16_000), chat_reply()], chat(), chat("b"), window=100_000)
+    assert [size < 9_000 for size in map(size_of, found.got)] == [False, True, True]
 
 
 async def test_a_limit_in_bytes_is_no_window() -> None:
     """A refusal with 413 that names no figure shortens its own conversation only."""
     refusal = answer(413, b"<html><h1>413 Request Entity Too Large</h1></html>", content_type="text/html")
-    with ScriptedUpstream(refusal, chat_reply()) as upstream:
-        async with in_process(upstream, window="auto") as client:
-            for name in "ab":
-                await client.post(CHAT, content=body_of(tool_chat(100, name=name)))
-            learned = (await client.get("/status.json")).json()["windows"]
-    sizes = list(map(size_of, upstream.got))
+    found = await served([refusal, chat_reply()], chat(), chat("b"), window="auto")
+    sizes = list(map(size_of, found.got))
     assert sizes[1] < sizes[0] == sizes[2]
-    assert learned == {}
+    assert found.status["windows"] == {}
 
 
 @pytest.mark.parametrize(("beta", "is_cut"), [("context-1m-2025-08-07", False), ("other", True)])
 async def test_a_header_may_ask_for_a_million_tokens(beta: str, is_cut: bool) -> None:
     """With ``context-1m`` in ``anthropic-beta``, a request above the table's window is not cut."""
     messages = [{"role": "user", "content": "word " * 500}, {"role": "assistant", "content": "ok"}] * 400
-    body = json.dumps({"model": "claude-3-5-haiku-latest", "max_tokens": 9, "messages": messages[:-1]})
-    with ScriptedUpstream(answer(200, {"type": "message", "content": []})) as upstream:
-        async with in_process(upstream, window="auto") as client:
-            await client.post("/v1/messages", content=body, headers={"anthropic-beta": beta})
-    assert (upstream.got[0].body != body.encode()) == is_cut
+    body = body_of(messages[:-1], model="claude-3-5-haiku-latest", max_tokens=9)
+    reply = answer(200, {"type": "message", "content": []})
+    found = await served([reply], body, path="/v1/messages", headers={"anthropic-beta": beta}, window="auto")
+    assert (found.got[0].body != body) == is_cut
 
 
 async def test_usage_beyond_the_table_raises_the_window() -> None:
     """A provider that accepts more than the table says has a larger window; later requests are not cut at the table's."""
-    small, large = tool_chat(400), tool_chat(520)
-    with ScriptedUpstream(chat_reply(tokens=140_000), chat_reply()) as upstream:
-        async with in_process(upstream, window="auto") as client:
-            await client.post(CHAT, content=body_of(small))
-            await client.post(CHAT, content=body_of(large))
-            learned = (await client.get("/status.json")).json()["windows"]
-    assert [got.body.decode() for got in upstream.got] == [body_of(small), body_of(large)]
-    assert learned == {f"{KNOWN} at {upstream.url}/v1": 140_000}
+    bodies = chat(rounds=400), chat(rounds=520)
+    found = await served([chat_reply(tokens=140_000), chat_reply()], *bodies, window="auto")
+    assert [got.body for got in found.got] == list(bodies)
+    assert list(found.status["windows"].values()) == [140_000]
 
 
-def served(model: str = KNOWN, *, is_long: bool = False) -> ServedModel:
+def model_of(model: str = KNOWN, *, is_long: bool = False) -> ServedModel:
     """A model at an upstream."""
     return ServedModel("u", model, is_long)
 
@@ -142,34 +133,34 @@ def test_an_accepted_request_raises_the_window_in_steps() -> None:
     assert table == 112_000
     windows = windows_of()
     for tokens, steps in ((112_000, 0), (112_001, 1), (140_000, 1), (5, 1), (140_001, 2), (200_000, 4)):
-        windows.accepted(served(), tokens)
-        assert windows.of(served()) == table + 28_000 * steps
+        windows.accepted(model_of(), tokens)
+        assert windows.of(model_of()) == table + 28_000 * steps
     assert windows.of(ServedModel("other", KNOWN)) == table
-    assert windows.of(served(is_long=True)) == windows.of(served("claude-3-5-haiku-latest", is_long=True)) == 1_000_000
-    windows.refused(served(), LengthError(window=150_000), 0)
-    assert windows.of(served()) == 200_000  # it has accepted that many
+    assert windows.of(model_of(is_long=True)) == windows.of(model_of("claude-3-5-haiku-latest", is_long=True)) == 1_000_000
+    windows.refused(model_of(), LengthError(window=150_000), 0)
+    assert windows.of(model_of()) == 200_000  # it has accepted that many
 
 
 def test_only_a_refusal_names_the_window_of_an_unknown_model() -> None:
     """An accepted request says nothing of it, and the page shows nothing."""
     windows = windows_of()
-    windows.accepted(served("new"), 9_000)
+    windows.accepted(model_of("new"), 9_000)
     with pytest.raises(UnknownWindow, match="new"):
-        windows.of(served("new"))
+        windows.of(model_of("new"))
     assert windows.learned() == {}
-    windows.refused(served(""), LengthError(), 1_000)
+    windows.refused(model_of(""), LengthError(), 1_000)
     assert list(windows.learned()) == ["unnamed model at u"]
-    windows.refused(served("new", is_long=True), LengthError(window=7), 1_000)
-    assert windows.learned()["new with a long context at u"] == windows.of(served("new", is_long=True)) == 7
+    windows.refused(model_of("new", is_long=True), LengthError(window=7), 1_000)
+    assert windows.learned()["new with a long context at u"] == windows.of(model_of("new", is_long=True)) == 7
 
 
 def test_a_configured_window_is_never_raised() -> None:
     """Accepted requests change nothing, and refusals only lower it."""
     windows = windows_of(window=20_000)
-    windows.accepted(served(), 150_000)
-    windows.refused(served("a"), LengthError(window=30_000), 0)
-    windows.refused(served("b"), LengthError(window=9_000), 0)
-    assert [windows.of(served(name)) for name in (KNOWN, "a", "b")] == [20_000, 20_000, 9_000]
+    windows.accepted(model_of(), 150_000)
+    windows.refused(model_of("a"), LengthError(window=30_000), 0)
+    windows.refused(model_of("b"), LengthError(window=9_000), 0)
+    assert [windows.of(model_of(name)) for name in (KNOWN, "a", "b")] == [20_000, 20_000, 9_000]
     assert windows.learned() == {"a at u": 30_000, "b at u": 9_000}
 
 
@@ -179,19 +170,19 @@ def test_what_changes_is_saved_and_told_once(tmp_path: Path) -> None:
     store = SessionStore(tmp_path / "s.db")
     windows, other = windows_of(store), windows_of()
     windows.publish = told.append
-    other.accepted(served(), 170_000)
-    windows.accepted(served(), 90_000)
-    windows.accepted(served(), 120_000)
-    windows.accepted(served(), 110_000)
-    windows.refused(served("new"), LengthError(window=7_000), 0)
+    other.accepted(model_of(), 170_000)
+    windows.accepted(model_of(), 90_000)
+    windows.accepted(model_of(), 120_000)
+    windows.accepted(model_of(), 110_000)
+    windows.refused(model_of("new"), LengthError(window=7_000), 0)
     assert [len(rows) for rows in told] == [1, 2]
     for found in (windows_of(store), other):
         for rows in told:
             found.learn_from(rows)
-        assert found.of(served("new")) == 7_000
-    assert (windows_of(store).of(served()), other.of(served())) == (140_000, 196_000)
+        assert found.of(model_of("new")) == 7_000
+    assert (windows_of(store).of(model_of()), other.of(model_of())) == (140_000, 196_000)
     other.learn_from([["u", "new", False, None, 5]])
-    assert other.of(served("new")) == 7_000
+    assert other.of(model_of("new")) == 7_000
 
 
 def test_a_file_that_cannot_be_written_loses_nothing_in_memory(tmp_path: Path) -> None:
@@ -199,9 +190,9 @@ def test_a_file_that_cannot_be_written_loses_nothing_in_memory(tmp_path: Path) -
     store = SessionStore(tmp_path / "s.db", timeout_seconds=0.01)
     windows, holder = windows_of(store), sqlite3.connect(tmp_path / "s.db")
     holder.execute("BEGIN EXCLUSIVE")
-    windows.refused(served("a"), LengthError(window=7_000), 0)
+    windows.refused(model_of("a"), LengthError(window=7_000), 0)
     holder.close()
-    windows.refused(served("b"), LengthError(window=8_000), 0)
+    windows.refused(model_of("b"), LengthError(window=8_000), 0)
     assert windows_of(store).learned() == {"a at u": 7_000, "b at u": 8_000}
 
 
@@ -209,8 +200,8 @@ def test_the_least_recently_learned_is_forgotten() -> None:
     """The gateway knows 256 models. One that reports again counts as the newest."""
     windows = windows_of()
     for name in [*map(str, range(256)), "0", "more"]:
-        windows.refused(served(name), LengthError(window=7_000), 0)
+        windows.refused(model_of(name), LengthError(window=7_000), 0)
     assert len(windows.learned()) == 256
-    assert windows.of(served("0")) == windows.of(served("2")) == 7_000
+    assert windows.of(model_of("0")) == windows.of(model_of("2")) == 7_000
     with pytest.raises(UnknownWindow):
-        windows.of(served("1"))
+        windows.of(model_of("1"))

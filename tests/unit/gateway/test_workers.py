@@ -9,29 +9,19 @@ import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
-from compaction.gateway.conversations import ConversationRequest
-from compaction.gateway.routes import route_of
 from compaction.gateway.workers import Workers, binding
-from tests.support.gateways import GatewayProcess, ScriptedUpstream, answer, chat_reply, events, tool_chat
+from tests.support.gateways import CHAT, GatewayProcess, ScriptedUpstream, body_of, chat_reply, request_of, tool_chat
 
-CHAT = "/v1/chat/completions"
 NAMES = "abcd"
 COUNTS = range(1, 42, 4)
 
 
-def body_of(messages: list[Any]) -> str:
-    """Return a request with these messages."""
-    return json.dumps({"model": "m", "messages": messages})
-
-
-def post(gateway: GatewayProcess, body: str) -> int:
+def post(gateway: GatewayProcess, body: bytes) -> int:
     """Send a request over a connection of its own, and return its status."""
     return gateway.client.post(CHAT, content=body, headers={"connection": "close"}).status_code
 
@@ -102,32 +92,6 @@ def _kill_a_worker(gateway: GatewayProcess) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.slow
-def test_what_one_worker_learns_all_know(tmp_path: Path) -> None:
-    """A window that a refusal corrects costs one request, and streams and disconnects pass from one worker to another."""
-    said = "This model's maximum context length is 6000 tokens. However, your messages resulted in 16000 tokens."
-    refusal = answer(400, {"error": {"message": said, "code": "context_length_exceeded"}})
-    stream = events(b"data: {}\n\n", b"data: [DONE]\n\n")
-    with (
-        ScriptedUpstream(refusal, stream) as upstream,
-        GatewayProcess(upstream.url, tmp_path, "--workers", "2", window=100_000) as gateway,
-    ):
-        for name in ("a", "b", "c", "d", "e", "f"):
-            body, alone = body_of(tool_chat(100, name=name)), {"connection": "close"}
-            with gateway.client.stream("POST", CHAT, content=body, headers=alone) as reply:
-                assert b"".join(reply.iter_raw()) == b"data: {}\n\ndata: [DONE]\n\n"
-        learned = status(gateway)["windows"]
-    assert len(upstream.got) == 7
-    assert list(learned.values()) == [6_000]
-
-
-def request_of(messages: list[Any], id: str | None = None) -> ConversationRequest:
-    """Return a request with these messages."""
-    route = route_of("POST", "/v1/messages")
-    assert route is not None
-    return ConversationRequest(route=route, fields={}, messages=messages, id=id, upstream="")
-
-
 CLAUDE = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yes"}, {"role": "user", "content": "more"}]
 MARKED = [{"role": "user", "content": [{"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}]}]
 
@@ -144,9 +108,9 @@ MARKED = [{"role": "user", "content": [{"type": "text", "text": "hi", "cache_con
 )
 def test_the_first_messages_name_a_conversation(first: Any, second: Any, is_same: bool) -> None:
     """All requests of a conversation have the same binding, which is the agent's id if it sends one."""
-    one, two = (binding(request_of(each["messages"])) for each in (first, second))
+    one, two = (binding(request_of(each["messages"], "/v1/messages")) for each in (first, second))
     assert (one == two) is is_same
-    assert binding(request_of(first["messages"], "s")) == b"s"
+    assert binding(request_of(first["messages"], id="s")) == b"s"
 
 
 def test_messages_that_cannot_be_compared_have_no_binding() -> None:
@@ -193,40 +157,3 @@ def test_requests_that_come_at_once_get_one_worker(seed: int, tmp_path: Path) ->
     with ThreadPoolExecutor(4) as threads:
         owners, *others = threads.map(decide, range(4))
     assert others == [owners] * 3
-
-
-@pytest.mark.slow
-def test_a_conversation_is_not_split_by_requests_that_come_at_once(tmp_path: Path) -> None:
-    """Each conversation begins with two requests at once, over two connections, and is deleted through either worker."""
-    chance, names = random.Random(7), [f"c{number}" for number in range(24)]
-    with (
-        ScriptedUpstream(chat_reply()) as upstream,
-        GatewayProcess(upstream.url, tmp_path, "--workers", "2", window=100_000) as gateway,
-        ThreadPoolExecutor(8) as threads,
-    ):
-        for count in (1, 3):
-            bodies = [body_of(tool_chat(3, name=name)[:count]) for name in names for _ in range(2)]
-            chance.shuffle(bodies)
-            assert set(threads.map(partial(post, gateway), bodies)) == {200}
-        _until_counted(gateway, upstream)
-        conversations, alone = status(gateway)["conversations"], {"connection": "close"}
-        deleted = [gateway.client.delete(f"/conversations/{each['id']}", headers=alone).status_code for each in conversations]
-        assert status(gateway)["conversations"] == []
-    assert sorted(each["requests"] for each in conversations) == [4] * len(names)
-    assert deleted == [204] * len(names)
-
-
-@pytest.mark.slow
-def test_an_answer_that_stops_ends_no_worker(tmp_path: Path) -> None:
-    """An upstream that stops in mid-answer costs that answer, also where another worker handed the request over."""
-    with (
-        ScriptedUpstream(*[events(b"data: {}\n\n", ends=False)] * 12, chat_reply()) as upstream,
-        GatewayProcess(upstream.url, tmp_path, "--workers", "2", window=100_000) as gateway,
-    ):
-        for number in range(12):
-            with pytest.raises(httpx.RemoteProtocolError):
-                post(gateway, body_of(tool_chat(1, name=f"c{number}")))
-        assert [post(gateway, body_of(tool_chat(2, name=f"c{number}"))) for number in range(12)] == [200] * 12
-        _until_counted(gateway, upstream)
-        assert {each["requests"] for each in status(gateway)["conversations"]} == {2}
-    assert "Traceback" not in (tmp_path / "log.txt").read_text()

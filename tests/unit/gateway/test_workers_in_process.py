@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import threading
 from collections.abc import AsyncGenerator, Generator
@@ -22,10 +21,12 @@ from compaction.gateway.workers import Workers
 from compaction.strategies import Summarization
 from compaction.triggers import tokens_exceed
 from tests.support.gateways import (
+    CHAT,
     Got,
     Handler,
     ScriptedUpstream,
     answer,
+    body_of,
     chat_reply,
     client_of,
     events,
@@ -35,13 +36,6 @@ from tests.support.gateways import (
     tool_chat,
 )
 from tests.support.limits import WAIT_SECONDS
-
-CHAT = "/v1/chat/completions"
-
-
-def body_of(messages: list[Any]) -> str:
-    """Return a request with these messages."""
-    return json.dumps({"model": "m", "messages": messages})
 
 
 @contextlib.asynccontextmanager
@@ -200,11 +194,3 @@ async def test_a_conversation_that_is_in_use_elsewhere_is_not_deleted(tmp_path: 
                 may_answer.set()
             deleted = [(await each.delete(address)).status_code for each in (other, one)]
     assert (refused.status_code, deleted) == (409, [204, 404])
-
-
-def test_what_has_no_name_is_served_where_it_comes(tmp_path: Path) -> None:
-    """It is served there even if another worker has fewer conversations."""
-    busy = Workers(tmp_path, 2, 0)
-    assert [busy.owner(name) for name in (b"a", b"b", b"c")] == [0, 0, 0]
-    busy.socket(1).touch()
-    assert (busy.owner(b""), busy.owner(b"d")) == (0, 1)

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from compaction.gateway.failures import length_error
-from compaction.gateway.upstream import WholeAnswer
+from compaction.gateway.upstream import UpstreamRefusal
 from compaction.tokens import LengthError, length_errors
 
 
@@ -47,8 +46,8 @@ def test_each_provider_is_understood(sample: dict[str, Any]) -> None:
 def test_the_gateway_reads_the_same(sample: dict[str, Any]) -> None:
     """An answer of an upstream with the same words is recognized, with its status or as a bad request."""
     status = sample.get("status") or 400
-    answer = WholeAnswer(status, [], json.dumps({"error": {"message": sample["says"]}}).encode())
-    assert length_error(answer) is not None
+    refusal = UpstreamRefusal(status, json.dumps({"error": {"message": sample["says"]}}))
+    assert LengthError.read(refusal) is not None
 
 
 def test_the_body_is_read() -> None:

@@ -1,4 +1,4 @@
-"""Refusals of upstreams: length errors are recognized, and faults of the gateway are written to files for a report, masked."""
+"""Cases of requests that were refused only in their compacted form: files for a bug report, in which every text is masked."""
 
 from __future__ import annotations
 
@@ -9,52 +9,12 @@ from typing import Any, Final
 
 from ..files import open_replacement
 from ..formats import fields_of, items_of
-from ..tokens import LengthError
-from .bodies import TooLarge, Unreadable, decoded
-from .headers import as_mapping
-from .upstream import MOST_ERROR_BYTES, WholeAnswer
+from .upstream import UpstreamRefusal
 
 _KEPT_KEYS: Final = frozenset(("type", "role", "status", "finish_reason", "stop_reason", "phase"))
 _SHORT: Final = re.compile(r"[a-z][a-z0-9_.-]{0,39}", re.ASCII)
 _WORD: Final = re.compile(r"\w+")
 _MOST_CASES: Final = 20
-
-
-REFUSALS: Final = (400, 413, 422, 500)
-"""The statuses with which an upstream may refuse a request for its length; Ollama answers 500."""
-
-
-class UpstreamRefusal(Exception):
-    """An upstream's refusal of a request, in the shape that `LengthError` reads.
-
-    Attributes:
-        status_code: The HTTP status.
-        body: The text of the answer.
-    """
-
-    def __init__(self, status: int, body: str) -> None:
-        super().__init__(f"HTTP {status}")
-        self.status_code = status
-        self.body = body
-
-
-def length_error(answer: WholeAnswer) -> UpstreamRefusal | None:
-    """Return the refusal of a request that was too long; ``None`` for another one.
-
-    >>> error = length_error(WholeAnswer(400, [], b'{"error": {"message": "prompt is too long: 9 tokens > 5 maximum"}}'))
-    >>> error.status_code
-    400
-    """
-    refusal = UpstreamRefusal(answer.status, _text(answer))
-    return refusal if LengthError.read(refusal) is not None else None
-
-
-def _text(answer: WholeAnswer) -> str:
-    try:
-        encoding = as_mapping(answer.headers).get("content-encoding", "")
-        return decoded(answer.body, encoding, MOST_ERROR_BYTES).decode(errors="replace")
-    except (Unreadable, TooLarge):
-        return ""
 
 
 def masked(value: Any, key: str = "") -> Any:
@@ -76,14 +36,14 @@ def _key(name: str) -> str:
     return name if _SHORT.fullmatch(name) or name.isidentifier() else "x" * len(name)
 
 
-def _refusal_words(answer: WholeAnswer, requests: list[Any]) -> str:
-    """Return the text of an answer, with every word masked that occurs in a text of the requests."""
+def _masked_words(text: str, requests: list[Any]) -> str:
+    """Return a text with every word masked that occurs in a text of the requests."""
     said = json.dumps(requests, ensure_ascii=False)
     words = set(_WORD.findall(said)) - set(_WORD.findall(json.dumps(masked(requests))))
-    return _WORD.sub(lambda word: "x" * len(word[0]) if word[0] in words else word[0], _text(answer))[:2_000]
+    return _WORD.sub(lambda word: "x" * len(word[0]) if word[0] in words else word[0], text)[:2_000]
 
 
-def write_case(folder: Path, name: str, *, given: Any, sent: Any, answer: WholeAnswer) -> Path | None:
+def write_case(folder: Path, name: str, *, given: Any, sent: Any, refusal: UpstreamRefusal) -> Path | None:
     """Write the case of a request that an upstream refused only in its compacted form; all texts are masked.
 
     Args:
@@ -91,7 +51,7 @@ def write_case(folder: Path, name: str, *, given: Any, sent: Any, answer: WholeA
         name: The file's name without its suffix.
         given: The messages of the client's request.
         sent: The messages of the compacted request.
-        answer: The upstream's answer to them.
+        refusal: The upstream's refusal of it.
 
     Returns:
         The file; ``None`` if the folder already has twenty cases.
@@ -100,8 +60,8 @@ def write_case(folder: Path, name: str, *, given: Any, sent: Any, answer: WholeA
     if sum(1 for _ in folder.glob("*.json")) >= _MOST_CASES:
         return None
     case = {
-        "status": answer.status,
-        "said": _refusal_words(answer, [given, sent]),
+        "status": refusal.status_code,
+        "said": _masked_words(refusal.body, [given, sent]),
         "given": masked(given),
         "sent": masked(sent),
     }

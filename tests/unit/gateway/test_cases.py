@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.gateway.failures import length_error, masked, write_case
-from compaction.gateway.upstream import WholeAnswer
+from compaction.gateway.cases import masked, write_case
+from compaction.gateway.upstream import UpstreamRefusal
 from compaction.tokens import LengthError
 from tests.support.gateways import ScriptedUpstream, answer, in_process, tool_chat
 
@@ -41,9 +41,9 @@ def test_a_text_in_the_place_of_a_type_is_masked(name: str) -> None:
 def test_a_case_quotes_nothing(tmp_path: Path) -> None:
     """A saved case contains no text of the messages or of the upstream's error, and at most twenty cases are saved."""
     said = {"error": {"message": f"messages.1: tool_use id {SECRET} was found twice in Zürich"}}
-    refused, folder = WholeAnswer(400, [], json.dumps(said, ensure_ascii=False).encode()), tmp_path / "new" / "cases"
+    refusal, folder = UpstreamRefusal(400, json.dumps(said, ensure_ascii=False)), tmp_path / "new" / "cases"
     given = [{"role": "user", "content": f"Go to {SECRET}, Zürich", "id": SECRET}]
-    paths = [write_case(folder, f"case-{place}", given=given, sent=given, answer=refused) for place in range(25)]
+    paths = [write_case(folder, f"case-{place}", given=given, sent=given, refusal=refusal) for place in range(25)]
     assert sum(path is not None for path in paths) == 20
     assert paths[0] is not None
     text = paths[0].read_text()
@@ -52,12 +52,9 @@ def test_a_case_quotes_nothing(tmp_path: Path) -> None:
     assert text.startswith('{\n "status": 400,\n')
     assert (paths[0].stat().st_mode & 0o777, folder.stat().st_mode & 0o777) == (0o600, 0o700)
     (folder / "case-0.json").unlink()
-    unreadable = WholeAnswer(400, [(b"content-encoding", b"br")], b"y")
-    for answered, kept in ((WholeAnswer(400, [], b"y" * 3_000), "y" * 2_000), (unreadable, "")):
-        path = write_case(folder, "case-0", given=given, sent=given, answer=answered)
-        assert path is not None
-        assert json.loads(path.read_text())["said"] == kept
-        path.unlink()
+    path = write_case(folder, "case-0", given=given, sent=given, refusal=UpstreamRefusal(400, "y" * 3_000))
+    assert path is not None
+    assert json.loads(path.read_text())["said"] == "y" * 2_000
 
 
 @pytest.mark.parametrize(
@@ -73,20 +70,30 @@ def test_a_case_quotes_nothing(tmp_path: Path) -> None:
 )
 def test_length_errors(status: int, says: str, is_length: bool) -> None:
     """Only refusals of a single request for its length are length errors."""
-    found = length_error(WholeAnswer(status, [], json.dumps({"error": {"message": says}}).encode()))
-    assert (found is not None) == is_length
-    assert found is None or LengthError.read(found) is not None
+    refusal = UpstreamRefusal(status, json.dumps({"error": {"message": says}}))
+    assert (LengthError.read(refusal) is not None) == is_length
 
 
-@pytest.mark.parametrize("body", [gzip.compress(b" " * 2_000_000), b"not compressed"], ids=["a bomb", "damaged"])
-async def test_a_compressed_refusal_that_cannot_be_read_is_passed_on(body: bytes) -> None:
-    """It is not unpacked beyond a limit, and the client gets its bytes."""
-    assert length_error(WholeAnswer(400, [(b"Content-Encoding", b"gzip")], body)) is None
-    with ScriptedUpstream(answer(413, body, content_encoding="gzip")) as upstream:
+PACKED = gzip.compress(b'{"error": {"message": "prompt is too long: 1500 tokens > 900 maximum"}}')
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body", "is_read"),
+    [
+        ("gzip", PACKED, True),
+        ("gzip", gzip.compress(b" " * 2_000_000), False),
+        ("gzip", b"not compressed", False),
+        ("br", PACKED, False),
+    ],
+    ids=["readable", "a bomb", "damaged", "unknown"],
+)
+async def test_a_compressed_refusal_is_read_if_it_can_be(encoding: str, body: bytes, is_read: bool) -> None:
+    """It is not unpacked beyond a limit; if it cannot be read, the client gets its bytes."""
+    with ScriptedUpstream(answer(400, body, content_encoding=encoding), answer(200, {})) as upstream:
         async with (
-            in_process(upstream) as client,
-            client.stream("POST", "/v1/chat/completions", json={"model": "m", "messages": tool_chat(2)}) as reply,
+            in_process(upstream, window=100_000) as client,
+            client.stream("POST", "/v1/chat/completions", json={"model": "m", "messages": tool_chat(6)}) as reply,
         ):
-            assert (reply.status_code, b"".join([piece async for piece in reply.aiter_raw()])) == (413, body)
-    packed = gzip.compress(b'{"error": {"message": "prompt is too long: 9 tokens > 5 maximum"}}')
-    assert length_error(WholeAnswer(400, [(b"Content-Encoding", b"gzip")], packed)) is not None
+            found = b"".join([piece async for piece in reply.aiter_raw()])
+    assert (reply.status_code, found) == ((200, b"{}") if is_read else (400, body))
+    assert len(upstream.got) == 1 + is_read

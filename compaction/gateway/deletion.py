@@ -1,0 +1,124 @@
+"""Deletion of conversations: on request, and of those that were unused for a time."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+import anyio
+
+from ..stores import SessionStore, SQLiteStore
+from .conversations import LOCK_SECONDS, ConversationInUse, ConversationTurn, GatewayConversations
+from .recording import SessionRecorder
+from .settings import GatewaySettings
+from .status import GatewayStatus
+from .workers import Workers
+
+_PAGE: Final = 500
+_CHECKS: Final = 20  # in the time after which a conversation is deleted
+_LONGEST_SECONDS: Final = 3_600.0
+
+
+class ConversationDeletion:
+    """Deletes conversations from memory, the page, the files and all workers. Holds state: when each was used."""
+
+    def __init__(
+        self,
+        settings: GatewaySettings,
+        conversations: GatewayConversations,
+        status: GatewayStatus,
+        recorder: SessionRecorder | None = None,
+        workers: Workers | None = None,
+    ) -> None:
+        self._settings = settings
+        self._conversations = conversations
+        self._status = status
+        self._recorder = recorder
+        self._workers = workers
+        self._uses = conversations.store
+        if self._uses is None and settings.recall is not None and settings.forget_after is not None:
+            self._uses = SessionStore(f"{settings.recall}.uses", timeout_seconds=LOCK_SECONDS)
+        self._used: dict[str, float] = {}
+        self._saved: dict[str, float] = {}
+
+    def in_memory(self, name: str) -> str:
+        """Delete a conversation from the memory of this process; return ``"deleted"``, ``"unknown"`` or ``"in use"``."""
+        try:
+            is_deleted = self._conversations.forget(name) | self._status.forget(name)
+        except ConversationInUse:
+            return "in use"
+        for times in (self._used, self._saved):
+            times.pop(name, None)
+        return "deleted" if is_deleted else "unknown"
+
+    async def everywhere(self, name: str) -> bool:
+        """Delete a conversation from all workers and files, and return whether anything of it was there.
+
+        Raises:
+            ConversationInUse: If it is compacted right now.
+            StateError: If a file cannot be written.
+        """
+        found = [self.in_memory(name)]
+        if self._workers is not None:
+            found += await self._workers.ask("forget", name, answer=str)
+        if "in use" in found:
+            raise ConversationInUse(name)
+        return await self._conversations.in_thread(partial(self._in_files, name)) or "deleted" in found
+
+    def _in_files(self, name: str) -> bool:
+        """Delete a conversation from the files, and return whether it was there."""
+        found = self._is_emptied(self._conversations.recalled, name)
+        if self._uses is not None:
+            found |= self._uses.load(name) is not None
+            self._uses.delete(name)
+            self._uses.scrub()
+        if self._recorder is not None:
+            found |= self._recorder.forget(name)
+        return found
+
+    @staticmethod
+    def _is_emptied(store: SQLiteStore | None, session: str) -> bool:
+        """Delete what a store has of a session, and return whether there was something."""
+        found = False
+        while store is not None and (page := store.range(session, 1, _PAGE)):
+            store.forget(session, page)
+            found = True
+        return found
+
+    # ---------------------------------------------------------------- of those that are unused
+
+    async def used(self, turn: ConversationTurn) -> None:
+        """Note the use of a conversation, if unused ones are deleted; the file gets the time now and then."""
+        after, now, name = self._settings.forget_after, self._settings.clock(), turn.session.id
+        if after is None or self._conversations.is_forgotten(name):
+            return
+        self._used[name] = now
+        if self._uses is not None and now - self._saved.get(name, float("-inf")) >= after / _CHECKS:
+            self._saved[name] = now
+            await self._conversations.in_thread(partial(self._uses.note_use, name, now))
+
+    async def unused(self, after: float) -> list[str]:
+        """Delete conversations that were unused for this many seconds, except from recordings, and return their names.
+
+        Raises:
+            ConversationInUse: If one of them is compacted right now.
+            StateError: If a file cannot be written.
+        """
+        now, in_thread = self._settings.clock(), self._conversations.in_thread
+        names = {name for name, at in self._used.items() if at < now - after}
+        if self._uses is not None:
+            names.update(await in_thread(partial(self._uses.delete_unused, now - after, now)))
+        for name in names:
+            if self.in_memory(name) == "in use":
+                raise ConversationInUse(name)
+            await in_thread(partial(self._is_emptied, self._conversations.recalled, name))
+        return sorted(names)
+
+    async def keep_deleting(self) -> None:
+        """Delete unused conversations from time to time, until cancelled; after a failure, the next time tries again."""
+        while (after := self._settings.forget_after) is not None:
+            try:
+                await self.unused(after)
+            except Exception as error:
+                self._status.failed(f"forgetting: {type(error).__name__}")
+            await anyio.sleep(min(_LONGEST_SECONDS, after / _CHECKS))

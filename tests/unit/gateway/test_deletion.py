@@ -1,0 +1,198 @@
+"""Deletion of conversations: on request, or because they were unused for a time."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from compaction.gateway.conversations import GatewayConversations
+from compaction.gateway.deletion import ConversationDeletion
+from compaction.gateway.status import GatewayStatus
+from compaction.stores import SessionStore
+from compaction.tokens import Usage
+from tests.support.gateways import (
+    CHAT,
+    Got,
+    Handler,
+    ScriptedUpstream,
+    body_of,
+    chat_reply,
+    in_process,
+    request_of,
+    settings_of,
+    tool_chat,
+    turn_of,
+)
+from tests.support.limits import WAIT_SECONDS
+
+TABLES = ("sessions", "session_keys", "session_uses")
+
+
+def rows_of(path: Path, *tables: str) -> list[list[Any]]:
+    """The ids in each table of a database."""
+    database = sqlite3.connect(path)
+    rows = [database.execute(f"SELECT DISTINCT id FROM {table}").fetchall() for table in tables]
+    database.close()
+    return rows
+
+
+async def test_a_conversation_is_forgotten_after_its_time(tmp_path: Path) -> None:
+    """A conversation that was not used for ``forget_after`` is deleted from memory and file, and the used one is kept."""
+    now, path = [1_000.0], tmp_path / "gateway.db"
+    with ScriptedUpstream(chat_reply()) as upstream:
+        async with in_process(upstream, store=path, forget_after=0.2, clock=lambda: now[0]) as client:
+            for name in ("old", "new"):
+                assert (await client.post(CHAT, content=body_of(tool_chat(20, name=name)))).status_code == 200
+                now[0] += 0.15
+            left = 2
+            while left != 1:
+                await anyio.sleep(0.01)
+                left = (await client.get("/healthz")).json()["conversations"]
+            rows = rows_of(path, *TABLES)
+    assert len(rows[0]) == 1
+    assert rows == rows[:1] * 3
+
+
+async def test_a_conversation_is_deleted_on_request(tmp_path: Path) -> None:
+    """``DELETE /conversations/ID`` deletes one conversation from memory, page and every file, and no other one."""
+    store, recall, record = tmp_path / "gateway.db", tmp_path / "recall.db", tmp_path / "sessions"
+    with ScriptedUpstream(chat_reply()) as upstream:
+        async with in_process(upstream, store=store, recall=recall, record=record) as client:
+            for name in ("old", "new"):
+                assert (await client.post(CHAT, json={"model": "m", "messages": tool_chat(20, name=name)})).status_code == 200
+            ids = [each["id"] for each in (await client.get("/status.json")).json()["conversations"]]
+            found = [(await client.delete(f"/conversations/{ids[1]}")).status_code for _ in range(2)]
+            health = (await client.get("/healthz")).json()
+    assert found == [204, 404]
+    assert (health["conversations"], health["in_memory"], len(upstream.got)) == (1, 1, 2)
+    (recording,) = record.iterdir()
+    words = [b"new 3", b"old 3"]
+    signs = {store: [each.encode() for each in ids], recall: words, recording: words}
+    for path, (kept, gone) in signs.items():
+        data = path.read_bytes()
+        assert (kept in data, gone in data) == (True, False), path
+
+
+async def test_a_deleted_conversation_stays_deleted_when_its_answer_ends(tmp_path: Path) -> None:
+    """A conversation whose answer is still streaming is deleted; what the answer reports is not saved."""
+    path, answering, may_end = tmp_path / "gateway.db", threading.Event(), threading.Event()
+
+    def slow(handler: Handler, got: Got) -> None:
+        answering.set()
+        may_end.wait(WAIT_SECONDS)
+        chat_reply(tokens=3_000)(handler, got)
+
+    with ScriptedUpstream(slow) as upstream:
+        async with in_process(upstream, store=path, forget_after=1_000.0) as client, anyio.create_task_group() as group:
+            group.start_soon(partial(client.post, CHAT, json={"model": "m", "messages": tool_chat(20)}))
+            await anyio.to_thread.run_sync(answering.wait)
+            [[(name,)]] = rows_of(path, "sessions")
+            assert (await client.delete(f"/conversations/{name}")).status_code == 204
+            may_end.set()
+    assert rows_of(path, *TABLES) == [[], [], []]
+
+
+async def test_what_left_is_forgotten_with_its_conversation(tmp_path: Path) -> None:
+    """Content that an earlier process stored for recall is deleted too, although no decisions are saved."""
+    now, path = [1_000.0], tmp_path / "recall.db"
+
+    with ScriptedUpstream(chat_reply()) as upstream:
+        async with in_process(upstream, recall=path, forget_after=1_000.0, clock=lambda: now[0]) as client:
+            assert (await client.post(CHAT, json={"model": "m", "messages": tool_chat(20)})).status_code == 200
+            assert rows_of(path, "records") != [[]]
+        now[0] += 2_000.0
+        async with in_process(upstream, recall=path, forget_after=1_000.0, clock=lambda: now[0]):
+            left = rows_of(path, "records")
+            while left != [[]]:
+                await anyio.sleep(0.01)
+                left = rows_of(path, "records")
+
+
+def deletion_of(now: list[float], **options: Any) -> tuple[GatewayConversations, ConversationDeletion]:
+    """The conversations of a gateway whose upstream is never asked, and what deletes them."""
+    settings = settings_of("http://127.0.0.1:9", clock=lambda: now[0], **options)
+    conversations = GatewayConversations(settings)
+    return conversations, ConversationDeletion(settings, conversations, GatewayStatus(settings.clock))
+
+
+async def test_uses_are_saved_now_and_then(tmp_path: Path) -> None:
+    """Uses are saved twenty times in the time after which a conversation is forgotten, and at once after a restart."""
+    now, path = [100.0], tmp_path / "s.db"
+    store = SessionStore(path)
+    conversations, deletion = deletion_of(now, store=path, forget_after=20.0)
+    async with conversations:
+        for now[0] in (100.0, 100.5, 100.99):
+            await deletion.used(turn_of("a"))
+        assert store.delete_unused(100.5, now[0]) == ["a"]
+        for now[0] in (101.0, 101.5):
+            await deletion.used(turn_of("a"))
+        assert await deletion.unused(0.5) == []
+        now[0] += 0.01
+        assert (await deletion.unused(0.5), await deletion.unused(0.0)) == (["a"], [])
+    conversations, deletion = deletion_of(now, store=path)
+    async with conversations:
+        await deletion.used(turn_of("b"))
+        assert await deletion.unused(-1.0) == []
+
+
+@pytest.mark.parametrize("option", ["store", "recall", None])
+async def test_a_conversation_in_memory_is_forgotten_without_files_too(option: str | None, tmp_path: Path) -> None:
+    """It is forgotten after a time, or by its name. What it reports later is ignored until it sends another request."""
+    now, options = [100.0], {} if option is None else {option: tmp_path / "file.db"}
+    conversations, deletion = deletion_of(now, forget_after=10.0, **options)
+    request = request_of(tool_chat(20), tools=[{"name": "look"}])
+    async with conversations:
+        for way in ("time", "name"):
+            turn = await conversations.turn(request)
+            name = turn.session.id
+            await deletion.used(turn)
+            assert conversations.held()[0] == 1
+            if way == "time":
+                assert await deletion.unused(10.0) == []
+                now[0] += 10.5
+                assert await deletion.unused(10.0) == [name]
+            else:
+                assert [await deletion.everywhere(name) for _ in range(2)] == [True, False]
+            assert conversations.held() == (0, 0)
+            if conversations.recalled is not None:
+                assert conversations.recalled.range(name, 1, 9) == []
+            await deletion.used(turn)
+            before = turn.session.index.tokens
+            await conversations.record_usage(turn, Usage(before + 500, 1))
+            assert turn.session.index.tokens == before
+            now[0] += 20.0
+            assert await deletion.unused(10.0) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "files"),
+    [
+        ({"recall": "r.db", "forget_after": 9.0}, {"r.db", "r.db.uses"}),
+        ({"recall": "r.db"}, {"r.db"}),
+        ({"recall": "r.db", "store": "s.db", "forget_after": 9.0}, {"r.db", "s.db"}),
+        ({"forget_after": 9.0}, set()),
+    ],
+)
+def test_the_times_of_use_have_a_file_where_nothing_else_has_them(
+    options: dict[str, Any], files: set[str], tmp_path: Path
+) -> None:
+    """The file stands beside the content that is stored for recall, if that content is forgotten after a time."""
+    deletion_of([0.0], **{name: tmp_path / value if isinstance(value, str) else value for name, value in options.items()})
+    assert {path.name for path in tmp_path.iterdir() if not path.name.endswith(("-wal", "-shm"))} == files
+
+
+async def test_names_that_were_forgotten_are_bounded() -> None:
+    """The gateway remembers the newest thousand names."""
+    conversations, deletion = deletion_of([0.0], forget_after=10.0)
+    async with conversations:
+        for number in range(1_001):
+            assert deletion.in_memory(f"{number}") == "unknown"
+        for number in (0, 1, 1_000):
+            await deletion.used(turn_of(f"{number}"))
+        assert await deletion.unused(-1.0) == ["0"]
