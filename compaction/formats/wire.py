@@ -211,34 +211,40 @@ def result_part(call_id: str, parts: Sequence[Part], failed: bool | None = None,
     return ToolResultPart(call_id, text, tuple([part for part in parts if isinstance(part, MediaPart)]), failed, raw=raw)
 
 
-def result_elements(
-    elements: Sequence[Any],
-    result: ToolResultPart,
+def changed_result(
+    content: Any,
+    before: ToolResultPart,
+    after: ToolResultPart,
     *,
-    words: str | None,
     read: Callable[[Any], Part],
     write: Callable[[Part | None, str], Any],
-) -> list[Any]:
-    """Return the elements of a changed result: the new words in place of the first ones, and the media that are left.
+    blanks: bool = False,
+) -> Any:
+    """Return the content of a changed result: the new words in place of the first ones, and the media that are left.
 
     Args:
-        elements: The elements before the change.
-        result: The changed result.
-        words: Its words, or ``None`` if they did not change.
-        read: Reads an element.
+        content: The content before the change. If it is not a list, and no media are left, the new words become the content.
+        before: The result before the change.
+        after: The changed result.
+        read: Reads an element of the content.
         write: Returns an element with these words, made from the part in its place if there is one.
+        blanks: Whether words that are only blanks are written.
 
     Raises:
         ConfigurationError: If one of the media is not among the elements.
     """
-    media = kept_media(result, elements)
+    if items_of(content) is None and not after.media:
+        return after.text
+    elements = elements_of(content)
+    media = kept_media(after, elements)
+    changed = after.text != before.text
+    left = after.text if changed and (blanks or after.text.strip()) else ""
     written: list[Any] = []
-    left = words
     for element in elements:
         part = read(element)
         if isinstance(part, MediaPart):
             written.extend(element for raw in media if raw is element)
-        elif words is None:
+        elif not changed:
             written.append(element)
         elif left:
             written.append(write(part, left))

@@ -19,13 +19,13 @@ from ..rulebook import WireFormat
 from ..wire import (
     arguments_object,
     arguments_text,
+    changed_result,
     data_size,
     elements_of,
     fields_of,
     items_of,
     json_text,
     kind_of,
-    result_elements,
     result_part,
     same,
     says_something,
@@ -213,17 +213,9 @@ def _block(part: Part) -> Any:
         before = ToolResultPart(part.call_id, "") if fields is None else _result(fields, part.raw)
         block = {**(fields or {"type": "tool_result"}), "tool_use_id": part.call_id}
         if part.text != before.text or not same(part.media, before.media):
-            block["content"] = _result_content(block.get("content"), part, keep_text=part.text == before.text)
+            block["content"] = changed_result(block.get("content"), before, part, read=_part, write=_words)
         return block
     raise unwritable(part)
-
-
-def _result_content(content: Any, result: ToolResultPart, *, keep_text: bool) -> Any:
-    """Return a result's content with its text in place of the first words, and the media that are left."""
-    if items_of(content) is None and not result.media:
-        return result.text
-    words = None if keep_text else result.text if result.text.strip() else ""
-    return result_elements(elements_of(content), result, words=words, read=_part, write=_words)
 
 
 def _words(before: Part | None, words: str) -> Any:

@@ -18,12 +18,12 @@ from ..rulebook import WireFormat
 from ..wire import (
     arguments_object,
     arguments_text,
+    changed_result,
     data_size,
     elements_of,
     fields_of,
     items_of,
     json_text,
-    result_elements,
     result_part,
     same,
     signed_thoughts_problem,
@@ -220,15 +220,10 @@ def _block(part: Part, role: str) -> Any:
         body = dict(block_body(part.raw, "toolResult") or {"content": []})
         before = _result(body, part.raw)
         if part.text != before.text or not same(part.media, before.media):
-            words = None if part.text == before.text else part.text if part.text.strip() else ""
             elements = items_of(body.get("content")) or ()
-            body["content"] = result_elements(elements, part, words=words, read=_nested, write=_text_block)
+            body["content"] = changed_result(elements, before, part, read=_nested, write=lambda _, words: {"text": words})
         return {"toolResult": {**body, "toolUseId": part.call_id}}
     raise unwritable(part)
-
-
-def _text_block(before: Part | None, words: str) -> Any:
-    return {"text": words}
 
 
 def _guarded(part: TextPart) -> Any:

@@ -30,10 +30,10 @@ from ...messages import (
 from ..rulebook import WireFormat
 from ..wire import (
     arguments_text,
+    changed_result,
     elements_of,
     fields_of,
     items_of,
-    result_elements,
     result_part,
     same,
     says_something,
@@ -307,12 +307,9 @@ def _write_result(fields: dict[str, Any], old: Sequence[Part], parts: Sequence[P
         fields["name" if legacy else "tool_call_id"] = after.call_id.removeprefix("function:") if legacy else after.call_id
     if after.text == before.text and same(after.media, before.media):
         return
-    content = fields.get("content")
-    if items_of(content) is None and not after.media:
-        fields["content"] = after.text
-        return
-    words = None if after.text == before.text else after.text
-    fields["content"] = result_elements(elements_of(content), after, words=words, read=_content_part, write=_words) or ""
+    fields["content"] = (
+        changed_result(fields.get("content"), before, after, read=_content_part, write=_words, blanks=True) or ""
+    )
 
 
 def _words(before: Part | None, words: str) -> Any:

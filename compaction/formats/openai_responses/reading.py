@@ -20,12 +20,12 @@ from ..rulebook import WireFormat
 from ..wire import (
     arguments_object,
     arguments_text,
+    changed_result,
     elements_of,
     fields_of,
     items_of,
     json_text,
     kind_of,
-    result_elements,
     result_part,
     same,
     says_something,
@@ -301,8 +301,7 @@ def _write_result(fields: dict[str, Any], kind: Result, old: Sequence[Part], par
         ended = {"outcome": {"type": "exit", "exit_code": 0}} if last is None else last
         fields[kind.text] = [{**ended, "stdout": after.text, "stderr": ""}]
         return
-    words = None if after.text == before.text else after.text
-    fields[kind.text] = result_elements(elements, after, words=words, read=_part, write=_words) or ""
+    fields[kind.text] = changed_result(elements, before, after, read=_part, write=_words, blanks=True) or ""
 
 
 def _words(before: Part | None, words: str) -> Any:
