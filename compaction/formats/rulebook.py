@@ -49,7 +49,7 @@ def common_rules(*, objects: str, message: str = "message", result: str = "resul
         "no-messages": Rule("reach", f"A conversation has at least one {message}.", f"send at least one {message}"),
         "unreadable-message": Rule("message", f"{article} {message} is an object.", f"pass {objects}"),
         "empty-text": Rule("message", "A text block contains more than blanks.", "leave the block out", "block"),
-        "call-without-id": Rule("message", "A call has an id.", f"give the call an id, and its {result} the same id", "id"),
+        "call-without-id": Rule("message", "A call has an id.", f"give the call an id, and its {result} the same id"),
         "result-without-id": Rule(
             "message",
             f"{'An' if result[0] in 'aeiou' else 'A'} {result} names the call that it answers.",
@@ -153,11 +153,13 @@ class WireFormat(MessageFormat):
         name: The format's name; the shared instance has the same name, with underscores.
         shape: The shape of a message, for errors.
         takes: The objects to pass, for errors.
+        roles: The roles of messages, for errors.
         book: The provider's rules.
     """
 
     shape: str
     takes: str
+    roles: str = "user, assistant"
     book: RuleBook
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -220,3 +222,15 @@ class WireFormat(MessageFormat):
         if fields is None:
             raise InvalidMessage(f"messages[{position}]", f"{self.shape} (got {type(raw).__name__})", self.takes)
         return fields
+
+    def _role(self, fields: Mapping[str, Any], position: int) -> str:
+        """Return the role of a message.
+
+        Raises:
+            InvalidMessage: If it has none.
+        """
+        role = fields.get("role")
+        if not isinstance(role, str) or not role:
+            what = f"a message needs a role that is a non-empty string (got {role!r})"
+            raise InvalidMessage(f"messages[{position}].role", what, f"give it one of {self.roles}")
+        return role

@@ -7,7 +7,7 @@ import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
-from ..errors import ConfigurationError, InvalidMessage
+from ..errors import ConfigurationError
 from ..messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolResultPart
 
 
@@ -174,6 +174,22 @@ def lacking(fields: Mapping[str, Any], required: Mapping[str, type], *, empty: b
             yield name, value
 
 
+def written_content(
+    content: Any, parts: Sequence[Part], write: Callable[[Part], Any], *, listed: Sequence[Part] | None = None
+) -> Any:
+    """Return the parts of a changed message as its content: a text if it was none or one and still can be, else a list.
+
+    Args:
+        content: The content before the change.
+        parts: The parts of the message now.
+        write: Returns a part as an element of a list.
+        listed: The parts that a list has; by default all.
+    """
+    if items_of(content) is None and all(isinstance(part, TextPart) for part in parts):
+        return "\n".join([part.text for part in parts if isinstance(part, TextPart)])
+    return list(map(write, parts if listed is None else listed))
+
+
 def without_new_blanks(old: Sequence[Part], parts: Sequence[Part]) -> list[Part]:
     """Return the parts of a changed message without new texts of blanks, which providers refuse."""
     known = {id(part) for part in old}
@@ -185,12 +201,6 @@ def unwritable(part: Part) -> ConfigurationError:
     return ConfigurationError(
         f"parts: only text, calls and results can be created (got {part!r}); pass the part that was read, or drop it"
     )
-
-
-def without_role(role: Any, position: int, roles: str) -> InvalidMessage:
-    """Return the error for a message without a usable role; ``roles`` are those it may have."""
-    what = f"a message needs a role that is a non-empty string (got {role!r})"
-    return InvalidMessage(f"messages[{position}].role", what, f"give it one of {roles}")
 
 
 def arguments_object(text: str) -> dict[str, Any]:

@@ -28,8 +28,9 @@ from .summary_text import (
     beside_excerpt,
     checked_summary,
     earlier_summary,
+    is_content,
+    is_own,
     is_spoken,
-    next_round,
     own_words,
     replaced_by,
     room_beside,
@@ -56,10 +57,6 @@ _WORDS_ONLY: Final = "only the user's own words were kept"
 
 def _facts() -> Summarizer:
     return summarizers.FactSummarizer()
-
-
-def _frame_of(index: MessageIndex, text: SummaryText) -> int:
-    return -room_beside(index, [], text)
 
 
 def _largest_part(index: MessageIndex, replaced: set[int]) -> int:
@@ -218,8 +215,7 @@ class GrowingSummary(CompactionStrategy):
     def _request(self, index: MessageIndex, part: int | None = None) -> SummaryRequest | None:
         """Return the request for the next part; ``None`` if no group has to leave."""
         free = self.candidates(index)
-        mine = [group for group in free if group.kind is GroupKind.SUMMARY and group.made_by == self.name]
-        others = [group for group in free if group.kind is not GroupKind.SUMMARY or group.is_collapsed]
+        mine, others = [group for group in free if is_own(self, group)], list(filter(is_content, free))
         sizes = self._sizes(index, free, mine, others)
         new, gone, planned = self._chosen(index, others, mine if sizes.rewrite else [], sizes, part)
         if not new:
@@ -277,7 +273,7 @@ class GrowingSummary(CompactionStrategy):
             planned = min(planned, _largest_part(index, gone))
         if not self._holds_words(index, new, gone, sizes.words, planned):  # they shall stand whole: more must leave
             wanted = min(sizes.words, _quoted_size(group for group in others if group.id in new))
-            most = int(wanted / WORDS_OF_ROOM) + _frame_of(index, self.text) + 2
+            most = int(wanted / WORDS_OF_ROOM) - room_beside(index, [], self.text) + 2
             stay = min(sizes.room - planned, sum(group.tokens for group in others) - int(most / _LARGEST_PART))
             new, gone = self._leaving(index, others, parts, max(0, stay))
             planned = max(planned, min(most, _largest_part(index, gone)))
@@ -408,5 +404,4 @@ class GrowingSummary(CompactionStrategy):
         return self._checked(index, beside_excerpt(request, answered_text(answer)), replaced_by(index, request))
 
     def _checked(self, index: MessageIndex, text: str, replaced: Sequence[MessageGroup]) -> _Part:
-        body = self.text.body(text, originals="")
-        return checked_summary(index, self, body, replaced, round=next_round(index.included_groups, self.name))
+        return checked_summary(index, self, self.text.body(text, originals=""), replaced)

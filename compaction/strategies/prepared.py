@@ -16,6 +16,7 @@ from ..errors import InvalidMessage
 from ..index import GroupKind, MessageGroup, MessageIndex, PreparedSummary, message_key
 from ..summarizers import SummaryRequest
 from .base import Strategy
+from .summary_text import is_own
 
 _NUMBERS: Final = itertools.count()
 
@@ -28,7 +29,7 @@ def prepared_for(strategy: Strategy, index: MessageIndex, groups: Sequence[Messa
         index: The conversation.
         groups: The groups that it will replace.
     """
-    places = [place for group in groups if not _is_own(strategy, group) for place in index.ordinals(group)]
+    places = [place for group in groups if not is_own(strategy, group) for place in index.ordinals(group)]
     return PreparedSummary(
         strategy=strategy,
         groups=frozenset([group.id for group in groups]),
@@ -64,7 +65,7 @@ def prepared_answer(
     if ready is None or ready.strategy != strategy or not _is_as_it_was(strategy, index, ready, free):
         holder.on_miss()
         return None
-    groups = [group for group in free if group.id in ready.groups and not _is_own(strategy, group)]
+    groups = [group for group in free if group.id in ready.groups and not is_own(strategy, group)]
     kept = [group for group in index.included_groups if group.id not in ready.groups]
     return attrs.evolve(request, groups=tuple(groups), kept=tuple(kept)), ready.text
 
@@ -82,14 +83,10 @@ def _is_as_it_was(strategy: Strategy, index: MessageIndex, ready: PreparedSummar
     )
 
 
-def _is_own(strategy: Strategy, group: MessageGroup) -> bool:
-    return group.kind is GroupKind.SUMMARY and group.made_by == strategy.name
-
-
 def _summaries(strategy: Strategy, index: MessageIndex) -> tuple[str, ...]:
     """Return the fingerprints of the messages of the strategy's summaries in the view; O(groups)."""
     groups = [index.group(id) for id in index.included_ids if index.columns.kind(id) is GroupKind.SUMMARY]
-    return tuple([_print(message.raw, index) for group in groups if _is_own(strategy, group) for message in group.messages])
+    return tuple([_print(message.raw, index) for group in groups if is_own(strategy, group) for message in group.messages])
 
 
 def _print(raw: Any, index: MessageIndex) -> str:

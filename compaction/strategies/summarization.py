@@ -44,7 +44,8 @@ from .summary_text import (
     beside_excerpt,
     checked_summary,
     earlier_summary,
-    next_round,
+    is_content,
+    is_own,
     own_words,
     replaced_by,
     with_excerpt,
@@ -147,9 +148,8 @@ class Summarization(CompactionStrategy):
 
     def _request(self, index: MessageIndex) -> SummaryRequest | None:
         """Return the request for a summary; ``None`` if there are no new groups, or they have too few tokens."""
-        free = index.replaceable([group for group in self.candidates(index) if not self._is_of_another(group)])
-        mine = [group for group in free if group.kind is GroupKind.SUMMARY and group.made_by == self.name]
-        fresh = tuple([group for group in free if group.kind is not GroupKind.SUMMARY or group.is_collapsed])
+        free = index.replaceable([group for group in self.candidates(index) if is_own(self, group) or is_content(group)])
+        mine, fresh = [group for group in free if is_own(self, group)], tuple(filter(is_content, free))
         tokens = _tokens(fresh)
         if not fresh or tokens < self.least_share * index.included.tokens:
             return None
@@ -202,10 +202,6 @@ class Summarization(CompactionStrategy):
         limit = self.trigger.token_limit(index)
         return None if limit is None else max(limit - (index.tokens - replaced), limit // 2)
 
-    def _is_of_another(self, group: MessageGroup) -> bool:
-        """Return whether a group is a summary of another strategy; such summaries are kept."""
-        return group.kind is GroupKind.SUMMARY and group.made_by != self.name and not group.is_collapsed
-
     # ---------------------------------------------------------------- the answer
 
     def _summary(self, index: MessageIndex, request: SummaryRequest, answer: object) -> tuple[Message, ...] | None:
@@ -217,7 +213,7 @@ class Summarization(CompactionStrategy):
         """
         text, replaced = answered_text(answer), replaced_by(index, request)
         body = self.text.body(beside_excerpt(request, text), originals=_shown(index.places(replaced)))
-        return checked_summary(index, self, body, replaced, round=next_round(replaced, self.name))
+        return checked_summary(index, self, body, replaced)
 
     def _put(self, index: MessageIndex, request: SummaryRequest, summary: tuple[Message, ...]) -> Steps:
         """Replace the groups; also add the note to the system message, unless it is there or the edit would be refused."""

@@ -95,11 +95,14 @@ class SummaryText:
         return re.compile("|".join(words), re.IGNORECASE)
 
 
-def next_round(groups: Iterable[MessageGroup], by: str) -> int:
-    """Return the number of a strategy's next summary, which follows those of its summaries among the groups."""
-    own = [group for group in groups if group.kind is GroupKind.SUMMARY and group.made_by == by]
-    rounds = [group.mark.round for group in own if group.mark is not None]
-    return min(max(rounds, default=0) + 1, LAST_ROUND)
+def is_own(strategy: Strategy, group: MessageGroup) -> bool:
+    """Return whether a group is a summary that this strategy wrote."""
+    return group.kind is GroupKind.SUMMARY and group.made_by == strategy.name
+
+
+def is_content(group: MessageGroup) -> bool:
+    """Return whether a group is part of the conversation: a collapsed tool call is, a summary is not."""
+    return group.kind is not GroupKind.SUMMARY or group.is_collapsed
 
 
 def replaced_by(index: MessageIndex, request: SummaryRequest) -> list[MessageGroup]:
@@ -109,9 +112,14 @@ def replaced_by(index: MessageIndex, request: SummaryRequest) -> list[MessageGro
 
 
 def checked_summary(
-    index: MessageIndex, strategy: Strategy, body: str, replaced: Sequence[MessageGroup], *, round: int
+    index: MessageIndex, strategy: Strategy, body: str, replaced: Sequence[MessageGroup]
 ) -> tuple[Message, ...] | None:
-    """Return a summary as messages that can replace the groups; ``None`` if they are not shorter than the groups."""
+    """Return a summary as messages that can replace the groups; ``None`` if they are not shorter than the groups.
+
+    Its round follows those of the strategy's summaries in the view.
+    """
+    rounds = [group.mark.round for group in index.included_groups if is_own(strategy, group) and group.mark is not None]
+    round = min(max(rounds, default=0) + 1, LAST_ROUND)
     messages = index.summary(body, replaced, by=strategy.name, round=round)
     tokens, stood_for = sum(index.measure(message)[0] for message in messages), sum(group.tokens for group in replaced)
     if tokens > (ceiling := strategy.mark_ceilings[strategy.name].tokens):

@@ -23,7 +23,6 @@ from ..wire import (
     data_size,
     elements_of,
     fields_of,
-    items_of,
     json_text,
     kind_of,
     result_part,
@@ -33,7 +32,7 @@ from ..wire import (
     string,
     unwritable,
     without_new_blanks,
-    without_role,
+    written_content,
 )
 from .fields import MEDIA_BLOCKS, is_server_call, is_server_result
 from .hosted import block_links
@@ -73,13 +72,12 @@ class Anthropic(WireFormat):
     name = "anthropic"
     shape = "a message is a mapping with 'role' and 'content'"
     takes = "pass dictionaries, or the anthropic package's objects"
+    roles = "user, assistant, system"
     book = BOOK
 
     def read(self, raw: Any, position: int = 0) -> Message:
         fields: Mapping[str, Any] = raw if raw.__class__ is dict else self._fields(raw, position)
-        role, content = fields.get("role"), fields.get("content")
-        if not isinstance(role, str) or not role:
-            raise without_role(role, position, "user, assistant, system")
+        role, content = self._role(fields, position), fields.get("content")
         if isinstance(content, str):
             return Message(role, (TextPart(content),), raw, self)
         blocks = elements_of(content)
@@ -90,7 +88,8 @@ class Anthropic(WireFormat):
         return Message(role, parts, raw, self, None, bool(resumes), begins, resumes, any(map(holds_history, blocks)))
 
     def _write(self, fields: dict[str, Any], message: Message, parts: Sequence[Part]) -> None:
-        fields["content"] = _content(message.parts, parts, fields.get("content"))
+        listed = without_new_blanks(message.parts, parts)
+        fields["content"] = written_content(fields.get("content"), parts, _block, listed=listed)
 
     def new(self, role: str, text: str) -> Message:
         return self.read({"role": role, "content": text})
@@ -191,13 +190,6 @@ def _result(fields: Mapping[str, Any], block: Any) -> ToolResultPart:
 def _nested(element: Any) -> Part:
     """Read one block of a result; the API has no result within a result."""
     return OtherPart(json_text(element), raw=element) if kind_of(element) == "tool_result" else _part(element)
-
-
-def _content(old: Sequence[Part], parts: Sequence[Part], content: Any) -> Any:
-    """Return the parts as a content: a string if it was one and still can be, else a list without empty texts."""
-    if items_of(content) is None and all(isinstance(part, TextPart) for part in parts):
-        return "\n".join([part.text for part in parts if isinstance(part, TextPart)])
-    return list(map(_block, without_new_blanks(old, parts)))
 
 
 def _block(part: Part) -> Any:

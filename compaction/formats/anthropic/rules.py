@@ -218,7 +218,6 @@ RULES: Final[Mapping[str, Rule]] = {
         "message",
         "The id of a call contains only letters, digits, `_` and `-`.",
         "give it an id of letters, digits, '_' and '-', and its result the same id",
-        "id",
     ),
     "duplicate-call-id": Rule("reach", "Each call in the list has a different id.", "give each call a different id", "id"),
     "call-without-result": BLOCK_RULES["call-without-result"],

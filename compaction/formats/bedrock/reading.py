@@ -30,7 +30,6 @@ from ..wire import (
     string,
     unwritable,
     without_new_blanks,
-    without_role,
 )
 from .fields import (
     KINDS,
@@ -70,9 +69,7 @@ class Bedrock(WireFormat):
 
     def read(self, raw: Any, position: int = 0) -> Message:
         fields: Mapping[str, Any] = raw if raw.__class__ is dict else self._fields(raw, position)
-        role, content = fields.get("role"), fields.get("content")
-        if not isinstance(role, str) or not role:
-            raise without_role(role, position, "user, assistant")
+        role, content = self._role(fields, position), fields.get("content")
         parts = tuple([_part(block, role) for block in elements_of(content)])
         if role == "user" and _answers_alone(parts):
             role = "tool"

@@ -272,7 +272,6 @@ RULES: Final[Mapping[str, Rule]] = {
         "message",
         "The id of a call is at most 64 letters, digits, `_`, `.`, `:` and `-`.",
         "give it an id of at most 64 letters, digits, '_', '.', ':' and '-', and its result the same id",
-        "id",
     ),
     "duplicate-call-id": Rule(
         "message", "The calls of one message have different ids.", "give each call of a message a different id", "id"

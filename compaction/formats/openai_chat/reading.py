@@ -38,7 +38,7 @@ from ..wire import (
     same,
     says_something,
     string,
-    without_role,
+    written_content,
 )
 from .fields import MEDIA_KINDS, REASONING_FIELDS, call_fields, is_empty
 from .rules import BOOK
@@ -72,6 +72,7 @@ class OpenAIChat(WireFormat):
     name = "openai-chat"
     shape = "a chat message is a mapping with 'role' and 'content'"
     takes = "pass dictionaries, or the openai package's message objects"
+    roles = "developer, system, user, assistant, tool"
     book = BOOK
 
     def read(self, raw: Any, position: int = 0) -> Message:
@@ -81,8 +82,7 @@ class OpenAIChat(WireFormat):
             name = None
         if type(content) is str and type(role) is str and role in _PLAIN_ROLES and _PLAIN_FIELDS.issuperset(fields):
             return Message(role, (TextPart(content),), raw, self, name)
-        if not isinstance(role, str) or not role:
-            raise without_role(role, position, "developer, system, user, assistant, tool")
+        role = self._role(fields, position)
         if role == "tool" or role == "function":
             return Message(role, _result_parts(fields, role), raw, self, name)
         return Message(role, tuple(_parts(fields)), raw, self, name)
@@ -327,11 +327,7 @@ def _write_content(fields: dict[str, Any], old: Sequence[Part], parts: Sequence[
     after = [part for part in parts if _in_content(part)]
     if same(before, after):
         return
-    words = [part.text for part in after if isinstance(part, TextPart)]
-    if items_of(fields.get("content")) is None and len(words) == len(after):
-        fields["content"] = "\n".join(words)
-    else:
-        fields["content"] = [_write_part(part) for part in after] or ""
+    fields["content"] = written_content(fields.get("content"), after, _write_part) or ""
 
 
 def _write_part(part: Part) -> Any:

@@ -191,7 +191,7 @@ RULES: Final[Mapping[str, Rule]] = {
         "A call has a name and arguments, both strings; reasoning has a summary; a compaction item has its content.",
         "give it the fields of its type",
     ),
-    "duplicate-item-id": Rule("reach", "Each item has a different id.", "leave the second item out, or its id", "id"),
+    "duplicate-item-id": Rule("reach", "Each item has a different id.", "leave the second item out, or its id", "block"),
     "reasoning-without-item": Rule(
         "reach",
         "Reasoning is followed by the item of the same answer that it led to.",
