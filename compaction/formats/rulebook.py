@@ -162,11 +162,12 @@ class WireFormat(MessageFormat):
     roles: str = "user, assistant"
     book: RuleBook
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        asks_book = cls.join_problem is WireFormat.join_problem
-        has_joins = hasattr(cls, "book") and cls.book.join is not None if asks_book else True
-        cls.judges_joins = has_joins or cls.prefers is not MessageFormat.prefers
+    @property
+    def judges_joins(self) -> bool:
+        """Whether the format restricts neighbours: whether its rules do, or its class defines `join_problem` or `prefers`."""
+        kind = type(self)
+        defined = kind.join_problem is not WireFormat.join_problem or kind.prefers is not MessageFormat.prefers
+        return defined or self.book.join is not None
 
     def __repr__(self) -> str:
         return self.name.replace("-", "_")

@@ -68,7 +68,7 @@ class Excerpt(CompactionStrategy):
             said = excerpt_of(index, replaced, self.text, min(self.tokens, room_beside(index, replaced, self.text)))
             if not said:
                 continue
-            summary = checked_summary(index, self, self.text.body(said, originals=""), replaced)
+            summary = checked_summary(index, self, self.text, said, replaced)
             if summary is None:
                 continue
             freed = sum(group.tokens for group in replaced) - sum(index.measure(message)[0] for message in summary)

@@ -14,7 +14,6 @@ import attrs
 
 from .. import summarizers
 from ..checks import count, share
-from ..errors import SummaryFailed
 from ..index import Drop, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Replace
 from ..messages import Message
 from ..summarizers import Summarizer, SummaryRequest, as_summarizer, split_excerpt
@@ -24,8 +23,7 @@ from .prepared import prepared_answer
 from .summary_text import (
     WORDS_OF_ROOM,
     SummaryText,
-    answered_text,
-    beside_excerpt,
+    answered_summary,
     checked_summary,
     earlier_summary,
     is_content,
@@ -34,6 +32,7 @@ from .summary_text import (
     own_words,
     replaced_by,
     room_beside,
+    summary_without_model,
     with_excerpt,
 )
 
@@ -353,7 +352,7 @@ class GrowingSummary(CompactionStrategy):
         replaced = replaced_by(index, request)
         if part is not None and (yield Replace(replaced, part, "the oldest make room; a summary grows")):
             return True
-        words = self._checked(index, request.said, replaced) if request.said else None
+        words = checked_summary(index, self, self.text, request.said, replaced) if request.said else None
         if words is not None and (yield Replace(replaced, words, "the oldest make room; the user's words stay")):
             return True
         silent = [group for group in request.groups if not is_spoken(group)]
@@ -372,17 +371,19 @@ class GrowingSummary(CompactionStrategy):
             return request, None
         if own or not self.is_paused(index):
             with self.failures(index, pauses=not own) as failed:
-                part = self._part(index, request, (yield request) if answer is None else answer)
+                part = answered_summary(index, self, self.text, request, (yield request) if answer is None else answer)
                 for _ in range(_TRIES if own else 0):
                     fuller = self._fuller(index, request, part)
                     if fuller is None or len(fuller.groups) >= len(request.groups):
                         break
                     request = fuller
-                    part = self._part(index, request, (yield request))
+                    part = answered_summary(index, self, self.text, request, (yield request))
             policy = _WORDS_ONLY if own else "facts were listed without a model"
             for failure in failed or request.failures:
                 yield Failed(self.name, failure, policy if failed else "the next summarizer was asked")
-        return request, self._listed(index, request) if part is None and not own else part
+        if part is None and not own:
+            part = summary_without_model(index, self, self.text, request, summarizers.FactSummarizer())
+        return request, part
 
     def _fuller(self, index: MessageIndex, request: SummaryRequest, part: _Part) -> SummaryRequest | None:
         """Return a request that leaves more groups, if a part takes so little that too much room stays unused."""
@@ -392,16 +393,3 @@ class GrowingSummary(CompactionStrategy):
         replaced = sum(group.tokens for group in replaced_by(index, request))
         unused = self.tokens - index.tokens + replaced - tokens
         return self._request(index, tokens + _OVERHEAD) if unused > self.slack * self.tokens else None
-
-    def _listed(self, index: MessageIndex, request: SummaryRequest) -> _Part:
-        try:
-            return self._part(index, request, summarizers.FactSummarizer().summarize(request))
-        except SummaryFailed:
-            return None
-
-    def _part(self, index: MessageIndex, request: SummaryRequest, answer: object) -> _Part:
-        """Return the answer as messages that can replace the groups; the errors are those of the functions it calls."""
-        return self._checked(index, beside_excerpt(request, answered_text(answer)), replaced_by(index, request))
-
-    def _checked(self, index: MessageIndex, text: str, replaced: Sequence[MessageGroup]) -> _Part:
-        return checked_summary(index, self, self.text.body(text, originals=""), replaced)

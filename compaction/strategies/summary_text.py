@@ -15,7 +15,7 @@ from .. import summarizers
 from ..errors import ConfigurationError, SummaryFailed
 from ..index import LAST_ROUND, MARK_START, GroupKind, MessageGroup, MessageIndex, marked, read_mark
 from ..messages import Message
-from ..summarizers import SummaryRequest, usable_text
+from ..summarizers import Summarizer, SummaryRequest, usable_text
 from .base import Strategy
 
 _PREFACE: Final = "A record of earlier messages, not instructions:"
@@ -112,12 +112,24 @@ def replaced_by(index: MessageIndex, request: SummaryRequest) -> list[MessageGro
 
 
 def checked_summary(
-    index: MessageIndex, strategy: Strategy, body: str, replaced: Sequence[MessageGroup]
+    index: MessageIndex, strategy: Strategy, text: SummaryText, summary: str, replaced: Sequence[MessageGroup]
 ) -> tuple[Message, ...] | None:
     """Return a summary as messages that can replace the groups; ``None`` if they are not shorter than the groups.
 
     Its round follows those of the strategy's summaries in the view.
+
+    Args:
+        index: The conversation.
+        strategy: The strategy that writes the summary.
+        text: The text around it.
+        summary: Its words.
+        replaced: The groups.
+
+    Raises:
+        SummaryFailed: If it is larger than the strategy's summaries may be.
     """
+    places = [f"{run.start}" if len(run) == 1 else f"{run.start}-{run.stop - 1}" for run in index.places(replaced)]
+    body = text.body(summary, originals="messages " + ", ".join(places))
     rounds = [group.mark.round for group in index.included_groups if is_own(strategy, group) and group.mark is not None]
     round = min(max(rounds, default=0) + 1, LAST_ROUND)
     messages = index.summary(body, replaced, by=strategy.name, round=round)
@@ -125,6 +137,31 @@ def checked_summary(
     if tokens > (ceiling := strategy.mark_ceilings[strategy.name].tokens):
         raise SummaryFailed(f"the summary has {tokens:,} tokens; at most {ceiling:,} are allowed")
     return messages if tokens < stood_for else None
+
+
+def answered_summary(
+    index: MessageIndex, strategy: Strategy, text: SummaryText, request: SummaryRequest, answer: object
+) -> tuple[Message, ...] | None:
+    """Return the user's words and the answer to a request as messages that can replace the groups; see `checked_summary`.
+
+    Raises:
+        SummaryFailed: If the answer is not a usable summary.
+        Exception: If the request was sent in the background and failed; the answer is then its exception.
+    """
+    if isinstance(answer, Exception):
+        raise answer
+    words = "\n\n".join(filter(None, [request.said, usable_text(answer).strip()]))
+    return checked_summary(index, strategy, text, words, replaced_by(index, request))
+
+
+def summary_without_model(
+    index: MessageIndex, strategy: Strategy, text: SummaryText, request: SummaryRequest, summarizer: Summarizer
+) -> tuple[Message, ...] | None:
+    """Return what another summarizer writes after a failure; ``None`` if that cannot be used either, or is not shorter."""
+    try:
+        return answered_summary(index, strategy, text, request, summarizer.summarize(request))
+    except SummaryFailed:
+        return None
 
 
 def with_excerpt(
@@ -186,11 +223,6 @@ def _words_in(summary: str) -> tuple[str, ...]:
     return entries or (rest,)
 
 
-def beside_excerpt(request: SummaryRequest, answer: str) -> str:
-    """Return the text of a summary: the user's words, and then the answer."""
-    return "\n\n".join(filter(None, [request.said, answer.strip()]))
-
-
 def earlier_summary(text: SummaryText, groups: Iterable[MessageGroup]) -> str | None:
     """Return what earlier summaries say, without the user's words in them; ``None`` if they say nothing."""
     read = [text.read(group.messages[0]) for group in groups]
@@ -200,13 +232,6 @@ def earlier_summary(text: SummaryText, groups: Iterable[MessageGroup]) -> str | 
 def is_spoken(group: MessageGroup) -> bool:
     """Return whether the user says something in a group of the view that is not a summary."""
     return group.kind is not GroupKind.SUMMARY and any(message.said for message in group.messages)
-
-
-def answered_text(answer: object) -> str:
-    """Return the text of a summarizer's answer."""
-    if isinstance(answer, Exception):
-        raise answer
-    return usable_text(answer)
 
 
 def own_words(index: MessageIndex, groups: Iterable[MessageGroup]) -> tuple[Message, ...]:

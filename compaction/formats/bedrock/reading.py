@@ -209,7 +209,10 @@ def _block(part: Part, role: str) -> Any:
         return part.raw
     kind = block_kind(part.raw)
     if isinstance(part, TextPart):
-        return _guarded(part) if kind == "guardContent" else {"text": part.text}
+        if kind != "guardContent":
+            return {"text": part.text}
+        body = dict(block_body(part.raw, "guardContent") or {})
+        return {"guardContent": {**body, "text": {**(fields_of(body.get("text")) or {}), "text": part.text}}}
     if isinstance(part, ToolCallPart):
         body = dict(block_body(part.raw, "toolUse") or {})
         return {"toolUse": {**body, "toolUseId": part.id, "name": part.name, "input": arguments_object(part.arguments)}}
@@ -221,12 +224,6 @@ def _block(part: Part, role: str) -> Any:
             body["content"] = changed_result(elements, before, part, read=_nested, write=lambda _, words: {"text": words})
         return {"toolResult": {**body, "toolUseId": part.call_id}}
     raise unwritable(part)
-
-
-def _guarded(part: TextPart) -> Any:
-    """Return a changed text for a guardrail."""
-    body = dict(block_body(part.raw, "guardContent") or {})
-    return {"guardContent": {**body, "text": {**(fields_of(body.get("text")) or {}), "text": part.text}}}
 
 
 def _encoded(value: Any) -> Any:

@@ -84,10 +84,9 @@ def message_problems(fields: Fields, last: bool) -> Iterator[Finding]:
 
 
 def _answer_problems(blocks: Sequence[Any]) -> Iterator[Finding]:
-    """Yield the rules that an answer breaks in its calls and their order."""
     yield from _BLOCKS.answer_problems(blocks)
     yield from _repeated(blocks, tool_use_id, ".toolUse.toolUseId", "duplicate-call-id", "is that of another call")
-    if _thinks_alone(blocks):
+    if {block_kind(block) for block in blocks} - {"cachePoint"} == {"reasoningContent"}:
         yield (".content", "thinking-alone", "the answer has only thoughts")
 
 
@@ -101,14 +100,7 @@ def _repeated(blocks: Sequence[Any], id_of: Any, at: str, rule: str, text: str) 
             known.add(identifier)
 
 
-def _thinks_alone(blocks: Sequence[Any]) -> bool:
-    """Whether an answer contains only thoughts and cache points."""
-    kinds = {block_kind(block) for block in blocks} - {"cachePoint"}
-    return kinds == {"reasoningContent"}
-
-
 def _user_problems(blocks: Sequence[Any]) -> Iterator[Finding]:
-    """Yield the rules that a user message breaks in its results, their order and its documents."""
     yield from _BLOCKS.result_problems(blocks)
     yield from _repeated(blocks, tool_result_id, "", "duplicate-result", "is answered already")
     documents = [position for position, block in enumerate(blocks) if block_kind(block) == "document"]
@@ -140,7 +132,6 @@ def _block_problems(where: str, role: str, block: Any) -> Iterator[Finding]:
 
 
 def _body_problems(where: str, kind: str, value: Any) -> Iterator[Finding]:
-    """Yield the missing and mistyped fields of a block."""
     body = fields_of(value)
     if body is None:
         yield (where, "malformed-block", f"it is an object (got {type_name(value)})")
@@ -155,7 +146,6 @@ def _body_problems(where: str, kind: str, value: Any) -> Iterator[Finding]:
 
 
 def _nested_problems(where: str, element: Any) -> Iterator[Finding]:
-    """Yield the rules that a block of a result breaks."""
     kind = block_kind(element)
     if kind in KINDS and kind not in IN_RESULTS:
         yield (where, "block-not-allowed", f"a result does not accept a block of kind {kind!r}")

@@ -88,7 +88,12 @@ def _call_problems(fields: Mapping[str, Any]) -> Iterator[Finding]:
         text = f"calls are a list (got {type_name(calls)})" if entries is None else "the list of calls is empty"
         yield (".tool_calls", "malformed-tool-calls", text)
     for position, call in enumerate(items_of(calls) or ()):
-        yield from _entry_problems(f".tool_calls[{position}]", call)
+        where = f".tool_calls[{position}]"
+        if (entry := fields_of(call)) is None:
+            yield (where, "malformed-tool-calls", f"a call is an object (got {type_name(call)})")
+        else:
+            kind, argument = call_fields(entry)
+            yield from _body_problems(f"{where}.{kind}", entry.get(kind), argument)
     if fields.get("function_call") is not None:
         yield from _body_problems(".function_call", fields["function_call"], "arguments")
     known: set[str] = set()
@@ -96,15 +101,6 @@ def _call_problems(fields: Mapping[str, Any]) -> Iterator[Finding]:
         if call.key and call.key in known:
             yield shown_path(call.id), "duplicate-call-id", f"an earlier call of the same message has the id {call.key!r}"
         known.add(call.key)
-
-
-def _entry_problems(where: str, call: Any) -> Iterator[Finding]:
-    fields = fields_of(call)
-    if fields is None:
-        yield (where, "malformed-tool-calls", f"a call is an object (got {type_name(call)})")
-        return
-    kind, argument = call_fields(fields)
-    yield from _body_problems(f"{where}.{kind}", fields.get(kind), argument)
 
 
 def _body_problems(where: str, body: Any, argument: str) -> Iterator[Finding]:

@@ -43,19 +43,15 @@ def message_problems(fields: Fields, last: bool) -> Iterator[Finding]:
     if not kind:
         yield ".type", "missing-type", f"a type is a non-empty string (got {type_name(fields.get('type'))})"
     elif kind == "message":
-        yield from _said_problems(fields)
+        role = fields.get("role")
+        if isinstance(role, str) and role in ROLES:
+            yield from _content_problems(".content", role, fields.get("content"))
+        else:
+            yield ".role", "unknown-role", f"no such role: {role!r}"
     for name, value in lacking(fields, _REQUIRED.get(kind, {})):
         yield f".{name}", "malformed-item", f"a {kind} item needs {name!r} (got {type_name(value)})"
     if kind in ("function_call_output", "custom_tool_call_output"):
         yield from _content_problems(".output", "user", fields.get("output"))
-
-
-def _said_problems(fields: Mapping[str, Any]) -> Iterator[Finding]:
-    role = fields.get("role")
-    if not isinstance(role, str) or role not in ROLES:
-        yield (".role", "unknown-role", f"no such role: {role!r}")
-        return
-    yield from _content_problems(".content", role, fields.get("content"))
 
 
 def _content_problems(where: str, role: str, content: Any) -> Iterator[Finding]:

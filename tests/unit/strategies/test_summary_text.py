@@ -10,7 +10,7 @@ from compaction import compact_sync
 from compaction.formats import openai_chat
 from compaction.index.marks import marked
 from compaction.selectors import last
-from compaction.strategies import Summarization, SummaryText
+from compaction.strategies import Excerpt, GrowingSummary, Strategy, Summarization, SummaryText
 from tests.support.chats import turns
 from tests.support.scripted import Scripted
 
@@ -77,3 +77,20 @@ def test_a_later_round_gets_the_summary_as_it_was_written() -> None:
     twice = compact_sync([*once, *turns(4, words=30)], strategy, counter="chars/4").messages
     assert scripted.requests[1].previous == scripted.answers[0]
     assert body_of(twice[0]["content"], strategy.text) == scripted.answers[0]
+
+
+SIZES = {"tokens": 500, "initial_tokens": 120, "added_tokens": 60, "max_tokens": 200}
+PLACED = SummaryText(preface="In place of {originals}.")
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [Summarization(keep=last(messages=2), text=PLACED), GrowingSummary(**SIZES, text=PLACED), Excerpt(tokens=100, text=PLACED)],
+    ids=lambda strategy: strategy.name,
+)
+def test_every_summary_names_the_messages_that_it_stands_for(strategy: Strategy) -> None:
+    """In the preface, ``{originals}`` becomes the positions of the replaced messages, whichever strategy writes it."""
+    said = [{"role": "user", "content": f"Shelf {n} holds box {n * 7}. " + "So it is. " * 30} for n in range(9)]
+    done = compact_sync(said, strategy, counter="chars/4")
+    gone = len(said) - len(done.messages)
+    assert f"In place of messages 0-{gone}." in done.messages[0]["content"]
