@@ -6,7 +6,6 @@ have to guess. A repair works in rounds: each repairs the faults of the first st
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
@@ -14,8 +13,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 import attrs
 
-from .base import Problem, Repair
-from .pairing import Fields, Pairing, Path, Slot, message_fields, shown_path
+from .base import Problem
+from .pairing import Fields, Finding, Pairing, Path, Slot, message_fields, shown_path
 from .wire import fields_of, items_of
 
 RepairKind: TypeAlias = Literal["message", "block", "blank", "id", "pair", "join"]
@@ -32,49 +31,40 @@ RepairKind: TypeAlias = Literal["message", "block", "blank", "id", "pair", "join
 
 _ROUNDS: Final = 100
 """The maximum number of rounds; ten are rarely needed."""
-_NAME: Final = re.compile(r"\.(\w+)|\[(\d+)\]")
 _GONE: Final = object()
 
 
 @attrs.frozen(eq=False)
 class _Fault:
-    """A problem: the place of its message, the place in the message, and how it is repaired."""
+    """A fault: the place of its message, the place in the message, what is wrong, and how it is repaired."""
 
     index: int
     path: Path
-    problem: Problem
+    rule: str
+    text: str
     kind: RepairKind
 
 
 def repair_by_rules(
     raws: Sequence[Any],
-    validate: Callable[[Sequence[Any]], list[Problem]],
+    findings: Callable[[Sequence[Any]], list[tuple[int, Finding]]],
     kinds: Mapping[str, RepairKind],
     pairing: Pairing,
-) -> Repair:
-    """Return the list with every fault repaired whose rule says how; O(messages) a round.
+) -> tuple[list[Any], tuple[Problem, ...]]:
+    """Return the list with every fault repaired whose rule says how, and the changes; O(messages) a round.
 
     Args:
         raws: The list; not changed.
-        validate: Finds the faults.
+        findings: Returns the faults of a list, each with the place of its message.
         kinds: How the faults of a rule are repaired.
         pairing: The calls and results of the format.
     """
     draft = _Draft(raws, pairing)
-    remaining: list[Problem] = []
     for _ in range(_ROUNDS):
-        remaining = validate(draft.messages)
-        found = [_Fault(*_place(each.where), each, kinds[each.rule]) for each in remaining if each.rule in kinds]
+        found = [_Fault(index, *each, kinds[each[1]]) for index, each in findings(draft.messages) if each[1] in kinds]
         if not draft.repair(sorted(found, key=lambda each: (each.index, each.path))):
             break
-    changes = tuple([problem for _, problem in sorted(draft.changes, key=lambda each: each[0])])
-    return Repair(draft.messages, changes, tuple(remaining))
-
-
-def _place(where: str) -> tuple[int, Path]:
-    """Return the place of a message and the place in it."""
-    [(_, index), *path] = _NAME.findall(where)
-    return int(index), tuple([name or int(position) for name, position in path])
+    return draft.messages, tuple([problem for _, problem in sorted(draft.changes, key=lambda each: each[0])])
 
 
 class _Draft:
@@ -147,8 +137,8 @@ class _Draft:
                 given += "_"
             if result is not None:
                 self._write(result[0], result[1].id, given)
-                told = attrs.evolve(fault.problem, message="its call was given another id")
-                self._note(_Fault(result[0], result[1].id, told, "id"), f"it was given the id {given!r}")
+                told = attrs.evolve(fault, index=result[0], path=result[1].id, text="its call was given another id")
+                self._note(told, f"it was given the id {given!r}")
             self._note(fault, f"it was given the id {given!r}")
             self._write(fault.index, fault.path, given)
 
@@ -224,7 +214,7 @@ class _Draft:
             for fault in group:
                 if fault.path in calls:
                     made.setdefault(calls[fault.path].key, []).append(fault)
-                elif fault.problem.rule == "duplicate-result":
+                elif fault.rule == "duplicate-result":
                     continue
                 elif fault.path in results and (waiting := open.get(results[fault.path].key)):
                     late[waiting.pop()] = fault
@@ -281,7 +271,7 @@ class _Draft:
         """Record a change, with its place in the input."""
         origin = self._origins[fault.index]
         where = f"messages[{origin}]{shown_path(fault.path)}"
-        self.changes.append((origin, attrs.evolve(fault.problem, where=where, remedy=done)))
+        self.changes.append((origin, Problem(where, fault.rule, fault.text, done)))
 
 
 def _by_path(slots: Iterable[Slot]) -> dict[Path, Slot]:

@@ -48,7 +48,7 @@ class Excerpt(CompactionStrategy):
 
     @property
     def mark_ceilings(self) -> Mapping[str, MarkCeiling]:
-        return {self.name: MarkCeiling(2 * self.tokens + _FRAME, frames=(self.text.frame,))}
+        return {self.name: MarkCeiling(2 * self.tokens + _FRAME + self.text.extra_tokens, frames=(self.text.frame,))}
 
     def edits(self, index: MessageIndex) -> Steps:
         tried: set[tuple[int, ...]] = set()

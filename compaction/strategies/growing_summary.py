@@ -27,6 +27,7 @@ from .summary_text import (
     checked_summary,
     earlier_summary,
     is_content,
+    is_extractive,
     is_own,
     is_spoken,
     own_words,
@@ -70,10 +71,6 @@ def _quoted_size(groups: Iterable[MessageGroup]) -> int:
     return int(1.1 * said) + _HEADING if said else 0
 
 
-def _is_extractive(summarizer: Summarizer) -> bool:
-    return isinstance(summarizer, summarizers.FactSummarizer | summarizers.DigestSummarizer)
-
-
 def _next_sources(index: MessageIndex, kept: Sequence[MessageGroup], after: int) -> tuple[Message, ...]:
     """Return the source messages of the kept groups after a group, up to the last one that another strategy shortened.
 
@@ -87,7 +84,7 @@ def _next_sources(index: MessageIndex, kept: Sequence[MessageGroup], after: int)
 
 @attrs.frozen(kw_only=True)
 class _Sizes:
-    """Return how many tokens the next part may have.
+    """The tokens that the next part may have.
 
     Args:
         rewrite: Whether it replaces the earlier parts.
@@ -171,7 +168,7 @@ class GrowingSummary(CompactionStrategy):
 
     @property
     def mark_ceilings(self) -> Mapping[str, MarkCeiling]:
-        most = 2 * (max(self.initial_tokens, self.max_tokens) + self.user_tokens)
+        most = 2 * (max(self.initial_tokens, self.max_tokens) + self.user_tokens) + self.text.extra_tokens
         return {self.name: MarkCeiling(most, messages=_MOST_PARTS, frames=(self.text.frame,))}
 
     def when_forced(self, focus: str | None) -> Mapping[str, Any] | None:
@@ -335,7 +332,7 @@ class GrowingSummary(CompactionStrategy):
 
     def _prepared(self, index: MessageIndex, request: SummaryRequest) -> tuple[SummaryRequest, object] | None:
         """Return the part that was written before it was due, with the request it answers."""
-        if _is_extractive(self.summarizer) or self.is_paused(index):
+        if is_extractive(self.summarizer) or self.is_paused(index):
             return None
         ready = prepared_answer(self, index, request, self.candidates(index))
         if ready is None:
@@ -366,7 +363,7 @@ class GrowingSummary(CompactionStrategy):
         The summarizer is asked for the part unless there is an answer already.
         """
         part: _Part = None
-        own = _is_extractive(self.summarizer)
+        own = is_extractive(self.summarizer)
         if own and request.said and request.budget < _LEAST_FACTS:
             return request, None
         if own or not self.is_paused(index):

@@ -67,6 +67,11 @@ class SummaryText:
         """The certain start and the end of every `body`."""
         return self.preface.partition("{originals}")[0].strip(), self.end.strip()
 
+    @property
+    def extra_tokens(self) -> int:
+        """The most tokens that these texts have beyond the default ones: one for each character."""
+        return max(0, len(self.preface) + len(self.end) - len(_PREFACE) - len(_END))
+
     def render(self, summary: str, *, originals: str, by: str, round: int = 1) -> str:
         """Return the whole text of a summary message, beginning with its mark."""
         return marked(self.body(summary, originals=originals), by=by, round=round)
@@ -95,6 +100,11 @@ class SummaryText:
         return re.compile("|".join(words), re.IGNORECASE)
 
 
+def is_extractive(summarizer: Summarizer) -> bool:
+    """Return whether a summarizer asks no model."""
+    return isinstance(summarizer, summarizers.FactSummarizer | summarizers.DigestSummarizer)
+
+
 def is_own(strategy: Strategy, group: MessageGroup) -> bool:
     """Return whether a group is a summary that this strategy wrote."""
     return group.kind is GroupKind.SUMMARY and group.made_by == strategy.name
@@ -114,7 +124,7 @@ def replaced_by(index: MessageIndex, request: SummaryRequest) -> list[MessageGro
 def checked_summary(
     index: MessageIndex, strategy: Strategy, text: SummaryText, summary: str, replaced: Sequence[MessageGroup]
 ) -> tuple[Message, ...] | None:
-    """Return a summary as messages that can replace the groups; ``None`` if they are not shorter than the groups.
+    """Return a summary as messages that can replace the groups; ``None`` if they are not shorter, or larger than allowed.
 
     Its round follows those of the strategy's summaries in the view.
 
@@ -124,34 +134,45 @@ def checked_summary(
         text: The text around it.
         summary: Its words.
         replaced: The groups.
-
-    Raises:
-        SummaryFailed: If it is larger than the strategy's summaries may be.
     """
+    messages, tokens = _written(index, strategy, text, summary, replaced)
+    allowed = min(_ceiling(strategy), sum(group.tokens for group in replaced) - 1)
+    return messages if tokens <= allowed else None
+
+
+def _ceiling(strategy: Strategy) -> int:
+    return strategy.mark_ceilings[strategy.name].tokens
+
+
+def _written(
+    index: MessageIndex, strategy: Strategy, text: SummaryText, summary: str, replaced: Sequence[MessageGroup]
+) -> tuple[tuple[Message, ...], int]:
+    """Return a summary as messages, and their tokens."""
     places = [f"{run.start}" if len(run) == 1 else f"{run.start}-{run.stop - 1}" for run in index.places(replaced)]
     body = text.body(summary, originals="messages " + ", ".join(places))
     rounds = [group.mark.round for group in index.included_groups if is_own(strategy, group) and group.mark is not None]
     round = min(max(rounds, default=0) + 1, LAST_ROUND)
     messages = index.summary(body, replaced, by=strategy.name, round=round)
-    tokens, stood_for = sum(index.measure(message)[0] for message in messages), sum(group.tokens for group in replaced)
-    if tokens > (ceiling := strategy.mark_ceilings[strategy.name].tokens):
-        raise SummaryFailed(f"the summary has {tokens:,} tokens; at most {ceiling:,} are allowed")
-    return messages if tokens < stood_for else None
+    return messages, sum(index.measure(message)[0] for message in messages)
 
 
 def answered_summary(
     index: MessageIndex, strategy: Strategy, text: SummaryText, request: SummaryRequest, answer: object
 ) -> tuple[Message, ...] | None:
-    """Return the user's words and the answer to a request as messages that can replace the groups; see `checked_summary`.
+    """Return the user's words and the answer to a request as messages; ``None`` if they are not shorter than the groups.
 
     Raises:
-        SummaryFailed: If the answer is not a usable summary.
+        SummaryFailed: If the answer is not a usable summary, or is larger than allowed.
         Exception: If the request was sent in the background and failed; the answer is then its exception.
     """
     if isinstance(answer, Exception):
         raise answer
     words = "\n\n".join(filter(None, [request.said, usable_text(answer).strip()]))
-    return checked_summary(index, strategy, text, words, replaced_by(index, request))
+    replaced = replaced_by(index, request)
+    messages, tokens = _written(index, strategy, text, words, replaced)
+    if tokens > (ceiling := _ceiling(strategy)):
+        raise SummaryFailed(f"the summary has {tokens:,} tokens; at most {ceiling:,} are allowed")
+    return messages if tokens < sum(group.tokens for group in replaced) else None
 
 
 def summary_without_model(

@@ -49,7 +49,7 @@ def unpaired(contents: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, Findi
             made -= {identifier for identifier, places in waiting.items() if places}
             waiting.clear()
         for position, block in enumerate(blocks if fields.get("role") == "assistant" else ()):
-            where = f".content[{position}]"
+            where = ("content", position)
             for kind, identifier in _steps(block):
                 if kind == "call":
                     made.add(identifier)

@@ -17,9 +17,7 @@ import attrs
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ..rulebook import WireFormat
 from ..wire import (
-    arguments_object,
     arguments_text,
-    changed_result,
     data_size,
     elements_of,
     fields_of,
@@ -28,12 +26,9 @@ from ..wire import (
     result_part,
     same,
     says_something,
-    signed_thoughts_problem,
     string,
-    unwritable,
-    without_new_blanks,
-    written_content,
 )
+from ..writing import arguments_object, changed_result, signed_thoughts_problem, unwritable, without_new_blanks, written_content
 from .fields import MEDIA_BLOCKS, is_server_call, is_server_result
 from .hosted import block_links
 from .rules import BOOK

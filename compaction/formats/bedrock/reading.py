@@ -15,22 +15,8 @@ from typing import Any, Final
 
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ..rulebook import WireFormat
-from ..wire import (
-    arguments_object,
-    arguments_text,
-    changed_result,
-    data_size,
-    elements_of,
-    fields_of,
-    items_of,
-    json_text,
-    result_part,
-    same,
-    signed_thoughts_problem,
-    string,
-    unwritable,
-    without_new_blanks,
-)
+from ..wire import arguments_text, data_size, elements_of, fields_of, items_of, json_text, result_part, same, string
+from ..writing import arguments_object, changed_result, signed_thoughts_problem, unwritable, without_new_blanks
 from .fields import (
     KINDS,
     MEDIA_KINDS,

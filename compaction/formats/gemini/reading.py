@@ -14,20 +14,8 @@ from typing import Any, Final
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ..pairing import hosted_links
 from ..rulebook import WireFormat
-from ..wire import (
-    arguments_object,
-    arguments_text,
-    data_size,
-    elements_of,
-    fields_of,
-    json_text,
-    kept_media,
-    says_something,
-    string,
-    thoughts_changed,
-    unwritable,
-    without_new_blanks,
-)
+from ..wire import arguments_text, data_size, elements_of, fields_of, json_text, says_something, string
+from ..writing import arguments_object, kept_media, thoughts_changed, unwritable, without_new_blanks
 from .fields import (
     call_body,
     content_role,

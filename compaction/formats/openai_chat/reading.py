@@ -28,18 +28,8 @@ from ...messages import (
     ToolResultPart,
 )
 from ..rulebook import WireFormat
-from ..wire import (
-    arguments_text,
-    changed_result,
-    elements_of,
-    fields_of,
-    items_of,
-    result_part,
-    same,
-    says_something,
-    string,
-    written_content,
-)
+from ..wire import arguments_text, elements_of, fields_of, items_of, result_part, same, says_something, string
+from ..writing import changed_result, written_content
 from .fields import MEDIA_KINDS, REASONING_FIELDS, call_fields, is_empty
 from .rules import BOOK
 

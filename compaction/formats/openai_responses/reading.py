@@ -18,9 +18,7 @@ from ...errors import ConfigurationError, InvalidMessage
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ..rulebook import WireFormat
 from ..wire import (
-    arguments_object,
     arguments_text,
-    changed_result,
     elements_of,
     fields_of,
     items_of,
@@ -30,8 +28,8 @@ from ..wire import (
     same,
     says_something,
     string,
-    written_content,
 )
+from ..writing import arguments_object, changed_result, written_content
 from .fields import CALLS, RESULTS, Result, call_id_field, call_of, is_answer, item_links, item_type, result_of
 from .rules import BOOK
 
