@@ -142,7 +142,7 @@ class RuleBook:
                 found |= {(at, rule): None for at, name in ((place - 1, "before"), (place, "after")) if side in (name, "both")}
         for index, rule in found:
             at, text = self.joins[rule]
-            yield index, (at(contents[index]) if callable(at) else at, rule, text)
+            yield index, (at if isinstance(at, tuple) else at(contents[index]), rule, text)
 
     def _problem(self, index: int, found: Finding) -> Problem:
         path, rule, message = found
