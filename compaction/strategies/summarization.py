@@ -112,7 +112,7 @@ class Summarization(CompactionStrategy):
     def mark_ceilings(self) -> Mapping[str, MarkCeiling]:
         ceiling = self.budget.ceiling
         most = DEFAULT_CEILING.tokens if ceiling is None else 2 * ceiling + _FRAME_TOKENS
-        most += (most if self.user_tokens is None else 2 * self.user_tokens) + self.text.extra_tokens
+        most += most if self.user_tokens is None else 2 * self.user_tokens
         return {self.name: MarkCeiling(most, frames=(self.text.frame,))}
 
     def when_forced(self, focus: str | None) -> Mapping[str, Any] | None:
