@@ -262,10 +262,10 @@ class _Draft:
         if path:
             self._write(index, path, _GONE)
         gone = not path or message_fields(self.messages[index]).keys() <= {"type"}
-        gone = gone or (content and path[0] == content and not self._value(index, (content,)))
+        gone = gone or (path[0] == content and not self._value(index, (content,)))
         if gone:
             del self.messages[index], self._origins[index]
-        return bool(gone)
+        return gone
 
     def _note(self, fault: _Fault, done: str) -> None:
         """Record a change, with its place in the input."""
