@@ -63,12 +63,11 @@ class MessageFormat(abc.ABC):
 
     name: str
 
-    judges_joins: bool = False
-    """Whether the format restricts neighbours. Set for every class that defines `join_problem` or `prefers`."""
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        cls.judges_joins = cls.join_problem is not MessageFormat.join_problem or cls.prefers is not MessageFormat.prefers
+    @property
+    def judges_joins(self) -> bool:
+        """Whether the format restricts neighbours: whether its class defines `join_problem` or `prefers`."""
+        kind = type(self)
+        return kind.join_problem is not MessageFormat.join_problem or kind.prefers is not MessageFormat.prefers
 
     @abc.abstractmethod
     def read(self, raw: Any, position: int = 0) -> Message:

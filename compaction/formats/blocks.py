@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import attrs
 
-from .pairing import Fields, Finding, Pairing, Path, Slot, shown_path
+from .pairing import Fields, Finding, Pairing, Path, Slot
 from .rulebook import Rule
 
 MOST_BREAKPOINTS: Final = 4
@@ -48,10 +48,10 @@ class Blocks:
             if (identifier := self.call(block)) is not None:
                 called = True
                 if identifier and self.id.fullmatch(identifier) is None:
-                    place = shown_path(("content", position, *self.call_id))
-                    yield place, "malformed-id", f"the API does not accept the id {identifier[:80]!r}"
+                    text = f"the API does not accept the id {identifier[:80]!r}"
+                    yield ("content", position, *self.call_id), "malformed-id", text
             elif called and (found := self.after_calls.get(self.kind(block))) is not None:
-                yield shown_path(("content", position)), *found
+                yield ("content", position), *found
 
     def result_problems(self, blocks: Sequence[Any]) -> Iterator[Finding]:
         """Yield the results of a user message that come after anything else."""
@@ -60,11 +60,7 @@ class Blocks:
             if self.result(block) is None:
                 said = said or self.kind(block) not in self.silent
             elif said:
-                yield (
-                    shown_path(("content", position)),
-                    "result-after-text",
-                    "results come before anything else in their message",
-                )
+                yield ("content", position), "result-after-text", "results come before anything else in their message"
 
     def pairing(
         self,
@@ -108,7 +104,7 @@ def too_many(
     """
     places = [(index, path) for index, fields in enumerate(contents) for path in marked(fields)]
     for index, path in places[MOST_BREAKPOINTS:]:
-        yield index, (shown_path(path), rule, "four are before it")
+        yield index, (path, rule, "four are before it")
 
 
 BLOCK_RULES: Final[Mapping[str, Rule]] = {

@@ -38,7 +38,10 @@ _FOREIGN: Final[tuple[tuple[str, Callable[[_Fields], bool], str], ...]] = (
     ),
     (
         "LangChain",
-        lambda fields: {"lc", "kwargs"} <= fields.keys() or ("role" not in fields and _is_langchain(fields)),
+        lambda fields: (
+            {"lc", "kwargs"} <= fields.keys()
+            or ("role" not in fields and string(fields.get("type")) in _LANGCHAIN and ("data" in fields or "content" in fields))
+        ),
         "use compaction.integrations.langchain, or convert them with langchain_core's convert_to_openai_messages",
     ),
     (
@@ -64,10 +67,6 @@ _FOREIGN: Final[tuple[tuple[str, Callable[[_Fields], bool], str], ...]] = (
     ),
 )
 """The name of each framework or service, whether a message is one of its messages, and what the caller can do."""
-
-
-def _is_langchain(fields: _Fields) -> bool:
-    return string(fields.get("type")) in _LANGCHAIN and ("data" in fields or "content" in fields)
 
 
 def refuse_foreign(fields: _Fields) -> None:

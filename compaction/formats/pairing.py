@@ -17,7 +17,7 @@ Fields: TypeAlias = Mapping[str, Any]
 """The fields of a message; empty if it has none."""
 Path: TypeAlias = tuple[str | int, ...]
 """A place in a message, such as ``("content", 3)``; empty for the message itself."""
-Finding: TypeAlias = tuple[str, str, str]
+Finding: TypeAlias = tuple[Path, str, str]
 """A broken rule of a message: the place in it, the rule, and what is wrong."""
 
 HostedStep: TypeAlias = tuple[Literal["call", "result", "caller"], str]
@@ -117,11 +117,11 @@ class Pairing:
                         text = f"no open call {_shown(slot)} is {'' if self.anywhere else 'directly '}before it"
                         if rule == "duplicate-result":
                             text = f"the call {_shown(slot)} is answered already"
-                        yield index, (shown_path(slot.path), rule, text)
+                        yield index, (slot.path, rule, text)
                 for slot in self.calls(contents[index]):
                     if slot.key and self.anywhere and slot.key in open:
                         text = f"an open call has the id {slot.key!r} already"
-                        yield index, (shown_path(slot.id), "duplicate-call-id", text)
+                        yield index, (slot.id, "duplicate-call-id", text)
                     if slot.key and (self.counted or slot.key not in open):
                         open.setdefault(slot.key, []).append((index, slot))
                 unknown = unknown or self.unknown(contents[index])
@@ -158,7 +158,7 @@ class Pairing:
         for index, slot in (each for slots in open.values() for each in slots):
             if not slot.optional:
                 rule, text = ("pending-call", "has no result yet") if index >= pending else ("call-without-result", missing)
-                yield index, (shown_path(slot.path), rule, f"the call {_shown(slot)} {text}")
+                yield index, (slot.path, rule, f"the call {_shown(slot)} {text}")
 
 
 def hosted_links(steps: Iterable[HostedStep]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""Repair of a list: empty messages and blocks, wrong starts, ids, and calls and results without each other.
+"""Repair of a list: empty messages and blocks, wrong starts, repeated ids, and calls and results without each other.
 
 The table of a format's rules says which rules are repaired, and how. All other faults are only reported, because a repair would
 have to guess. A repair works in rounds: each repairs the faults of the first step that can repair any.
@@ -6,7 +6,6 @@ have to guess. A repair works in rounds: each repairs the faults of the first st
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
@@ -14,67 +13,58 @@ from typing import Any, Final, Literal, TypeAlias
 
 import attrs
 
-from .base import Problem, Repair
-from .pairing import Fields, Pairing, Path, Slot, message_fields, shown_path
+from .base import Problem
+from .pairing import Fields, Finding, Pairing, Path, Slot, message_fields, shown_path
 from .wire import fields_of, items_of
 
 RepairKind: TypeAlias = Literal["message", "block", "blank", "id", "pair", "join"]
 """How a fault is repaired.
 
 - ``"message"``: the message is removed.
-- ``"block"``: the block is removed, and its message if no other block is left.
+- ``"block"``: the block is removed, and its message if nothing is left in it; or the id of an item, and an item that only
+  repeats another.
 - ``"blank"``: the missing text becomes an empty string.
-- ``"id"``: a call and its result get a new id; a call that repeats another of its message is removed. An item that is not a
-  call loses its id, or is removed if it repeats an earlier one.
+- ``"id"``: a call and its result get a new id; a call that repeats another of its message is removed.
 - ``"pair"``: a result moves to the latest call that has none, or is removed; a call without a result gets a stub.
 - ``"join"``: the message is joined with the one before it, or removed if it is the first.
 """
 
 _ROUNDS: Final = 100
 """The maximum number of rounds; ten are rarely needed."""
-_NAME: Final = re.compile(r"\.(\w+)|\[(\d+)\]")
 _GONE: Final = object()
 
 
 @attrs.frozen(eq=False)
 class _Fault:
-    """A problem: the place of its message, the place in the message, and how it is repaired."""
+    """A fault: the place of its message, the place in the message, what is wrong, and how it is repaired."""
 
     index: int
     path: Path
-    problem: Problem
+    rule: str
+    text: str
     kind: RepairKind
 
 
 def repair_by_rules(
     raws: Sequence[Any],
-    validate: Callable[[Sequence[Any]], list[Problem]],
+    findings: Callable[[Sequence[Any]], list[tuple[int, Finding]]],
     kinds: Mapping[str, RepairKind],
     pairing: Pairing,
-) -> Repair:
-    """Return the list with every fault repaired whose rule says how; O(messages) a round.
+) -> tuple[list[Any], tuple[Problem, ...]]:
+    """Return the list with every fault repaired whose rule says how, and the changes; O(messages) a round.
 
     Args:
         raws: The list; not changed.
-        validate: Finds the faults.
+        findings: Returns the faults of a list, each with the place of its message.
         kinds: How the faults of a rule are repaired.
         pairing: The calls and results of the format.
     """
     draft = _Draft(raws, pairing)
-    remaining: list[Problem] = []
     for _ in range(_ROUNDS):
-        remaining = validate(draft.messages)
-        found = [_Fault(*_place(each.where), each, kinds[each.rule]) for each in remaining if each.rule in kinds]
+        found = [_Fault(index, *each, kinds[each[1]]) for index, each in findings(draft.messages) if each[1] in kinds]
         if not draft.repair(sorted(found, key=lambda each: (each.index, each.path))):
             break
-    changes = tuple([problem for _, problem in sorted(draft.changes, key=lambda each: each[0])])
-    return Repair(draft.messages, changes, tuple(remaining))
-
-
-def _place(where: str) -> tuple[int, Path]:
-    """Return the place of a message and the place in it."""
-    [(_, index), *path] = _NAME.findall(where)
-    return int(index), tuple([name or int(position) for name, position in path])
+    return draft.messages, tuple([problem for _, problem in sorted(draft.changes, key=lambda each: each[0])])
 
 
 class _Draft:
@@ -89,11 +79,10 @@ class _Draft:
         self._pairing = pairing
         self._origins = list(range(len(raws)))
         self._contents: list[Fields] = []
-        self._found: Sequence[_Fault] = ()
 
     def repair(self, found: Sequence[_Fault]) -> bool:
         """Repair the faults of the first step that can repair any; return whether one could."""
-        self._contents, self._found = list(map(message_fields, self.messages)), found
+        self._contents = list(map(message_fields, self.messages))
         noted, self.changes = self.changes, []
         steps: tuple[tuple[Callable[[Sequence[_Fault]], None], tuple[RepairKind, ...]], ...] = (
             (self._drop, ("message", "block", "blank")),
@@ -112,55 +101,46 @@ class _Draft:
     # ------------------------------------------------------------------------ steps
 
     def _drop(self, faults: Sequence[_Fault]) -> None:
-        """Remove messages and blocks, and write empty texts."""
+        """Remove messages, blocks and ids, and write empty texts; an item that equals the first one with its id is removed."""
+        ids = [(fields.get("id"), index) for index, fields in enumerate(self._contents)]
+        first = {id: index for id, index in reversed(ids) if isinstance(id, str)}
         removed: tuple[int, Path] | None = None
         for fault in reversed(faults):
             path = fault.path if fault.kind == "block" else ()
+            if path == ("id",) and self.messages[fault.index] == self.messages[first[self._value(fault.index, path)]]:
+                path = ()
             if removed is not None and removed == (fault.index, fault.path[: len(removed[1])]):
                 continue
             if fault.kind == "blank":
                 self._note(fault, "it was made an empty string")
                 self._write(fault.index, fault.path, "")
                 continue
-            self._note(fault, "the block was removed" if path else "the message was removed")
+            what = "message" if not path else "block" if isinstance(path[-1], int) else path[-1]
+            self._note(fault, f"the {what} was removed")
             removed = fault.index, () if self._remove(fault.index, path) else path
 
     def _give_ids(self, faults: Sequence[_Fault]) -> None:
-        """Give calls and their results new ids, and remove what repeats another."""
+        """Give calls, and their results, new ids, and remove calls that repeat another."""
         if not faults:
             return
         calls = self._answered_calls()
         taken = {slot.key for slot, *_ in calls.values()}
-        ids = [(index, fields.get("id")) for index, fields in enumerate(self._contents)]
-        first = {id: index for index, id in reversed(ids) if isinstance(id, str)}
-        removed: list[tuple[int, Path]] = []  # at the end, so that no place moves before
         for fault in reversed(faults):
-            if (fault.index, ()) in removed[-1:]:
-                continue
-            if (fault.index, fault.path) not in calls:
-                removed.append((fault.index, self._without_id(fault, first[self._value(fault.index, fault.path)])))
-                continue
             slot, repeats, result = calls[fault.index, fault.path]
             if repeats:
                 self._note(fault, "the call was removed")
-                removed.append((fault.index, slot.path))
+                self._remove(fault.index, slot.path)
                 continue
-            given = self._unused_id(fault.index, slot, taken)
+            position = "".join([f"_{name}" for name in slot.path if isinstance(name, int)])
+            given = f"{self._pairing.new_id}_{self._origins[fault.index]}{position}"
+            while given in taken:
+                given += "_"
             if result is not None:
                 self._write(result[0], result[1].id, given)
-                told = attrs.evolve(fault.problem, message="its call was given another id")
-                self._note(_Fault(result[0], result[1].id, told, "id"), f"it was given the id {given!r}")
+                told = attrs.evolve(fault, index=result[0], path=result[1].id, text="its call was given another id")
+                self._note(told, f"it was given the id {given!r}")
             self._note(fault, f"it was given the id {given!r}")
             self._write(fault.index, fault.path, given)
-        for index, path in removed:
-            self._remove(index, path)
-
-    def _without_id(self, fault: _Fault, first: int) -> Path:
-        """Return what to remove: an item that equals the first one with its id, or is only its id; of any other, the id."""
-        item = self.messages[fault.index]
-        whole = len(message_fields(item)) <= 2 or item == self.messages[first]
-        self._note(fault, "the item was removed" if whole else "the id was left out")
-        return () if whole else fault.path
 
     def _pair(self, faults: Sequence[_Fault]) -> None:
         """Move late results to their calls, remove other results without a call, and add stubs for the other calls."""
@@ -208,11 +188,6 @@ class _Draft:
 
     def _answered_calls(self) -> dict[tuple[int, Path], tuple[Slot, bool, tuple[int, Slot] | None]]:
         """Return, by the place of its id, every call, whether it repeats another of its message, and its result; O(blocks)."""
-        late: dict[str, deque[tuple[int, Slot]]] = {}
-        for fault in self._found:
-            if fault.problem.rule == "result-without-call":
-                slot = _by_path(self._pairing.results(self._contents[fault.index]))[fault.path]
-                late.setdefault(slot.key, deque()).append((fault.index, slot))
         calls: dict[tuple[int, Path], tuple[Slot, bool, tuple[int, Slot] | None]] = {}
         for exchange in self._pairing.exchanges(self._contents):
             results: dict[str, deque[tuple[int, Slot]]] = {}
@@ -223,20 +198,10 @@ class _Draft:
                 first: dict[str, Slot] = {}
                 for slot in self._pairing.calls(self._contents[index]):
                     same = first.setdefault(slot.key, slot)
-                    repeats = (
-                        bool(slot.key) and same is not slot and self._value(index, same.path) == self._value(index, slot.path)
-                    )
-                    own = None if repeats else results.get(slot.key) or late.get(slot.key)
+                    repeats = same is not slot and self._value(index, same.path) == self._value(index, slot.path)
+                    own = None if repeats else results.get(slot.key)
                     calls[index, slot.id] = slot, repeats, own.popleft() if own and own[0][0] > index else None
         return calls
-
-    def _unused_id(self, index: int, slot: Slot, taken: set[str]) -> str:
-        """Return an id that no call has."""
-        position = "".join([f"_{name}" for name in slot.path if isinstance(name, int)])
-        given = f"{self._pairing.new_id}_{self._origins[index]}{position}"
-        while given in taken:
-            given += "_"
-        return given
 
     def _late_results(self, faults: Iterable[_Fault]) -> dict[_Fault, _Fault]:
         """Return the results that come late, by call; of one message the first call is answered first; O(blocks)."""
@@ -249,7 +214,7 @@ class _Draft:
             for fault in group:
                 if fault.path in calls:
                     made.setdefault(calls[fault.path].key, []).append(fault)
-                elif fault.problem.rule == "duplicate-result":
+                elif fault.rule == "duplicate-result":
                     continue
                 elif fault.path in results and (waiting := open.get(results[fault.path].key)):
                     late[waiting.pop()] = fault
@@ -292,20 +257,21 @@ class _Draft:
         self.messages[index] = _with(self.messages[index], path, value)
 
     def _remove(self, index: int, path: Path = ()) -> bool:
-        """Remove the value at a place, and its message if no block is left in it; return whether the message is gone."""
+        """Remove the value at a place, and its message if nothing is left in it; return whether the message is gone."""
         content = self._pairing.content
         if path:
             self._write(index, path, _GONE)
-        gone = not path or (content and path[0] == content and not self._value(index, (content,)))
+        gone = not path or message_fields(self.messages[index]).keys() <= {"type"}
+        gone = gone or (path[0] == content and not self._value(index, (content,)))
         if gone:
             del self.messages[index], self._origins[index]
-        return bool(gone)
+        return gone
 
     def _note(self, fault: _Fault, done: str) -> None:
         """Record a change, with its place in the input."""
         origin = self._origins[fault.index]
         where = f"messages[{origin}]{shown_path(fault.path)}"
-        self.changes.append((origin, attrs.evolve(fault.problem, where=where, remedy=done)))
+        self.changes.append((origin, Problem(where, fault.rule, fault.text, done)))
 
 
 def _by_path(slots: Iterable[Slot]) -> dict[Path, Slot]:

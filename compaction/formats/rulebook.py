@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -11,11 +12,11 @@ import attrs
 from ..errors import InvalidMessage
 from ..messages import Message, Part
 from .base import MessageFormat, Problem, Repair, RuleKind, Side
-from .pairing import Fields, Finding, Pairing, message_fields, shown_path
+from .pairing import Fields, Finding, Pairing, Path, message_fields, shown_path
 from .repairing import RepairKind, repair_by_rules
 from .wire import fields_of, plain, same, type_name
 
-_Place: TypeAlias = "str | Callable[[Fields], str]"
+_Place: TypeAlias = "Path | Callable[[Fields], Path]"
 
 
 @attrs.frozen
@@ -49,7 +50,7 @@ def common_rules(*, objects: str, message: str = "message", result: str = "resul
         "no-messages": Rule("reach", f"A conversation has at least one {message}.", f"send at least one {message}"),
         "unreadable-message": Rule("message", f"{article} {message} is an object.", f"pass {objects}"),
         "empty-text": Rule("message", "A text block contains more than blanks.", "leave the block out", "block"),
-        "call-without-id": Rule("message", "A call has an id.", f"give the call an id, and its {result} the same id", "id"),
+        "call-without-id": Rule("message", "A call has an id.", f"give the call an id, and its {result} the same id"),
         "result-without-id": Rule(
             "message",
             f"{'An' if result[0] in 'aeiou' else 'A'} {result} names the call that it answers.",
@@ -91,27 +92,32 @@ class RuleBook:
     def validate(self, raws: Sequence[Any]) -> list[Problem]:
         """Return every rule the list breaks, in order of place; O(parts). It never raises, whatever the list contains."""
         if not raws:
-            return [self._problem("messages", "no-messages", "the list is empty")]
+            return [Problem("messages", "no-messages", "the list is empty", self.rules["no-messages"].remedy)]
+        return [self._problem(*found) for found in self._findings(raws)]
+
+    def _findings(self, raws: Sequence[Any]) -> list[tuple[int, Finding]]:
+        """Return the place of a message and what is wrong in it, for each fault of a list, in order of place."""
         contents = list(map(message_fields, raws))
         found = [(index, each) for index, raw in enumerate(raws) for each in self._alone(raw, index + 1 == len(raws))]
         found += self._neighbours(contents)
         found += self.whole(contents)
         found += self.pairing.problems(contents)
-        return [self._problem(f"messages[{index}]{each[0]}", *each[1:]) for index, each in sorted(found, key=_index)]
+        return sorted(found, key=operator.itemgetter(0))
 
     def alone(self, raw: Any, *, last: bool = True) -> list[Problem]:
         """Return the rules that a message breaks by itself, as the last of a list or before others."""
-        return [self._problem(f"messages[0]{place}", rule, text) for place, rule, text in self._alone(raw, last)]
+        return [self._problem(0, finding) for finding in self._alone(raw, last)]
 
     def repair(self, raws: Sequence[Any]) -> Repair:
         """Return the list with every fault repaired whose rule says how."""
         kinds: dict[str, RepairKind] = {name: rule.repair for name, rule in self.rules.items() if rule.repair is not None}
-        return repair_by_rules(raws, self.validate, kinds, self.pairing)
+        messages, changes = repair_by_rules(raws, self._findings, kinds, self.pairing)
+        return Repair(messages, changes, tuple(self.validate(messages)))
 
     def _alone(self, raw: Any, last: bool) -> Iterator[Finding]:
         fields = fields_of(raw)
         if fields is None:
-            yield "", "unreadable-message", f"{self.shape} (got {type_name(raw)})"
+            yield (), "unreadable-message", f"{self.shape} (got {type_name(raw)})"
             return
         yield from self.message(fields, last)
         for slots, rule, name in (
@@ -120,7 +126,7 @@ class RuleBook:
         ):
             for slot in slots:
                 if slot.id and not slot.key:
-                    yield shown_path(slot.id), rule, f"the {name} has no {slot.id[-1]!r}"
+                    yield slot.id, rule, f"the {name} has no {slot.id[-1]!r}"
 
     def _neighbours(self, contents: Sequence[Fields]) -> Iterator[tuple[int, Finding]]:
         """Yield the problems of all neighbours; the message after the leading system messages counts as the first."""
@@ -136,14 +142,11 @@ class RuleBook:
                 found |= {(at, rule): None for at, name in ((place - 1, "before"), (place, "after")) if side in (name, "both")}
         for index, rule in found:
             at, text = self.joins[rule]
-            yield index, (at if isinstance(at, str) else at(contents[index]), rule, text)
+            yield index, (at if isinstance(at, tuple) else at(contents[index]), rule, text)
 
-    def _problem(self, where: str, rule: str, message: str) -> Problem:
-        return Problem(where, rule, message, self.rules[rule].remedy)
-
-
-def _index(found: tuple[int, Finding]) -> int:
-    return found[0]
+    def _problem(self, index: int, found: Finding) -> Problem:
+        path, rule, message = found
+        return Problem(f"messages[{index}]{shown_path(path)}", rule, message, self.rules[rule].remedy)
 
 
 class WireFormat(MessageFormat):
@@ -153,18 +156,21 @@ class WireFormat(MessageFormat):
         name: The format's name; the shared instance has the same name, with underscores.
         shape: The shape of a message, for errors.
         takes: The objects to pass, for errors.
+        roles: The roles of messages, for errors.
         book: The provider's rules.
     """
 
     shape: str
     takes: str
+    roles: str = "user, assistant"
     book: RuleBook
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        asks_book = cls.join_problem is WireFormat.join_problem
-        has_joins = hasattr(cls, "book") and cls.book.join is not None if asks_book else True
-        cls.judges_joins = has_joins or cls.prefers is not MessageFormat.prefers
+    @property
+    def judges_joins(self) -> bool:
+        """Whether the format restricts neighbours: whether its rules do, or its class defines `join_problem` or `prefers`."""
+        kind = type(self)
+        defined = kind.join_problem is not WireFormat.join_problem or kind.prefers is not MessageFormat.prefers
+        return defined or self.book.join is not None
 
     def __repr__(self) -> str:
         return self.name.replace("-", "_")
@@ -220,3 +226,15 @@ class WireFormat(MessageFormat):
         if fields is None:
             raise InvalidMessage(f"messages[{position}]", f"{self.shape} (got {type(raw).__name__})", self.takes)
         return fields
+
+    def _role(self, fields: Mapping[str, Any], position: int) -> str:
+        """Return the role of a message.
+
+        Raises:
+            InvalidMessage: If it has none.
+        """
+        role = fields.get("role")
+        if not isinstance(role, str) or not role:
+            what = f"a message needs a role that is a non-empty string (got {role!r})"
+            raise InvalidMessage(f"messages[{position}].role", what, f"give it one of {self.roles}")
+        return role

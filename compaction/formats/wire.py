@@ -1,15 +1,14 @@
-"""Functions that the wire formats share: access to a caller's objects, sizes of data, JSON text, comparison."""
+"""Access to a caller's objects, which the wire formats share: fields, kinds, sizes of data, JSON text, comparison."""
 
 from __future__ import annotations
 
 import json
 import operator
 import reprlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
-from ..errors import ConfigurationError, InvalidMessage
-from ..messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolResultPart
+from ..messages import MediaPart, OtherPart, Part, ReasoningPart, TextPart, ToolResultPart
 
 
 def fields_of(value: Any) -> Mapping[str, Any] | None:
@@ -122,44 +121,6 @@ def plain(value: Any) -> Any:
     return value if found is None else {name: plain(field) for name, field in found.items()}
 
 
-def thoughts_changed(
-    before: Sequence[Message], after: Sequence[Message | None], of: Callable[[Any], bool] = lambda raw: True
-) -> bool:
-    """Return whether a rewrite changes or removes thoughts that the provider requires unchanged.
-
-    Args:
-        before: The messages of a group before the rewrite.
-        after: The rewritten messages, one for one; ``None`` for one that is removed.
-        of: Whether a raw thought counts.
-    """
-
-    def bound(message: Message | None) -> list[Any]:
-        parts = () if message is None else message.parts
-        return [part.raw for part in parts if isinstance(part, ReasoningPart) and of(part.raw)]
-
-    return any(old is not new and bound(old) != bound(new) for old, new in zip(before, after, strict=True))
-
-
-def signed_thoughts_problem(before: Sequence[Message], after: Sequence[Message | None], *, current: bool) -> str | None:
-    """Return the reason why a group may not be rewritten, where thoughts are signed and begin an answer; ``None`` if it may.
-
-    Args:
-        before: The messages of a group before the rewrite.
-        after: The rewritten messages, one for one; ``None`` for one that is removed.
-        current: Whether the group belongs to the current turn.
-    """
-    if current and thoughts_changed(before, after):
-        return "thoughts of the current turn stay as the provider signed them"
-
-    def thoughts(message: Message) -> list[bool]:
-        return [isinstance(part, ReasoningPart) for part in message.parts]
-
-    for old, new in zip(before, after, strict=True):
-        if old is not new and new is not None and any(thoughts(old)[:1]) and any(thoughts(new)) and not thoughts(new)[0]:
-            return "an answer that began with thoughts still begins with them, or has none"
-    return None
-
-
 def lacking(fields: Mapping[str, Any], required: Mapping[str, type], *, empty: bool = True) -> Iterator[tuple[str, Any]]:
     """Yield the name and the value of each field that is missing or of another type.
 
@@ -175,85 +136,7 @@ def lacking(fields: Mapping[str, Any], required: Mapping[str, type], *, empty: b
             yield name, value
 
 
-def without_new_blanks(old: Sequence[Part], parts: Sequence[Part]) -> list[Part]:
-    """Return the parts of a changed message without new texts of blanks, which providers refuse."""
-    known = {id(part) for part in old}
-    return [part for part in parts if id(part) in known or not isinstance(part, TextPart) or part.text.strip()]
-
-
-def unwritable(part: Part) -> ConfigurationError:
-    """Return the error for a part that cannot be written."""
-    return ConfigurationError(
-        f"parts: only text, calls and results can be created (got {part!r}); pass the part that was read, or drop it"
-    )
-
-
-def without_role(role: Any, position: int, roles: str) -> InvalidMessage:
-    """Return the error for a message without a usable role; ``roles`` are those it may have."""
-    what = f"a message needs a role that is a non-empty string (got {role!r})"
-    return InvalidMessage(f"messages[{position}].role", what, f"give it one of {roles}")
-
-
-def arguments_object(text: str) -> dict[str, Any]:
-    """Return a call's arguments as an object.
-
-    Raises:
-        ConfigurationError: If they are not a JSON object.
-    """
-    value = json_object(text)
-    if value is None:
-        raise ConfigurationError(f"parts: a call's arguments are a JSON object in this format (got {text!r})")
-    return value
-
-
 def result_part(call_id: str, parts: Sequence[Part], failed: bool | None = None, raw: Any = None) -> ToolResultPart:
     """Return a result made of these parts: its words joined, its media beside them."""
     text = "\n".join([part.text for part in parts if isinstance(part, TextPart | ReasoningPart | OtherPart)])
     return ToolResultPart(call_id, text, tuple([part for part in parts if isinstance(part, MediaPart)]), failed, raw=raw)
-
-
-def result_elements(
-    elements: Sequence[Any],
-    result: ToolResultPart,
-    *,
-    words: str | None,
-    read: Callable[[Any], Part],
-    write: Callable[[Part | None, str], Any],
-) -> list[Any]:
-    """Return the elements of a changed result: the new words in place of the first ones, and the media that are left.
-
-    Args:
-        elements: The elements before the change.
-        result: The changed result.
-        words: Its words, or ``None`` if they did not change.
-        read: Reads an element.
-        write: Returns an element with these words, made from the part in its place if there is one.
-
-    Raises:
-        ConfigurationError: If one of the media is not among the elements.
-    """
-    media = kept_media(result, elements)
-    written: list[Any] = []
-    left = words
-    for element in elements:
-        part = read(element)
-        if isinstance(part, MediaPart):
-            written.extend(element for raw in media if raw is element)
-        elif words is None:
-            written.append(element)
-        elif left:
-            written.append(write(part, left))
-            left = ""
-    return [write(None, left), *written] if left else written
-
-
-def kept_media(result: ToolResultPart, elements: Iterable[Any]) -> list[Any]:
-    """Return the raw media of a changed result.
-
-    Raises:
-        ConfigurationError: If one of them is not among the elements.
-    """
-    media = [part.raw for part in result.media]
-    if not {id(raw) for raw in media} <= {id(element) for element in elements}:
-        raise ConfigurationError("parts: a result's media can be kept or dropped, not created; pass those that were read")
-    return media

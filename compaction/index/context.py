@@ -20,7 +20,7 @@ class PreparedSummary:
 
     Args:
         strategy: The strategy that uses it.
-        groups: The ids of the groups it replaces, an earlier summary included, each with a fingerprint of its messages.
+        groups: The ids of the groups it replaces, an earlier summary included.
         sources: The positions of their messages in the source, each with a fingerprint; without the messages that an earlier
             summary replaced.
         summaries: Fingerprints of the strategy's own summaries in the view at the time of the request.
@@ -28,7 +28,7 @@ class PreparedSummary:
     """
 
     strategy: object
-    groups: Mapping[int, str]
+    groups: frozenset[int]
     sources: Mapping[int, str]
     summaries: tuple[str, ...]
     text: object = attrs.field(default="", repr=False)

@@ -85,7 +85,6 @@ def read_models(text: str, where: str) -> dict[str, ModelEntry]:
 
 
 def _providers(text: str, where: str) -> dict[str, dict[str, Any]]:
-    """Return the table of each provider."""
     try:
         providers = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

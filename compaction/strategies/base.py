@@ -225,6 +225,11 @@ class CompactionStrategy(Strategy):
         """Return whether this strategy failed so recently that it should wait; false if the request exceeds the window."""
         return not self.is_past_window(index) and index.context.pauses.is_paused(self.unforced, index.context.now)
 
+    def tried_alike(self, index: MessageIndex, tokens: int, share: float) -> bool:
+        """Return whether the last attempt in vain had as many tokens, but for less than this share of the view's tokens."""
+        tried = index.context.pauses.no_gain(self.unforced)
+        return tried is not None and abs(tokens - tried) < max(1, share * index.included.tokens)
+
     @contextlib.contextmanager
     def failures(self, index: MessageIndex, *, pauses: bool = True) -> Generator[list[Exception]]:
         """Catch what a request or its answer raises, and put it into the list; record it, or that nothing was raised.

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import attrs
 
 from ..checks import count
 from ..index import GroupKind, MarkCeiling, MessageGroup, MessageIndex, Replace
-from ..messages import Message
 from ..selectors import Selector, as_selector, last
 from .base import CompactionStrategy, Steps
-from .summary_text import SummaryText, checked_summary, excerpt_of, is_spoken, next_round, room_beside
+from .summary_text import SummaryText, checked_summary, excerpt_of, is_spoken, room_beside
 
 _FRAME = 100  # tokens of the text around it, with a margin for differences between counters
 _REASON = "old messages make room; the user's own words stay"
@@ -49,11 +48,16 @@ class Excerpt(CompactionStrategy):
 
     @property
     def mark_ceilings(self) -> Mapping[str, MarkCeiling]:
-        return {self.name: MarkCeiling(2 * self.tokens + _FRAME, frames=(self.text.frame,))}
+        return {self.name: MarkCeiling(2 * self.tokens + _FRAME + self.text.extra_tokens, frames=(self.text.frame,))}
 
     def edits(self, index: MessageIndex) -> Steps:
         tried: set[tuple[int, ...]] = set()
-        for choose in (self._is_spoken, self._is_words, self._is_any):
+        choices: tuple[Callable[[MessageGroup], bool], ...] = (
+            lambda group: group.made_by == self.name or is_spoken(group),
+            lambda group: (group.kind is GroupKind.SUMMARY and not group.is_collapsed) or is_spoken(group),
+            lambda group: True,
+        )
+        for choose in choices:
             replaced = index.replaceable([group for group in self.candidates(index) if choose(group)])
             ids = tuple([group.id for group in replaced])
             if self.target(index) or ids in tried or all(group.made_by == self.name for group in replaced):
@@ -64,20 +68,9 @@ class Excerpt(CompactionStrategy):
             said = excerpt_of(index, replaced, self.text, min(self.tokens, room_beside(index, replaced, self.text)))
             if not said:
                 continue
-            body = self.text.body(said, originals="")
-            summary = checked_summary(index, self, body, replaced, round=next_round(replaced, self.name))
-            if summary is not None and self._frees_enough(index, replaced, summary):
+            summary = checked_summary(index, self, self.text, said, replaced)
+            if summary is None:
+                continue
+            freed = sum(group.tokens for group in replaced) - sum(index.measure(message)[0] for message in summary)
+            if freed >= self.at_least:
                 yield Replace(replaced, summary, _REASON)
-
-    def _frees_enough(self, index: MessageIndex, replaced: Sequence[MessageGroup], summary: Sequence[Message]) -> bool:
-        freed = sum(group.tokens for group in replaced) - sum(index.measure(message)[0] for message in summary)
-        return freed >= self.at_least
-
-    def _is_spoken(self, group: MessageGroup) -> bool:
-        return group.made_by == self.name or is_spoken(group)
-
-    def _is_words(self, group: MessageGroup) -> bool:
-        return (group.kind is GroupKind.SUMMARY and not group.is_collapsed) or is_spoken(group)
-
-    def _is_any(self, group: MessageGroup) -> bool:
-        return True

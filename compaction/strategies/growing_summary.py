@@ -14,7 +14,6 @@ import attrs
 
 from .. import summarizers
 from ..checks import count, share
-from ..errors import SummaryFailed
 from ..index import Drop, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Replace
 from ..messages import Message
 from ..summarizers import Summarizer, SummaryRequest, as_summarizer, split_excerpt
@@ -24,15 +23,17 @@ from .prepared import prepared_answer
 from .summary_text import (
     WORDS_OF_ROOM,
     SummaryText,
-    answered_text,
-    beside_excerpt,
+    answered_summary,
     checked_summary,
     earlier_summary,
+    is_content,
+    is_extractive,
+    is_own,
     is_spoken,
-    next_round,
     own_words,
     replaced_by,
     room_beside,
+    summary_without_model,
     with_excerpt,
 )
 
@@ -58,10 +59,6 @@ def _facts() -> Summarizer:
     return summarizers.FactSummarizer()
 
 
-def _frame_of(index: MessageIndex, text: SummaryText) -> int:
-    return -room_beside(index, [], text)
-
-
 def _largest_part(index: MessageIndex, replaced: set[int]) -> int:
     """Return how many tokens a part may have that replaces these groups."""
     tokens = sum(map(index.columns.tokens, replaced))
@@ -72,10 +69,6 @@ def _quoted_size(groups: Iterable[MessageGroup]) -> int:
     """Return about how many tokens an excerpt of these groups has, with its heading and indents, if it is not shortened."""
     said = sum(group.tokens for group in groups if is_spoken(group))
     return int(1.1 * said) + _HEADING if said else 0
-
-
-def _is_extractive(summarizer: Summarizer) -> bool:
-    return isinstance(summarizer, summarizers.FactSummarizer | summarizers.DigestSummarizer)
 
 
 def _next_sources(index: MessageIndex, kept: Sequence[MessageGroup], after: int) -> tuple[Message, ...]:
@@ -91,7 +84,7 @@ def _next_sources(index: MessageIndex, kept: Sequence[MessageGroup], after: int)
 
 @attrs.frozen(kw_only=True)
 class _Sizes:
-    """Return how many tokens the next part may have.
+    """The tokens that the next part may have.
 
     Args:
         rewrite: Whether it replaces the earlier parts.
@@ -175,7 +168,7 @@ class GrowingSummary(CompactionStrategy):
 
     @property
     def mark_ceilings(self) -> Mapping[str, MarkCeiling]:
-        most = 2 * (max(self.initial_tokens, self.max_tokens) + self.user_tokens)
+        most = 2 * (max(self.initial_tokens, self.max_tokens) + self.user_tokens) + self.text.extra_tokens
         return {self.name: MarkCeiling(most, messages=_MOST_PARTS, frames=(self.text.frame,))}
 
     def when_forced(self, focus: str | None) -> Mapping[str, Any] | None:
@@ -218,8 +211,7 @@ class GrowingSummary(CompactionStrategy):
     def _request(self, index: MessageIndex, part: int | None = None) -> SummaryRequest | None:
         """Return the request for the next part; ``None`` if no group has to leave."""
         free = self.candidates(index)
-        mine = [group for group in free if group.kind is GroupKind.SUMMARY and group.made_by == self.name]
-        others = [group for group in free if group.kind is not GroupKind.SUMMARY or group.is_collapsed]
+        mine, others = [group for group in free if is_own(self, group)], list(filter(is_content, free))
         sizes = self._sizes(index, free, mine, others)
         new, gone, planned = self._chosen(index, others, mine if sizes.rewrite else [], sizes, part)
         if not new:
@@ -277,7 +269,7 @@ class GrowingSummary(CompactionStrategy):
             planned = min(planned, _largest_part(index, gone))
         if not self._holds_words(index, new, gone, sizes.words, planned):  # they shall stand whole: more must leave
             wanted = min(sizes.words, _quoted_size(group for group in others if group.id in new))
-            most = int(wanted / WORDS_OF_ROOM) + _frame_of(index, self.text) + 2
+            most = int(wanted / WORDS_OF_ROOM) - room_beside(index, [], self.text) + 2
             stay = min(sizes.room - planned, sum(group.tokens for group in others) - int(most / _LARGEST_PART))
             new, gone = self._leaving(index, others, parts, max(0, stay))
             planned = max(planned, min(most, _largest_part(index, gone)))
@@ -340,7 +332,7 @@ class GrowingSummary(CompactionStrategy):
 
     def _prepared(self, index: MessageIndex, request: SummaryRequest) -> tuple[SummaryRequest, object] | None:
         """Return the part that was written before it was due, with the request it answers."""
-        if _is_extractive(self.summarizer) or self.is_paused(index):
+        if is_extractive(self.summarizer) or self.is_paused(index):
             return None
         ready = prepared_answer(self, index, request, self.candidates(index))
         if ready is None:
@@ -357,7 +349,7 @@ class GrowingSummary(CompactionStrategy):
         replaced = replaced_by(index, request)
         if part is not None and (yield Replace(replaced, part, "the oldest make room; a summary grows")):
             return True
-        words = self._checked(index, request.said, replaced) if request.said else None
+        words = checked_summary(index, self, self.text, request.said, replaced) if request.said else None
         if words is not None and (yield Replace(replaced, words, "the oldest make room; the user's words stay")):
             return True
         silent = [group for group in request.groups if not is_spoken(group)]
@@ -371,22 +363,24 @@ class GrowingSummary(CompactionStrategy):
         The summarizer is asked for the part unless there is an answer already.
         """
         part: _Part = None
-        own = _is_extractive(self.summarizer)
+        own = is_extractive(self.summarizer)
         if own and request.said and request.budget < _LEAST_FACTS:
             return request, None
         if own or not self.is_paused(index):
             with self.failures(index, pauses=not own) as failed:
-                part = self._part(index, request, (yield request) if answer is None else answer)
+                part = answered_summary(index, self, self.text, request, (yield request) if answer is None else answer)
                 for _ in range(_TRIES if own else 0):
                     fuller = self._fuller(index, request, part)
                     if fuller is None or len(fuller.groups) >= len(request.groups):
                         break
                     request = fuller
-                    part = self._part(index, request, (yield request))
+                    part = answered_summary(index, self, self.text, request, (yield request))
             policy = _WORDS_ONLY if own else "facts were listed without a model"
             for failure in failed or request.failures:
                 yield Failed(self.name, failure, policy if failed else "the next summarizer was asked")
-        return request, self._listed(index, request) if part is None and not own else part
+        if part is None and not own:
+            part = summary_without_model(index, self, self.text, request, summarizers.FactSummarizer())
+        return request, part
 
     def _fuller(self, index: MessageIndex, request: SummaryRequest, part: _Part) -> SummaryRequest | None:
         """Return a request that leaves more groups, if a part takes so little that too much room stays unused."""
@@ -396,17 +390,3 @@ class GrowingSummary(CompactionStrategy):
         replaced = sum(group.tokens for group in replaced_by(index, request))
         unused = self.tokens - index.tokens + replaced - tokens
         return self._request(index, tokens + _OVERHEAD) if unused > self.slack * self.tokens else None
-
-    def _listed(self, index: MessageIndex, request: SummaryRequest) -> _Part:
-        try:
-            return self._part(index, request, summarizers.FactSummarizer().summarize(request))
-        except SummaryFailed:
-            return None
-
-    def _part(self, index: MessageIndex, request: SummaryRequest, answer: object) -> _Part:
-        """Return the answer as messages that can replace the groups; the errors are those of the functions it calls."""
-        return self._checked(index, beside_excerpt(request, answered_text(answer)), replaced_by(index, request))
-
-    def _checked(self, index: MessageIndex, text: str, replaced: Sequence[MessageGroup]) -> _Part:
-        body = self.text.body(text, originals="")
-        return checked_summary(index, self, body, replaced, round=next_round(index.included_groups, self.name))

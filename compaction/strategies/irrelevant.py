@@ -78,7 +78,8 @@ class DropIrrelevant(CompactionStrategy):
     def edits(self, index: MessageIndex) -> Steps:
         groups = [group for group in self.candidates(index) if group.kind in _JUDGED and not group.is_collapsed]
         tokens = sum(group.tokens for group in groups)
-        if not groups or self.target(index) or self.is_paused(index) or self._is_known(index, tokens):
+        least = 0.0 if self.is_past_window(index) else self.least_share
+        if not groups or self.target(index) or self.is_paused(index) or self.tried_alike(index, tokens, least):
             return
         named: frozenset[int] = frozenset()
         with self.failures(index) as failed:
@@ -90,13 +91,6 @@ class DropIrrelevant(CompactionStrategy):
         yield from self.dropped(index, index.steps(chosen), "judged to be irrelevant")
         left = sum(group.tokens for group in groups if index.is_included(group.id))
         index.context.pauses.record_no_gain(self.unforced, left)
-
-    def _is_known(self, index: MessageIndex, tokens: int) -> bool:
-        """Return whether about the same groups were judged last time; false if the request exceeds the window."""
-        judged = index.context.pauses.no_gain(self.unforced)
-        if judged is None or (self.is_past_window(index) and tokens != judged):
-            return False
-        return abs(tokens - judged) < max(1, self.least_share * index.included.tokens)
 
     def _prompt(self, index: MessageIndex, groups: Sequence[MessageGroup]) -> str:
         asked = [group for group in index.included_groups if group.kind is GroupKind.USER]

@@ -16,6 +16,7 @@ from ..errors import InvalidMessage
 from ..index import GroupKind, MessageGroup, MessageIndex, PreparedSummary, message_key
 from ..summarizers import SummaryRequest
 from .base import Strategy
+from .summary_text import is_own
 
 _NUMBERS: Final = itertools.count()
 
@@ -28,10 +29,10 @@ def prepared_for(strategy: Strategy, index: MessageIndex, groups: Sequence[Messa
         index: The conversation.
         groups: The groups that it will replace.
     """
-    places = [place for group in groups if not _is_own(strategy, group) for place in index.ordinals(group)]
+    places = [place for group in groups if not is_own(strategy, group) for place in index.ordinals(group)]
     return PreparedSummary(
         strategy=strategy,
-        groups={group.id: _fingerprint(index, group) for group in groups},
+        groups=frozenset([group.id for group in groups]),
         sources={place: _print(index.columns.source[place], index) for place in places},
         summaries=_summaries(strategy, index),
     )
@@ -64,44 +65,28 @@ def prepared_answer(
     if ready is None or ready.strategy != strategy or not _is_as_it_was(strategy, index, ready, free):
         holder.on_miss()
         return None
-    groups = [group for group in free if group.id in ready.groups and not _is_own(strategy, group)]
+    groups = [group for group in free if group.id in ready.groups and not is_own(strategy, group)]
     kept = [group for group in index.included_groups if group.id not in ready.groups]
     return attrs.evolve(request, groups=tuple(groups), kept=tuple(kept)), ready.text
 
 
 def _is_as_it_was(strategy: Strategy, index: MessageIndex, ready: PreparedSummary, free: Sequence[MessageGroup]) -> bool:
-    """Return whether all groups of the summary may be removed together, and are unchanged; O(contents).
+    """Return whether all groups of the summary may be removed together, and what it was made from is unchanged; O(contents).
 
-    A group is unchanged if the view shows the same messages, or if the summary was made from its source messages and a strategy
-    has shortened the group since.
+    A strategy may have shortened a group since: the summary was made from the source messages.
     """
     groups = [group for group in free if group.id in ready.groups]
     return (
         len(groups) == len(ready.groups) == len(index.replaceable(groups))
         and may_stand(index, ready)
-        and all(ready.groups[group.id] in (_fingerprint(index, group), _source_fingerprint(index, group)) for group in groups)
         and ready.summaries == _summaries(strategy, index)
     )
 
 
-def _is_own(strategy: Strategy, group: MessageGroup) -> bool:
-    return group.kind is GroupKind.SUMMARY and group.made_by == strategy.name
-
-
 def _summaries(strategy: Strategy, index: MessageIndex) -> tuple[str, ...]:
-    """Return the fingerprints of the strategy's summaries in the view; O(groups)."""
+    """Return the fingerprints of the messages of the strategy's summaries in the view; O(groups)."""
     groups = [index.group(id) for id in index.included_ids if index.columns.kind(id) is GroupKind.SUMMARY]
-    return tuple([_fingerprint(index, group) for group in groups if _is_own(strategy, group)])
-
-
-def _fingerprint(index: MessageIndex, group: MessageGroup) -> str:
-    """Return a text that is equal for groups that show the same messages in the same order."""
-    return " ".join([_print(message.raw, index) for message in group.messages])
-
-
-def _source_fingerprint(index: MessageIndex, group: MessageGroup) -> str:
-    """Return the fingerprint of the group's source messages."""
-    return " ".join([_print(raw, index) for raw in index.originals(group)])
+    return tuple([_print(message.raw, index) for group in groups if is_own(strategy, group) for message in group.messages])
 
 
 def _print(raw: Any, index: MessageIndex) -> str:

@@ -23,13 +23,9 @@ from ..json_data import member_of
 from ..messages import Message
 from ..selectors import Selector, as_selector, last
 from ..triggers import always, never
-from .base import CompactionStrategy, Failed, Steps, Strategy, StrategyLike, as_strategy
+from .base import CompactionStrategy, Failed, Steps, Strategy, as_strategy
 
 _FORMAT: Final = "openai-responses"
-
-
-def _optional_strategy(strategy: StrategyLike | None) -> Strategy | None:
-    return None if strategy is None else as_strategy(strategy)
 
 
 @attrs.frozen
@@ -71,7 +67,7 @@ class ProviderCompaction(CompactionStrategy):
     model: str
     client: Any = attrs.field(default=None, repr=False, kw_only=True)
     keep: Selector = attrs.field(default=last(groups=4), converter=as_selector, kw_only=True)
-    fallback: Strategy | None = attrs.field(default=None, converter=_optional_strategy, kw_only=True)
+    fallback: Strategy | None = attrs.field(default=None, converter=attrs.converters.optional(as_strategy), kw_only=True)
     instructions: str | None = attrs.field(default=None, kw_only=True)
     least_share: float = attrs.field(default=0.1, validator=share, kw_only=True)
     timeout: float = attrs.field(default=120.0, validator=above(0), kw_only=True)
@@ -123,14 +119,10 @@ class ProviderCompaction(CompactionStrategy):
         others = [group for group in view if group.kind is GroupKind.SUMMARY and group.made_by not in mine]
         old = index.replaceable([group for group in view if group not in others or group.is_collapsed])
         order = {group.id: place for place, group in enumerate(index.included_groups)}
-        newest = max((order[group.id] for group in index.included_groups if _is_item(group)), default=-1)
+        items = [group.id for group in index.included_groups if any(message.holds_history for message in group.messages)]
+        newest = max((order[id] for id in items), default=-1)
         fresh = sum(group.tokens for group in old if order[group.id] > newest and group.made_by not in mine)
         return old if fresh and fresh >= self.least_share * index.included.tokens else []
-
-
-def _is_item(group: MessageGroup) -> bool:
-    """Return whether a provider wrote the group in place of history."""
-    return any(message.holds_history for message in group.messages)
 
 
 def _input(index: MessageIndex, replaced: Sequence[MessageGroup]) -> list[Any]:
@@ -142,7 +134,6 @@ def _input(index: MessageIndex, replaced: Sequence[MessageGroup]) -> list[Any]:
 
 
 def _compaction_item(index: MessageIndex, response: object) -> Message:
-    """Return the compaction item of a response."""
     output: object = member_of(response, "output")
     items = list(cast("Iterable[Any]", output)) if isinstance(output, list) else []
     kinds = [str(member_of(item, "type")) for item in items if member_of(item, "role") != "user"]

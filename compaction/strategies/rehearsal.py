@@ -7,23 +7,21 @@ from typing import Any, ClassVar, Final
 
 import attrs
 
-from .. import summarizers
 from ..errors import StrategyError
 from ..index import PASS_ON, MessageIndex, Request, relay
 from ..stores import StoreRequest
 from ..summarizers import SummaryRequest
 from .base import Steps, Strategy
+from .summary_text import is_extractive
 
 _WORD: Final = "word "
 
 
 def asks_model(request: Request) -> bool:
     """Return whether a request is to a model: neither to a store nor to an extractive summarizer."""
-    extractive = summarizers.DigestSummarizer | summarizers.FactSummarizer
-    return not (
-        isinstance(request, StoreRequest)
-        or (isinstance(request, SummaryRequest) and isinstance(request.summarizer, extractive))
-    )
+    if isinstance(request, SummaryRequest):
+        return not is_extractive(request.summarizer)
+    return not isinstance(request, StoreRequest)
 
 
 def answer_without_model(request: Request) -> Any:

@@ -1,9 +1,7 @@
 """The `Summarization` strategy, which replaces old groups with a summary and updates that summary in later rounds.
 
-Each summary is written in a *round*; the first has the number 1. The strategy collects the old groups and its earlier summary
-into a `SummaryRequest`, which it yields; `compaction.run` calls or awaits the summarizer and sends the answer back; the
-strategy checks the answer, and replaces the groups and the earlier summary with one new summary. The summary is one message, or
-two if the format requires alternating roles.
+The strategy yields a `SummaryRequest` with the old groups and its earlier summary. It checks the answer, and replaces them with
+one new summary: one message, or two if the format requires alternating roles.
 
 A summarizer fails if it raises, or if its answer is empty or has more than 400 tokens plus twice the ceiling of the budget. A
 summary that would not be shorter than what it replaces is discarded, which is not a failure. After one, two or more failures
@@ -22,7 +20,6 @@ import attrs
 
 from .. import summarizers
 from ..checks import count, one_of
-from ..errors import SummaryFailed
 from ..index import DEFAULT_CEILING, Drop, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Replace, Rewrite, Together
 from ..messages import Message
 from ..selectors import Selector, as_selector, last
@@ -40,13 +37,13 @@ from .base import CompactionStrategy, Failed, Steps
 from .prepared import prepared_answer
 from .summary_text import (
     SummaryText,
-    answered_text,
-    beside_excerpt,
-    checked_summary,
+    answered_summary,
     earlier_summary,
-    next_round,
+    is_content,
+    is_own,
     own_words,
     replaced_by,
+    summary_without_model,
     with_excerpt,
 )
 
@@ -123,7 +120,9 @@ class Summarization(CompactionStrategy):
 
     def edits(self, index: MessageIndex) -> Steps:
         request = self._request(index)
-        if request is None or self.target(index) or self.is_paused(index) or self._saved_nothing(index, request):
+        if request is None or self.target(index) or self.is_paused(index):
+            return
+        if not self.is_past_window(index) and self.tried_alike(index, _tokens(request.groups), self.least_share):
             return
         ready = prepared_answer(self, index, request, replaced_by(index, request))
         summary: tuple[Message, ...] | None = None
@@ -132,7 +131,7 @@ class Summarization(CompactionStrategy):
                 answer = yield request
             else:
                 request, answer = self._with_excerpt(index, ready[0]), ready[1]
-            summary = self._summary(index, request, answer)
+            summary = answered_summary(index, self, self.text, request, answer)
         if failed:
             yield from self._without_summary(index, request, failed[0])
             return
@@ -147,9 +146,8 @@ class Summarization(CompactionStrategy):
 
     def _request(self, index: MessageIndex) -> SummaryRequest | None:
         """Return the request for a summary; ``None`` if there are no new groups, or they have too few tokens."""
-        free = index.replaceable([group for group in self.candidates(index) if not self._is_of_another(group)])
-        mine = [group for group in free if group.kind is GroupKind.SUMMARY and group.made_by == self.name]
-        fresh = tuple([group for group in free if group.kind is not GroupKind.SUMMARY or group.is_collapsed])
+        free = index.replaceable([group for group in self.candidates(index) if is_own(self, group) or is_content(group)])
+        mine, fresh = [group for group in free if is_own(self, group)], tuple(filter(is_content, free))
         tokens = _tokens(fresh)
         if not fresh or tokens < self.least_share * index.included.tokens:
             return None
@@ -190,34 +188,12 @@ class Summarization(CompactionStrategy):
         most = int(room * self.budget.room_ratio)
         return with_excerpt(index, request, self.text, min(words, most // 2), most=most + _FRAME_TOKENS)
 
-    def _saved_nothing(self, index: MessageIndex, request: SummaryRequest) -> bool:
-        """Return whether the last summary saved nothing, and this request covers about the same number of tokens."""
-        tried = index.context.pauses.no_gain(self.unforced)
-        if tried is None or self.is_past_window(index):
-            return False
-        return abs(_tokens(request.groups) - tried) < max(1, self.least_share * index.included.tokens)
-
     def _room(self, index: MessageIndex, replaced: int) -> int | None:
         """Return the trigger's limit minus the kept tokens, but at least half of the limit; ``None`` without a limit."""
         limit = self.trigger.token_limit(index)
         return None if limit is None else max(limit - (index.tokens - replaced), limit // 2)
 
-    def _is_of_another(self, group: MessageGroup) -> bool:
-        """Return whether a group is a summary of another strategy; such summaries are kept."""
-        return group.kind is GroupKind.SUMMARY and group.made_by != self.name and not group.is_collapsed
-
     # ---------------------------------------------------------------- the answer
-
-    def _summary(self, index: MessageIndex, request: SummaryRequest, answer: object) -> tuple[Message, ...] | None:
-        """Return the answer as messages that can replace the groups; ``None`` if they are not shorter.
-
-        Raises:
-            SummaryFailed: If the answer is not a usable summary.
-            Exception: If the request was sent in the background and failed; the answer is then its exception.
-        """
-        text, replaced = answered_text(answer), replaced_by(index, request)
-        body = self.text.body(beside_excerpt(request, text), originals=_shown(index.places(replaced)))
-        return checked_summary(index, self, body, replaced, round=next_round(replaced, self.name))
 
     def _put(self, index: MessageIndex, request: SummaryRequest, summary: tuple[Message, ...]) -> Steps:
         """Replace the groups; also add the note to the system message, unless it is there or the edit would be refused."""
@@ -238,19 +214,11 @@ class Summarization(CompactionStrategy):
                 if (yield Drop(step, "dropped: the summarizer failed")):
                     dropped += len(step)
             yield Failed(self.name, error, f"{dropped} groups were dropped without a summary")
+        elif summary := summary_without_model(index, self, self.text, request, summarizers.DigestSummarizer()):
+            yield Failed(self.name, error, "a digest was written without a model")
+            yield from self._put(index, request, summary)
         else:
-            yield from self._digest(index, request, error)
-
-    def _digest(self, index: MessageIndex, request: SummaryRequest, error: Exception) -> Steps:
-        try:
-            summary = self._summary(index, request, summarizers.DigestSummarizer().summarize(request))
-        except SummaryFailed:
-            summary = None
-        if summary is None:
             yield Failed(self.name, error, "nothing was summarized; a digest without a model would not have been shorter")
-            return
-        yield Failed(self.name, error, "a digest was written without a model")
-        yield from self._put(index, request, summary)
 
 
 def _tokens(groups: Sequence[MessageGroup]) -> int:
@@ -266,8 +234,3 @@ def _noted(index: MessageIndex, note: str) -> Rewrite | None:
     if not message.text or note in message.text:
         return None
     return Rewrite(group, [message.evolve(text=f"{message.text}\n\n{note}")], "a note that there is a summary")
-
-
-def _shown(places: Sequence[range]) -> str:
-    """Return positions of messages, counted from 0, as ``messages 3-17, 20``."""
-    return "messages " + ", ".join(f"{run.start}" if len(run) == 1 else f"{run.start}-{run.stop - 1}" for run in places)

@@ -15,7 +15,7 @@ from .. import summarizers
 from ..errors import ConfigurationError, SummaryFailed
 from ..index import LAST_ROUND, MARK_START, GroupKind, MessageGroup, MessageIndex, marked, read_mark
 from ..messages import Message
-from ..summarizers import SummaryRequest, usable_text
+from ..summarizers import Summarizer, SummaryRequest, usable_text
 from .base import Strategy
 
 _PREFACE: Final = "A record of earlier messages, not instructions:"
@@ -67,6 +67,11 @@ class SummaryText:
         """The certain start and the end of every `body`."""
         return self.preface.partition("{originals}")[0].strip(), self.end.strip()
 
+    @property
+    def extra_tokens(self) -> int:
+        """The most tokens that these texts have beyond the default ones: one for each character."""
+        return max(0, len(self.preface) + len(self.end) - len(_PREFACE) - len(_END))
+
     def render(self, summary: str, *, originals: str, by: str, round: int = 1) -> str:
         """Return the whole text of a summary message, beginning with its mark."""
         return marked(self.body(summary, originals=originals), by=by, round=round)
@@ -95,11 +100,19 @@ class SummaryText:
         return re.compile("|".join(words), re.IGNORECASE)
 
 
-def next_round(groups: Iterable[MessageGroup], by: str) -> int:
-    """Return the number of a strategy's next summary, which follows those of its summaries among the groups."""
-    own = [group for group in groups if group.kind is GroupKind.SUMMARY and group.made_by == by]
-    rounds = [group.mark.round for group in own if group.mark is not None]
-    return min(max(rounds, default=0) + 1, LAST_ROUND)
+def is_extractive(summarizer: Summarizer) -> bool:
+    """Return whether a summarizer asks no model."""
+    return isinstance(summarizer, summarizers.FactSummarizer | summarizers.DigestSummarizer)
+
+
+def is_own(strategy: Strategy, group: MessageGroup) -> bool:
+    """Return whether a group is a summary that this strategy wrote."""
+    return group.kind is GroupKind.SUMMARY and group.made_by == strategy.name
+
+
+def is_content(group: MessageGroup) -> bool:
+    """Return whether a group is part of the conversation: a collapsed tool call is, a summary is not."""
+    return group.kind is not GroupKind.SUMMARY or group.is_collapsed
 
 
 def replaced_by(index: MessageIndex, request: SummaryRequest) -> list[MessageGroup]:
@@ -109,14 +122,67 @@ def replaced_by(index: MessageIndex, request: SummaryRequest) -> list[MessageGro
 
 
 def checked_summary(
-    index: MessageIndex, strategy: Strategy, body: str, replaced: Sequence[MessageGroup], *, round: int
+    index: MessageIndex, strategy: Strategy, text: SummaryText, summary: str, replaced: Sequence[MessageGroup]
 ) -> tuple[Message, ...] | None:
-    """Return a summary as messages that can replace the groups; ``None`` if they are not shorter than the groups."""
+    """Return a summary as messages that can replace the groups; ``None`` if they are not shorter, or larger than allowed.
+
+    Its round follows those of the strategy's summaries in the view.
+
+    Args:
+        index: The conversation.
+        strategy: The strategy that writes the summary.
+        text: The text around it.
+        summary: Its words.
+        replaced: The groups.
+    """
+    messages, tokens = _written(index, strategy, text, summary, replaced)
+    allowed = min(_ceiling(strategy), sum(group.tokens for group in replaced) - 1)
+    return messages if tokens <= allowed else None
+
+
+def _ceiling(strategy: Strategy) -> int:
+    return strategy.mark_ceilings[strategy.name].tokens
+
+
+def _written(
+    index: MessageIndex, strategy: Strategy, text: SummaryText, summary: str, replaced: Sequence[MessageGroup]
+) -> tuple[tuple[Message, ...], int]:
+    """Return a summary as messages, and their tokens."""
+    places = [f"{run.start}" if len(run) == 1 else f"{run.start}-{run.stop - 1}" for run in index.places(replaced)]
+    body = text.body(summary, originals="messages " + ", ".join(places))
+    rounds = [group.mark.round for group in index.included_groups if is_own(strategy, group) and group.mark is not None]
+    round = min(max(rounds, default=0) + 1, LAST_ROUND)
     messages = index.summary(body, replaced, by=strategy.name, round=round)
-    tokens, stood_for = sum(index.measure(message)[0] for message in messages), sum(group.tokens for group in replaced)
-    if tokens > (ceiling := strategy.mark_ceilings[strategy.name].tokens):
+    return messages, sum(index.measure(message)[0] for message in messages)
+
+
+def answered_summary(
+    index: MessageIndex, strategy: Strategy, text: SummaryText, request: SummaryRequest, answer: object
+) -> tuple[Message, ...] | None:
+    """Return the user's words and the answer to a request as messages; ``None`` if they are not shorter than the groups.
+
+    Raises:
+        SummaryFailed: If the answer is not a usable summary, or is larger than allowed.
+        Exception: If the request was sent in the background and failed; the answer is then its exception.
+    """
+    if isinstance(answer, Exception):
+        raise answer
+    words = "\n\n".join(filter(None, [request.said, usable_text(answer).strip()]))
+    replaced = replaced_by(index, request)
+    messages, tokens = _written(index, strategy, text, words, replaced)
+    if tokens > (ceiling := _ceiling(strategy)):
         raise SummaryFailed(f"the summary has {tokens:,} tokens; at most {ceiling:,} are allowed")
-    return messages if tokens < stood_for else None
+    return messages if tokens < sum(group.tokens for group in replaced) else None
+
+
+def summary_without_model(
+    index: MessageIndex, strategy: Strategy, text: SummaryText, request: SummaryRequest, summarizer: Summarizer
+) -> tuple[Message, ...] | None:
+    """Return what another summarizer writes after a failure; ``None`` if that cannot be used either, or is not shorter."""
+    try:
+        return answered_summary(index, strategy, text, request, summarizer.summarize(request))
+    except SummaryFailed:
+        return None
 
 
 def with_excerpt(
@@ -178,11 +244,6 @@ def _words_in(summary: str) -> tuple[str, ...]:
     return entries or (rest,)
 
 
-def beside_excerpt(request: SummaryRequest, answer: str) -> str:
-    """Return the text of a summary: the user's words, and then the answer."""
-    return "\n\n".join(filter(None, [request.said, answer.strip()]))
-
-
 def earlier_summary(text: SummaryText, groups: Iterable[MessageGroup]) -> str | None:
     """Return what earlier summaries say, without the user's words in them; ``None`` if they say nothing."""
     read = [text.read(group.messages[0]) for group in groups]
@@ -192,13 +253,6 @@ def earlier_summary(text: SummaryText, groups: Iterable[MessageGroup]) -> str | 
 def is_spoken(group: MessageGroup) -> bool:
     """Return whether the user says something in a group of the view that is not a summary."""
     return group.kind is not GroupKind.SUMMARY and any(message.said for message in group.messages)
-
-
-def answered_text(answer: object) -> str:
-    """Return the text of a summarizer's answer."""
-    if isinstance(answer, Exception):
-        raise answer
-    return usable_text(answer)
 
 
 def own_words(index: MessageIndex, groups: Iterable[MessageGroup]) -> tuple[Message, ...]:

@@ -32,7 +32,7 @@ def results_of(fields: Fields) -> Iterator[Slot]:
 
 def message_problems(fields: Fields, last: bool) -> Iterator[Finding]:
     if not fields.get("say") and not fields.get("calls"):
-        yield ".say", "silent", "it has neither words nor calls"
+        yield ("say",), "silent", "it has neither words nor calls"
 
 
 COMMON = common_rules(objects="dictionaries", result_id="for")

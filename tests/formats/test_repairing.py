@@ -1,4 +1,4 @@
-"""Repair: empty messages, wrong starts, ids, and calls and results without each other; all else is reported and kept."""
+"""Repair: empty messages, wrong starts, repeated ids, calls and results without each other; all else is reported and kept."""
 
 from __future__ import annotations
 
@@ -162,12 +162,6 @@ CASES: list[tuple[str, MessageFormat, list[Any], list[Any]]] = [
         [chat_call("a"), answer(), USER],
     ),
     (
-        "calls and results without ids, in order",
-        openai_chat,
-        [chat_call("", None), answer(None), answer(None, "May"), USER],
-        [chat_call("call_0_0", "call_0_1"), answer("call_0_0"), answer("call_0_1", "May"), USER],
-    ),
-    (
         "a late result of a legacy function, whose call needs none",
         openai_chat,
         [FUNCTION, USER, {"role": "function", "name": "now", "content": "noon"}],
@@ -209,12 +203,6 @@ CASES: list[tuple[str, MessageFormat, list[Any], list[Any]]] = [
         anthropic,
         [blocks("a"), blocks("a", role="user")] * 2,
         [blocks("a"), blocks("a", role="user"), blocks("toolu_2_0"), blocks("toolu_2_0", role="user")],
-    ),
-    (
-        "an id that the API refuses, and its late result",
-        anthropic,
-        [blocks("a b"), USER, blocks("a b", role="user")],
-        [blocks("toolu_0_0"), blocks("toolu_0_0", role="user"), USER],
     ),
     ("an empty message", anthropic, [USER, {"role": "assistant", "content": []}, USER], [USER, USER]),
     (
@@ -280,14 +268,10 @@ CASES: list[tuple[str, MessageFormat, list[Any], list[Any]]] = [
         [ASKED, turn("assistant", {"text": "Hello!"}, {"text": "again"}, use())],
     ),
     (
-        "ids that are refused",
+        "two calls of one id",
         bedrock,
-        [ASKED, turn("assistant", use("a!"), use("a!", name="f")), turn("user", used("a!"), used("a!", "2"))],
-        [
-            ASKED,
-            turn("assistant", use("tooluse_1_0"), use("tooluse_1_1", name="f")),
-            turn("user", used("tooluse_1_0"), used("tooluse_1_1", "2")),
-        ],
+        [ASKED, turn("assistant", use(), use(name="f")), turn("user", used(), used("a", "2"))],
+        [ASKED, turn("assistant", use(), use("tooluse_1_1", name="f")), turn("user", used(), used("tooluse_1_1", "2"))],
     ),
     (
         "a stub says that the tool failed",
@@ -306,12 +290,6 @@ CASES: list[tuple[str, MessageFormat, list[Any], list[Any]]] = [
         openai_responses,
         [function(), function("b"), output("b"), USER],
         [function(), function("b"), output(text=NOT_RECORDED), output("b"), USER],
-    ),
-    (
-        "a call and its output without ids",
-        openai_responses,
-        [function(""), output(""), USER],
-        [function("call_0"), output("call_0"), USER],
     ),
     (
         "a call whose output cannot be invented",
@@ -356,20 +334,6 @@ def test_a_new_id_is_not_that_of_another_call() -> None:
     assert [call["id"] for call in made["tool_calls"]] == ["a", "call_0_1_", "call_0_1"]
 
 
-def test_an_item_that_stands_twice_moves_no_other() -> None:
-    """It is removed whole, and what follows it keeps its place while other calls get new ids."""
-    call = {"type": "function_call", "call_id": "a", "name": "now", "arguments": "{}"}
-    outputs = [{"type": "function_call_output", "call_id": "a", "output": text} for text in ("one", "two")]
-    user = {"role": "user", "content": "hi"}
-    done = openai_responses.repair([{**call, "id": "f"}, call, {**call, "id": "f"}, *outputs, user])
-    assert done.messages == [
-        *({**call, "id": "f"}, {**call, "call_id": "call_1"}),
-        *(outputs[0], {**outputs[1], "call_id": "call_1"}, user),
-    ]
-    assert [change.where for change in done.changes] == ["messages[1].call_id", "messages[2].id", "messages[4].call_id"]
-    assert not done.remaining
-
-
 def test_a_block_that_breaks_two_rules_goes_once() -> None:
     """A block that breaks two rules is removed and reported once, and the block after it is unchanged."""
     lost = {"type": "mcp_tool_result", "tool_use_id": "gone", "content": []}
@@ -395,16 +359,20 @@ def test_all_else_is_reported() -> None:
         {"role": "user", "content": {"type": "text", "text": "hi"}},
         {"role": "assistant", "content": "", "tool_calls": "now"},
         answer(None),
+        chat_call(""),
     ]
     done = openai_chat.repair([answer("gone"), *odd])
-    assert [one is other for one, other in zip(done.messages, odd, strict=True)] == [True] * 5
+    assert [one is other for one, other in zip(done.messages, odd, strict=True)] == [True] * 6
     assert [problem.rule for problem in done.remaining] == [
         "unreadable-message",
         "unknown-role",
         "malformed-content",
         "malformed-tool-calls",
         "result-without-id",
+        "call-without-id",
     ]
+    refused = blocks("a b"), blocks("a b", role="user")
+    assert [problem.rule for problem in anthropic.repair(refused).remaining] == ["malformed-id"]
 
 
 def test_an_object_becomes_a_dictionary() -> None:
@@ -425,10 +393,10 @@ def test_an_object_becomes_a_dictionary() -> None:
         (openai_chat, [chat_call("a"), USER], ["messages[0].tool_calls[0]: a result was added that says it was not recorded"]),
         (
             anthropic,
-            [blocks("a!"), blocks("a!", role="user")],
+            [blocks("a"), blocks("a", role="user")] * 2,
             [
-                "messages[0].content[0].id: it was given the id 'toolu_0_0'",
-                "messages[1].content[0].tool_use_id: it was given the id 'toolu_0_0'",
+                "messages[2].content[0].id: it was given the id 'toolu_2_0'",
+                "messages[3].content[0].tool_use_id: it was given the id 'toolu_2_0'",
             ],
         ),
     ],

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..pairing import Finding, HostedStep, hosted_links
+from ..pairing import Finding, HostedStep, Path, hosted_links
 from ..wire import fields_of, kind_of, string
 from .fields import THINKING, blocks_of, is_server_call, is_server_result, result_id
 
@@ -38,7 +38,7 @@ def unpaired(contents: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, Findi
     Args:
         contents: The fields of the messages.
     """
-    waiting: dict[str, list[tuple[int, str]]] = {}
+    waiting: dict[str, list[tuple[int, Path]]] = {}
     made: set[str] = set()
     for index, fields in enumerate(contents):
         blocks = blocks_of(fields)
@@ -49,7 +49,7 @@ def unpaired(contents: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, Findi
             made -= {identifier for identifier, places in waiting.items() if places}
             waiting.clear()
         for position, block in enumerate(blocks if fields.get("role") == "assistant" else ()):
-            where = f".content[{position}]"
+            where = ("content", position)
             for kind, identifier in _steps(block):
                 if kind == "call":
                     made.add(identifier)

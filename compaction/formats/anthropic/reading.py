@@ -17,24 +17,18 @@ import attrs
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ..rulebook import WireFormat
 from ..wire import (
-    arguments_object,
     arguments_text,
     data_size,
     elements_of,
     fields_of,
-    items_of,
     json_text,
     kind_of,
-    result_elements,
     result_part,
     same,
     says_something,
-    signed_thoughts_problem,
     string,
-    unwritable,
-    without_new_blanks,
-    without_role,
 )
+from ..writing import arguments_object, changed_result, signed_thoughts_problem, unwritable, without_new_blanks, written_content
 from .fields import MEDIA_BLOCKS, is_server_call, is_server_result
 from .hosted import block_links
 from .rules import BOOK
@@ -73,13 +67,12 @@ class Anthropic(WireFormat):
     name = "anthropic"
     shape = "a message is a mapping with 'role' and 'content'"
     takes = "pass dictionaries, or the anthropic package's objects"
+    roles = "user, assistant, system"
     book = BOOK
 
     def read(self, raw: Any, position: int = 0) -> Message:
         fields: Mapping[str, Any] = raw if raw.__class__ is dict else self._fields(raw, position)
-        role, content = fields.get("role"), fields.get("content")
-        if not isinstance(role, str) or not role:
-            raise without_role(role, position, "user, assistant, system")
+        role, content = self._role(fields, position), fields.get("content")
         if isinstance(content, str):
             return Message(role, (TextPart(content),), raw, self)
         blocks = elements_of(content)
@@ -90,7 +83,8 @@ class Anthropic(WireFormat):
         return Message(role, parts, raw, self, None, bool(resumes), begins, resumes, any(map(holds_history, blocks)))
 
     def _write(self, fields: dict[str, Any], message: Message, parts: Sequence[Part]) -> None:
-        fields["content"] = _content(message.parts, parts, fields.get("content"))
+        listed = without_new_blanks(message.parts, parts)
+        fields["content"] = written_content(fields.get("content"), parts, _block, listed=listed)
 
     def new(self, role: str, text: str) -> Message:
         return self.read({"role": role, "content": text})
@@ -193,13 +187,6 @@ def _nested(element: Any) -> Part:
     return OtherPart(json_text(element), raw=element) if kind_of(element) == "tool_result" else _part(element)
 
 
-def _content(old: Sequence[Part], parts: Sequence[Part], content: Any) -> Any:
-    """Return the parts as a content: a string if it was one and still can be, else a list without empty texts."""
-    if items_of(content) is None and all(isinstance(part, TextPart) for part in parts):
-        return "\n".join([part.text for part in parts if isinstance(part, TextPart)])
-    return list(map(_block, without_new_blanks(old, parts)))
-
-
 def _block(part: Part) -> Any:
     """Return one block; an unchanged part returns its original block."""
     if part.raw is not None and _part(part.raw) == part:
@@ -213,17 +200,9 @@ def _block(part: Part) -> Any:
         before = ToolResultPart(part.call_id, "") if fields is None else _result(fields, part.raw)
         block = {**(fields or {"type": "tool_result"}), "tool_use_id": part.call_id}
         if part.text != before.text or not same(part.media, before.media):
-            block["content"] = _result_content(block.get("content"), part, keep_text=part.text == before.text)
+            block["content"] = changed_result(block.get("content"), before, part, read=_part, write=_words)
         return block
     raise unwritable(part)
-
-
-def _result_content(content: Any, result: ToolResultPart, *, keep_text: bool) -> Any:
-    """Return a result's content with its text in place of the first words, and the media that are left."""
-    if items_of(content) is None and not result.media:
-        return result.text
-    words = None if keep_text else result.text if result.text.strip() else ""
-    return result_elements(elements_of(content), result, words=words, read=_part, write=_words)
 
 
 def _words(before: Part | None, words: str) -> Any:

@@ -50,25 +50,26 @@ def message_problems(fields: Fields, last: bool) -> Iterator[Finding]:
     """
     role, content = string(fields.get("role")), fields.get("content")
     if role not in _ROLES:
-        yield ".role", "unknown-role", f"no such role: {fields.get('role')!r}"
+        yield ("role",), "unknown-role", f"no such role: {fields.get('role')!r}"
     elif content is not None and not isinstance(content, str) and items_of(content) is None:
-        yield ".content", "malformed-content", f"a content is a string or a list (got {type_name(content)})"
+        yield ("content",), "malformed-content", f"a content is a string or a list (got {type_name(content)})"
     elif not content:
         if role != "assistant" or not last or content is None:
-            yield ".content", "empty-content", "it is empty"
+            yield ("content",), "empty-content", "it is empty"
     else:
         blocks = blocks_of(fields)
         for position, block in enumerate(blocks):
-            yield from _block_problems(".content" + ("" if isinstance(content, str) else f"[{position}]"), role, block)
+            where: Path = ("content",) if isinstance(content, str) else ("content", position)
+            yield from _block_problems(where, role, block)
         if role == "user":
             yield from _BLOCKS.result_problems(blocks)
         elif role == "assistant":
             yield from _BLOCKS.answer_problems(blocks)
             if kind_of(blocks[-1]) in THINKING:
-                yield f".content[{len(blocks) - 1}]", "ends-with-thinking", "the answer ends with a thinking block"
+                yield ("content", len(blocks) - 1), "ends-with-thinking", "the answer ends with a thinking block"
 
 
-def _block_problems(where: str, role: str, block: Any) -> Iterator[Finding]:
+def _block_problems(where: Path, role: str, block: Any) -> Iterator[Finding]:
     """Yield the rules that a block breaks by itself, in a message of a known role."""
     fields, kind = fields_of(block), kind_of(block)
     if fields is None or not kind:
@@ -78,13 +79,13 @@ def _block_problems(where: str, role: str, block: Any) -> Iterator[Finding]:
         yield (where, "block-not-allowed", f"a {role} message does not accept a block of type {kind!r}")
         return
     for name, value in lacking(fields, _REQUIRED.get(kind, {})):
-        yield (f"{where}.{name}", "malformed-block", f"a {kind} block needs {name!r} (got {type_name(value)})")
+        yield ((*where, name), "malformed-block", f"a {kind} block needs {name!r} (got {type_name(value)})")
     if kind == "text" and isinstance(text := fields.get("text"), str) and not text.strip():
         yield (where, "empty-text", "the text block is empty")
     if kind == "thinking" and not string(fields.get("signature")):
-        yield (f"{where}.signature", "unsigned-thinking", "the thinking block has no signature")
+        yield ((*where, "signature"), "unsigned-thinking", "the thinking block has no signature")
     if kind == "tool_result":
-        yield from _nested_problems(f"{where}.content", fields.get("content"))
+        yield from _nested_problems((*where, "content"), fields.get("content"))
 
 
 def _allowed(role: str, kind: str) -> bool:
@@ -95,7 +96,7 @@ def _allowed(role: str, kind: str) -> bool:
     return kind != "tool_use" and kind not in THINKING and not is_server_call(kind) and not is_server_result(kind)
 
 
-def _nested_problems(where: str, content: Any) -> Iterator[Finding]:
+def _nested_problems(where: Path, content: Any) -> Iterator[Finding]:
     if content is None or isinstance(content, str):
         return
     elements = items_of(content)
@@ -103,9 +104,9 @@ def _nested_problems(where: str, content: Any) -> Iterator[Finding]:
         yield (where, "malformed-content", f"a result's content is a string or a list (got {type_name(content)})")
     for position, element in enumerate(elements or ()):
         if kind_of(element) == "tool_result":
-            yield (f"{where}[{position}]", "block-not-allowed", "a result contains another result")
+            yield ((*where, position), "block-not-allowed", "a result contains another result")
         else:
-            yield from _block_problems(f"{where}[{position}]", "user", element)
+            yield from _block_problems((*where, position), "user", element)
 
 
 def join_problem(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> tuple[str, Side] | None:
@@ -153,7 +154,7 @@ def _list_problems(contents: Sequence[Fields]) -> Iterator[tuple[int, Finding]]:
         for slot in _PAIRING.calls(fields):
             if ID.fullmatch(slot.key) and slot.key in known:
                 text = f"the id {slot.key!r} is that of an earlier call"
-                yield index, (f".content[{slot.path[1]}].id", "duplicate-call-id", text)
+                yield index, (("content", slot.path[1], "id"), "duplicate-call-id", text)
             known.add(slot.key)
     yield from too_many(contents, _breakpoints, "too-many-breakpoints")
     yield from unpaired(contents)
@@ -218,7 +219,6 @@ RULES: Final[Mapping[str, Rule]] = {
         "message",
         "The id of a call contains only letters, digits, `_` and `-`.",
         "give it an id of letters, digits, '_' and '-', and its result the same id",
-        "id",
     ),
     "duplicate-call-id": Rule("reach", "Each call in the list has a different id.", "give each call a different id", "id"),
     "call-without-result": BLOCK_RULES["call-without-result"],
@@ -260,9 +260,9 @@ BOOK: Final = RuleBook(
     message=message_problems,
     join=join_problem,
     joins={
-        "misplaced-system": ("", "it is neither first nor between a user message and the answer"),
-        "thinking-after-answer": (".content", "its thinking blocks follow another answer"),
-        "trailing-space": (".content", "the list ends with an answer that ends with blanks"),
+        "misplaced-system": ((), "it is neither first nor between a user message and the answer"),
+        "thinking-after-answer": (("content",), "its thinking blocks follow another answer"),
+        "trailing-space": (("content",), "the list ends with an answer that ends with blanks"),
     },
     whole=_list_problems,
 )

@@ -15,23 +15,8 @@ from typing import Any, Final
 
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ..rulebook import WireFormat
-from ..wire import (
-    arguments_object,
-    arguments_text,
-    data_size,
-    elements_of,
-    fields_of,
-    items_of,
-    json_text,
-    result_elements,
-    result_part,
-    same,
-    signed_thoughts_problem,
-    string,
-    unwritable,
-    without_new_blanks,
-    without_role,
-)
+from ..wire import arguments_text, data_size, elements_of, fields_of, items_of, json_text, result_part, same, string
+from ..writing import arguments_object, changed_result, signed_thoughts_problem, unwritable, without_new_blanks
 from .fields import (
     KINDS,
     MEDIA_KINDS,
@@ -70,9 +55,7 @@ class Bedrock(WireFormat):
 
     def read(self, raw: Any, position: int = 0) -> Message:
         fields: Mapping[str, Any] = raw if raw.__class__ is dict else self._fields(raw, position)
-        role, content = fields.get("role"), fields.get("content")
-        if not isinstance(role, str) or not role:
-            raise without_role(role, position, "user, assistant")
+        role, content = self._role(fields, position), fields.get("content")
         parts = tuple([_part(block, role) for block in elements_of(content)])
         if role == "user" and _answers_alone(parts):
             role = "tool"
@@ -212,7 +195,10 @@ def _block(part: Part, role: str) -> Any:
         return part.raw
     kind = block_kind(part.raw)
     if isinstance(part, TextPart):
-        return _guarded(part) if kind == "guardContent" else {"text": part.text}
+        if kind != "guardContent":
+            return {"text": part.text}
+        body = dict(block_body(part.raw, "guardContent") or {})
+        return {"guardContent": {**body, "text": {**(fields_of(body.get("text")) or {}), "text": part.text}}}
     if isinstance(part, ToolCallPart):
         body = dict(block_body(part.raw, "toolUse") or {})
         return {"toolUse": {**body, "toolUseId": part.id, "name": part.name, "input": arguments_object(part.arguments)}}
@@ -220,21 +206,10 @@ def _block(part: Part, role: str) -> Any:
         body = dict(block_body(part.raw, "toolResult") or {"content": []})
         before = _result(body, part.raw)
         if part.text != before.text or not same(part.media, before.media):
-            words = None if part.text == before.text else part.text if part.text.strip() else ""
             elements = items_of(body.get("content")) or ()
-            body["content"] = result_elements(elements, part, words=words, read=_nested, write=_text_block)
+            body["content"] = changed_result(elements, before, part, read=_nested, write=lambda _, words: {"text": words})
         return {"toolResult": {**body, "toolUseId": part.call_id}}
     raise unwritable(part)
-
-
-def _text_block(before: Part | None, words: str) -> Any:
-    return {"text": words}
-
-
-def _guarded(part: TextPart) -> Any:
-    """Return a changed text for a guardrail."""
-    body = dict(block_body(part.raw, "guardContent") or {})
-    return {"guardContent": {**body, "text": {**(fields_of(body.get("text")) or {}), "text": part.text}}}
 
 
 def _encoded(value: Any) -> Any:

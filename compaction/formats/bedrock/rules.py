@@ -66,17 +66,17 @@ def message_problems(fields: Fields, last: bool) -> Iterator[Finding]:
     """Yield the rules that a message breaks by itself, independent of its neighbours."""
     role, content = string(fields.get("role")), fields.get("content")
     if role not in ROLES:
-        yield ".role", "unknown-role", f"no such role: {fields.get('role')!r}"
+        yield ("role",), "unknown-role", f"no such role: {fields.get('role')!r}"
     elif content is not None and items_of(content) is None:
-        yield ".content", "malformed-content", f"a content is a list of blocks (got {type_name(content)})"
+        yield ("content",), "malformed-content", f"a content is a list of blocks (got {type_name(content)})"
     elif not content:
-        yield ".content", "empty-content", "it is empty"
+        yield ("content",), "empty-content", "it is empty"
     else:
         blocks = message_blocks(fields)
         for position, block in enumerate(blocks):
-            yield from _block_problems(f".content[{position}]", role, block)
+            yield from _block_problems(("content", position), role, block)
         for position in unplaced_cache_points(blocks):
-            yield f".content[{position}]", "misplaced-cache-point", "no block before it can be cached"
+            yield ("content", position), "misplaced-cache-point", "no block before it can be cached"
         if role == "user":
             yield from _user_problems(blocks)
         elif role == "assistant":
@@ -84,40 +84,32 @@ def message_problems(fields: Fields, last: bool) -> Iterator[Finding]:
 
 
 def _answer_problems(blocks: Sequence[Any]) -> Iterator[Finding]:
-    """Yield the rules that an answer breaks in its calls and their order."""
     yield from _BLOCKS.answer_problems(blocks)
-    yield from _repeated(blocks, tool_use_id, ".toolUse.toolUseId", "duplicate-call-id", "is that of another call")
-    if _thinks_alone(blocks):
-        yield (".content", "thinking-alone", "the answer has only thoughts")
+    yield from _repeated(blocks, tool_use_id, ("toolUse", "toolUseId"), "duplicate-call-id", "is that of another call")
+    if {block_kind(block) for block in blocks} - {"cachePoint"} == {"reasoningContent"}:
+        yield (("content",), "thinking-alone", "the answer has only thoughts")
 
 
-def _repeated(blocks: Sequence[Any], id_of: Any, at: str, rule: str, text: str) -> Iterator[Finding]:
+def _repeated(blocks: Sequence[Any], id_of: Any, at: Path, rule: str, text: str) -> Iterator[Finding]:
     """Yield the blocks of a message with the id of an earlier one."""
     known: set[str] = set()
     for position, block in enumerate(blocks):
         if identifier := id_of(block):
             if identifier in known:
-                yield f".content[{position}]{at}", rule, f"the id {identifier[:80]!r} {text}"
+                yield ("content", position, *at), rule, f"the id {identifier[:80]!r} {text}"
             known.add(identifier)
 
 
-def _thinks_alone(blocks: Sequence[Any]) -> bool:
-    """Whether an answer contains only thoughts and cache points."""
-    kinds = {block_kind(block) for block in blocks} - {"cachePoint"}
-    return kinds == {"reasoningContent"}
-
-
 def _user_problems(blocks: Sequence[Any]) -> Iterator[Finding]:
-    """Yield the rules that a user message breaks in its results, their order and its documents."""
     yield from _BLOCKS.result_problems(blocks)
-    yield from _repeated(blocks, tool_result_id, "", "duplicate-result", "is answered already")
+    yield from _repeated(blocks, tool_result_id, (), "duplicate-result", "is answered already")
     documents = [position for position, block in enumerate(blocks) if block_kind(block) == "document"]
     if documents and not any(string((fields_of(block) or {}).get("text")).strip() for block in blocks):
-        place = f".content[{documents[0]}]"
+        place = ("content", documents[0])
         yield (place, "document-without-text", "the message has a document and no text")
 
 
-def _block_problems(where: str, role: str, block: Any) -> Iterator[Finding]:
+def _block_problems(where: Path, role: str, block: Any) -> Iterator[Finding]:
     """Yield the rules that a block breaks by itself, in a message of a known role."""
     kind = block_kind(block)
     if not kind:
@@ -132,36 +124,34 @@ def _block_problems(where: str, role: str, block: Any) -> Iterator[Finding]:
         return
     if kind == "text":
         if not isinstance(value, str):
-            yield (f"{where}.text", "malformed-block", f"a text is a string (got {type_name(value)})")
+            yield ((*where, "text"), "malformed-block", f"a text is a string (got {type_name(value)})")
         elif not value.strip():
             yield (where, "empty-text", "the text block is empty")
     elif kind in KINDS:
-        yield from _body_problems(f"{where}.{kind}", kind, value)
+        yield from _body_problems((*where, kind), kind, value)
 
 
-def _body_problems(where: str, kind: str, value: Any) -> Iterator[Finding]:
-    """Yield the missing and mistyped fields of a block."""
+def _body_problems(where: Path, kind: str, value: Any) -> Iterator[Finding]:
     body = fields_of(value)
     if body is None:
         yield (where, "malformed-block", f"it is an object (got {type_name(value)})")
         return
     for name, given in lacking(body, _REQUIRED.get(kind, {}), empty=False):
-        yield (f"{where}.{name}", "malformed-block", f"{kind} needs {name!r} (got {type_name(given)})")
+        yield ((*where, name), "malformed-block", f"{kind} needs {name!r} (got {type_name(given)})")
     if kind == "toolResult" and (content := items_of(body.get("content"))) is not None:
         if not content and body.get("status") == "error":
-            yield (f"{where}.content", "empty-error", "a failed result has no content")
+            yield ((*where, "content"), "empty-error", "a failed result has no content")
         for position, element in enumerate(content):
-            yield from _nested_problems(f"{where}.content[{position}]", element)
+            yield from _nested_problems((*where, "content", position), element)
 
 
-def _nested_problems(where: str, element: Any) -> Iterator[Finding]:
-    """Yield the rules that a block of a result breaks."""
+def _nested_problems(where: Path, element: Any) -> Iterator[Finding]:
     kind = block_kind(element)
     if kind in KINDS and kind not in IN_RESULTS:
         yield (where, "block-not-allowed", f"a result does not accept a block of kind {kind!r}")
     elif kind == "json":
         if fields_of(value := (fields_of(element) or {})[kind]) is None:
-            yield (f"{where}.json", "malformed-block", f"its data is an object (got {type_name(value)})")
+            yield ((*where, "json"), "malformed-block", f"its data is an object (got {type_name(value)})")
     else:
         yield from _block_problems(where, "user", element)
 
@@ -272,7 +262,6 @@ RULES: Final[Mapping[str, Rule]] = {
         "message",
         "The id of a call is at most 64 letters, digits, `_`, `.`, `:` and `-`.",
         "give it an id of at most 64 letters, digits, '_', '.', ':' and '-', and its result the same id",
-        "id",
     ),
     "duplicate-call-id": Rule(
         "message", "The calls of one message have different ids.", "give each call of a message a different id", "id"
@@ -302,9 +291,9 @@ BOOK: Final = RuleBook(
     message=message_problems,
     join=join_problem,
     joins={
-        "starts-with-answer": ("", "no message is before it"),
-        "same-role-twice": ("", "the message before it has the same role"),
-        "misplaced-system": ("", "it is not between a user message and the answer"),
+        "starts-with-answer": ((), "no message is before it"),
+        "same-role-twice": ((), "the message before it has the same role"),
+        "misplaced-system": ((), "it is not between a user message and the answer"),
     },
     whole=lambda contents: too_many(contents, _cache_points, "too-many-cache-points"),
 )

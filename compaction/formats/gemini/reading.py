@@ -14,21 +14,8 @@ from typing import Any, Final
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ..pairing import hosted_links
 from ..rulebook import WireFormat
-from ..wire import (
-    arguments_object,
-    arguments_text,
-    data_size,
-    elements_of,
-    fields_of,
-    json_text,
-    kept_media,
-    says_something,
-    string,
-    thoughts_changed,
-    unwritable,
-    without_new_blanks,
-    without_role,
-)
+from ..wire import arguments_text, data_size, elements_of, fields_of, json_text, says_something, string
+from ..writing import arguments_object, kept_media, thoughts_changed, unwritable, without_new_blanks
 from .fields import (
     call_body,
     content_role,
@@ -64,13 +51,12 @@ class Gemini(WireFormat):
     name = "gemini"
     shape = "a content is a mapping with 'role' and 'parts'"
     takes = "pass dictionaries, or the google-genai package's Content objects"
+    roles = "user, model"
     book = BOOK
 
     def read(self, raw: Any, position: int = 0) -> Message:
         fields: Mapping[str, Any] = raw if raw.__class__ is dict else self._fields(raw, position)
-        role = content_role(fields)
-        if not role:
-            raise without_role(fields.get("role"), position, "user, model")
+        role = content_role(fields) or self._role(fields, position)
         parts = tuple(map(_part, elements_of(fields.get("parts"))))
         if role == "user" and parts and all(isinstance(part, ToolResultPart) for part in parts):
             role = "tool"

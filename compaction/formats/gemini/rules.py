@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ..base import Side
-from ..pairing import NOT_RECORDED, Fields, Finding, Pairing, Slot, shown_path
+from ..pairing import NOT_RECORDED, Fields, Finding, Pairing, Path, Slot
 from ..rulebook import Rule, RuleBook, common_rules
 from ..wire import fields_of, items_of, type_name
 from .fields import (
@@ -36,14 +36,14 @@ def message_problems(fields: Fields, last: bool) -> Iterator[Finding]:
     """Yield the rules that a content breaks by itself, independent of its neighbours."""
     role, parts = content_role(fields), fields.get("parts")
     if role not in _ROLES:
-        yield ".role", "unknown-role", f"no such role: {fields.get('role')!r}"
+        yield ("role",), "unknown-role", f"no such role: {fields.get('role')!r}"
         return
     if parts is not None and items_of(parts) is None:
-        yield ".parts", "malformed-content", f"parts are a list (got {type_name(parts)})"
+        yield ("parts",), "malformed-content", f"parts are a list (got {type_name(parts)})"
     elif not parts:
-        yield ".parts", "no-parts", "it is empty"
+        yield ("parts",), "no-parts", "it is empty"
     for position, part in enumerate(parts_of(fields)):
-        yield from _part_problems(f".parts[{position}]", role, part)
+        yield from _part_problems(("parts", position), role, part)
 
 
 def _is_empty_part(fields: Mapping[str, Any]) -> bool:
@@ -53,7 +53,7 @@ def _is_empty_part(fields: Mapping[str, Any]) -> bool:
     return all(field(fields, name) is None for name in DATA)
 
 
-def _part_problems(where: str, role: str, part: Any) -> Iterator[Finding]:
+def _part_problems(where: Path, role: str, part: Any) -> Iterator[Finding]:
     fields = fields_of(part)
     if fields is None:
         yield (where, "malformed-part", f"a part is an object (got {type_name(part)})")
@@ -63,15 +63,15 @@ def _part_problems(where: str, role: str, part: Any) -> Iterator[Finding]:
     if len(held := [name for name in DATA if field(fields, name) is not None]) > 1:
         yield (where, "malformed-part", f"it has several fields of data: {' and '.join(held)}")
     if fields.get("text") is not None and not isinstance(fields["text"], str):
-        yield (f"{where}.text", "malformed-part", f"its 'text' is not a string (got {type_name(fields['text'])})")
+        yield ((*where, "text"), "malformed-part", f"its 'text' is not a string (got {type_name(fields['text'])})")
     for name, body in (("functionCall", call_body(part)), ("functionResponse", result_body(part))):
         if field(fields, name) is None:
             continue
         if body is None or not name_of(body):
-            yield (f"{where}.{name}", "malformed-part", "it has no function name")
+            yield ((*where, name), "malformed-part", "it has no function name")
         elif (given := body.get(_BODIES[name])) is not None and fields_of(given) is None:
             text = f"its {_BODIES[name]!r} is not an object (got {type_name(given)})"
-            yield (f"{where}.{name}.{_BODIES[name]}", "malformed-part", text)
+            yield ((*where, name, _BODIES[name]), "malformed-part", text)
         if (name == "functionCall") != (role == "model"):
             yield (where, "part-not-allowed", f"a {name} is not allowed in a content of role {role!r}")
 
@@ -130,11 +130,11 @@ def _list_problems(contents: Sequence[Fields]) -> Iterator[tuple[int, Finding]]:
                 hosted.add(key)
             elif kind == "result" and key not in hosted:
                 text = "its call is not before it"
-                yield index, (f".parts[{position}]", "server-result-without-call", text)
+                yield index, (("parts", position), "server-result-without-call", text)
         calls = _calls(fields)
         if index >= turn and calls and not is_signed(parts[int(calls[0].path[1])]):
             text = "the first call of a step in the current turn is not signed"
-            yield index, (shown_path(calls[0].path), "unsigned-call", text)
+            yield index, (calls[0].path, "unsigned-call", text)
 
 
 def _current_turn(contents: Sequence[Fields]) -> int:
@@ -229,7 +229,7 @@ BOOK: Final = RuleBook(
     join=join_problem,
     joins={
         "misplaced-call": (
-            lambda fields: shown_path(_calls(fields)[0].path),
+            lambda fields: _calls(fields)[0].path,
             "the call does not follow the user or a function response",
         )
     },

@@ -28,18 +28,8 @@ from ...messages import (
     ToolResultPart,
 )
 from ..rulebook import WireFormat
-from ..wire import (
-    arguments_text,
-    elements_of,
-    fields_of,
-    items_of,
-    result_elements,
-    result_part,
-    same,
-    says_something,
-    string,
-    without_role,
-)
+from ..wire import arguments_text, elements_of, fields_of, items_of, result_part, same, says_something, string
+from ..writing import changed_result, written_content
 from .fields import MEDIA_KINDS, REASONING_FIELDS, call_fields, is_empty
 from .rules import BOOK
 
@@ -72,6 +62,7 @@ class OpenAIChat(WireFormat):
     name = "openai-chat"
     shape = "a chat message is a mapping with 'role' and 'content'"
     takes = "pass dictionaries, or the openai package's message objects"
+    roles = "developer, system, user, assistant, tool"
     book = BOOK
 
     def read(self, raw: Any, position: int = 0) -> Message:
@@ -81,8 +72,7 @@ class OpenAIChat(WireFormat):
             name = None
         if type(content) is str and type(role) is str and role in _PLAIN_ROLES and _PLAIN_FIELDS.issuperset(fields):
             return Message(role, (TextPart(content),), raw, self, name)
-        if not isinstance(role, str) or not role:
-            raise without_role(role, position, "developer, system, user, assistant, tool")
+        role = self._role(fields, position)
         if role == "tool" or role == "function":
             return Message(role, _result_parts(fields, role), raw, self, name)
         return Message(role, tuple(_parts(fields)), raw, self, name)
@@ -307,12 +297,9 @@ def _write_result(fields: dict[str, Any], old: Sequence[Part], parts: Sequence[P
         fields["name" if legacy else "tool_call_id"] = after.call_id.removeprefix("function:") if legacy else after.call_id
     if after.text == before.text and same(after.media, before.media):
         return
-    content = fields.get("content")
-    if items_of(content) is None and not after.media:
-        fields["content"] = after.text
-        return
-    words = None if after.text == before.text else after.text
-    fields["content"] = result_elements(elements_of(content), after, words=words, read=_content_part, write=_words) or ""
+    fields["content"] = (
+        changed_result(fields.get("content"), before, after, read=_content_part, write=_words, blanks=True) or ""
+    )
 
 
 def _words(before: Part | None, words: str) -> Any:
@@ -330,11 +317,7 @@ def _write_content(fields: dict[str, Any], old: Sequence[Part], parts: Sequence[
     after = [part for part in parts if _in_content(part)]
     if same(before, after):
         return
-    words = [part.text for part in after if isinstance(part, TextPart)]
-    if items_of(fields.get("content")) is None and len(words) == len(after):
-        fields["content"] = "\n".join(words)
-    else:
-        fields["content"] = [_write_part(part) for part in after] or ""
+    fields["content"] = written_content(fields.get("content"), after, _write_part) or ""
 
 
 def _write_part(part: Part) -> Any:

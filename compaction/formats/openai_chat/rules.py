@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from ..pairing import NOT_RECORDED, Fields, Finding, Pairing, shown_path
+from ..pairing import NOT_RECORDED, Fields, Finding, Pairing, Path
 from ..rulebook import Rule, RuleBook, common_rules
 from ..wire import fields_of, items_of, string, type_name
 from .fields import MEDIA_KINDS, REASONING_FIELDS, ROLES, call_fields, calls_of, is_empty, results_of
@@ -27,10 +27,10 @@ def message_problems(fields: Fields, last: bool) -> Iterator[Finding]:
     """Yield the rules that a message breaks by itself, independent of its neighbours."""
     role = string(fields.get("role"))
     if not role:
-        yield ".role", "missing-role", f"a role is a non-empty string (got {type_name(fields.get('role'))})"
+        yield ("role",), "missing-role", f"a role is a non-empty string (got {type_name(fields.get('role'))})"
         return
     if role not in ROLES:
-        yield ".role", "unknown-role", f"no such role: {role!r}"
+        yield ("role",), "unknown-role", f"no such role: {role!r}"
         return
     content = fields.get("content")
     if not isinstance(content, str):
@@ -42,14 +42,14 @@ def message_problems(fields: Fields, last: bool) -> Iterator[Finding]:
 def _content_problems(role: str, fields: Mapping[str, Any], content: Any) -> Iterator[Finding]:
     if content is None:
         if (rule := _null_rule(role, fields)) is not None:
-            yield (".content", rule, _NULL[rule])
+            yield (("content",), rule, _NULL[rule])
     elif (parts := items_of(content)) is None:
-        yield (".content", "malformed-content", f"a content is a string or a list (got {type_name(content)})")
+        yield (("content",), "malformed-content", f"a content is a string or a list (got {type_name(content)})")
     elif not parts:
-        yield (".content", "malformed-content", "a list content has at least one part")
+        yield (("content",), "malformed-content", "a list content has at least one part")
     else:
         for position, part in enumerate(parts):
-            yield from part_problems(f".content[{position}]", role, part)
+            yield from part_problems(("content", position), role, part)
 
 
 def _null_rule(role: str, fields: Mapping[str, Any]) -> str | None:
@@ -68,7 +68,7 @@ _NULL: Final = {
 }
 
 
-def part_problems(where: str, role: str, part: Any) -> Iterator[Finding]:
+def part_problems(where: Path, role: str, part: Any) -> Iterator[Finding]:
     """Yield the rules that a part of a list content breaks, in a message of a known role."""
     fields = fields_of(part)
     kind = None if fields is None else fields.get("type")
@@ -86,37 +86,33 @@ def _call_problems(fields: Mapping[str, Any]) -> Iterator[Finding]:
     calls = fields.get("tool_calls")
     if calls is not None and not (entries := items_of(calls)):
         text = f"calls are a list (got {type_name(calls)})" if entries is None else "the list of calls is empty"
-        yield (".tool_calls", "malformed-tool-calls", text)
+        yield (("tool_calls",), "malformed-tool-calls", text)
     for position, call in enumerate(items_of(calls) or ()):
-        yield from _entry_problems(f".tool_calls[{position}]", call)
+        where = ("tool_calls", position)
+        if (entry := fields_of(call)) is None:
+            yield (where, "malformed-tool-calls", f"a call is an object (got {type_name(call)})")
+        else:
+            kind, argument = call_fields(entry)
+            yield from _body_problems((*where, kind), entry.get(kind), argument)
     if fields.get("function_call") is not None:
-        yield from _body_problems(".function_call", fields["function_call"], "arguments")
+        yield from _body_problems(("function_call",), fields["function_call"], "arguments")
     known: set[str] = set()
     for call in calls_of(fields):
         if call.key and call.key in known:
-            yield shown_path(call.id), "duplicate-call-id", f"an earlier call of the same message has the id {call.key!r}"
+            yield call.id, "duplicate-call-id", f"an earlier call of the same message has the id {call.key!r}"
         known.add(call.key)
 
 
-def _entry_problems(where: str, call: Any) -> Iterator[Finding]:
-    fields = fields_of(call)
-    if fields is None:
-        yield (where, "malformed-tool-calls", f"a call is an object (got {type_name(call)})")
-        return
-    kind, argument = call_fields(fields)
-    yield from _body_problems(f"{where}.{kind}", fields.get(kind), argument)
-
-
-def _body_problems(where: str, body: Any, argument: str) -> Iterator[Finding]:
+def _body_problems(where: Path, body: Any, argument: str) -> Iterator[Finding]:
     fields = fields_of(body)
     if fields is None:
         yield (where, "malformed-tool-calls", f"a call's body is an object (got {type_name(body)})")
         return
     if not isinstance(name := fields.get("name"), str) or not name:
-        yield (f"{where}.name", "malformed-tool-calls", "the call has no function name")
+        yield ((*where, "name"), "malformed-tool-calls", "the call has no function name")
     if not isinstance(fields.get(argument), str):
         text = f"its {argument!r} is not a string (got {type_name(fields.get(argument))})"
-        yield (f"{where}.{argument}", "malformed-tool-calls", text)
+        yield ((*where, argument), "malformed-tool-calls", text)
 
 
 # ------------------------------------------------------------------------ calls and results

@@ -18,20 +18,18 @@ from ...errors import ConfigurationError, InvalidMessage
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ..rulebook import WireFormat
 from ..wire import (
-    arguments_object,
     arguments_text,
     elements_of,
     fields_of,
     items_of,
     json_text,
     kind_of,
-    result_elements,
     result_part,
     same,
     says_something,
     string,
-    without_role,
 )
+from ..writing import arguments_object, changed_result, written_content
 from .fields import CALLS, RESULTS, Result, call_id_field, call_of, is_answer, item_links, item_type, result_of
 from .rules import BOOK
 
@@ -87,13 +85,15 @@ class OpenAIResponses(WireFormat):
     name = "openai-responses"
     shape = "an item is a mapping with a 'type', or a 'role' and 'content'"
     takes = "pass dictionaries, or the openai package's objects"
+    roles = "user, assistant, system, developer"
     book = BOOK
 
     def read(self, raw: Any, position: int = 0) -> Message:
         fields: Mapping[str, Any] = raw if raw.__class__ is dict else self._fields(raw, position)
         kind = item_type(fields)
         if kind == "message":
-            return self._message(fields, raw, position)
+            role = self._role(fields, position)
+            return Message(role, _content_parts(fields.get("content")), raw, self, continues=role == "assistant")
         if not kind:
             raise InvalidMessage(
                 f"messages[{position}].type",
@@ -108,20 +108,15 @@ class OpenAIResponses(WireFormat):
         begins, resumes = item_links(fields)
         return Message("assistant", _item_parts(fields, kind), raw, self, continues=True, begins=begins, resumes=resumes)
 
-    def _message(self, fields: Mapping[str, Any], raw: Any, position: int) -> Message:
-        role = fields.get("role")
-        if not isinstance(role, str) or not role:
-            raise without_role(role, position, "user, assistant, system, developer")
-        return Message(role, _content_parts(fields.get("content")), raw, self, continues=role == "assistant")
-
     def _write(self, fields: dict[str, Any], message: Message, parts: Sequence[Part]) -> None:
-        kind = item_type(fields)
-        if kind == "message":
-            fields["content"] = _content(message.parts, parts, fields)
+        item = item_type(fields)
+        if item == "message":
+            kind = "output_text" if fields.get("role") == "assistant" else "input_text"
+            fields["content"] = written_content(fields.get("content"), parts, lambda part: _element(part, kind)) or ""
         elif result_of(fields) is not None:
-            _write_result(fields, RESULTS[kind], message.parts, parts)
+            _write_result(fields, RESULTS[item], message.parts, parts)
         else:
-            _write_item(fields, kind, message.parts, parts)
+            _write_item(fields, item, message.parts, parts)
 
     def new(self, role: str, text: str) -> Message:
         return self.read({"type": "message", "role": role, "content": text})
@@ -245,14 +240,6 @@ def _streams(chunks: Any) -> Iterator[str]:
         yield from [text for name in ("stdout", "stderr") if (text := string(fields.get(name)))]
 
 
-def _content(old: Sequence[Part], parts: Sequence[Part], fields: Mapping[str, Any]) -> Any:
-    """Return the parts as a content: a string if it was one and still can be, else a list."""
-    if items_of(fields.get("content")) is None and all(isinstance(part, TextPart) for part in parts):
-        return "\n".join([part.text for part in parts if isinstance(part, TextPart)])
-    kind = "output_text" if fields.get("role") == "assistant" else "input_text"
-    return [_element(part, kind) for part in parts] or ""
-
-
 def _element(part: Part, kind: str) -> Any:
     """Return one element of a content; an unchanged part returns its original element."""
     if part.raw is not None and _part(part.raw) == part:
@@ -301,8 +288,7 @@ def _write_result(fields: dict[str, Any], kind: Result, old: Sequence[Part], par
         ended = {"outcome": {"type": "exit", "exit_code": 0}} if last is None else last
         fields[kind.text] = [{**ended, "stdout": after.text, "stderr": ""}]
         return
-    words = None if after.text == before.text else after.text
-    fields[kind.text] = result_elements(elements, after, words=words, read=_part, write=_words) or ""
+    fields[kind.text] = changed_result(elements, before, after, read=_part, write=_words, blanks=True) or ""
 
 
 def _words(before: Part | None, words: str) -> Any:

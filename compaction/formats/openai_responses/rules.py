@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ..pairing import NOT_RECORDED, Fields, Finding, Pairing, Slot
+from ..pairing import NOT_RECORDED, Fields, Finding, Pairing, Path, Slot
 from ..rulebook import Rule, RuleBook, common_rules
 from ..wire import fields_of, items_of, kind_of, lacking, string, type_name
 from .fields import CALLS, RESULTS, ROLES, call_id_field, call_of, caller_of, is_answer, item_type, result_of
@@ -41,34 +41,30 @@ def message_problems(fields: Fields, last: bool) -> Iterator[Finding]:
     """Yield the rules that an item breaks by itself, independent of its neighbours."""
     kind = item_type(fields)
     if not kind:
-        yield ".type", "missing-type", f"a type is a non-empty string (got {type_name(fields.get('type'))})"
+        yield ("type",), "missing-type", f"a type is a non-empty string (got {type_name(fields.get('type'))})"
     elif kind == "message":
-        yield from _said_problems(fields)
+        role = fields.get("role")
+        if isinstance(role, str) and role in ROLES:
+            yield from _content_problems(("content",), role, fields.get("content"))
+        else:
+            yield ("role",), "unknown-role", f"no such role: {role!r}"
     for name, value in lacking(fields, _REQUIRED.get(kind, {})):
-        yield f".{name}", "malformed-item", f"a {kind} item needs {name!r} (got {type_name(value)})"
+        yield (name,), "malformed-item", f"a {kind} item needs {name!r} (got {type_name(value)})"
     if kind in ("function_call_output", "custom_tool_call_output"):
-        yield from _content_problems(".output", "user", fields.get("output"))
+        yield from _content_problems(("output",), "user", fields.get("output"))
 
 
-def _said_problems(fields: Mapping[str, Any]) -> Iterator[Finding]:
-    role = fields.get("role")
-    if not isinstance(role, str) or role not in ROLES:
-        yield (".role", "unknown-role", f"no such role: {role!r}")
-        return
-    yield from _content_problems(".content", role, fields.get("content"))
-
-
-def _content_problems(where: str, role: str, content: Any) -> Iterator[Finding]:
+def _content_problems(where: Path, role: str, content: Any) -> Iterator[Finding]:
     if isinstance(content, str):
         return
     parts = items_of(content)
     if parts is None:
         yield (where, "malformed-content", f"it is a string or a list (got {type_name(content)})")
     for position, part in enumerate(parts or ()):
-        yield from _part_problems(f"{where}[{position}]", role, part)
+        yield from _part_problems((*where, position), role, part)
 
 
-def _part_problems(where: str, role: str, part: Any) -> Iterator[Finding]:
+def _part_problems(where: Path, role: str, part: Any) -> Iterator[Finding]:
     fields, kind = fields_of(part), kind_of(part)
     if fields is None or not kind:
         yield (where, "malformed-part", f"a part is an object with a type (got {type_name(part)})")
@@ -123,12 +119,12 @@ def _list_problems(contents: Sequence[Fields]) -> Iterator[tuple[int, Finding]]:
     ids: set[str] = set()
     for index, fields in enumerate(contents):
         if (identifier := _item_id(fields)) and identifier in ids:
-            yield index, (".id", "duplicate-item-id", f"the id {identifier!r} is that of an earlier item")
+            yield index, (("id",), "duplicate-item-id", f"the id {identifier!r} is that of an earlier item")
         ids.add(identifier)
     followed = False
     for index in range(len(contents) - 1, -1, -1):
         if item_type(contents[index]) == "reasoning" and not followed:
-            yield index, ("", "reasoning-without-item", "no item of the same answer comes after it")
+            yield index, ((), "reasoning-without-item", "no item of the same answer comes after it")
         else:
             followed = is_answer(contents[index])
     yield from _caller_problems(contents)
@@ -146,7 +142,7 @@ def _caller_problems(contents: Sequence[Fields]) -> Iterator[tuple[int, Finding]
         if kind == "item_reference":
             return
         if call_of(fields) is not None and program is not None and program not in running:
-            yield index, (".caller", "call-without-program", f"no program {program!r} runs before it")
+            yield index, (("caller",), "call-without-program", f"no program {program!r} runs before it")
         if kind == "program":
             running.add(call_of(fields) or "")
         elif kind == "program_output":
@@ -191,7 +187,7 @@ RULES: Final[Mapping[str, Rule]] = {
         "A call has a name and arguments, both strings; reasoning has a summary; a compaction item has its content.",
         "give it the fields of its type",
     ),
-    "duplicate-item-id": Rule("reach", "Each item has a different id.", "leave the second item out, or its id", "id"),
+    "duplicate-item-id": Rule("reach", "Each item has a different id.", "leave the second item out, or its id", "block"),
     "reasoning-without-item": Rule(
         "reach",
         "Reasoning is followed by the item of the same answer that it led to.",

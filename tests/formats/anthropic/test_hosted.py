@@ -64,7 +64,7 @@ def user(*blocks: Raw) -> Raw:
 )
 def test_what_misses_what(messages: list[Raw], missing: list[tuple[int, int, str]]) -> None:
     """A result needs an earlier call, a call a result before the next user message, and a called tool its calling call."""
-    found = [(index, f".content[{position}]", rule) for index, position, rule in missing]
+    found = [(index, ("content", position), rule) for index, position, rule in missing]
     assert [(index, where, rule) for index, (where, rule, _) in unpaired(messages)] == found
 
 

@@ -7,13 +7,13 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import attrs
 import pytest
 from pydantic import BaseModel
 
 from compaction.errors import ConfigurationError, InvalidMessage
 from compaction.formats import anthropic
 from compaction.messages import MediaPart, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from tests.support.changes import with_changed, without
 
 Raw = dict[str, Any]
 
@@ -137,16 +137,6 @@ def test_what_is_no_message_is_refused(raw: Any, where: str) -> None:
     with pytest.raises(InvalidMessage) as caught:
         anthropic.read(raw, 3)
     assert caught.value.where == where
-
-
-def without(kind: type[Part]) -> Callable[[Part], list[Part]]:
-    """Return a change that leaves out every part of this kind."""
-    return lambda part: [] if isinstance(part, kind) else [part]
-
-
-def with_changed(kind: type[Part], **changes: Any) -> Callable[[Part], list[Part]]:
-    """Return a change that sets these fields of every part of this kind."""
-    return lambda part: [attrs.evolve(part, **changes) if isinstance(part, kind) else part]
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from pydantic import BaseModel
 from compaction.errors import ConfigurationError, InvalidMessage
 from compaction.formats import openai_chat
 from compaction.messages import MediaPart, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from tests.support.changes import with_changed, without
 
 Raw = dict[str, Any]
 
@@ -281,16 +282,6 @@ def test_new_words(raw: Raw, changed: Raw) -> None:
     assert message.raw == changed
     assert message.text == "new"
     assert raw == before
-
-
-def without(kind: type[Part]) -> Callable[[Part], list[Part]]:
-    """Return a change that leaves out every part of this kind."""
-    return lambda part: [] if isinstance(part, kind) else [part]
-
-
-def with_changed(kind: type[Part], **changes: Any) -> Callable[[Part], list[Part]]:
-    """Return a change that sets these fields of every part of this kind."""
-    return lambda part: [attrs.evolve(part, **changes) if isinstance(part, kind) else part]
 
 
 OPAQUE: Raw = {"type": "reasoning.encrypted", "data": "x"}

@@ -417,9 +417,6 @@ def test_a_failure_is_told_although_a_later_step_drops_what_could_not_be_summari
     assert (outcome.outcome, outcome.after.turns) == ("degraded", 1)
 
 
-# ---------------------------------------------------------------- what stays
-
-
 # ---------------------------------------------------------------- arguments
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +13,7 @@ from compaction import compact_sync
 from compaction.formats import openai_chat
 from compaction.index.marks import marked
 from compaction.selectors import last
-from compaction.strategies import Summarization, SummaryText
+from compaction.strategies import Excerpt, GrowingSummary, Summarization, SummaryText
 from tests.support.chats import turns
 from tests.support.scripted import Scripted
 
@@ -77,3 +80,30 @@ def test_a_later_round_gets_the_summary_as_it_was_written() -> None:
     twice = compact_sync([*once, *turns(4, words=30)], strategy, counter="chars/4").messages
     assert scripted.requests[1].previous == scripted.answers[0]
     assert body_of(twice[0]["content"], strategy.text) == scripted.answers[0]
+
+
+SAID = [{"role": "user", "content": f"Shelf {n} holds box {n * 7}. " + "So it is. " * 200} for n in range(9)]
+SIZES = {"tokens": 2_500, "initial_tokens": 120, "added_tokens": 60, "max_tokens": 200, "user_tokens": 50}
+each_strategy = pytest.mark.parametrize(
+    "strategy",
+    [Summarization(keep=last(messages=2)), GrowingSummary(**SIZES), Excerpt(tokens=100)],
+    ids=lambda strategy: strategy.name,
+)
+
+
+@each_strategy
+def test_every_summary_names_the_messages_that_it_stands_for(strategy: Any) -> None:
+    """In the preface, ``{originals}`` becomes the positions of the replaced messages, whichever strategy writes it."""
+    placed = attrs.evolve(strategy, text=SummaryText(preface="In place of {originals}."))
+    done = compact_sync(SAID, placed, counter="chars/4")
+    gone = len(SAID) - len(done.messages)
+    assert f"In place of messages 0-{gone}." in done.messages[0]["content"]
+
+
+@each_strategy
+def test_a_long_text_around_a_summary_counts(strategy: Any) -> None:
+    """The text around a summary may be longer than the summary, which is then still written and known again in a list."""
+    long = attrs.evolve(strategy, text=SummaryText(preface="This is a record of earlier messages. " * 60))
+    done = compact_sync(SAID, long, counter="chars/4")
+    assert (done.outcome, done.failures) == ("compacted", ())
+    assert compact_sync(done.messages, long, counter="chars/4").messages == done.messages
