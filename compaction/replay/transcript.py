@@ -6,6 +6,7 @@ The needs are computed here, before any candidate runs, so that they are the sam
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate, chain
@@ -127,8 +128,6 @@ class Transcript:
         overhead_tokens: Tokens of every request outside the messages.
 
     Attributes:
-        recording: The recording.
-        format: Its wire format.
         messages: The messages as read.
         tokens: Tokens of each message.
         texts: The text of each message, on one line.
@@ -150,6 +149,8 @@ class Transcript:
     ) -> None:
         self.recording = recording
         self.format = format
+        self.meter = meter
+        self.overhead_tokens = overhead_tokens
         self.messages: list[Message] = [format.read(raw, place) for place, raw in enumerate(recording.messages)]
         self.tokens = [meter.measure(message)[0] for message in self.messages]
         self.texts = [flat_text(message) for message in self.messages]
@@ -160,7 +161,7 @@ class Transcript:
         self.spans = SpanIndex(self.texts, chain.from_iterable(self.answers))
         self._systems = {at for at, message in enumerate(self.messages) if message.is_system}
         self._window = window
-        self._overhead = overhead_tokens
+        self._broken: dict[int, Counter[str]] = {}
 
     @cached_property
     def ordinals_by_content(self) -> dict[tuple[str, str], list[int]]:
@@ -184,6 +185,12 @@ class Transcript:
         """The instructions that the user stated, in order, each with the ordinal of its message."""
         return [(each.ordinal, sentence) for each in self.said for sentence in each.sentences if is_constraint(sentence)]
 
+    def broken_rules(self, ordinal: int) -> Counter[str]:
+        """Return how often the whole history before a message breaks each rule: a log may be invalid before any compaction."""
+        if ordinal not in self._broken:
+            self._broken[ordinal] = Counter(each.rule for each in self.format.validate(self.recording.messages[:ordinal]))
+        return self._broken[ordinal]
+
     @cached_property
     def needs(self) -> tuple[Needs, ...]:
         """The needs of each recorded answer, in the order of ``calls``."""
@@ -194,7 +201,7 @@ class Transcript:
         """Yield, for each call, the ordinal from which the newest messages fit the window together with the system messages."""
         cumulative, cut, head = self.cumulative, 0, 0
         for at in self.calls:
-            while cut < at and self._overhead + head + cumulative[at] - cumulative[cut] > self._window:
+            while cut < at and self.overhead_tokens + head + cumulative[at] - cumulative[cut] > self._window:
                 if cut in self._systems:
                     head += self.tokens[cut]
                 cut += 1
@@ -230,7 +237,7 @@ class Transcript:
     def _least(self, at: int) -> int:
         """Return the tokens of the system messages and the last user message before a place."""
         last_user = next((place for place in range(at - 1, -1, -1) if self.messages[place].role == "user"), at)
-        return self._overhead + sum(self.tokens[place] for place in {*self._systems, last_user} if place < at)
+        return self.overhead_tokens + sum(self.tokens[place] for place in {*self._systems, last_user} if place < at)
 
     def _is_rare(self, places: Places, at: int) -> bool:
         return self._last_old(places, at) is not None and bisect_left(places, at) <= RARE_IN_MESSAGES

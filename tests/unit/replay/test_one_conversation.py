@@ -274,6 +274,8 @@ def test_a_request_is_bad_for_what_the_log_is_not() -> None:
     calls = run_of(chat, Candidate("last", start)).calls
     assert [each.broken_rules for each in calls] == [(), (), ("result-without-call",)]
     assert [each.would_fail for each in calls] == [False, False, True]
+    unreadable = Candidate("unreadable", lambda setting: lambda messages: [{"content": "?"}])
+    assert [each.broken_rules for each in run_of(turns(1), unreadable).calls] == [("missing-role",)]
 
 
 def test_faults_of_a_log_are_noted() -> None:
