@@ -242,6 +242,11 @@ def rate_limited(strategy: Strategy, rate_limiter: RateLimiter, cache: Path | No
     return replace_summarizers(strategy, limited)
 
 
+def limiter_for(strategy: Strategy, limits: Limits | None) -> RateLimiter | None:
+    """Return a new rate limiter; ``None`` if the strategy has no summarizers."""
+    return RateLimiter(limits or Limits()) if find_summarizers(strategy) else None
+
+
 def find_summarizers(strategy: Strategy) -> list[Summarizer]:
     """Return the summarizers of a strategy and its parts, except digests, which ask no model.
 

@@ -27,7 +27,7 @@ from ..strategies import StrategyLike
 from .input_files import Slice
 from .job import Job
 from .parts import SliceResult, atomic_writer, open_tables, write_table
-from .rate_limits import Limits, RateLimiter, find_summarizers, rate_limited
+from .rate_limits import Limits, RateLimiter, limiter_for, rate_limited
 from .table import table_of
 from .workers import WorkerConfig, WorkerPool, WorkerPoolFactory, compact_slice
 
@@ -110,7 +110,7 @@ class _RayWorker:
 
     def __init__(self, config: WorkerConfig, limits: Limits) -> None:
         self._config = config
-        self._limiter = RateLimiter(limits) if find_summarizers(config.job.strategy) else None
+        self._limiter = limiter_for(config.job.strategy, limits)
 
     def compact_slice(self, slice: Slice) -> SliceResult | CompactionError:
         """Compact a slice, or return the error; Ray calls it again if the actor dies."""
@@ -188,7 +188,7 @@ class _DatasetMapper:
     """Holds state: the job and the rate limiter of a Ray Data actor."""
 
     def __init__(self, job: Job, on_error: Literal["raise", "mark"], limits: Limits, checkpoints: Path | None) -> None:
-        self._limiter = RateLimiter(limits) if find_summarizers(job.strategy) else None
+        self._limiter = limiter_for(job.strategy, limits)
         self._on_error: Literal["raise", "mark"] = on_error
         self._job = job
         self._checkpoints = checkpoints

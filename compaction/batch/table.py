@@ -17,7 +17,7 @@ from ..run import unawaited
 from ..strategies import StrategyLike
 from .chunks import TableChunk
 from .job import BadConversation, Job
-from .rate_limits import Limits, RateLimiter, find_summarizers, rate_limited
+from .rate_limits import Limits, RateLimiter, limiter_for, rate_limited
 from .report import BatchCounts
 from .rows import MessageColumn, arrow_module
 from .workers import compact_chunk
@@ -60,8 +60,7 @@ def compact_table(
     job = Job.of(job)
     if on_error not in ("raise", "mark"):
         raise ConfigurationError(f"on_error={on_error!r}: raise or mark")
-    limiter = RateLimiter(limits or Limits()) if find_summarizers(job.strategy) else None
-    return table_of(job, table, on_error=on_error, limiter=limiter)
+    return table_of(job, table, on_error=on_error, limiter=limiter_for(job.strategy, limits))
 
 
 def table_of(

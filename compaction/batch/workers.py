@@ -36,7 +36,7 @@ from .chunks import Chunk, read_chunks
 from .input_files import FileKind, Slice
 from .job import BadConversation, Job, compact_row
 from .parts import PartFiles, SliceResult
-from .rate_limits import RateLimiter
+from .rate_limits import Limits, RateLimiter, rate_limited
 from .report import BatchCounts
 from .rows import JsonLine, OversizedLine, size_of
 
@@ -173,7 +173,7 @@ class _PartWriter:
     kind: FileKind
     counts: BatchCounts
     weight: int  # bytes of the input that the slice covers, as stored
-    _errors: list[bytes] = attrs.field(factory=list[bytes])
+    _errors: list[dict[str, Any]] = attrs.field(factory=list[dict[str, Any]])
     _size: int = 0
     _first_unlisted: int | None = None
 
@@ -186,20 +186,20 @@ class _PartWriter:
             self.counts.lines += 1
             if isinstance(each, BadConversation) and self._first_unlisted is None:
                 entry = {"line": self.counts.lines, "reason": each.reason, "error": each.error, **chunk.original(place)}
-                self._errors.append(json.dumps(entry).encode() + b"\n")
-                self._size += len(self._errors[-1])
+                self._size += len(json.dumps(entry)) + 1
                 if self._size > max(_MIN_ERROR_BYTES, _ERROR_FACTOR * self.weight):
-                    del self._errors[-1]
                     self._first_unlisted = self.counts.lines
+                else:
+                    self._errors.append(entry)
 
-    def entries(self) -> list[bytes]:
+    def entries(self) -> list[dict[str, Any]]:
         """Return the error entries of the slice; one at the end stands for those that are not listed."""
         if self._first_unlisted is None:
             return self._errors
         unlisted = self.counts.bad - len(self._errors)
         reason = f"{unlisted:,} bad conversations from this line on are not listed; there are too many for their size"
         last = {"line": self._first_unlisted, "reason": reason, "error": "NotListed", "original": None, "count": unlisted}
-        return [*self._errors, json.dumps(last).encode() + b"\n"]
+        return [*self._errors, last]
 
 
 # -------------------------------------------------------------------- pools
@@ -211,10 +211,12 @@ class WorkerPool(contextlib.AbstractContextManager["WorkerPool"]):
     Attributes:
         max_pending: The number of slices it takes at a time.
         count: The number of workers.
+        limiter: The rate limiter of the summarizers, if they run in this process.
     """
 
     max_pending: int
     count: int
+    limiter: RateLimiter | None = None
 
     @abc.abstractmethod
     def submit(self, slice: Slice) -> Future[SliceResult]:
@@ -324,16 +326,17 @@ class AsyncPool(WorkerPool):
 
     Args:
         config: The configuration of the workers.
-        limiter: The rate limiter of the summarizers.
+        limits: The limits for the summarizers.
         stop: Called before each conversation; when it returns true, no more conversations are started.
     """
 
     max_pending = 2
 
-    def __init__(self, config: WorkerConfig, limiter: RateLimiter, stop: Callable[[], bool]) -> None:
-        self.count = limiter.limits.concurrency
-        self._config = config
-        self._limiter = limiter
+    def __init__(self, config: WorkerConfig, limits: Limits, stop: Callable[[], bool]) -> None:
+        self.count = limits.concurrency
+        self.limiter = RateLimiter(limits)
+        strategy = rate_limited(config.job.strategy, self.limiter, config.parts / "summaries.sqlite")
+        self._config = attrs.evolve(config, job=attrs.evolve(config.job, strategy=strategy))
         self._stop = stop
         self._exit_stack = contextlib.ExitStack()
 
@@ -343,7 +346,7 @@ class AsyncPool(WorkerPool):
         return self
 
     def submit(self, slice: Slice) -> Future[SliceResult]:
-        task = partial(compact_slice, limiter=self._limiter, capacity=self._capacity, stop=self._stop)
+        task = partial(compact_slice, limiter=self.limiter, capacity=self._capacity, stop=self._stop)
         return self._portal.start_task_soon(task, self._config, slice)
 
     def __exit__(self, *raised: object) -> None:

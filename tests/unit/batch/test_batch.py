@@ -262,6 +262,18 @@ def test_bad_rows_are_put_aside(tmp_path: Path) -> None:
     assert "{br\u00f6ken" in Path(str(report.errors)).read_text("utf-8")
 
 
+def test_errors_with_text_that_is_not_unicode(tmp_path: Path) -> None:
+    """A file's name or a reason with a lone surrogate is written with escapes."""
+
+    def fails(index: MessageIndex) -> Any:
+        raise ValueError(index.source[0]["content"])
+
+    source = tmp_path / os.fsdecode(b"\xff.jsonl")
+    source.write_bytes(lines([{"messages": [user("\ud800")]}]))
+    [entry] = errors_of(run(source, tmp_path / "out.jsonl", strategy=fails, budget=None))
+    assert (entry["file"], entry["reason"]) == (str(source), "ValueError: \ud800")
+
+
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
 def test_a_conversation_that_is_too_long_is_not_read(packed: bool, tmp_path: Path) -> None:
     """A line above the bound is skipped without loading it, and reported with its size; its neighbours are compacted."""
@@ -459,10 +471,10 @@ def test_the_usual_workers_and_slices(tmp_path: Path, monkeypatch: pytest.Monkey
     for name, strategy, size in (("a", STRATEGY, 1_000_000), ("b", asking, 8_000_000)):
         report = run(source, tmp_path / f"{name}.jsonl", strategy=strategy, workers=None, slice_bytes=None, stop=lambda: True)
         manifest = Path(report.manifest).read_bytes()
-        assert manifest.startswith(b'{"compaction batch":2,')
+        assert manifest.startswith(b'{"compaction batch":3,')
         assert json.loads(manifest)["slice_bytes"] == size
         assert report.workers == (1 if name == "a" else 16)
-        Path(report.manifest).write_bytes(manifest.replace(b":2,", b":3,", 1))
+        Path(report.manifest).write_bytes(manifest.replace(b":3,", b":4,", 1))
         with pytest.raises(StateError, match="not a manifest of this version"):
             run(source, tmp_path / f"{name}.jsonl", strategy=strategy, workers=None, slice_bytes=None)
     least: dict[str, Any] = {"workers": 1, "slice_bytes": 1, "max_errors": 0}
