@@ -320,17 +320,13 @@ def candidate_of(strategy: str | StrategyLike | Candidate) -> Candidate:
     return Candidate(strategy, start, "preset")
 
 
-def candidates_of(strategies: Iterable[str | StrategyLike | Candidate], *, baselines: bool = True) -> list[Candidate]:
-    """Return the candidates of a replay, each under a unique name.
+def candidates_of(strategies: Iterable[str | StrategyLike | Candidate]) -> list[Candidate]:
+    """Return the candidates of a replay, each under a unique name: the baselines, and the strategies asked for.
 
-    Args:
-        strategies: The strategies asked for.
-        baselines: Whether to add the baselines that were not asked for. ``"none"`` is always added: costs are relative to it.
-
-    >>> [each.name for each in candidates_of(["context_window", "truncate"], baselines=False)]
-    ['none', 'context_window', 'truncate']
+    >>> [each.name for each in candidates_of(["context_window", "truncate"])]
+    ['none', 'truncate', 'hysteresis', 'context_window']
     """
-    wanted: list[str | StrategyLike | Candidate] = list(BASELINES) if baselines else ["none"]
+    wanted: list[str | StrategyLike | Candidate] = list(BASELINES)
     for strategy in strategies:
         if strategy not in wanted:
             wanted.append(strategy)

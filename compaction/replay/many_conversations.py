@@ -41,7 +41,6 @@ def replay(
     format: MessageFormat | str | None = None,
     overhead_tokens: int = 0,
     charge_summaries: bool = False,
-    baselines: bool = True,
     jobs: int = 1,
     seed: int = 0,
     on_progress: ReplayProgress | None = None,
@@ -53,7 +52,7 @@ def replay(
 
     Args:
         conversations: The recorded conversations.
-        strategies: Names from `compaction.replay.strategy_names`, strategies, or candidates.
+        strategies: Names from `compaction.replay.strategy_names`, strategies, or candidates; the baselines are always added.
         window: Tokens a request may have, > 0.
         model: The model whose prices and cache rules apply, or these themselves, such as from `compaction.models.prices_of`
             with your own table.
@@ -62,7 +61,6 @@ def replay(
             formats is skipped.
         overhead_tokens: Tokens of every request outside the messages, such as tool schemas.
         charge_summaries: Whether summaries cost as if the model had written them; if not, they are free, and counted.
-        baselines: Whether to add the baselines that are not in ``strategies``; ``"none"`` is always added.
         jobs: Processes, >= 1. With more than one, strategies must be picklable.
         seed: The seed of the intervals.
         on_progress: Called after each conversation.
@@ -85,11 +83,11 @@ def replay(
     )
     if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
         raise ConfigurationError(f"'jobs' must be an integer >= 1 (got {jobs!r})")
-    candidates = candidates_of(strategies, baselines=baselines)
+    candidates = candidates_of(strategies)
     skipped: list[str] = []
     recordings = list(_readable(_with_unique_ids(conversations), setting.format, skipped))
     calls = [_calls(each) * len(candidates) for each in recordings]
-    done, told = 0, on_progress or _told_nobody
+    done, told = 0, on_progress or (lambda done, total: None)
     told(done, sum(calls))
     replayed: dict[int, ReplayedConversation] = {}
     for place, outcome in _outcomes(recordings, calls, candidates, setting, min(jobs, len(recordings))):
@@ -109,10 +107,6 @@ def replay(
         skipped=tuple(skipped),
         seed=seed,
     )
-
-
-def _told_nobody(done: int, total: int) -> None:
-    """Ignore the progress."""
 
 
 def _with_unique_ids(conversations: Iterable[RecordingLike]) -> Iterator[Recording]:
