@@ -16,7 +16,6 @@ from typing import Any, Final, TypeAlias, cast
 import attrs
 
 from ..errors import ConfigurationError, UnreadableFile
-from .input_files import Slice
 from .job import BadConversation
 from .rows import (
     BUFFER_BYTES,
@@ -30,6 +29,7 @@ from .rows import (
     open_parquet,
     parse_json,
 )
+from .slices import Slice
 
 _MESSAGES: Final = "messages"
 

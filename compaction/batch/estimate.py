@@ -18,10 +18,11 @@ from ..run import unawaited
 from ..strategies import Rehearsed, StrategyLike
 from ..summarizers import DigestSummarizer, SummaryRequest
 from .chunks import read_chunks
-from .input_files import InputFile, Slice, cut_slices, find_input_files
+from .input_files import InputFile, find_input_files
 from .job import Job
 from .report import BatchCounts
 from .rows import open_parquet, size_of
+from .slices import Slice, cut_slices
 from .workers import compact_chunk
 
 _PLACES: Final = 20

@@ -22,21 +22,15 @@ from ..errors import ConfigurationError, UnreadableFile, UnwritableFile
 from ..json_data import json_of
 from ..strategies import StrategyLike
 from ..tokens import counter as resolve_counter
-from .input_files import InputFile, OutputFile, Slice, cut_slices, find_input_files, plan_output_files
+from .input_files import InputFile, OutputFile, find_input_files, plan_output_files
 from .job import Job
 from .manifest import Manifest
 from .parts import PartFiles, SliceResult, atomic_writer, join_parts, size_or_none
+from .pools import AsyncPool, InlinePool, ProcessPool, WorkerPool, WorkerPoolFactory
 from .rate_limits import Limits, find_summarizers
 from .report import BatchCounts, BatchOutcome, BatchProgress, BatchReport
-from .workers import (
-    AsyncPool,
-    InlinePool,
-    ProcessPool,
-    SliceInterrupted,
-    WorkerConfig,
-    WorkerPool,
-    WorkerPoolFactory,
-)
+from .slices import Slice, cut_slices
+from .workers import SliceInterrupted, WorkerConfig
 
 _POLL_SECONDS: Final = 0.5
 

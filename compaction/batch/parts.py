@@ -20,9 +20,10 @@ import attrs
 from ..errors import StateError, UnwritableFile
 from ..files import open_replacement
 from ..json_data import data_of, json_of, natural_number
-from .input_files import InputFile, OutputFile, Slice
+from .input_files import InputFile, OutputFile
 from .report import BatchCounts
 from .rows import arrow_module
+from .slices import Slice
 
 _GZIP_LEVEL: Final = 6
 

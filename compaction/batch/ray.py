@@ -24,12 +24,13 @@ from ..errors import CompactionError, ConfigurationError
 from ..installation import install_line
 from ..run import unawaited
 from ..strategies import StrategyLike
-from .input_files import Slice
 from .job import Job
 from .parts import SliceResult, atomic_writer, open_tables, write_table
+from .pools import WorkerPool, WorkerPoolFactory
 from .rate_limits import Limits, RateLimiter, limiter_for, rate_limited
+from .slices import Slice
 from .table import table_of
-from .workers import WorkerConfig, WorkerPool, WorkerPoolFactory, compact_slice
+from .workers import WorkerConfig, compact_slice
 
 _RETRIES: Final = 5
 

@@ -21,7 +21,8 @@ import pytest
 
 from compaction import MessageIndex, compact_sync, last, presets
 from compaction.batch import BatchCounts, BatchProgress, Job, estimate
-from compaction.batch.input_files import cut_slices, find_input_files
+from compaction.batch.input_files import find_input_files
+from compaction.batch.slices import cut_slices
 from compaction.errors import ConfigurationError, StateError, UnreadableFile, UnwritableFile
 from compaction.stores import SQLiteStore
 from compaction.strategies import Lossless, Summarization, Truncation

@@ -19,7 +19,8 @@ import pytest
 
 from compaction import last
 from compaction.batch import Job, Limits, compact_dataset, compact_table, ray_workers
-from compaction.batch.input_files import InputFile, Slice
+from compaction.batch.input_files import InputFile
+from compaction.batch.slices import Slice
 from compaction.batch.workers import WorkerConfig
 from compaction.errors import ConfigurationError
 from compaction.strategies import Summarization

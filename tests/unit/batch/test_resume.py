@@ -22,10 +22,11 @@ import attrs
 import pytest
 
 from compaction.batch import BatchProgress, BatchReport
-from compaction.batch.input_files import Slice
 from compaction.batch.manifest import Manifest
 from compaction.batch.parts import SliceResult
-from compaction.batch.workers import InlinePool, WorkerConfig
+from compaction.batch.pools import InlinePool
+from compaction.batch.slices import Slice
+from compaction.batch.workers import WorkerConfig
 from compaction.errors import ConfigurationError, StateError, UnwritableFile
 from compaction.strategies import Strategy
 from tests.support.chats import turns, user
