@@ -17,10 +17,11 @@ from ..models import ModelPrices, prices_of
 from ..strategies import StrategyLike
 from ..tokens import TokenCounter
 from ..tokens import counter as resolve_counter
-from .candidates import Candidate, candidates_of, unique_name
+from .candidate_names import candidates_of, unique_name
+from .candidates import Candidate
 from .one_conversation import replay_conversation
 from .recordings import Recording, without_unreadable
-from .replayed import ReplayedConversation, ReplaySetting
+from .records import ReplayedConversation, ReplaySetting
 from .result import ReplayResult
 from .transcript import answers_in
 

@@ -15,8 +15,8 @@ from ..tokens import MessageMeter
 from .candidates import Candidate, CandidateAction, CandidateSession, CandidateSetting
 from .prompt_cache import PromptCache
 from .recordings import Recording
-from .replayed import CandidateRun, PrefixBreak, ReplayedCall, ReplayedConversation, ReplaySetting, Share
-from .requests import RequestChain, RequestDiff
+from .records import CandidateRun, PrefixBreak, ReplayedCall, ReplayedConversation, ReplaySetting, Share
+from .request_chain import RequestChain, RequestDiff
 from .transcript import Needs, Transcript
 
 _MOST_COMPACTIONS = 4

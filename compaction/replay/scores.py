@@ -17,7 +17,7 @@ import attrs
 
 from ..models import ModelPrices
 from .facts import NeededFactKind
-from .replayed import CandidateRun, ReplayedCall, ReplayedConversation, Share
+from .records import CandidateRun, ReplayedCall, ReplayedConversation, Share
 from .transcript import NeededFact, Needs
 
 AGES: Final = ((20, "up to 20"), (60, "21 to 60"), (200, "61 to 200"))

@@ -12,10 +12,10 @@ from compaction import Drop, MessageIndex, Replace, last, nothing, validate
 from compaction.formats import openai_chat
 from compaction.models import ModelPrices
 from compaction.replay import Candidate, Recording
-from compaction.replay.candidates import candidate_of, candidates_of
+from compaction.replay.candidate_names import candidate_of, candidates_of
 from compaction.replay.one_conversation import replay_conversation
 from compaction.replay.recordings import without_unreadable
-from compaction.replay.replayed import CandidateRun, ReplayedConversation, ReplaySetting, Share
+from compaction.replay.records import CandidateRun, ReplayedConversation, ReplaySetting, Share
 from compaction.strategies import Pipeline, SlidingWindow, ToolResult, Truncation
 from compaction.tokens import counter
 from compaction.triggers import idle_for, messages_exceed, tokens_below, tokens_exceed

@@ -11,7 +11,7 @@ import pytest
 from compaction import last
 from compaction.errors import ConfigurationError, InputError
 from compaction.replay import Candidate, Recording, ReplayResult, recommend, replay
-from compaction.replay.replayed import Share
+from compaction.replay.records import Share
 from compaction.replay.scores import BootstrapDraws, Score, macro_average, micro_average
 from compaction.strategies import SlidingWindow
 from tests.support.chats import Chat, assistant, turns, user

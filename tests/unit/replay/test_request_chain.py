@@ -6,7 +6,7 @@ from typing import Any
 
 from compaction.formats import openai_chat
 from compaction.replay.recordings import Recording
-from compaction.replay.requests import RequestChain, RequestDiff
+from compaction.replay.request_chain import RequestChain, RequestDiff
 from compaction.replay.transcript import Transcript
 from compaction.tokens import MessageMeter
 from tests.support.chats import Chat, assistant, said, system, user
