@@ -7,7 +7,6 @@ import itertools
 import operator
 import os
 import re
-import shutil
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -120,7 +119,9 @@ class Manifest:
     def record_finished(self, total: BatchCounts) -> None:
         """Record that the batch is finished, and delete the parts."""
         self._write(joined={str(number): size for number, size in self.joined.items()}, tally=total.to_dict())
-        shutil.rmtree(self.parts, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            for part in filter(_is_part, self.parts.iterdir()):
+                part.unlink()
 
     def close(self) -> None:
         """Release the lock, and remove what was being written and the folder of parts if it is empty."""
@@ -141,10 +142,14 @@ def _excerpt(value: Any, other: Any) -> str:
     return f"{'...' if start else ''}{text[start:end]}{'...' if end < len(text) else ''}"
 
 
+def _is_part(path: Path) -> bool:
+    return _PART.fullmatch(path.name) is not None
+
+
 def _leftovers(parts: Path) -> list[Path]:
     """Return the files that an earlier batch left in the folder of parts."""
     found = [path for path in parts.iterdir() if path.name != _LOCK]
-    if foreign := [path for path in found if not _PART.fullmatch(path.name)]:
+    if foreign := [path for path in found if not _is_part(path)]:
         raise UnwritableFile(f"{foreign[0]}: it is not a part file of a batch; move it, or choose another output")
     return found
 

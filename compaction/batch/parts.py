@@ -8,6 +8,7 @@ process was killed. A slice is finished if its record can be read and was made f
 from __future__ import annotations
 
 import contextlib
+import errno
 import gzip
 import shutil
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -172,7 +173,11 @@ def join_parts(target: OutputFile, parts: Sequence[Path], folder: Path) -> int:
     try:
         whole.replace(path)
     except OSError as error:
-        raise UnwritableFile(f"{path}: it cannot be moved here ({error.strerror or error}); check the folder") from error
+        if error.errno != errno.EXDEV:
+            raise UnwritableFile(f"{path}: it cannot be moved here ({error.strerror or error}); check the folder") from error
+        with whole.open("rb") as read, atomic_writer(path) as stream:  # the folder of parts is a link to another disk
+            shutil.copyfileobj(read, stream)
+        whole.unlink()
     return size
 
 

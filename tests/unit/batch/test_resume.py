@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import gc
 import os
@@ -414,11 +415,23 @@ def test_an_output_that_cannot_be_written(tmp_path: Path) -> None:
         quick(source, tmp_path / "file")
 
 
-def test_the_folder_of_parts_may_be_elsewhere(tmp_path: Path) -> None:
-    """A link to a larger disk in the place of the folder of parts is followed, and left."""
+@pytest.mark.parametrize("slice_bytes", [4_000, 1_000_000])
+def test_the_folder_of_parts_may_be_elsewhere(slice_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A link to a larger disk in the place of the folder of parts is followed, and left without files."""
+    move = Path.replace
+
+    def move_on_one_disk(source: Path, target: Path) -> Path:
+        if source.resolve().parent != target.resolve().parent:
+            raise OSError(errno.EXDEV, "Invalid cross-device link")
+        return move(source, target)
+
+    monkeypatch.setattr(Path, "replace", move_on_one_disk)
     (tmp_path / "disk").mkdir()
     (tmp_path / "out.jsonl.parts").symlink_to(tmp_path / "disk")
-    assert run(store(tmp_path / "in.jsonl", "jsonl"), tmp_path / "out.jsonl").outcome == "finished"
+    source = store(tmp_path / "in.jsonl", "jsonl")
+    assert run(source, tmp_path / "out.jsonl", slice_bytes=slice_bytes).outcome == "finished"
+    assert [row["messages"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == expected()
+    assert list((tmp_path / "disk").iterdir()) == []
 
 
 @pytest.mark.parametrize("call", [0, 1, 4, 9])
