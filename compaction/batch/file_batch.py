@@ -22,7 +22,7 @@ from ..errors import ConfigurationError, UnreadableFile, UnwritableFile
 from ..json_data import json_of
 from ..strategies import StrategyLike
 from ..tokens import counter as resolve_counter
-from .input_files import InputFile, OutputFile, find_input_files, plan_output_files
+from .input_files import InputFile, Inputs, OutputFile, find_input_files, paths_of, plan_output_files
 from .job import Job
 from .manifest import Manifest
 from .parts import PartFiles, SliceResult, atomic_writer, join_parts, size_or_none
@@ -41,7 +41,7 @@ before a summarizer has failed so often that the batch stops."""
 
 
 def compact_files(
-    inputs: Sequence[str | os.PathLike[str]] | str | os.PathLike[str],
+    inputs: Inputs,
     output: str | os.PathLike[str],
     job: Job | StrategyLike,
     *,
@@ -88,8 +88,7 @@ def compact_files(
         ConfigurationError: If an argument is out of range, or the strategy cannot work.
         SummarizerDown: If a summarizer failed too often in a row.
     """
-    paths = [Path(inputs)] if isinstance(inputs, str | os.PathLike) else [Path(path) for path in inputs]
-    job = Job.of(job)
+    paths, job = paths_of(inputs), Job.of(job)
     for name, given, least in (("slice_bytes", slice_bytes, 1), ("max_errors", max_errors, 0), ("workers", workers, 1)):
         if not (is_count(given, least) or given is None or callable(given)):
             raise ConfigurationError(f"{name}={given!r}: a whole number >= {least}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args
@@ -24,6 +25,9 @@ _SUFFIXES: Final[dict[str, FileKind]] = {
 }
 _MAGIC: Final[dict[bytes, FileKind]] = {b"\x1f\x8b": "jsonl.gz", b"\x28\xb5\x2f\xfd": "jsonl.zst", b"PAR1": "parquet"}
 _KNOWN: Final = ", ".join(_SUFFIXES)
+
+Inputs: TypeAlias = Sequence[str | os.PathLike[str]] | str | os.PathLike[str]
+"""Files and directories, or one of them."""
 
 
 @attrs.frozen
@@ -71,6 +75,11 @@ def file_kind(name: str) -> FileKind | None:
     ('jsonl.zst', None)
     """
     return next((kind for suffix, kind in _SUFFIXES.items() if name.lower().endswith(suffix)), None)
+
+
+def paths_of(inputs: Inputs) -> list[Path]:
+    """Return the path of each input."""
+    return [Path(inputs)] if isinstance(inputs, str | os.PathLike) else [Path(each) for each in inputs]
 
 
 def find_input_files(inputs: Sequence[str | Path], *, follow_links: bool) -> tuple[list[InputFile], list[str]]:

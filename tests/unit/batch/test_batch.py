@@ -533,8 +533,10 @@ def test_an_estimate_of_a_part_is_scaled(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "bad.parquet").write_bytes(b"PAR1")
     found = estimate([tmp_path / "bad.parquet"], STRATEGY, sample=1)
     assert (found.whole.conversations, list(found.failed)) == (0, [str(tmp_path / "bad.parquet")])
-    with pytest.raises(ConfigurationError, match="sample=0"):
-        estimate([tmp_path / "in.jsonl"], STRATEGY, sample=0)
+    sample: Any
+    for sample in (0, "9", True):
+        with pytest.raises(ConfigurationError, match=f"sample={sample!r}: a whole number"):
+            estimate(tmp_path / "in.jsonl", STRATEGY, sample=sample)
 
 
 @pytest.mark.parametrize(("sample", "taken"), [(1, 1), (5, 5), (10, 10), (11, 12)])
