@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from collections.abc import Callable, Iterable, Sequence
 from io import BytesIO
 from itertools import islice
@@ -39,7 +40,9 @@ _DOCUMENTS: Final[Sequence[tuple[Callable[[Any], bool], _Reader]]] = (
 )
 
 
-def recordings_of(source: Path, *, on_bad_line: Callable[[UnreadableFile], object] | None = None) -> list[Recording]:
+def recordings_of(
+    source: str | os.PathLike[str], *, on_bad_line: Callable[[UnreadableFile], object] | None = None
+) -> list[Recording]:
     r"""Return the conversations in a file: a session log, or a file of conversations; plain or gzip.
 
     A line of a log that is not JSON is skipped, and noted in its recordings.
@@ -58,6 +61,7 @@ def recordings_of(source: Path, *, on_bad_line: Callable[[UnreadableFile], objec
     >>> [each.id for each in recordings_of(path)]
     ['task 3, trial 1']
     """
+    source = Path(source)
     where = str(source)
     with unreadable_errors(where):
         data = source.read_bytes()

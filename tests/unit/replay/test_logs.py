@@ -216,7 +216,7 @@ def test_files_of_conversations_are_read_as_ever(tmp_path: Path) -> None:
     path = written(tmp_path, *chats)
     packed = tmp_path / "chats.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()))
-    for each in (path, packed):
+    for each in (path, str(packed)):
         first, second = recordings_of(each)
         assert (first.id, first.times, second.id, second.times) == ("a", (7.0,), "2", (None,))
 
