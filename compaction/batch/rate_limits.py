@@ -6,6 +6,7 @@ limiter delays every request, not only the one that was refused.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Awaitable, Callable
 from operator import is_
@@ -192,6 +193,8 @@ class LimitedSummarizer:
 
         def record(usage: Usage) -> None:
             self.rate_limiter.record_usage(usage, estimates.pop() if estimates else None)
+            if isinstance(self.inner, OpenAISummarizer) and self.inner.on_usage is not None:
+                self.inner.on_usage(usage)
 
         if isinstance(self.inner, OpenAISummarizer):
             return await self._ask_with_retries(attrs.evolve(self.inner, on_usage=record), request)
@@ -222,9 +225,10 @@ def _retry_after(error: BaseException | None, default: float) -> float | None:
         if getattr(error, "status_code", None) == 429:
             headers: Any = getattr(getattr(error, "response", None), "headers", {})
             try:
-                return float(headers.get("retry-after"))
+                seconds = float(headers.get("retry-after"))
             except (TypeError, ValueError):
                 return default
+            return seconds if 0 <= seconds < math.inf else default
         error = error.__cause__
     return None
 
