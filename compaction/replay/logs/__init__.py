@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 
 import attrs
 
-from ...errors import UnreadableFile
+from ...errors import UnknownFormat, UnreadableFile
 from ...files import read_conversations, unreadable_errors
 from ..recordings import Recording
 from .document_logs import is_atif, is_swe_agent, is_tau_bench, read_atif, read_swe_agent, read_tau_bench
@@ -70,7 +70,10 @@ def recordings_of(
     for recognizes, read in _LINES:
         if recognizes(first):
             records, notes = _records(data)
-            return [attrs.evolve(found, notes=(*found.notes, *notes)) for found in read(records, where)]
+            try:
+                return [attrs.evolve(found, notes=(*found.notes, *notes)) for found in read(records, where)]
+            except UnknownFormat as error:
+                raise UnreadableFile(f"{where}: {error}") from error
     document = _document(data)
     for recognizes, read in _DOCUMENTS:
         if recognizes(document):
