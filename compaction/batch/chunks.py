@@ -26,6 +26,7 @@ from .rows import (
     arrow_module,
     bounded_lines,
     dump_json,
+    escaped,
     open_parquet,
     parse_json,
 )
@@ -74,7 +75,8 @@ class LineChunk:
 def _record(value: Any) -> dict[str, Any]:
     """Return a line's fields as the columns of a row, its messages as JSON text."""
     fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {_MESSAGES: value}
-    return {**fields, _MESSAGES: dump_json(fields[_MESSAGES]).decode()}
+    plain = {escaped(name): escaped(each) if isinstance(each, str) else each for name, each in fields.items()}
+    return {**plain, _MESSAGES: dump_json(fields[_MESSAGES]).decode()}
 
 
 def _is_plain(values: Sequence[Any]) -> bool:

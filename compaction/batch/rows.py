@@ -150,6 +150,15 @@ def arrow_module() -> Any:
         ) from error
 
 
+def escaped(text: str) -> str:
+    r"""Return a text as Arrow can store it: a lone surrogate, which UTF-8 cannot represent, becomes an escape.
+
+    >>> escaped("half a sign: \ud83d")
+    'half a sign: \\ud83d'
+    """
+    return text.encode(errors="backslashreplace").decode()
+
+
 @contextlib.contextmanager
 def open_parquet(path: str) -> Generator[Any]:
     """Open a Parquet file."""

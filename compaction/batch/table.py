@@ -19,7 +19,7 @@ from .chunks import TableChunk
 from .job import BadConversation, Job
 from .rate_limits import Limits, RateLimiter, limiter_for, rate_limited
 from .report import BatchCounts
-from .rows import MessageColumn, arrow_module
+from .rows import MessageColumn, arrow_module, escaped
 from .workers import compact_chunk
 
 ERROR_COLUMN = "compaction_error"
@@ -83,7 +83,7 @@ def table_of(
     compacted = chunk.table(written)
     if on_error == "raise":
         return compacted
-    reasons = [bad[place].reason if place in bad else None for place in range(len(written))]
+    reasons = [escaped(bad[place].reason) if place in bad else None for place in range(len(written))]
     return compacted.append_column(ERROR_COLUMN, arrow.array(reasons, arrow.string()))
 
 

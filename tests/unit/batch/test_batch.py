@@ -231,6 +231,15 @@ def test_lines_with_different_fields_become_one_table(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "one.parquet").column("a").to_pylist() == ["1", '"x"', None]
 
 
+def test_lone_surrogates_become_escapes_in_a_table(tmp_path: Path) -> None:
+    """Arrow stores UTF-8: in the names and texts of columns they are escapes, and in the messages escapes of JSON."""
+    row = {"\ud800": "a", "b": "\ud801", "c": ["\ud802"], "messages": [user("\ud803")]}
+    (tmp_path / "in.jsonl").write_bytes(lines([row]))
+    run(tmp_path / "in.jsonl", tmp_path / "out.parquet")
+    [back] = read_rows(tmp_path / "out.parquet", "parquet")
+    assert back == {"\\ud800": "a", "b": "\\ud801", "c": '["\\ud802"]', "messages": [user("\ud803")]}
+
+
 # -------------------------------------------------------------------- bad conversations
 
 
