@@ -20,6 +20,7 @@ from typing import Any, Final, Literal
 import anyio
 import attrs
 
+from ..checks import is_count
 from ..errors import CompactionError, ConfigurationError
 from ..installation import install_line
 from ..run import unawaited
@@ -29,7 +30,7 @@ from .parts import SliceResult, atomic_writer, open_tables, write_table
 from .pools import WorkerPool, WorkerPoolFactory
 from .rate_limits import Limits, RateLimiter, limiter_for, rate_limited
 from .slices import Slice
-from .table import table_of
+from .table import check_on_error, table_of
 from .workers import WorkerConfig, compact_slice
 
 _RETRIES: Final = 5
@@ -56,7 +57,14 @@ def ray_workers(count: int | None = None, *, limits: Limits | None = None, addre
         ConfigurationError: If Ray is not installed.
     """
     ray_module()
+    if count is not None:
+        _check_count("count", count)
     return partial(_RayPool, count=count, limits=limits or Limits(), address=address)
+
+
+def _check_count(name: str, value: int) -> None:
+    if not is_count(value, 1):
+        raise ConfigurationError(f"{name}={value!r}: a whole number >= 1")
 
 
 class _RayPool(WorkerPool):
@@ -170,6 +178,9 @@ def compact_dataset(
     """
     ray_module()
     job = Job.of(job)
+    check_on_error(on_error)
+    _check_count("actors", actors)
+    _check_count("batch_rows", batch_rows)
     folder = None if checkpoints is None else Path(checkpoints).resolve()
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)

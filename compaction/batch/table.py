@@ -58,9 +58,14 @@ def compact_table(
     [{'id': 7, 'messages': '[{"role": "user", "content": "two"}]'}]
     """
     job = Job.of(job)
+    check_on_error(on_error)
+    return table_of(job, table, on_error=on_error, limiter=limiter_for(job.strategy, limits))
+
+
+def check_on_error(on_error: str) -> None:
+    """Check the ``on_error`` of `compact_table`."""
     if on_error not in ("raise", "mark"):
         raise ConfigurationError(f"on_error={on_error!r}: raise or mark")
-    return table_of(job, table, on_error=on_error, limiter=limiter_for(job.strategy, limits))
 
 
 def table_of(

@@ -223,6 +223,15 @@ def test_a_dataset_is_mapped_by_actors(cluster: Cluster) -> None:
     assert cluster.mapped["fn_constructor_kwargs"]["limits"] == Limits(concurrency=3)
 
 
+@pytest.mark.parametrize("options", [{"actors": 0}, {"batch_rows": "9"}, {"on_error": "skip"}], ids=str)
+def test_arguments_that_cannot_be(options: dict[str, Any], cluster: Cluster) -> None:
+    """They are refused before an actor is started."""
+    with pytest.raises(ConfigurationError, match=next(iter(options))):
+        compact_dataset(cluster, JOB, **options)
+    with pytest.raises(ConfigurationError, match="count=0"):
+        ray_workers(0)
+
+
 def test_a_dataset_resumes_from_checkpoints(cluster: Cluster, tmp_path: Path) -> None:
     """A finished batch is read from its part, however it is chunked; the answers for an unfinished one are kept."""
     table = pq.read_table(store(tmp_path / "in.parquet", "parquet", LONG))
