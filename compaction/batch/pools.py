@@ -163,14 +163,16 @@ class AsyncPool(WorkerPool):
     def __init__(self, config: WorkerConfig, limits: Limits, stop: Callable[[], bool]) -> None:
         self.count = limits.concurrency
         self.limiter = RateLimiter(limits)
-        strategy = rate_limited(config.job.strategy, self.limiter, config.parts / "summaries.sqlite")
-        self._config = attrs.evolve(config, job=attrs.evolve(config.job, strategy=strategy))
+        self._config = config
         self._stop = stop
         self._exit_stack = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
         self._portal = self._exit_stack.enter_context(anyio.from_thread.start_blocking_portal())
         self._capacity = self._portal.call(anyio.CapacityLimiter, self.count)
+        job, cache = self._config.job, self._config.parts / "summaries.sqlite"
+        limited = attrs.evolve(job, strategy=rate_limited(job.strategy, self.limiter, cache))
+        self._config = attrs.evolve(self._config, job=limited)
         return self
 
     def submit(self, slice: Slice) -> Future[SliceResult]:

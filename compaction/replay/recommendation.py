@@ -68,7 +68,7 @@ def recommend(result: ReplayResult, *, minimum_recall: float = MINIMUM_RECALL) -
     Raises:
         ConfigurationError: If ``minimum_recall`` is not from 0 to 1.
     """
-    if not 0 <= minimum_recall <= 1:
+    if not isinstance(minimum_recall, int | float) or not 0 <= minimum_recall <= 1:
         raise ConfigurationError(f"'minimum_recall' must be from 0 to 1 (got {minimum_recall!r})")
     if not result.exceeding:
         return _below_the_window(result)

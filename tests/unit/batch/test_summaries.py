@@ -96,7 +96,8 @@ def test_what_was_paid_for_is_not_paid_for_again(tmp_path: Path) -> None:
     report = run(source, tmp_path / "out.jsonl", strategy=summarizing(second), limits=limits, slice_bytes=100_000)
     assert (report.outcome, report.tally.degraded) == ("finished", 0)
     assert 10 + second.asked == len(LONG)
-    assert not (tmp_path / "out.jsonl.parts").exists()
+    run(source, tmp_path / "out.jsonl", strategy=summarizing(second), limits=limits, slice_bytes=100_000)
+    assert not (tmp_path / "out.jsonl.parts").exists(), "a run after the end leaves nothing"
 
 
 def test_stopped_it_finishes_conversations_not_slices(tmp_path: Path) -> None:

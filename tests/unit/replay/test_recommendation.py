@@ -180,8 +180,8 @@ def test_nothing_to_judge_by_is_said() -> None:
     assert recommend(replayed()).names == ()
 
 
-@pytest.mark.parametrize("share", [-0.1, 1.1])
-def test_a_minimum_out_of_range(share: float) -> None:
+@pytest.mark.parametrize("share", [-0.1, 1.1, "0.5"])
+def test_a_minimum_out_of_range(share: Any) -> None:
     """The minimum recall is a share."""
     with pytest.raises(ConfigurationError, match="'minimum_recall' must be from 0 to 1"):
         recommend(replayed(), minimum_recall=share)
