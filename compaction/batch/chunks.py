@@ -90,17 +90,11 @@ def _json(value: Any) -> str | None:
 
 @attrs.frozen
 class TableChunk:
-    """Consecutive rows of a table.
+    """Consecutive rows of a table."""
 
-    Args:
-        batch: The rows with every column.
-        column: The column with the messages.
-        rows: The conversations.
-    """
-
-    batch: Any
-    column: MessageColumn
-    rows: list[JsonLine | NestedMessages]
+    batch: Any  # the rows with every column
+    column: MessageColumn  # the column with the messages
+    rows: list[JsonLine | NestedMessages]  # the conversations
 
     def text(self, written: Sequence[Any]) -> bytes:
         """Return the written rows as lines."""

@@ -32,40 +32,24 @@ Inputs: TypeAlias = Sequence[str | os.PathLike[str]] | str | os.PathLike[str]
 
 @attrs.frozen
 class InputFile:
-    """One input file.
+    """One input file."""
 
-    Args:
-        number: Its number among the inputs, from 0.
-        path: Its path.
-        name: Its path relative to the directory given as an input; the file name if the file itself was given.
-        kind: How it is stored.
-        size: Its size in bytes.
-        modified_ns: The time of its last change, in nanoseconds.
-    """
-
-    number: int
+    number: int  # its number among the inputs, from 0
     path: str
-    name: str
-    kind: FileKind
-    size: int
-    modified_ns: int
+    name: str  # its path relative to the directory given as an input; the file name if the file itself was given
+    kind: FileKind  # how it is stored
+    size: int  # its size in bytes
+    modified_ns: int  # the time of its last change, in nanoseconds
 
 
 @attrs.frozen
 class OutputFile:
-    """One output file.
+    """One output file."""
 
-    Args:
-        number: Its number among the outputs, from 0.
-        path: Its path.
-        kind: How it is stored.
-        sources: The numbers of the inputs that are written to it, in order.
-    """
-
-    number: int
+    number: int  # its number among the outputs, from 0
     path: str
-    kind: FileKind
-    sources: tuple[int, ...]
+    kind: FileKind  # how it is stored
+    sources: tuple[int, ...]  # the numbers of the inputs that are written to it, in order
 
 
 def file_kind(name: str) -> FileKind | None:

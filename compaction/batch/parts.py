@@ -64,19 +64,12 @@ def size_or_none(path: Path) -> int | None:
 
 @attrs.frozen
 class SliceResult:
-    """A finished slice, as its record describes it.
+    """A finished slice, as its record describes it."""
 
-    Args:
-        key: The slice's input and number.
-        size: Bytes of its part file.
-        weight: Bytes of the input it covers, as stored.
-        tally: The counts of its conversations.
-    """
-
-    key: tuple[int, int]
-    size: int
-    weight: int
-    tally: BatchCounts
+    key: tuple[int, int]  # the slice's input and number
+    size: int  # bytes of its part file
+    weight: int  # bytes of the input it covers, as stored
+    tally: BatchCounts  # the counts of its conversations
 
 
 @attrs.frozen

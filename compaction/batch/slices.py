@@ -25,29 +25,17 @@ _Cut: TypeAlias = tuple[Any, ...]
 
 @attrs.frozen
 class Slice:
-    """A part of an input.
-
-    Args:
-        source: The input.
-        number: Its number in the input, from 0.
-        start: Its first byte; for a table, its first row group; 0 if the input is compressed.
-        end: The byte, or row group, after its last; the bytes of its text if the input is compressed.
-        weight: Bytes of the file that it covers, as stored.
-        text: The text, if the input is compressed.
-        oversized: The size in bytes of its only line, if that line is too long to be read.
-        kind: How its part file is stored.
-        ended: Whether each line is written with a line end even if it had none.
-    """
+    """A part of an input."""
 
     source: InputFile
-    number: int
-    start: int
-    end: int
-    weight: int
-    text: bytes | None = attrs.field(default=None, repr=False)
-    oversized: int = 0
-    kind: FileKind = "jsonl"
-    ended: bool = False
+    number: int  # its number in the input, from 0
+    start: int  # its first byte; for a table, its first row group; 0 if the input is compressed
+    end: int  # the byte, or row group, after its last; the bytes of its text if the input is compressed
+    weight: int  # bytes of the file that it covers, as stored
+    text: bytes | None = attrs.field(default=None, repr=False)  # the text, if the input is compressed
+    oversized: int = 0  # the size in bytes of its only line, if that line is too long to be read
+    kind: FileKind = "jsonl"  # how its part file is stored
+    ended: bool = False  # whether each line is written with a line end even if it had none
 
     @property
     def key(self) -> tuple[int, int]:

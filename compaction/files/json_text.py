@@ -108,19 +108,12 @@ _divide: Callable[[bytes], Any] | None = _divider()
 
 @attrs.frozen
 class JsonList:
-    """A list inside a JSON text.
+    """A list inside a JSON text."""
 
-    Args:
-        text: The whole text.
-        values: The elements.
-        spans: The position of each element.
-        span: The position of the list, with its brackets.
-    """
-
-    text: str = attrs.field(repr=False)
-    values: list[Any]
-    spans: list[Span]
-    span: Span
+    text: str = attrs.field(repr=False)  # the whole text
+    values: list[Any]  # the elements
+    spans: list[Span]  # the position of each element
+    span: Span  # the position of the list, with its brackets
 
     def replaced(self, new: Sequence[Any]) -> str:
         """Return the whole text with another list, written as `replace_list` says."""
@@ -160,17 +153,11 @@ def _same_objects(old: Sequence[Any], new: Sequence[Any]) -> bool:
 
 @attrs.frozen
 class JsonDocument:
-    """A JSON value that may contain a certain list.
+    """A JSON value that may contain a certain list."""
 
-    Args:
-        kind: Its first character: ``[`` for a list, ``{`` for an object, or another one.
-        fields: An object's fields, without that list.
-        lists: That list; several if its key is repeated.
-    """
-
-    kind: str
-    fields: dict[str, Any]
-    lists: list[JsonList]
+    kind: str  # its first character: ``[`` for a list, ``{`` for an object, or another one
+    fields: dict[str, Any]  # an object's fields, without that list
+    lists: list[JsonList]  # that list; several if its key is repeated
 
 
 def scan(text: str, key: str = "messages") -> JsonDocument:

@@ -15,40 +15,24 @@ from .transcript import Places, Transcript, UserMessage
 
 @attrs.frozen
 class InsertedMessage:
-    """A message of a request that was not recorded, such as a summary or a shortened result.
+    """A message of a request that was not recorded, such as a summary or a shortened result."""
 
-    Args:
-        text: Its text, on one line.
-        keys: The search keys of the text.
-        spans: Its verbatim spans that occur in recorded answers.
-        tokens: Its tokens.
-    """
-
-    text: str
-    keys: frozenset[str]
-    spans: frozenset[str]
+    text: str  # its text, on one line
+    keys: frozenset[str]  # the search keys of the text
+    spans: frozenset[str]  # its verbatim spans that occur in recorded answers
     tokens: int
 
 
 @attrs.frozen
 class RequestDiff:
-    """The difference between a request and the previous one.
+    """The difference between a request and the previous one."""
 
-    Args:
-        tokens: Tokens of the request, including the overhead.
-        shared_messages: Number of messages at its start that are equal to those of the previous request.
-        whole_tokens: Tokens of these messages, including the overhead.
-        shared_tokens: The same, plus the tokens that the first different message shares from its start.
-        broken: Whether it differs from the previous request before that one's end, instead of continuing it.
-        lost_tokens: Tokens of the previous request after the first difference; 0 if it is continued.
-    """
-
-    tokens: int
-    shared_messages: int
-    whole_tokens: int
-    shared_tokens: int
-    broken: bool
-    lost_tokens: int
+    tokens: int  # tokens of the request, including the overhead
+    shared_messages: int  # number of messages at its start that are equal to those of the previous request
+    whole_tokens: int  # tokens of these messages, including the overhead
+    shared_tokens: int  # the same, plus the tokens that the first different message shares from its start
+    broken: bool  # whether it differs from the previous request before that one's end, instead of continuing it
+    lost_tokens: int  # tokens of the previous request after the first difference; 0 if it is continued
 
 
 class RequestChain:

@@ -33,23 +33,14 @@ Places: TypeAlias = Sequence[int]
 
 @attrs.frozen
 class NeededFact:
-    """A fact that a recorded answer used and that occurs in its history.
-
-    Args:
-        kind: Its kind.
-        text: The text to search for.
-        last: The ordinal of the last message before the answer that contains it.
-        age: Number of messages from there to the answer.
-        old: Whether cutting to the newest messages that fit the window would have lost it.
-        places: The messages of the whole conversation that contain it.
-    """
+    """A fact that a recorded answer used and that occurs in its history."""
 
     kind: NeededFactKind
-    text: str
-    last: int
-    age: int
-    old: bool
-    places: Places = attrs.field(eq=False, repr=False)
+    text: str  # the text to search for
+    last: int  # the ordinal of the last message before the answer that contains it
+    age: int  # number of messages from there to the answer
+    old: bool  # whether cutting to the newest messages that fit the window would have lost it
+    places: Places = attrs.field(eq=False, repr=False)  # the messages of the whole conversation that contain it
 
 
 @attrs.frozen
@@ -63,30 +54,19 @@ class UserMessage:
 
 @attrs.frozen(kw_only=True)
 class Needs:
-    """The facts, rare words and verbatim spans that one recorded answer needed from its history.
+    """The facts, rare words and verbatim spans that one recorded answer needed from its history."""
 
-    Args:
-        ordinal: The ordinal of the answer among the conversation's messages.
-        tokens: Tokens of its whole history.
-        facts: The needed facts.
-        fits: Whether the system messages and the last user message alone fit the window; if not, hardly any policy can help.
-        word_count: Number of rare words.
-        span_count: Number of verbatim spans.
-        said_words: Number of different words in each of the user's messages before the answer, added up.
-        said_sentences: Number of sentences in these messages.
-        words: The words, with their places; not in a result.
-        spans: The spans, with their places; not in a result.
-    """
-
-    ordinal: int
-    tokens: int
-    facts: tuple[NeededFact, ...]
-    fits: bool
-    word_count: int
-    span_count: int
-    said_words: int
-    said_sentences: int
+    ordinal: int  # the ordinal of the answer among the conversation's messages
+    tokens: int  # tokens of its whole history
+    facts: tuple[NeededFact, ...]  # the needed facts
+    fits: bool  # whether the system messages and the last user message alone fit the window; if not, hardly any policy can help
+    word_count: int  # number of rare words
+    span_count: int  # number of verbatim spans
+    said_words: int  # number of different words in each of the user's messages before the answer, added up
+    said_sentences: int  # number of sentences in these messages
+    # the words, with their places; not in a result
     words: tuple[tuple[str, Places], ...] = attrs.field(default=(), eq=False, repr=False)
+    # the spans, with their places; not in a result
     spans: tuple[tuple[str, Places], ...] = attrs.field(default=(), eq=False, repr=False)
 
     def without_places(self) -> Needs:
