@@ -152,13 +152,9 @@ class BadConversation:
 
 
 async def compact_row(job: Job, row: Row, counts: BatchCounts, *, sync: bool = False) -> Any:
-    """Compact one conversation; return what to write, or a `BadConversation`.
+    """Compact and count one conversation; return what to write, or a `BadConversation`.
 
-    Args:
-        job: The job.
-        row: The conversation.
-        counts: Counts it.
-        sync: Whether the strategy awaits nothing; then this coroutine does not either, see `compaction.run.unawaited`.
+    If the strategy awaits nothing (``sync``), this coroutine does not either, see `compaction.run.unawaited`.
 
     Raises:
         ConfigurationError: If the job fails for every conversation.

@@ -61,7 +61,7 @@ async def compact_slice(
     """Compact a slice, and write its part and its record.
 
     Args:
-        config: The configuration.
+        config: The configuration of the worker.
         slice: The slice.
         limiter: The rate limiter of the summarizers, whose usage is counted.
         capacity: Limits the conversations in progress at a time; ``None`` for one after the other, without awaiting.

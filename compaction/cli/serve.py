@@ -172,13 +172,6 @@ def serve_command(
 def settings_of(preset: str, pipeline: Path | None, *, window: str, store: Path | None, **options: Any) -> GatewaySettings:
     """Return the settings of a gateway.
 
-    Args:
-        preset: The name of the strategy.
-        pipeline: A file with a pipeline, instead of the preset.
-        window: The context window: ``auto``, a size, or a model's name.
-        store: The file in which decisions are saved.
-        options: The other settings.
-
     Raises:
         ConfigurationError: If an option cannot be used, or a package is missing.
     """
