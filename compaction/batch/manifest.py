@@ -37,11 +37,6 @@ class Manifest:
         plan: The plan of this run, as JSON data.
         restart: Whether to discard the work of an earlier run.
 
-    Attributes:
-        joined: The size of each finished output, by number.
-        total: The counts of the finished batch; ``None`` until it is finished.
-        resumed: Whether an earlier run left a manifest of unfinished work, which this run resumes.
-
     Raises:
         StateError: If another process is running this batch, or the file has another plan or is not a manifest.
         UnwritableFile: If it cannot be written.
@@ -50,9 +45,9 @@ class Manifest:
     def __init__(self, path: Path, parts: Path, plan: Mapping[str, Any], *, restart: bool) -> None:
         self.path = path
         self.parts = parts
-        self.joined: dict[int, int] = {}
-        self.total: BatchCounts | None = None
-        self.resumed = False
+        self.joined: dict[int, int] = {}  # the size of each finished output, by number
+        self.total: BatchCounts | None = None  # the counts of the finished batch
+        self.resumed = False  # whether an earlier run left unfinished work
         self._plan = data_of(json_of(plan, "the plan"), "the plan", dict)
         self._lock = _lock_folder(path, parts)
         try:

@@ -34,17 +34,11 @@ from .workers import WorkerConfig, compact_slice
 
 
 class WorkerPool(contextlib.AbstractContextManager["WorkerPool"]):
-    """Workers that compact slices. After an error, closing the pool ends the slices in progress at once.
+    """Workers that compact slices. After an error, closing the pool ends the slices in progress at once."""
 
-    Attributes:
-        max_pending: The number of slices it takes at a time.
-        count: The number of workers.
-        limiter: The rate limiter of the summarizers, if they run in this process.
-    """
-
-    max_pending: int
-    count: int
-    limiter: RateLimiter | None = None
+    max_pending: int  # slices that it takes at a time
+    count: int  # workers
+    limiter: RateLimiter | None = None  # of the summarizers, if they run in this process
 
     @abc.abstractmethod
     def submit(self, slice: Slice) -> Future[SliceResult]:

@@ -99,11 +99,7 @@ class _TokenBucket:
 
 
 class RateLimiter:
-    """Holds state: the usage of a batch's summarizers, and when the next request may be sent.
-
-    Attributes:
-        usage: The usage that `take_usage` has not returned yet.
-    """
+    """Holds state: the usage of a batch's summarizers, and when the next request may be sent."""
 
     def __init__(
         self,
@@ -113,7 +109,7 @@ class RateLimiter:
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
     ) -> None:
         self.limits = limits
-        self.usage = BatchCounts()
+        self.usage = BatchCounts()  # which `take_usage` has not returned yet
         self._requests = _TokenBucket(limits.requests_per_minute, clock)
         self._tokens = _TokenBucket(limits.tokens_per_minute, clock)
         self._clock = clock

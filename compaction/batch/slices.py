@@ -44,7 +44,7 @@ class Slice:
 
 
 def cut_slices(source: InputFile, size: int, max_line: int) -> Iterator[Slice]:
-    """Yield the slices of an input in order, each of about ``size`` bytes of text; a line over ``max_line`` bytes is not read."""
+    """Yield the slices of an input, each of about ``size`` bytes of text; a line over ``max_line`` bytes is not read."""
     with unreadable_errors(source.path):
         if source.kind == "parquet":
             cuts = _table_cuts(source, size)

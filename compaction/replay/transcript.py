@@ -106,16 +106,6 @@ class Transcript:
         meter: Counts the tokens of messages.
         window: Tokens a request may have.
         overhead_tokens: Tokens of every request outside the messages.
-
-    Attributes:
-        messages: The messages as read.
-        tokens: Tokens of each message.
-        texts: The text of each message, on one line.
-        answers: The places of each answer that has a history: each is one model call.
-        calls: The ordinal of the first message of each answer.
-        ordinals: The ordinal of each recorded message, by the identity of the caller's object.
-        cumulative: Tokens of the history before each ordinal, including the overhead.
-        spans: The places of the twelve-character spans of the answers.
     """
 
     def __init__(
@@ -134,10 +124,10 @@ class Transcript:
         self.messages: list[Message] = [format.read(raw, place) for place, raw in enumerate(recording.messages)]
         self.tokens = [meter.measure(message)[0] for message in self.messages]
         self.texts = [flat_text(message) for message in self.messages]
-        self.answers = answers_in(self.messages)
+        self.answers = answers_in(self.messages)  # each is one model call
         self.calls = [answer.start for answer in self.answers]
-        self.ordinals = {id(raw): at for at, raw in enumerate(recording.messages)}
-        self.cumulative = list(accumulate(self.tokens, initial=overhead_tokens))
+        self.ordinals = {id(raw): at for at, raw in enumerate(recording.messages)}  # by the identity of the caller's object
+        self.cumulative = list(accumulate(self.tokens, initial=overhead_tokens))  # tokens of the history before each ordinal
         self.spans = SpanIndex(self.texts, chain.from_iterable(self.answers))
         self._systems = {at for at, message in enumerate(self.messages) if message.is_system}
         self._window = window
