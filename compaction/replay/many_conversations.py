@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, cast
 
 import attrs
 
+from ..checks import is_count
 from ..errors import ConfigurationError, InputError, UnknownFormat
 from ..formats import MessageFormat, resolve
 from ..models import ModelPrices, prices_of
@@ -82,7 +83,7 @@ def replay(
         overhead_tokens=overhead_tokens,
         charge_summaries=charge_summaries,
     )
-    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
+    if not is_count(jobs, 1):
         raise ConfigurationError(f"'jobs' must be an integer >= 1 (got {jobs!r})")
     candidates = candidates_of(strategies)
     skipped: list[str] = []
