@@ -156,7 +156,7 @@ class AsyncPool(WorkerPool):
 
     def __init__(self, config: WorkerConfig, limits: Limits, stop: Callable[[], bool]) -> None:
         self.count = limits.concurrency
-        self.limiter = RateLimiter(limits)
+        self.limiter = self._limiter = RateLimiter(limits)
         self._config = config
         self._stop = stop
         self._exit_stack = contextlib.ExitStack()
@@ -165,12 +165,12 @@ class AsyncPool(WorkerPool):
         self._portal = self._exit_stack.enter_context(anyio.from_thread.start_blocking_portal())
         self._capacity = self._portal.call(anyio.CapacityLimiter, self.count)
         job, cache = self._config.job, self._config.parts / "summaries.sqlite"
-        limited = attrs.evolve(job, strategy=rate_limited(job.strategy, self.limiter, cache))
+        limited = attrs.evolve(job, strategy=rate_limited(job.strategy, self._limiter, cache))
         self._config = attrs.evolve(self._config, job=limited)
         return self
 
     def submit(self, slice: Slice) -> Future[SliceResult]:
-        task = partial(compact_slice, limiter=self.limiter, capacity=self._capacity, stop=self._stop)
+        task = partial(compact_slice, limiter=self._limiter, capacity=self._capacity, stop=self._stop)
         return self._portal.start_task_soon(task, self._config, slice)
 
     def __exit__(self, *raised: object) -> None:
