@@ -67,7 +67,7 @@ class ReplayedCall:
 
     ordinal: int  # the recorded message that answered it, from 0
     tokens: int  # tokens of the request, including the overhead
-    messages: int  # number of messages in the request
+    messages: int
     over: bool  # whether the request exceeds the window
     broken_rules: tuple[str, ...]  # rules of the format that it breaks more often than the whole history does
     cache: CacheUse  # its tokens by how they are billed

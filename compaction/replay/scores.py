@@ -36,7 +36,7 @@ _NOTHING: Final = Share()
 class Score:
     """Sums over calls; see ``docs/metrics.md``."""
 
-    calls: int = 0  # number of calls
+    calls: int = 0
     tokens: int = 0  # tokens of all requests
     peak: int = 0  # tokens of the largest request
     over: int = 0  # requests that exceed the window

@@ -25,10 +25,10 @@ from .samples import agent_session
 class BenchmarkRow:
     """The measurements for one conversation size."""
 
-    messages: int  # messages in the conversation
-    tokens_before: int  # tokens before the run
-    tokens_after: int  # tokens after the run
-    edits: int  # edits of the run
+    messages: int
+    tokens_before: int
+    tokens_after: int
+    edits: int
     read_seconds: float  # CPU seconds to read the conversation into an index
     run_seconds: float  # CPU seconds of the run itself
     # how many times longer the run takes with ten times the messages, estimated from the previous size; 10 is linear.
