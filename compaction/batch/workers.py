@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 import anyio
-import anyio.from_thread
 import attrs
 
 from ..errors import CompactionError

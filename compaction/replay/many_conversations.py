@@ -89,7 +89,8 @@ def replay(
     skipped: list[str] = []
     recordings = list(_readable(_with_unique_ids(conversations), setting.format, skipped))
     calls = [_calls(each) * len(candidates) for each in recordings]
-    done, told = 0, on_progress or (lambda done, total: None)
+    told: ReplayProgress = on_progress or (lambda done, total: None)
+    done = 0
     told(done, sum(calls))
     replayed: dict[int, ReplayedConversation] = {}
     for place, outcome in _outcomes(recordings, calls, candidates, setting, min(jobs, len(recordings))):
