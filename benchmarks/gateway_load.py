@@ -27,7 +27,7 @@ import httpx
 import uvicorn
 
 from compaction import presets
-from compaction.cli.serve import listening_socket, tune_process
+from compaction.cli.server import listening_socket, tune_process
 from compaction.gateway import GatewaySettings, create_app
 from tests.support.gateways import ScriptedUpstream, chat_reply, in_process
 

@@ -16,7 +16,6 @@ from typing import Any, Final, TypeAlias, cast
 import attrs
 
 from ..errors import ConfigurationError, UnreadableFile
-from .input_files import Slice
 from .job import BadConversation
 from .rows import (
     BUFFER_BYTES,
@@ -27,9 +26,11 @@ from .rows import (
     arrow_module,
     bounded_lines,
     dump_json,
+    escaped,
     open_parquet,
     parse_json,
 )
+from .slices import Slice
 
 _MESSAGES: Final = "messages"
 
@@ -74,7 +75,8 @@ class LineChunk:
 def _record(value: Any) -> dict[str, Any]:
     """Return a line's fields as the columns of a row, its messages as JSON text."""
     fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {_MESSAGES: value}
-    return {**fields, _MESSAGES: dump_json(fields[_MESSAGES]).decode()}
+    plain = {escaped(name): escaped(each) if isinstance(each, str) else each for name, each in fields.items()}
+    return {**plain, _MESSAGES: dump_json(fields[_MESSAGES]).decode()}
 
 
 def _is_plain(values: Sequence[Any]) -> bool:
@@ -88,17 +90,11 @@ def _json(value: Any) -> str | None:
 
 @attrs.frozen
 class TableChunk:
-    """Consecutive rows of a table.
+    """Consecutive rows of a table."""
 
-    Args:
-        batch: The rows with every column.
-        column: The column with the messages.
-        rows: The conversations.
-    """
-
-    batch: Any
-    column: MessageColumn
-    rows: list[JsonLine | NestedMessages]
+    batch: Any  # the rows with every column
+    column: MessageColumn  # the column with the messages
+    rows: list[JsonLine | NestedMessages]  # the conversations
 
     def text(self, written: Sequence[Any]) -> bytes:
         """Return the written rows as lines."""

@@ -6,11 +6,11 @@ import time
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import Any, Final
 
 import attrs
 
+from ..checks import is_count
 from ..errors import ConfigurationError, UnreadableFile
 from ..files import unreadable_errors
 from ..index import Request
@@ -18,10 +18,11 @@ from ..run import unawaited
 from ..strategies import Rehearsed, StrategyLike
 from ..summarizers import DigestSummarizer, SummaryRequest
 from .chunks import read_chunks
-from .input_files import InputFile, Slice, cut_slices, find_input_files
+from .input_files import InputFile, Inputs, find_input_files, paths_of
 from .job import Job
 from .report import BatchCounts
 from .rows import open_parquet, size_of
+from .slices import Slice, cut_slices
 from .workers import compact_chunk
 
 _PLACES: Final = 20
@@ -58,9 +59,7 @@ class BatchEstimate:
         )
 
 
-def estimate(
-    inputs: Sequence[str | Path], job: Job | StrategyLike, *, sample: int = 200, follow_links: bool = False
-) -> BatchEstimate:
+def estimate(inputs: Inputs, job: Job | StrategyLike, *, sample: int = 200, follow_links: bool = False) -> BatchEstimate:
     """Compact a sample of the inputs and return an estimate for all of them.
 
     The sample is spread evenly over plain files and tables, and taken from the beginning of compressed files. If there are many
@@ -77,9 +76,9 @@ def estimate(
         UnreadableFile: If no input can be read.
         ConfigurationError: If an argument is out of range.
     """
-    if sample < 1:
-        raise ConfigurationError(f"sample={sample}: a whole number of conversations >= 1")
-    sources, _ = find_input_files(inputs, follow_links=follow_links)
+    if not is_count(sample, 1):
+        raise ConfigurationError(f"sample={sample!r}: a whole number of conversations >= 1")
+    sources, _ = find_input_files(paths_of(inputs), follow_links=follow_links)
     counts = BatchCounts()
     job = Job.of(job)
     job = attrs.evolve(job, strategy=Rehearsed(job.strategy, partial(_counted, counts)))

@@ -13,28 +13,24 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
 from ..checks import is_count
 from ..errors import ConfigurationError, UnreadableFile, UnwritableFile
+from ..json_data import json_of
 from ..strategies import StrategyLike
 from ..tokens import counter as resolve_counter
-from .input_files import InputFile, OutputFile, Slice, cut_slices, find_input_files, plan_output_files
+from .input_files import InputFile, Inputs, OutputFile, find_input_files, paths_of, plan_output_files
 from .job import Job
-from .parts import Manifest, PartFiles, SliceResult, join_errors, join_parts
-from .rate_limits import Limits, RateLimiter, find_summarizers, rate_limited
+from .manifest import Manifest
+from .parts import PartFiles, SliceResult, atomic_writer, join_parts, size_or_none
+from .pools import AsyncPool, InlinePool, ProcessPool, WorkerPool, WorkerPoolFactory
+from .rate_limits import Limits, find_summarizers
 from .report import BatchCounts, BatchOutcome, BatchProgress, BatchReport
-from .workers import (
-    AsyncPool,
-    InlinePool,
-    ProcessPool,
-    SliceInterrupted,
-    WorkerConfig,
-    WorkerPool,
-    WorkerPoolFactory,
-)
+from .slices import Slice, cut_slices
+from .workers import SliceInterrupted, WorkerConfig
 
 _POLL_SECONDS: Final = 0.5
 
@@ -45,7 +41,7 @@ before a summarizer has failed so often that the batch stops."""
 
 
 def compact_files(
-    inputs: Sequence[str | os.PathLike[str]] | str | os.PathLike[str],
+    inputs: Inputs,
     output: str | os.PathLike[str],
     job: Job | StrategyLike,
     *,
@@ -92,8 +88,7 @@ def compact_files(
         ConfigurationError: If an argument is out of range, or the strategy cannot work.
         SummarizerDown: If a summarizer failed too often in a row.
     """
-    paths = [Path(inputs)] if isinstance(inputs, str | os.PathLike) else [Path(path) for path in inputs]
-    job = Job.of(job)
+    paths, job = paths_of(inputs), Job.of(job)
     for name, given, least in (("slice_bytes", slice_bytes, 1), ("max_errors", max_errors, 0), ("workers", workers, 1)):
         if not (is_count(given, least) or given is None or callable(given)):
             raise ConfigurationError(f"{name}={given!r}: a whole number >= {least}")
@@ -113,21 +108,20 @@ def compact_files(
         _refuse_existing([*(Path(target.path) for target in targets), errors])
     manifest = Manifest(path, _beside(output, "parts"), plan, restart=restart)
     try:
-        pool, limiter = _worker_pool(job, workers, limits or Limits(), manifest.parts, stop)
         run = BatchRun(
             job=job,
+            pool=_worker_pool(WorkerConfig(job, manifest.parts), workers, limits or Limits(), stop),
             slice_bytes=slice_bytes,
             max_errors=0 if job.strict and max_errors is None else max_errors,
             errors=errors,
             manifest=manifest,
             sources=sources,
             targets=targets,
-            limiter=limiter,
             on_progress=on_progress,
             stop=stop,
             clock=clock,
         )
-        return run.report(run.run(pool), foreign, pool)
+        return run.report(run.run(), foreign)
     except OSError as error:
         raise UnwritableFile(f"{output}: it cannot be written ({error.strerror or error}); check the folder") from error
     finally:
@@ -139,17 +133,14 @@ def _beside(output: Path, suffix: str) -> Path:
 
 
 def _worker_pool(
-    job: Job, workers: int | WorkerPoolFactory | None, limits: Limits, parts: Path, stop: Callable[[], bool]
-) -> tuple[WorkerPool, RateLimiter | None]:
-    config = WorkerConfig(job, parts)
+    config: WorkerConfig, workers: int | WorkerPoolFactory | None, limits: Limits, stop: Callable[[], bool]
+) -> WorkerPool:
     if callable(workers):
-        return workers(config), None
-    if find_summarizers(job.strategy):
-        limiter = RateLimiter(limits)
-        limited = attrs.evolve(job, strategy=rate_limited(job.strategy, limiter, parts / "summaries.sqlite"))
-        return AsyncPool(WorkerConfig(limited, parts), limiter, stop), limiter
+        return workers(config)
+    if find_summarizers(config.job.strategy):
+        return AsyncPool(config, limits, stop)
     processes = os.cpu_count() or 1 if workers is None else workers
-    return InlinePool(config, stop) if processes == 1 else ProcessPool(config, processes), None
+    return InlinePool(config, stop) if processes == 1 else ProcessPool(config, processes)
 
 
 def _refuse_existing(paths: Sequence[Path]) -> None:
@@ -175,13 +166,13 @@ class BatchRun:
     """
 
     job: Job
+    pool: WorkerPool
     slice_bytes: int
     max_errors: int | None
     errors: Path
     manifest: Manifest
     sources: Sequence[InputFile]
     targets: Sequence[OutputFile]
-    limiter: RateLimiter | None
     on_progress: Callable[[BatchProgress], object] | None
     stop: Callable[[], bool]
     clock: Callable[[], float]
@@ -201,17 +192,17 @@ class BatchRun:
         self._began = self.clock()
         self._outputs = [_Output(target) for target in self.targets]
 
-    def run(self, pool: WorkerPool) -> BatchOutcome:
+    def run(self) -> BatchOutcome:
         """Process the slices that are not finished yet, and return the outcome."""
         if self.manifest.total is not None:
             self._counts.add(self.manifest.total)
             self._bytes = self._bytes_before = self._total_bytes
             return "finished"
         try:
-            with pool:
+            with self.pool:
                 for output in self._outputs:
-                    for slice in self._slices(output, pool.max_pending):
-                        self._pending[pool.submit(slice)] = output, slice
+                    for slice in self._slices(output):
+                        self._pending[self.pool.submit(slice)] = output, slice
                     self._join_if_finished(output)
                 while self._pending:
                     self._collect()
@@ -220,9 +211,9 @@ class BatchRun:
                 "a worker process died; finished work is kept. Give it more memory or fewer workers and run the same again."
                 " In a script, call compact_files under: if __name__ == '__main__'"
             ) from error
-        if self.limiter is not None:
-            self._counts.add(self.limiter.take_usage())
-        join_errors(self.errors, self._error_files())
+        if self.pool.limiter is not None:
+            self._counts.add(self.pool.limiter.take_usage())
+        self._write_errors()
         outcome = self._outcome()
         if outcome == "finished" and not self._failed:  # otherwise a later run resumes from the parts
             self.manifest.record_finished(self._counts)
@@ -241,10 +232,10 @@ class BatchRun:
 
     # ---------------------------------------------------------------- slices
 
-    def _slices(self, output: _Output, max_pending: int) -> Iterator[Slice]:
+    def _slices(self, output: _Output) -> Iterator[Slice]:
         """Yield the slices of an output that are not finished, while nothing stops the run; count those that are.
 
-        Each is yielded when fewer than ``max_pending`` are pending.
+        Each is yielded when the pool can take it.
         """
         parts, target, is_cut = self.manifest.parts, output.target, True
         for source in (self.sources[number] for number in target.sources):
@@ -258,10 +249,10 @@ class BatchRun:
                 for slice in cut_slices(source, self.slice_bytes, self.job.max_bytes):
                     files = PartFiles(parts, slice.key)
                     result = files.result(source)
-                    if result is not None and files.are_complete(result):
+                    if result is not None and size_or_none(files.rows) == result.size:
                         self._count(output, result, earlier=True)
                         continue
-                    while len(self._pending) >= max_pending:
+                    while len(self._pending) >= self.pool.max_pending:
                         self._collect()
                     if source.number in self._failed or self._outcome() != "finished":
                         return
@@ -300,8 +291,8 @@ class BatchRun:
         if self.on_progress is None:
             return
         counts = attrs.evolve(self._counts)
-        if self.limiter is not None:
-            counts.add(self.limiter.usage)
+        if self.pool.limiter is not None:
+            counts.add(self.pool.limiter.usage)
         self.on_progress(
             BatchProgress(
                 tally=counts,
@@ -324,19 +315,29 @@ class BatchRun:
             for part in parts:
                 part.unlink(missing_ok=True)
 
-    def _error_files(self) -> Iterator[tuple[str, int, Path]]:
-        """Yield, for each finished slice with errors in order, the input, the number of lines before it, and its error file."""
+    def _write_errors(self) -> None:
+        """Write the file of bad conversations; if there are none, remove it."""
+        first = next(entries := self._error_entries(), None)
+        if first is None:
+            self.errors.unlink(missing_ok=True)
+            return
+        with atomic_writer(self.errors) as stream:
+            for entry in itertools.chain((first,), entries):
+                stream.write(json_of(entry, str(self.errors), escaped=False).encode() + b"\n")
+
+    def _error_entries(self) -> Iterator[dict[str, Any]]:
+        """Yield the entries of the finished slices in order, with the number of the line in its input."""
         for number, results in itertools.groupby(
             (result for output in self._outputs for result in output.results.values() if result is not None),
             key=lambda result: result.key[0],
         ):
             before = 0
             for result in results:
-                if result.errors:
-                    yield self.sources[number].path, before, PartFiles(self.manifest.parts, result.key).errors
+                for entry in PartFiles(self.manifest.parts, result.key).errors if result.tally.bad else ():
+                    yield {"file": self.sources[number].path, **entry, "line": before + entry["line"]}
                 before += result.tally.lines
 
-    def report(self, outcome: BatchOutcome, foreign: Sequence[str], pool: WorkerPool) -> BatchReport:
+    def report(self, outcome: BatchOutcome, foreign: Sequence[str]) -> BatchReport:
         """Return the report of this run."""
         joined = self.manifest.joined
         self._report_progress()
@@ -344,7 +345,7 @@ class BatchRun:
             outcome=outcome,
             tally=attrs.evolve(self._counts),
             seconds=self.clock() - self._began,
-            workers=pool.count,
+            workers=self.pool.count,
             counter=resolve_counter(self.job.counter).name,
             outputs={target.path: joined[target.number] for target in self.targets if target.number in joined},
             errors=str(self.errors) if self.errors.exists() else None,

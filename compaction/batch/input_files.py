@@ -1,24 +1,15 @@
-"""The files of a batch: which files it reads and how each is stored, the slices of an input, and where each output is written.
-
-A worker compacts one slice at a time, and a crash loses unfinished slices only. The cuts depend only on the input and the slice
-size, so a later run makes the same cuts. A plain file is cut by seeking, and each worker reads its slice itself. A compressed
-file can only be read from its start, so its text is sent to the workers.
-"""
+"""The files of a batch: which files it reads and how each is stored, and where each output is written."""
 
 from __future__ import annotations
 
-import contextlib
-import gzip
-import io
-from collections.abc import Generator, Iterable, Iterator, Sequence
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any, Final, Literal, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias, get_args
 
 import attrs
 
 from ..errors import ConfigurationError, UnreadableFile
-from ..files import unreadable_errors
-from .rows import BUFFER_BYTES, OversizedLine, arrow_module, bounded_lines, open_parquet
 
 FileKind: TypeAlias = Literal["jsonl", "jsonl.gz", "jsonl.zst", "parquet"]
 """The ways to store a file of conversations."""
@@ -35,43 +26,30 @@ _SUFFIXES: Final[dict[str, FileKind]] = {
 _MAGIC: Final[dict[bytes, FileKind]] = {b"\x1f\x8b": "jsonl.gz", b"\x28\xb5\x2f\xfd": "jsonl.zst", b"PAR1": "parquet"}
 _KNOWN: Final = ", ".join(_SUFFIXES)
 
+Inputs: TypeAlias = Sequence[str | os.PathLike[str]] | str | os.PathLike[str]
+"""Files and directories, or one of them."""
+
 
 @attrs.frozen
 class InputFile:
-    """One input file.
+    """One input file."""
 
-    Args:
-        number: Its number among the inputs, from 0.
-        path: Its path.
-        name: Its path relative to the directory given as an input; the file name if the file itself was given.
-        kind: How it is stored.
-        size: Its size in bytes.
-        modified_ns: The time of its last change, in nanoseconds.
-    """
-
-    number: int
+    number: int  # its number among the inputs, from 0
     path: str
-    name: str
-    kind: FileKind
-    size: int
-    modified_ns: int
+    name: str  # its path relative to the directory given as an input; the file name if the file itself was given
+    kind: FileKind  # how it is stored
+    size: int  # its size in bytes
+    modified_ns: int  # the time of its last change, in nanoseconds
 
 
 @attrs.frozen
 class OutputFile:
-    """One output file.
+    """One output file."""
 
-    Args:
-        number: Its number among the outputs, from 0.
-        path: Its path.
-        kind: How it is stored.
-        sources: The numbers of the inputs that are written to it, in order.
-    """
-
-    number: int
+    number: int  # its number among the outputs, from 0
     path: str
-    kind: FileKind
-    sources: tuple[int, ...]
+    kind: FileKind  # how it is stored
+    sources: tuple[int, ...]  # the numbers of the inputs that are written to it, in order
 
 
 def file_kind(name: str) -> FileKind | None:
@@ -81,6 +59,11 @@ def file_kind(name: str) -> FileKind | None:
     ('jsonl.zst', None)
     """
     return next((kind for suffix, kind in _SUFFIXES.items() if name.lower().endswith(suffix)), None)
+
+
+def paths_of(inputs: Inputs) -> list[Path]:
+    """Return the path of each input."""
+    return [Path(inputs)] if isinstance(inputs, str | os.PathLike) else [Path(each) for each in inputs]
 
 
 def find_input_files(inputs: Sequence[str | Path], *, follow_links: bool) -> tuple[list[InputFile], list[str]]:
@@ -193,125 +176,3 @@ def _check_places(sources: Sequence[InputFile], targets: Sequence[OutputFile], f
         if place in written:
             raise ConfigurationError(f"{target.path}: two inputs would be written to this file; run them one by one")
         written.add(place)
-
-
-# -------------------------------------------------------------------- slices
-
-_Cut: TypeAlias = tuple[Any, ...]
-"""The fields of a slice, from its start on."""
-
-
-@attrs.frozen
-class Slice:
-    """A part of an input.
-
-    Args:
-        source: The input.
-        number: Its number in the input, from 0.
-        start: Its first byte; for a table, its first row group; 0 if the input is compressed.
-        end: The byte, or row group, after its last; the bytes of its text if the input is compressed.
-        weight: Bytes of the file that it covers, as stored.
-        text: The text, if the input is compressed.
-        oversized: The size in bytes of its only line, if that line is too long to be read.
-        kind: How its part file is stored.
-        ended: Whether each line is written with a line end even if it had none.
-    """
-
-    source: InputFile
-    number: int
-    start: int
-    end: int
-    weight: int
-    text: bytes | None = attrs.field(default=None, repr=False)
-    oversized: int = 0
-    kind: FileKind = "jsonl"
-    ended: bool = False
-
-    @property
-    def key(self) -> tuple[int, int]:
-        """The number of the input and the number of the slice; unique in a batch."""
-        return self.source.number, self.number
-
-
-def cut_slices(source: InputFile, size: int, max_line: int) -> Iterator[Slice]:
-    """Yield the slices of an input, in order.
-
-    Args:
-        source: The input.
-        size: The approximate bytes of text in a slice.
-        max_line: The longest line that is read, in bytes.
-    """
-    with unreadable_errors(source.path):
-        if source.kind == "parquet":
-            cuts = _table_cuts(source, size)
-        elif source.kind == "jsonl":
-            cuts = _plain_cuts(source, size)
-        else:
-            cuts = _compressed_cuts(source, size, max_line)
-        for number, cut in enumerate(cuts):
-            yield Slice(source, number, *cut)
-
-
-def _plain_cuts(source: InputFile, size: int) -> Iterator[_Cut]:
-    """Yield slices that end with the line that has the byte at which they have the size."""
-    with Path(source.path).open("rb") as stream:
-        start = 0
-        while start < source.size:
-            stream.seek(start + size - 1)
-            next(bounded_lines(stream, BUFFER_BYTES), None)
-            end = min(stream.tell(), source.size)
-            yield start, end, end - start
-            start = end
-
-
-def _compressed_cuts(source: InputFile, size: int, max_line: int) -> Iterator[_Cut]:
-    read = 0
-    with _decompressed(source) as (stream, tell):
-        for text, oversized in _texts(bounded_lines(stream, max_line), size):
-            before, read = read, tell()
-            yield 0, oversized or len(text), read - before, text, oversized
-
-
-def _texts(lines: Iterator[bytes | OversizedLine], size: int) -> Iterator[tuple[bytes, int]]:
-    """Yield the text of each slice and 0, or no text and the size of an oversized line."""
-    held = bytearray()
-    for line in lines:
-        if isinstance(line, bytes):
-            held += line
-            if len(held) < size:
-                continue
-        if held:
-            yield bytes(held), 0
-            held.clear()
-        if isinstance(line, OversizedLine):
-            yield b"", line.size
-    if held:
-        yield bytes(held), 0
-
-
-@contextlib.contextmanager
-def _decompressed(source: InputFile) -> Generator[tuple[IO[bytes], Any]]:
-    """Open the text of a compressed file, with a function that returns how many bytes of the file have been read."""
-    with Path(source.path).open("rb") as file:
-        if source.kind == "jsonl.gz":
-            with gzip.GzipFile(fileobj=file) as text:
-                yield io.BufferedReader(text, BUFFER_BYTES), file.tell
-            return
-        arrow = arrow_module()
-        with arrow.CompressedInputStream(arrow.PythonFile(file, "r"), "zstd") as text:
-            yield io.BufferedReader(text, BUFFER_BYTES), file.tell
-
-
-def _table_cuts(source: InputFile, size: int) -> Iterator[_Cut]:
-    """Yield slices of whole row groups: several small ones, or a single large one."""
-    with open_parquet(source.path) as table:
-        groups = table.metadata
-        start = held = read = 0
-        if not groups.num_row_groups:
-            yield start, start, source.size
-        for end in range(1, groups.num_row_groups + 1):
-            held += groups.row_group(end - 1).total_byte_size
-            if held >= size or end == groups.num_row_groups:
-                position = source.size * end // groups.num_row_groups
-                yield start, end, position - read
-                start, held, read = end, 0, position

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from types import SimpleNamespace
 from typing import Any, Final
 
 import attrs
@@ -25,6 +24,7 @@ from ..tokens import MessageMeter, TokenCounter, least_bytes_per_token
 from ..tokens import counter as resolve_counter
 from .report import BatchCounts
 from .rows import JsonLine, Row
+from .upper_bounds import does_nothing
 
 _BYTES_PER_TOKEN: Final = 8  # of a line that is long for its tokens; if these few are too many, nothing is counted in advance
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
@@ -152,13 +152,9 @@ class BadConversation:
 
 
 async def compact_row(job: Job, row: Row, counts: BatchCounts, *, sync: bool = False) -> Any:
-    """Compact one conversation; return what to write, or a `BadConversation`.
+    """Compact and count one conversation; return what to write, or a `BadConversation`.
 
-    Args:
-        job: The job.
-        row: The conversation.
-        counts: Counts it.
-        sync: Whether the strategy awaits nothing; then this coroutine does not either, see `compaction.run.unawaited`.
+    If the strategy awaits nothing (``sync``), this coroutine does not either, see `compaction.run.unawaited`.
 
     Raises:
         ConfigurationError: If the job fails for every conversation.
@@ -200,62 +196,3 @@ def _bad(error: Exception, counts: BatchCounts) -> BadConversation:
         return BadConversation("it is nested too deeply; write the inner part as a string", "RecursionError")
     reason = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
     return BadConversation(reason, type(error).__name__)
-
-
-# -------------------------------------------------------------------- upper bounds
-
-
-class _Undecided(Exception):
-    """The answer differs among the sizes up to a bound."""
-
-
-@attrs.frozen(eq=False)
-class _AtMost:
-    """An unknown size of at most ``most``, and at least 0."""
-
-    most: int
-
-    def __gt__(self, limit: float) -> bool:
-        return not self <= limit
-
-    def __ge__(self, limit: float) -> bool:
-        return not self < limit
-
-    def __le__(self, limit: float) -> bool:
-        return self._decided(self.most <= limit, limit < 0)
-
-    def __lt__(self, limit: float) -> bool:
-        return self._decided(self.most < limit, limit <= 0)
-
-    @staticmethod
-    def _decided(always: bool, never: bool) -> bool:
-        if always == never:
-            raise _Undecided
-        return always
-
-
-def does_nothing(strategy: Strategy, *, tokens: int, bytes: int, messages: int, window: int | None) -> bool:
-    """Return whether a strategy does nothing to any conversation of at most these sizes; false if that is not certain.
-
-    The strategy is called with an object that has only these upper bounds. If it asks for anything else, such as the messages,
-    the answer is not certain. So neither triggers nor strategies need to know of bounds.
-
-    >>> from compaction.strategies import Truncation
-    >>> from compaction.triggers import tokens_exceed
-    >>> truncation = Truncation(trigger=tokens_exceed(100))
-    >>> [does_nothing(truncation, tokens=most, bytes=900, messages=3, window=None) for most in (100, 101)]
-    [True, False]
-    """
-    many = _AtMost(messages)
-    sizes = SimpleNamespace(tokens=_AtMost(tokens), bytes=_AtMost(bytes), messages=many, turns=many, groups=many)
-    index: Any = SimpleNamespace(
-        tokens=sizes.tokens,
-        included=sizes,
-        columns=SimpleNamespace(included=sizes),
-        turns_since_edit=many,
-        context=RunContext(window=window),
-    )
-    try:
-        return next(iter(strategy(index)), None) is None
-    except Exception:  # it asked for more than the bounds, or would fail: a run with an index shows it
-        return False

@@ -6,6 +6,7 @@ limiter delays every request, not only the one that was refused.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Awaitable, Callable
 from operator import is_
@@ -98,11 +99,7 @@ class _TokenBucket:
 
 
 class RateLimiter:
-    """Holds state: the usage of a batch's summarizers, and when the next request may be sent.
-
-    Attributes:
-        usage: The usage that `take_usage` has not returned yet.
-    """
+    """Holds state: the usage of a batch's summarizers, and when the next request may be sent."""
 
     def __init__(
         self,
@@ -112,7 +109,7 @@ class RateLimiter:
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
     ) -> None:
         self.limits = limits
-        self.usage = BatchCounts()
+        self.usage = BatchCounts()  # which `take_usage` has not returned yet
         self._requests = _TokenBucket(limits.requests_per_minute, clock)
         self._tokens = _TokenBucket(limits.tokens_per_minute, clock)
         self._clock = clock
@@ -192,6 +189,8 @@ class LimitedSummarizer:
 
         def record(usage: Usage) -> None:
             self.rate_limiter.record_usage(usage, estimates.pop() if estimates else None)
+            if isinstance(self.inner, OpenAISummarizer) and self.inner.on_usage is not None:
+                self.inner.on_usage(usage)
 
         if isinstance(self.inner, OpenAISummarizer):
             return await self._ask_with_retries(attrs.evolve(self.inner, on_usage=record), request)
@@ -222,9 +221,10 @@ def _retry_after(error: BaseException | None, default: float) -> float | None:
         if getattr(error, "status_code", None) == 429:
             headers: Any = getattr(getattr(error, "response", None), "headers", {})
             try:
-                return float(headers.get("retry-after"))
+                seconds = float(headers.get("retry-after"))
             except (TypeError, ValueError):
                 return default
+            return seconds if 0 <= seconds < math.inf else default
         error = error.__cause__
     return None
 
@@ -240,6 +240,11 @@ def rate_limited(strategy: Strategy, rate_limiter: RateLimiter, cache: Path | No
         return inner if cache is None else CachedSummarizer(inner, cache)
 
     return replace_summarizers(strategy, limited)
+
+
+def limiter_for(strategy: Strategy, limits: Limits | None) -> RateLimiter | None:
+    """Return a new rate limiter; ``None`` if the strategy has no summarizers."""
+    return RateLimiter(limits or Limits()) if find_summarizers(strategy) else None
 
 
 def find_summarizers(strategy: Strategy) -> list[Summarizer]:

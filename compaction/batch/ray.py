@@ -20,16 +20,18 @@ from typing import Any, Final, Literal
 import anyio
 import attrs
 
+from ..checks import is_count
 from ..errors import CompactionError, ConfigurationError
 from ..installation import install_line
 from ..run import unawaited
 from ..strategies import StrategyLike
-from .input_files import Slice
 from .job import Job
 from .parts import SliceResult, atomic_writer, open_tables, write_table
-from .rate_limits import Limits, RateLimiter, find_summarizers, rate_limited
-from .table import table_of
-from .workers import WorkerConfig, WorkerPool, WorkerPoolFactory, compact_slice
+from .pools import WorkerPool, WorkerPoolFactory
+from .rate_limits import Limits, RateLimiter, limiter_for, rate_limited
+from .slices import Slice
+from .table import check_on_error, table_of
+from .workers import WorkerConfig, compact_slice
 
 _RETRIES: Final = 5
 
@@ -55,7 +57,14 @@ def ray_workers(count: int | None = None, *, limits: Limits | None = None, addre
         ConfigurationError: If Ray is not installed.
     """
     ray_module()
+    if count is not None:
+        _check_count("count", count)
     return partial(_RayPool, count=count, limits=limits or Limits(), address=address)
+
+
+def _check_count(name: str, value: int) -> None:
+    if not is_count(value, 1):
+        raise ConfigurationError(f"{name}={value!r}: a whole number >= 1")
 
 
 class _RayPool(WorkerPool):
@@ -110,7 +119,7 @@ class _RayWorker:
 
     def __init__(self, config: WorkerConfig, limits: Limits) -> None:
         self._config = config
-        self._limiter = RateLimiter(limits) if find_summarizers(config.job.strategy) else None
+        self._limiter = limiter_for(config.job.strategy, limits)
 
     def compact_slice(self, slice: Slice) -> SliceResult | CompactionError:
         """Compact a slice, or return the error; Ray calls it again if the actor dies."""
@@ -169,6 +178,9 @@ def compact_dataset(
     """
     ray_module()
     job = Job.of(job)
+    check_on_error(on_error)
+    _check_count("actors", actors)
+    _check_count("batch_rows", batch_rows)
     folder = None if checkpoints is None else Path(checkpoints).resolve()
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -188,7 +200,7 @@ class _DatasetMapper:
     """Holds state: the job and the rate limiter of a Ray Data actor."""
 
     def __init__(self, job: Job, on_error: Literal["raise", "mark"], limits: Limits, checkpoints: Path | None) -> None:
-        self._limiter = RateLimiter(limits) if find_summarizers(job.strategy) else None
+        self._limiter = limiter_for(job.strategy, limits)
         self._on_error: Literal["raise", "mark"] = on_error
         self._job = job
         self._checkpoints = checkpoints

@@ -100,15 +100,10 @@ def _with_positions(text: bytes) -> FileConversation:
 
 @attrs.define
 class JsonLine:
-    """Holds state: a line, and its messages after `read`.
+    """Holds state: a line, and its messages after `read`."""
 
-    Args:
-        text: The line, with its line end.
-        ended: Whether a line end is added if it has none.
-    """
-
-    text: bytes
-    ended: bool = False
+    text: bytes  # the line, with its line end
+    ended: bool = False  # whether a line end is added if it has none
     _values: list[Any] = attrs.field(factory=list[Any])
 
     def read(self) -> list[Any]:
@@ -150,6 +145,15 @@ def arrow_module() -> Any:
         ) from error
 
 
+def escaped(text: str) -> str:
+    r"""Return a text as Arrow can store it: a lone surrogate, which UTF-8 cannot represent, becomes an escape.
+
+    >>> escaped("half a sign: \ud83d")
+    'half a sign: \\ud83d'
+    """
+    return text.encode(errors="backslashreplace").decode()
+
+
 @contextlib.contextmanager
 def open_parquet(path: str) -> Generator[Any]:
     """Open a Parquet file."""
@@ -161,15 +165,10 @@ def open_parquet(path: str) -> Generator[Any]:
 
 @attrs.define
 class NestedMessages:
-    """Holds state: a value of a nested column, and its messages without nulls after `read`.
-
-    Args:
-        value: The value.
-        type: The column's Arrow type.
-    """
+    """Holds state: a value of a nested column, and its messages without nulls after `read`."""
 
     value: list[Any] | None
-    type: Any
+    type: Any  # the column's Arrow type
     _clean: list[Any] = attrs.field(factory=list[Any])
 
     def read(self) -> list[Any]:
@@ -208,17 +207,11 @@ def _without_nulls(value: Any) -> Any:
 
 @attrs.frozen
 class MessageColumn:
-    """A table's column of messages.
+    """A table's column of messages."""
 
-    Args:
-        name: The column's name.
-        kind: ``"text"`` for JSON, ``"nested"`` for lists of structs.
-        type: Its Arrow type.
-    """
-
-    name: str
-    kind: Literal["text", "nested"]
-    type: Any
+    name: str  # the column's name
+    kind: Literal["text", "nested"]  # ``"text"`` for JSON, ``"nested"`` for lists of structs
+    type: Any  # its Arrow type
 
     @classmethod
     def of(cls, schema: Any, name: str) -> MessageColumn:

@@ -17,9 +17,9 @@ from ..run import unawaited
 from ..strategies import StrategyLike
 from .chunks import TableChunk
 from .job import BadConversation, Job
-from .rate_limits import Limits, RateLimiter, find_summarizers, rate_limited
+from .rate_limits import Limits, RateLimiter, limiter_for, rate_limited
 from .report import BatchCounts
-from .rows import MessageColumn, arrow_module
+from .rows import MessageColumn, arrow_module, escaped
 from .workers import compact_chunk
 
 ERROR_COLUMN = "compaction_error"
@@ -58,10 +58,14 @@ def compact_table(
     [{'id': 7, 'messages': '[{"role": "user", "content": "two"}]'}]
     """
     job = Job.of(job)
+    check_on_error(on_error)
+    return table_of(job, table, on_error=on_error, limiter=limiter_for(job.strategy, limits))
+
+
+def check_on_error(on_error: str) -> None:
+    """Check the ``on_error`` of `compact_table`."""
     if on_error not in ("raise", "mark"):
         raise ConfigurationError(f"on_error={on_error!r}: raise or mark")
-    limiter = RateLimiter(limits or Limits()) if find_summarizers(job.strategy) else None
-    return table_of(job, table, on_error=on_error, limiter=limiter)
 
 
 def table_of(
@@ -84,7 +88,7 @@ def table_of(
     compacted = chunk.table(written)
     if on_error == "raise":
         return compacted
-    reasons = [bad[place].reason if place in bad else None for place in range(len(written))]
+    reasons = [escaped(bad[place].reason) if place in bad else None for place in range(len(written))]
     return compacted.append_column(ERROR_COLUMN, arrow.array(reasons, arrow.string()))
 
 

@@ -1,44 +1,28 @@
-"""The work on one slice, and pools of workers that do it: in this process, in other processes, or concurrently in a loop.
-
-Every worker reads a slice, compacts its conversations and writes its part files with the same function. Each pool takes slices
-and returns futures, so that `BatchRun` is independent of the kind of pool. Ray's pool is in `ray.py`.
-"""
+"""The work on one slice: every worker reads it, compacts its conversations and writes its part and its record here."""
 
 from __future__ import annotations
 
-import abc
 import contextlib
-import gc
 import itertools
 import json
-import multiprocessing
-import multiprocessing.connection
-import os
-import pickle
-import signal
-import threading
 import time
-import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from functools import partial
 from pathlib import Path
-from typing import Any, Final, Self, TypeAlias, cast
+from typing import Any, Final, cast
 
 import anyio
-import anyio.from_thread
 import attrs
 
-from ..errors import CompactionError, ConfigurationError
+from ..errors import CompactionError
 from ..files import unreadable_errors
-from ..run import unawaited
 from .chunks import Chunk, read_chunks
-from .input_files import FileKind, Slice
+from .input_files import FileKind
 from .job import BadConversation, Job, compact_row
 from .parts import PartFiles, SliceResult
 from .rate_limits import RateLimiter
 from .report import BatchCounts
 from .rows import JsonLine, OversizedLine, size_of
+from .slices import Slice
 
 _ROWS: Final = 128  # in memory at a time
 _WAITING_ROWS: Final = 4_096  # the same, where conversations wait for a summarizer
@@ -65,9 +49,6 @@ class WorkerConfig:
     parts: Path
 
 
-# -------------------------------------------------------------------- one slice
-
-
 async def compact_slice(
     config: WorkerConfig,
     slice: Slice,
@@ -79,7 +60,7 @@ async def compact_slice(
     """Compact a slice, and write its part and its record.
 
     Args:
-        config: The configuration.
+        config: The configuration of the worker.
         slice: The slice.
         limiter: The rate limiter of the summarizers, whose usage is counted.
         capacity: Limits the conversations in progress at a time; ``None`` for one after the other, without awaiting.
@@ -173,7 +154,7 @@ class _PartWriter:
     kind: FileKind
     counts: BatchCounts
     weight: int  # bytes of the input that the slice covers, as stored
-    _errors: list[bytes] = attrs.field(factory=list[bytes])
+    _errors: list[dict[str, Any]] = attrs.field(factory=list[dict[str, Any]])
     _size: int = 0
     _first_unlisted: int | None = None
 
@@ -186,166 +167,17 @@ class _PartWriter:
             self.counts.lines += 1
             if isinstance(each, BadConversation) and self._first_unlisted is None:
                 entry = {"line": self.counts.lines, "reason": each.reason, "error": each.error, **chunk.original(place)}
-                self._errors.append(json.dumps(entry).encode() + b"\n")
-                self._size += len(self._errors[-1])
+                self._size += len(json.dumps(entry)) + 1
                 if self._size > max(_MIN_ERROR_BYTES, _ERROR_FACTOR * self.weight):
-                    del self._errors[-1]
                     self._first_unlisted = self.counts.lines
+                else:
+                    self._errors.append(entry)
 
-    def entries(self) -> list[bytes]:
+    def entries(self) -> list[dict[str, Any]]:
         """Return the error entries of the slice; one at the end stands for those that are not listed."""
         if self._first_unlisted is None:
             return self._errors
         unlisted = self.counts.bad - len(self._errors)
         reason = f"{unlisted:,} bad conversations from this line on are not listed; there are too many for their size"
         last = {"line": self._first_unlisted, "reason": reason, "error": "NotListed", "original": None, "count": unlisted}
-        return [*self._errors, json.dumps(last).encode() + b"\n"]
-
-
-# -------------------------------------------------------------------- pools
-
-
-class WorkerPool(contextlib.AbstractContextManager["WorkerPool"]):
-    """Workers that compact slices. After an error, closing the pool ends the slices in progress at once.
-
-    Attributes:
-        max_pending: The number of slices it takes at a time.
-        count: The number of workers.
-    """
-
-    max_pending: int
-    count: int
-
-    @abc.abstractmethod
-    def submit(self, slice: Slice) -> Future[SliceResult]:
-        """Start a slice."""
-
-    def __exit__(self, *raised: object) -> None:
-        """Close the pool; by default, do nothing."""
-
-
-WorkerPoolFactory: TypeAlias = Callable[[WorkerConfig], WorkerPool]
-"""A function that makes a worker pool."""
-
-
-class InlinePool(WorkerPool):
-    """A pool that compacts each slice immediately, in this process; it leaves the slice when ``stop`` returns true."""
-
-    max_pending = 1
-    count = 1
-
-    def __init__(self, config: WorkerConfig, stop: Callable[[], bool]) -> None:
-        self._config = config
-        self._stop = stop
-
-    def submit(self, slice: Slice) -> Future[SliceResult]:
-        future: Future[SliceResult] = Future()
-        try:
-            future.set_result(unawaited(compact_slice(self._config, slice, stop=self._stop)))
-        except Exception as error:
-            future.set_exception(error)
-        return future
-
-
-class ProcessPool(WorkerPool):
-    """Holds state: a pool of processes. Each process gets the configuration once, and returns no messages.
-
-    The processes are forked, so that they share the loaded modules, vocabularies and counts. A program with several threads
-    cannot be forked safely; its workers are new processes, which load these themselves.
-    """
-
-    def __init__(self, config: WorkerConfig, count: int) -> None:
-        try:
-            pickle.dumps(config)
-        except Exception as error:
-            raise ConfigurationError(
-                f"the strategy or the counter cannot be sent to another process ({error}); define it in a"
-                " module, or use one worker"
-            ) from error
-        self.max_pending = count + 2
-        self.count = count
-        self._config = config
-
-    def __enter__(self) -> Self:
-        context = multiprocessing.get_context("fork" if _has_one_thread() else "spawn")
-        ended, self._end = context.Pipe(duplex=False)
-        arguments = (self._config, ended)
-        self._pool = ProcessPoolExecutor(self.count, mp_context=context, initializer=_start_process, initargs=arguments)
-        # This starts all processes when they are forked, before a library that reads the input starts threads.
-        self._pool.submit(int)
-        return self
-
-    def submit(self, slice: Slice) -> Future[SliceResult]:
-        return self._pool.submit(_compact_in_process, slice)
-
-    def __exit__(self, *raised: object) -> None:
-        if any(raised):
-            self._end.send_bytes(b".")
-        self._pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _has_one_thread() -> bool:
-    """Whether this process has a single thread, those of other languages included; false where this is unknown."""
-    return len(list(Path("/proc/self/task").glob("*"))) == 1
-
-
-_process_config: list[WorkerConfig] = []  # in a worker process: its only configuration
-
-
-def _start_process(config: WorkerConfig, ended: multiprocessing.connection.Connection) -> None:
-    """Prepare a worker process. Its parent handles the signals and has shown the warnings."""
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), signal.SIG_IGN)
-    warnings.simplefilter("ignore")
-    _process_config[:] = [config]
-    gc.freeze()  # later collections skip what is loaded now
-    gc.disable()
-    threading.Thread(target=_exit_with_parent, args=(ended,), daemon=True).start()
-
-
-def _exit_with_parent(ended: multiprocessing.connection.Connection) -> None:
-    """Exit when the parent process says so or has ended; otherwise a worker would finish its slice, or wait forever."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        multiprocessing.connection.wait([parent.sentinel, ended])
-        os._exit(1)
-
-
-def _compact_in_process(slice: Slice) -> SliceResult:
-    """Compact a slice, then collect garbage: a conversation has few cycles, and each collection walks all of its objects."""
-    result = unawaited(compact_slice(_process_config[0], slice))
-    gc.collect()
-    return result
-
-
-class AsyncPool(WorkerPool):
-    """Holds state: an event loop in a thread, in which many conversations await their summaries at a time.
-
-    Args:
-        config: The configuration of the workers.
-        limiter: The rate limiter of the summarizers.
-        stop: Called before each conversation; when it returns true, no more conversations are started.
-    """
-
-    max_pending = 2
-
-    def __init__(self, config: WorkerConfig, limiter: RateLimiter, stop: Callable[[], bool]) -> None:
-        self.count = limiter.limits.concurrency
-        self._config = config
-        self._limiter = limiter
-        self._stop = stop
-        self._exit_stack = contextlib.ExitStack()
-
-    def __enter__(self) -> Self:
-        self._portal = self._exit_stack.enter_context(anyio.from_thread.start_blocking_portal())
-        self._capacity = self._portal.call(anyio.CapacityLimiter, self.count)
-        return self
-
-    def submit(self, slice: Slice) -> Future[SliceResult]:
-        task = partial(compact_slice, limiter=self._limiter, capacity=self._capacity, stop=self._stop)
-        return self._portal.start_task_soon(task, self._config, slice)
-
-    def __exit__(self, *raised: object) -> None:
-        exit_stack: Any = self._exit_stack
-        exit_stack.__exit__(*raised)
+        return [*self._errors, last]

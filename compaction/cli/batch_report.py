@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 from collections.abc import Callable, Generator, Iterator
 
@@ -11,7 +10,7 @@ import attrs
 
 from ..batch import BatchCounts, BatchEstimate, BatchProgress, BatchReport
 from ..models import ModelPrices
-from .printing import open_console, percent, plural, print_table, printable
+from .printing import open_console, percent, plural, print_json, print_table, printable
 
 _MAX_ITEMS = 5
 
@@ -102,16 +101,14 @@ def _listed(label: str, items: list[str]) -> Iterator[str]:
 
 def write_json(report: BatchReport, prices: ModelPrices | None) -> None:
     """Print the report as a line of JSON."""
-    data = {**report.to_dict(), "dollars": _dollars(report.tally, prices)}
-    sys.stdout.write(json.dumps(data) + "\n")
+    print_json({**report.to_dict(), "dollars": _dollars(report.tally, prices)})
 
 
 def show_estimate(found: BatchEstimate, prices: ModelPrices | None, note: str | None, *, as_json: bool) -> None:
     """Print the estimate of a dry run."""
     whole, sample = found.whole, found.sample
     if as_json:
-        data = {**attrs.asdict(found, recurse=False), "sample": sample.to_dict(), "whole": whole.to_dict()}
-        sys.stdout.write(json.dumps({**data, "dollars": _dollars(whole, prices), "note": note}) + "\n")
+        print_json({**attrs.asdict(found), "whole": whole, "dollars": _dollars(whole, prices), "note": note})
         return
     with open_console(sys.stdout) as console:
         print_table(console, ["", ">before", ">after", ">left"], _sizes(attrs.evolve(whole, bytes_read=0, bytes_written=0))[:2])

@@ -46,19 +46,12 @@ from .printing import print_json
 
 @attrs.frozen
 class CompactionPlan:
-    """The strategy and limits of a command.
-
-    Args:
-        strategy: The strategy.
-        budget: Tokens a result may have; ``None`` for the strategy's own targets.
-        window: Tokens of the model's context window, if known.
-        awaits: Whether the strategy may await something: a pipeline in a file may ask a model.
-    """
+    """The strategy and limits of a command."""
 
     strategy: Strategy
-    budget: int | None
-    window: int | None = None
-    awaits: bool = False
+    budget: int | None  # tokens a result may have; ``None`` for the strategy's own targets
+    window: int | None = None  # tokens of the model's context window, if known
+    awaits: bool = False  # whether the strategy may await something: a pipeline in a file may ask a model
 
 
 def compact_command(

@@ -39,15 +39,7 @@ def conversation_report(
     budget: int | None,
     format: MessageFormat,
 ) -> ReportData:
-    """Return the report on one conversation.
-
-    Args:
-        conversation: The conversation.
-        result: The result of its run.
-        steps: The steps of the run, in the order in which they ended.
-        budget: Tokens the result may have; ``None`` for the strategy's own targets.
-        format: The wire format.
-    """
+    """Return the report on one conversation; with a ``budget``, it fits if its tokens are within that."""
     problems = format.validate(result.messages)
     known = Counter(problem.rule for problem in format.validate(conversation.messages))
     return {
@@ -57,7 +49,7 @@ def conversation_report(
         "fits": result.outcome != "over_target" if budget is None else result.after.tokens <= budget,
         "before": result.before,
         "after": result.after,
-        "steps": list(_step_reports(steps)),
+        "steps": list(map(_step_report, steps)),
         "refused": Counter(refusal.rule for refusal in result.refused),
         "failures": [f"{failed.strategy}: {failed.error!r}; {failed.policy}" for failed in result.failures],
         "notes": list(result.notes),
@@ -66,18 +58,16 @@ def conversation_report(
     }
 
 
-def _step_reports(steps: Sequence[Step]) -> Iterator[ReportData]:
-    """Yield a report on each step."""
-    for step in steps:
-        yield {
-            "strategy": step.strategy,
-            "configured": step.configured,
-            "why": step.why,
-            "did": _edit_summaries(step.edits),
-            "before": step.before,
-            "after": step.after,
-            "reached": step.reached,
-        }
+def _step_report(step: Step) -> ReportData:
+    return {
+        "strategy": step.strategy,
+        "configured": step.configured,
+        "why": step.why,
+        "did": _edit_summaries(step.edits),
+        "before": step.before,
+        "after": step.after,
+        "reached": step.reached,
+    }
 
 
 def _edit_summaries(edits: Sequence[Edit]) -> list[ReportData]:

@@ -87,8 +87,11 @@ def _code_of(run: Callable[[], Any], given: Sequence[str]) -> int:
     except _UsageError as error:
         print_error(f"{error.format_message().removeprefix('Invalid value for ').rstrip('.')}; see compaction --help")
     except OSError as error:
-        print_error(f"standard output: it cannot be written ({error.strerror or error}); make room, or redirect it")
-        _discard_output()
+        if error.filename is None:
+            print_error(f"standard output: it cannot be written ({error.strerror or error}); make room, or redirect it")
+            _discard_output()
+        else:
+            print_error(f"{error.filename}: it cannot be used ({error.strerror}); name another place")
     except Exception as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         print_error(f"a bug in this program: {type(error).__name__}: {error} ({Path(frame.filename).name}:{frame.lineno})")

@@ -34,10 +34,9 @@ from .serve import (
     ServedWindow,
     Shadow,
     StoreFile,
-    listening_socket,
-    make_server,
     settings_of,
 )
+from .server import listening_socket, make_server
 
 if TYPE_CHECKING:
     from ..gateway import GatewaySettings

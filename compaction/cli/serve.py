@@ -3,37 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-import gc
-import logging
-import socket
 import sys
 import tempfile
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
 from .. import config
 from ..errors import ConfigurationError
-from ..gateway import LOOPBACK_NAMES, GatewaySettings, Workers, create_app, is_worth_a_log
+from ..gateway import LOOPBACK_NAMES, GatewaySettings, Workers
 from ..installation import install_line
-from ..integrations.opentelemetry import OpenTelemetryEvents
 from ..presets import PRESETS
-from ..session import OnEvent
 from ..strategies import Strategy
 from .options import CounterName, completed, find_preset, parse_seconds, signing_keys, window_tokens
 from .processes import run_processes
-
-if TYPE_CHECKING:
-    import uvicorn
+from .server import listening_socket, make_server, reserved_socket
 
 _PRESETS: Final = [name for name, preset in PRESETS.items() if preset.size == "window"]
-_SWITCH_SECONDS: Final = 0.0005  # so that a compaction in a thread does not delay streams by five milliseconds at a time
-_COLLECT: Final = (5_000, 20, 100)  # so that the garbage collector rarely walks all conversations, and stops for a millisecond
-_KEEP_ALIVE_SECONDS: Final = 120  # longer than the pauses of most agents, which then stay with one worker
-_MOST_CONNECTIONS: Final = 2_000  # of a process; further ones get 503
 _NEEDED: Final = ("starlette", "uvicorn", "aiohttp", "msgspec")
 
 
@@ -183,13 +172,6 @@ def serve_command(
 def settings_of(preset: str, pipeline: Path | None, *, window: str, store: Path | None, **options: Any) -> GatewaySettings:
     """Return the settings of a gateway.
 
-    Args:
-        preset: The name of the strategy.
-        pipeline: A file with a pipeline, instead of the preset.
-        window: The context window: ``auto``, a size, or a model's name.
-        store: The file in which decisions are saved.
-        options: The other settings.
-
     Raises:
         ConfigurationError: If an option cannot be used, or a package is missing.
     """
@@ -234,98 +216,3 @@ def _run(settings: GatewaySettings, host: str, port: int, said: str, workers: in
             make_server(settings, sys.stderr, Workers(Path(folder), workers, number)).run([own])
 
         run_processes(workers, serve)
-
-
-def make_server(settings: GatewaySettings, log: TextIO | None, workers: Workers | None = None) -> uvicorn.Server:
-    """Return a server of the gateway, which runs at a `listening_socket`.
-
-    Args:
-        settings: The gateway's settings.
-        log: Where to write the log; ``None`` for nowhere.
-        workers: The processes that serve the same address, if there are several.
-    """
-    import uvicorn
-
-    tune_process()
-    _log_lines("compaction.gateway", logging.INFO, "%(message)s", log)
-    _log_lines("compaction", logging.WARNING, "%(levelname)s %(name)s: %(message)s", log)
-    _log_lines("uvicorn", logging.WARNING, "%(levelname)s %(name)s: %(message)s", log)
-    logging.getLogger("uvicorn.error").addFilter(is_worth_a_log)
-    app: Any = create_app(settings, on_event=_telemetry(), workers=workers)
-    options: dict[str, Any] = {"log_config": None, "access_log": False, "server_header": False, "date_header": False}
-    limits: dict[str, Any] = {
-        "proxy_headers": False,
-        "http": "h11",
-        "ws": "none",
-        "lifespan": "on",
-        "timeout_graceful_shutdown": 5,
-    }
-    limits |= {"timeout_keep_alive": _KEEP_ALIVE_SECONDS, "limit_concurrency": _MOST_CONNECTIONS}
-    return uvicorn.Server(uvicorn.Config(app, **options, **limits))
-
-
-def tune_process() -> None:
-    """Set how often threads and the garbage collector take their turn in this process, which only serves."""
-    sys.setswitchinterval(_SWITCH_SECONDS)
-    gc.set_threshold(*_COLLECT)
-
-
-def _telemetry() -> OnEvent | None:
-    return OpenTelemetryEvents() if find_spec("opentelemetry") is not None else None
-
-
-def listening_socket(host: str, port: int, *, shared: bool = False) -> socket.socket:
-    """Return a listening socket whose connections send every chunk at once; port 0 is any that is free.
-
-    Accepted connections inherit TCP_NODELAY. asyncio does not set it for the sockets that uvicorn makes, and a chunk then waits
-    up to 40 ms for the client to acknowledge the one before.
-
-    Args:
-        host: The address.
-        port: The port.
-        shared: Whether other processes of this user listen there too; the system then gives each connection to one of them.
-
-    Raises:
-        ConfigurationError: If the address cannot be used.
-    """
-    try:
-        found = socket.create_server((host, port), family=_family(host), backlog=2_048, reuse_port=shared)
-    except OSError as error:
-        raise _unusable(host, port, error) from error
-    found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return found
-
-
-def reserved_socket(host: str, port: int) -> socket.socket:
-    """Return a socket that keeps an address for the workers, which listen there; it does not listen itself.
-
-    Raises:
-        ConfigurationError: If the address cannot be used.
-    """
-    if not hasattr(socket, "SO_REUSEPORT"):
-        raise ConfigurationError("--workers needs a system on which processes can share a port; leave it out")
-    found = socket.socket(_family(host))
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    try:
-        found.bind((host, port))
-    except OSError as error:
-        raise _unusable(host, port, error) from error
-    return found
-
-
-def _unusable(host: str, port: int, error: OSError) -> ConfigurationError:
-    reason = str(error.strerror or error).partition(" (")[0]
-    return ConfigurationError(f"--port {port}: {host} cannot be used ({reason}); name another port, or 0 for any that is free")
-
-
-def _family(host: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in host else socket.AF_INET
-
-
-def _log_lines(name: str, level: int, format: str, log: TextIO | None) -> None:
-    handler = logging.NullHandler() if log is None else logging.StreamHandler(log)
-    handler.setFormatter(logging.Formatter(format))
-    logger = logging.getLogger(name)
-    logger.setLevel(level)
-    logger.addHandler(handler)
-    logger.propagate = False

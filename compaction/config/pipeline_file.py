@@ -157,6 +157,7 @@ def loads(
     >>> loads('use = "hermes"\ncontext_length = 128_000').trigger
     tokens_exceed(63999)
     """
+    _check_format(format)
     if len(text) > MAX_CHARS:
         raise ConfigurationError(f"{where}: it has more than {MAX_CHARS:,} characters; is it a pipeline file?")
     if format == "toml" and _DOTTED.search(text):
@@ -188,6 +189,7 @@ def dumps(strategy: StrategyLike, *, format: FileFormat = "toml") -> str:
     >>> print(dumps(SlidingWindow()), end="")
     use = "SlidingWindow"
     """
+    _check_format(format)
     data = to_data(strategy)
     if format == "yaml":
         return str(_yaml().safe_dump(data, sort_keys=False, allow_unicode=True, width=120))
@@ -212,6 +214,11 @@ def dump(strategy: StrategyLike, path: str | os.PathLike[str]) -> None:
     text = dumps(strategy, format=_file_format(file))
     with write_text(file) as write:
         write(text)
+
+
+def _check_format(format: str) -> None:
+    if format not in FILE_SUFFIXES.values():
+        raise ConfigurationError(f"format={format!r}: toml or yaml")
 
 
 def _file_format(file: Path) -> FileFormat:

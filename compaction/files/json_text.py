@@ -33,7 +33,7 @@ _PLAIN_END: Final = re.compile(rb"[ \t\n\r]*\]")
 _FIRST_FIELD: Final = re.compile(r'\{(\s*)"(?:[^"\\]|\\.)*"\s*:(\s*)')
 
 
-def replace_list(text: bytes, old: Sequence[Any], new: Sequence[Any], path: Sequence[str] = ("messages",)) -> bytes:
+def replace_list(text: bytes, old: Sequence[Any], new: Sequence[Any], key: str = "messages") -> bytes:
     r"""Return a JSON text with another list in it; O(text).
 
     Args:
@@ -41,24 +41,24 @@ def replace_list(text: bytes, old: Sequence[Any], new: Sequence[Any], path: Sequ
         old: The list that was read from the text, by any parser.
         new: The list to write. An element that is the same object as one in ``old`` keeps its bytes; any other element is
             written as JSON, with the indentation, spacing and escapes of the text's first element.
-        path: The keys that lead to the list. If the text is a list, it is that list.
+        key: The key of the list, if the text is an object. If the text is a list, it is that list.
 
     Raises:
         ValueError: If the text is not JSON, or does not have exactly one such list, as long as ``old``.
         TypeError: If a new element is not a JSON value.
 
-    >>> text = b'{"model": "m", "request": {"contents":[{"text":"caf\\u00e9","n":1.50},  {"text":"tea"}]}}'
-    >>> old = json.loads(text)["request"]["contents"]
-    >>> replace_list(text, old, [{"text": "thé"}, old[0]], ["request", "contents"]).decode()
-    '{"model": "m", "request": {"contents":[{"text":"th\\u00e9"},  {"text":"caf\\u00e9","n":1.50}]}}'
+    >>> text = b'{"model": "m", "contents":[{"text":"caf\\u00e9","n":1.50},  {"text":"tea"}]}'
+    >>> old = json.loads(text)["contents"]
+    >>> replace_list(text, old, [{"text": "thé"}, old[0]], "contents").decode()
+    '{"model": "m", "contents":[{"text":"th\\u00e9"},  {"text":"caf\\u00e9","n":1.50}]}'
     """
     if _same_objects(old, new):
         return text
-    if tuple(path) == ("messages",) and (replaced := _replaced_in_plain(text, old, new)) is not None:
+    if key == "messages" and (replaced := _replaced_in_plain(text, old, new)) is not None:
         return replaced
-    lists = scan(text.decode(), path).lists
+    lists = scan(text.decode(), key).lists
     if len(lists) != 1 or len(lists[0].values) != len(old):
-        raise ValueError(f"the text does not have exactly one list of {len(old)} elements at {'.'.join(path)}")
+        raise ValueError(f"the text does not have exactly one list of {len(old)} elements at {key}")
     return attrs.evolve(lists[0], values=list(old)).replaced(new).encode()
 
 
@@ -108,19 +108,12 @@ _divide: Callable[[bytes], Any] | None = _divider()
 
 @attrs.frozen
 class JsonList:
-    """A list inside a JSON text.
+    """A list inside a JSON text."""
 
-    Args:
-        text: The whole text.
-        values: The elements.
-        spans: The position of each element.
-        span: The position of the list, with its brackets.
-    """
-
-    text: str = attrs.field(repr=False)
-    values: list[Any]
-    spans: list[Span]
-    span: Span
+    text: str = attrs.field(repr=False)  # the whole text
+    values: list[Any]  # the elements
+    spans: list[Span]  # the position of each element
+    span: Span  # the position of the list, with its brackets
 
     def replaced(self, new: Sequence[Any]) -> str:
         """Return the whole text with another list, written as `replace_list` says."""
@@ -160,25 +153,19 @@ def _same_objects(old: Sequence[Any], new: Sequence[Any]) -> bool:
 
 @attrs.frozen
 class JsonDocument:
-    """A JSON value that may contain a certain list.
+    """A JSON value that may contain a certain list."""
 
-    Args:
-        kind: Its first character: ``[`` for a list, ``{`` for an object, or another one.
-        fields: An object's fields, without that list.
-        lists: That list; several if a key on its path is repeated.
-    """
-
-    kind: str
-    fields: dict[str, Any]
-    lists: list[JsonList]
+    kind: str  # its first character: ``[`` for a list, ``{`` for an object, or another one
+    fields: dict[str, Any]  # an object's fields, without that list
+    lists: list[JsonList]  # that list; several if its key is repeated
 
 
-def scan(text: str, path: Sequence[str] = ("messages",)) -> JsonDocument:
+def scan(text: str, key: str = "messages") -> JsonDocument:
     """Parse the JSON value in a text, which may have white space around it or start with a byte order mark; O(text).
 
     Args:
         text: The JSON text.
-        path: The keys that lead to the list. If the text is a list, it is that list.
+        key: The key of the list, if the text is an object. If the text is a list, it is that list.
 
     >>> found = scan('{"id": 7, "messages": [{"role": "user"}]}')
     >>> found.fields, found.lists[0].spans
@@ -186,29 +173,8 @@ def scan(text: str, path: Sequence[str] = ("messages",)) -> JsonDocument:
     """
     at = skip_space(text, 1 if text.startswith(_BYTE_ORDER_MARK) else 0)
     found = JsonDocument(text[at : at + 1], {}, [])
-
-    def read_object(at: int, keys: Sequence[str], fields: dict[str, Any]) -> int:
-        """Read the object that opens at ``at`` into ``fields``; return its end."""
-
-        def read_member(at: int) -> int:
-            start = at
-            name, at = _DECODER.raw_decode(text, at)
-            if not isinstance(name, str):
-                raise JSONDecodeError("Expecting property name enclosed in double quotes", text, start)
-            at = skip_space(text, _after(text, skip_space(text, at), ":"))
-            if name == keys[0] and len(keys) == 1 and text.startswith("[", at):
-                found.lists.append(_read_list(text, at))
-                return found.lists[-1].span[1]
-            if name == keys[0] and len(keys) > 1 and text.startswith("{", at):
-                fields[name] = {}
-                return read_object(at, keys[1:], fields[name])
-            fields[name], at = _DECODER.raw_decode(text, at)
-            return at
-
-        return _walk(text, at, "}", read_member)
-
     if found.kind == "{":
-        at = read_object(at, path, found.fields)
+        at = _read_object(text, at, key, found)
     elif found.kind == "[":
         found.lists.append(_read_list(text, at))
         at = found.lists[0].span[1]
@@ -224,6 +190,26 @@ def skip_space(text: str, at: int) -> int:
     """Return the position of the first character from ``at`` on that is not white space."""
     found = _SPACE.match(text, at)
     return found.end() if found else at
+
+
+def _read_object(text: str, start: int, key: str, found: JsonDocument) -> int:
+    """Read the object that opens at ``start``, and return its end."""
+    at = skip_space(text, start + 1)
+    if text.startswith("}", at):
+        return at + 1
+    while True:
+        name, end = _DECODER.raw_decode(text, at)
+        if not isinstance(name, str):
+            raise JSONDecodeError("Expecting property name enclosed in double quotes", text, at)
+        at = skip_space(text, _after(text, skip_space(text, end), ":"))
+        if name == key and text.startswith("[", at):
+            found.lists.append(_read_list(text, at))
+            end = found.lists[-1].span[1]
+        else:
+            found.fields[name], end = _DECODER.raw_decode(text, at)
+        if (comma := _COMMA.match(text, end)) is None:
+            return _end(text, end, "}")
+        at = comma.end()
 
 
 def _read_list(text: str, start: int) -> JsonList:
@@ -247,18 +233,11 @@ def _read_list(text: str, start: int) -> JsonList:
             at = found.end()
         else:
             break
-    at = skip_space(text, end)
-    return JsonList(text, values, spans, (start, at + 1 if text.startswith("]", at) else _after(text, at, ",")))
+    return JsonList(text, values, spans, (start, _end(text, end, "]")))
 
 
-def _walk(text: str, start: int, closing: str, read: Callable[[int], int]) -> int:
-    """Walk the list or object that opens at ``start``; ``read`` takes an element's start and returns its end."""
-    at = skip_space(text, start + 1)
-    if text.startswith(closing, at):
-        return at + 1
-    at = read(at)
-    while comma := _COMMA.match(text, at):
-        at = read(comma.end())
+def _end(text: str, at: int, closing: str) -> int:
+    """Return the end of a list or object whose last element ends at ``at``."""
     at = skip_space(text, at)
     return at + 1 if text.startswith(closing, at) else _after(text, at, ",")
 

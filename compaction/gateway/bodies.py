@@ -97,7 +97,7 @@ class ModelRequest:
 
     def with_messages(self, messages: Sequence[Any]) -> bytes:
         """Return the text with other messages. Messages that are the same objects, and everything else, keep their bytes."""
-        return replace_list(self.text, self.messages, messages, [self.key])
+        return replace_list(self.text, self.messages, messages, self.key)
 
 
 def read_request(text: bytes, key: str) -> ModelRequest:

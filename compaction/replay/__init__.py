@@ -13,7 +13,8 @@ Each figure is explained in ``docs/metrics.md``.
 
 from __future__ import annotations
 
-from .candidates import Candidate, CandidateSetting, strategy_names
+from .candidate_names import strategy_names
+from .candidates import Candidate, CandidateSetting
 from .logs import recordings_of
 from .many_conversations import replay
 from .recommendation import MINIMUM_RECALL as MINIMUM_RECALL

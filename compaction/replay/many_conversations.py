@@ -11,16 +11,18 @@ from typing import Any, TypeAlias, cast
 
 import attrs
 
+from ..checks import is_count
 from ..errors import ConfigurationError, InputError, UnknownFormat
 from ..formats import MessageFormat, resolve
 from ..models import ModelPrices, prices_of
 from ..strategies import StrategyLike
 from ..tokens import TokenCounter
 from ..tokens import counter as resolve_counter
-from .candidates import Candidate, candidates_of, unique_name
+from .candidate_names import candidates_of, unique_name
+from .candidates import Candidate
 from .one_conversation import replay_conversation
 from .recordings import Recording, without_unreadable
-from .replayed import ReplayedConversation, ReplaySetting
+from .records import ReplayedConversation, ReplaySetting
 from .result import ReplayResult
 from .transcript import answers_in
 
@@ -41,7 +43,6 @@ def replay(
     format: MessageFormat | str | None = None,
     overhead_tokens: int = 0,
     charge_summaries: bool = False,
-    baselines: bool = True,
     jobs: int = 1,
     seed: int = 0,
     on_progress: ReplayProgress | None = None,
@@ -53,7 +54,7 @@ def replay(
 
     Args:
         conversations: The recorded conversations.
-        strategies: Names from `compaction.replay.strategy_names`, strategies, or candidates.
+        strategies: Names from `compaction.replay.strategy_names`, strategies, or candidates; the baselines are always added.
         window: Tokens a request may have, > 0.
         model: The model whose prices and cache rules apply, or these themselves, such as from `compaction.models.prices_of`
             with your own table.
@@ -62,7 +63,6 @@ def replay(
             formats is skipped.
         overhead_tokens: Tokens of every request outside the messages, such as tool schemas.
         charge_summaries: Whether summaries cost as if the model had written them; if not, they are free, and counted.
-        baselines: Whether to add the baselines that are not in ``strategies``; ``"none"`` is always added.
         jobs: Processes, >= 1. With more than one, strategies must be picklable.
         seed: The seed of the intervals.
         on_progress: Called after each conversation.
@@ -83,13 +83,14 @@ def replay(
         overhead_tokens=overhead_tokens,
         charge_summaries=charge_summaries,
     )
-    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
+    if not is_count(jobs, 1):
         raise ConfigurationError(f"'jobs' must be an integer >= 1 (got {jobs!r})")
-    candidates = candidates_of(strategies, baselines=baselines)
+    candidates = candidates_of(strategies)
     skipped: list[str] = []
     recordings = list(_readable(_with_unique_ids(conversations), setting.format, skipped))
     calls = [_calls(each) * len(candidates) for each in recordings]
-    done, told = 0, on_progress or _told_nobody
+    told: ReplayProgress = on_progress or (lambda done, total: None)
+    done = 0
     told(done, sum(calls))
     replayed: dict[int, ReplayedConversation] = {}
     for place, outcome in _outcomes(recordings, calls, candidates, setting, min(jobs, len(recordings))):
@@ -109,10 +110,6 @@ def replay(
         skipped=tuple(skipped),
         seed=seed,
     )
-
-
-def _told_nobody(done: int, total: int) -> None:
-    """Ignore the progress."""
 
 
 def _with_unique_ids(conversations: Iterable[RecordingLike]) -> Iterator[Recording]:

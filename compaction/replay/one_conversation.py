@@ -15,8 +15,8 @@ from ..tokens import MessageMeter
 from .candidates import Candidate, CandidateAction, CandidateSession, CandidateSetting
 from .prompt_cache import PromptCache
 from .recordings import Recording
-from .replayed import CandidateRun, PrefixBreak, ReplayedCall, ReplayedConversation, ReplaySetting, Share
-from .requests import RequestChain, RequestDiff
+from .records import CandidateRun, PrefixBreak, ReplayedCall, ReplayedConversation, ReplaySetting, Share
+from .request_chain import RequestChain, RequestDiff
 from .transcript import Needs, Transcript
 
 _MOST_COMPACTIONS = 4
@@ -28,15 +28,13 @@ def replay_conversation(
     setting: ReplaySetting,
 ) -> ReplayedConversation:
     """Replay one conversation, as `without_unreadable` returns it, under every candidate."""
-    meter = MessageMeter(setting.counter)
     transcript = Transcript(
         recording,
         format=resolve(recording.format),
-        meter=meter,
+        meter=MessageMeter(setting.counter),
         window=setting.window,
         overhead_tokens=setting.overhead_tokens,
     )
-    inherited = _inherited_rules(transcript, setting, meter)
     return ReplayedConversation(
         recording=attrs.evolve(recording, notes=(*recording.notes, *_notes(transcript))),
         tokens=transcript.cumulative[-1],
@@ -44,23 +42,13 @@ def replay_conversation(
         needs=tuple([need.without_places() for need in transcript.needs]),
         output_tokens=tuple([sum(transcript.tokens[at] for at in answer) for answer in transcript.answers]),
         timed=bool(recording.times) and None not in recording.times,
-        runs={each.name: _CandidateReplay(transcript, each, setting, meter, inherited).run() for each in candidates},
+        runs={each.name: _CandidateReplay(transcript, each, setting).run() for each in candidates},
     )
-
-
-def _inherited_rules(transcript: Transcript, setting: ReplaySetting, meter: MessageMeter) -> list[Counter[str]]:
-    """Return how often the whole history breaks each rule at each call: a log may be invalid before any compaction."""
-    requests = RequestChain(transcript, meter=meter, overhead_tokens=setting.overhead_tokens)
-    found: list[Counter[str]] = []
-    for ordinal in transcript.calls:
-        requests.add(list(transcript.recording.messages[:ordinal]))
-        found.append(requests.broken_rules())
-    return found
 
 
 def _notes(transcript: Transcript) -> list[str]:
     """Return the problems of a log, in words."""
-    rules = Counter(problem.rule for problem in transcript.format.validate(transcript.recording.messages))
+    rules = Counter(transcript.broken_rules(len(transcript.messages)))
     rules.pop("no-messages", None)
     notes = [f"the log itself breaks {rule}, {count} times" for rule, count in sorted(rules.items())]
     if transcript.messages and transcript.messages[0].role == "assistant":
@@ -73,19 +61,11 @@ def _notes(transcript: Transcript) -> list[str]:
 class _CandidateReplay:
     """One conversation replayed under one candidate. Holds state: the clock, the requests, the failures."""
 
-    def __init__(
-        self,
-        transcript: Transcript,
-        candidate: Candidate,
-        setting: ReplaySetting,
-        meter: MessageMeter,
-        inherited: Sequence[Counter[str]],
-    ) -> None:
+    def __init__(self, transcript: Transcript, candidate: Candidate, setting: ReplaySetting) -> None:
         self._transcript = transcript
         self._candidate = candidate
         self._setting = setting
-        self._inherited = inherited
-        self._requests = RequestChain(transcript, meter=meter, overhead_tokens=setting.overhead_tokens)
+        self._requests = RequestChain(transcript)
         self._cache = PromptCache(setting.prices)
         self._now = 0.0
         self._failed: Counter[str] = Counter()
@@ -136,7 +116,6 @@ class _CandidateReplay:
         self._last = needs.ordinal, view
         shared = step.shared_tokens if setting.prices.block_tokens else step.whole_tokens
         use = self._cache.send(step.tokens, shared_tokens=shared, now=now)
-        rules = self._requests.broken_rules() - self._inherited[number]
         compacted = step.broken or bool(actions)
         left, back = self._moved(before, number) if compacted else ((), ())
         if compacted:
@@ -146,7 +125,7 @@ class _CandidateReplay:
             tokens=step.tokens,
             messages=len(view),
             over=step.tokens > setting.window,
-            broken_rules=tuple(sorted(rules)),
+            broken_rules=self._broken_rules(needs.ordinal, view),
             cache=use,
             broken=PrefixBreak(step.lost_tokens, step.shared_messages, _cause(actions, step)) if step.broken else None,
             compacted=compacted,
@@ -175,6 +154,13 @@ class _CandidateReplay:
             known, last = self._last
             return last + history[known:], (), seconds
         return view, self._attempt(ordinal, session.actions) or (), seconds
+
+    def _broken_rules(self, ordinal: int, view: list[Any]) -> tuple[str, ...]:
+        """Return the rules that a request breaks more often than the whole history does."""
+        if view == self._transcript.recording.messages[:ordinal]:
+            return ()
+        broken = Counter(problem.rule for problem in self._transcript.format.validate(view))
+        return tuple(sorted(broken - self._transcript.broken_rules(ordinal))) if broken else ()
 
     def _missing(self, needs: Needs) -> dict[str, Any]:
         """Return what the recorded answer needs, or the user said, and the request does not contain."""

@@ -12,19 +12,12 @@ from ..models import ModelPrices
 
 @attrs.frozen
 class CacheUse:
-    """The tokens of a request by how they are billed.
+    """The tokens of a request by how they are billed."""
 
-    Args:
-        read: Tokens read from the cache.
-        written: Tokens written to it.
-        fresh: Tokens neither read nor written.
-        expired: Whether a prefix could not be read only because it had expired.
-    """
-
-    read: int
-    written: int
-    fresh: int
-    expired: bool = False
+    read: int  # tokens read from the cache
+    written: int  # tokens written to it
+    fresh: int  # tokens neither read nor written
+    expired: bool = False  # whether a prefix could not be read only because it had expired
 
 
 class PromptCache:

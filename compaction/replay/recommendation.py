@@ -7,7 +7,7 @@ difference could be told from chance; the trade-off between cost and recall is s
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import attrs
@@ -68,16 +68,17 @@ def recommend(result: ReplayResult, *, minimum_recall: float = MINIMUM_RECALL) -
     Raises:
         ConfigurationError: If ``minimum_recall`` is not from 0 to 1.
     """
-    if not 0 <= minimum_recall <= 1:
+    if not isinstance(minimum_recall, int | float) or not 0 <= minimum_recall <= 1:
         raise ConfigurationError(f"'minimum_recall' must be from 0 to 1 (got {minimum_recall!r})")
     if not result.exceeding:
         return _below_the_window(result)
     tried = [each for name, each in result.summaries.items() if name not in result.baselines]
     accepted = sorted((each for each in tried if not each.score.would_fail), key=lambda each: (_cost(each), -_recall(each)))
     enough = [each for each in accepted if _recall(each) >= minimum_recall]
+    *others, last = result.baselines
     against = [
         *(_why_excluded(each.candidate, each.score) for each in tried if each.score.would_fail),
-        *_about_baselines(result.baselines),
+        f"{', '.join(others)} and {last} are baselines to compare with, and are never recommended.",
     ]
     if problem := _no_recommendation(result, tried, accepted, enough, minimum_recall):
         trade_off = tuple([f"{each.candidate}: {_figures(each)}." for each in accepted])
@@ -212,14 +213,6 @@ def _figures(summary: CandidateSummary) -> str:
 def _too_little(summary: CandidateSummary, minimum_recall: float) -> str:
     kept = _percent(_recall(summary))
     return f"{summary.candidate} keeps {kept} of the needed facts, less than the minimum of {_percent(minimum_recall)}."
-
-
-def _about_baselines(names: Sequence[str]) -> Iterator[str]:
-    """Yield a sentence about the baselines, if there are any."""
-    if len(names) == 1:
-        yield f"{names[0]} is a baseline to compare with, and is never recommended."
-    elif names:
-        yield f"{', '.join(names[:-1])} and {names[-1]} are baselines to compare with, and are never recommended."
 
 
 def _why_excluded(name: str, score: Score) -> str:

@@ -10,6 +10,7 @@ import attrs
 
 from ..errors import InvalidMessage
 from ..formats import MessageFormat, resolve
+from ..json_data import finite_number
 
 _TIME_FIELDS: Final = ("timestamp", "created_at", "created", "time")
 _MILLISECONDS: Final = 1e11
@@ -60,13 +61,10 @@ def seconds_of(value: Any) -> float | None:
     >>> seconds_of("1970-01-01T00:01:00Z"), seconds_of(1_700_000_000_000), seconds_of("yesterday")
     (60.0, 1700000000.0, None)
     """
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int | float):
-        return value / 1_000 if value > _MILLISECONDS else float(value)
-    if not isinstance(value, str):
-        return None
     try:
+        if not isinstance(value, str):
+            seconds = finite_number(value)
+            return seconds / 1_000 if seconds > _MILLISECONDS else seconds
         time = datetime.fromisoformat(value)
     except ValueError:
         return None

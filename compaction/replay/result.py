@@ -13,8 +13,8 @@ import attrs
 from ..errors import InputError
 from ..formats import resolve
 from ..models import unpriced
-from .candidates import BASELINES
-from .replayed import ReplayedConversation, ReplaySetting, Share
+from .baselines import BASELINES
+from .records import ReplayedConversation, ReplaySetting, Share
 from .scores import BootstrapDraws, IntervalEstimate, Score, macro_average, micro_average, score_of
 from .transcript import RECENT_MESSAGES
 

@@ -6,6 +6,7 @@ The needs are computed here, before any candidate runs, so that they are the sam
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate, chain
@@ -32,23 +33,14 @@ Places: TypeAlias = Sequence[int]
 
 @attrs.frozen
 class NeededFact:
-    """A fact that a recorded answer used and that occurs in its history.
-
-    Args:
-        kind: Its kind.
-        text: The text to search for.
-        last: The ordinal of the last message before the answer that contains it.
-        age: Number of messages from there to the answer.
-        old: Whether cutting to the newest messages that fit the window would have lost it.
-        places: The messages of the whole conversation that contain it.
-    """
+    """A fact that a recorded answer used and that occurs in its history."""
 
     kind: NeededFactKind
-    text: str
-    last: int
-    age: int
-    old: bool
-    places: Places = attrs.field(eq=False, repr=False)
+    text: str  # the text to search for
+    last: int  # the ordinal of the last message before the answer that contains it
+    age: int  # number of messages from there to the answer
+    old: bool  # whether cutting to the newest messages that fit the window would have lost it
+    places: Places = attrs.field(eq=False, repr=False)  # the messages of the whole conversation that contain it
 
 
 @attrs.frozen
@@ -62,30 +54,19 @@ class UserMessage:
 
 @attrs.frozen(kw_only=True)
 class Needs:
-    """The facts, rare words and verbatim spans that one recorded answer needed from its history.
+    """The facts, rare words and verbatim spans that one recorded answer needed from its history."""
 
-    Args:
-        ordinal: The ordinal of the answer among the conversation's messages.
-        tokens: Tokens of its whole history.
-        facts: The needed facts.
-        fits: Whether the system messages and the last user message alone fit the window; if not, hardly any policy can help.
-        word_count: Number of rare words.
-        span_count: Number of verbatim spans.
-        said_words: Number of different words in each of the user's messages before the answer, added up.
-        said_sentences: Number of sentences in these messages.
-        words: The words, with their places; not in a result.
-        spans: The spans, with their places; not in a result.
-    """
-
-    ordinal: int
-    tokens: int
-    facts: tuple[NeededFact, ...]
-    fits: bool
-    word_count: int
-    span_count: int
-    said_words: int
-    said_sentences: int
+    ordinal: int  # the ordinal of the answer among the conversation's messages
+    tokens: int  # tokens of its whole history
+    facts: tuple[NeededFact, ...]  # the needed facts
+    fits: bool  # whether the system messages and the last user message alone fit the window; if not, hardly any policy can help
+    word_count: int  # number of rare words
+    span_count: int  # number of verbatim spans
+    said_words: int  # number of different words in each of the user's messages before the answer, added up
+    said_sentences: int  # number of sentences in these messages
+    # the words, with their places; not in a result
     words: tuple[tuple[str, Places], ...] = attrs.field(default=(), eq=False, repr=False)
+    # the spans, with their places; not in a result
     spans: tuple[tuple[str, Places], ...] = attrs.field(default=(), eq=False, repr=False)
 
     def without_places(self) -> Needs:
@@ -125,18 +106,6 @@ class Transcript:
         meter: Counts the tokens of messages.
         window: Tokens a request may have.
         overhead_tokens: Tokens of every request outside the messages.
-
-    Attributes:
-        recording: The recording.
-        format: Its wire format.
-        messages: The messages as read.
-        tokens: Tokens of each message.
-        texts: The text of each message, on one line.
-        answers: The places of each answer that has a history: each is one model call.
-        calls: The ordinal of the first message of each answer.
-        ordinals: The ordinal of each recorded message, by the identity of the caller's object.
-        cumulative: Tokens of the history before each ordinal, including the overhead.
-        spans: The places of the twelve-character spans of the answers.
     """
 
     def __init__(
@@ -150,17 +119,19 @@ class Transcript:
     ) -> None:
         self.recording = recording
         self.format = format
+        self.meter = meter
+        self.overhead_tokens = overhead_tokens
         self.messages: list[Message] = [format.read(raw, place) for place, raw in enumerate(recording.messages)]
         self.tokens = [meter.measure(message)[0] for message in self.messages]
         self.texts = [flat_text(message) for message in self.messages]
-        self.answers = answers_in(self.messages)
+        self.answers = answers_in(self.messages)  # each is one model call
         self.calls = [answer.start for answer in self.answers]
-        self.ordinals = {id(raw): at for at, raw in enumerate(recording.messages)}
-        self.cumulative = list(accumulate(self.tokens, initial=overhead_tokens))
+        self.ordinals = {id(raw): at for at, raw in enumerate(recording.messages)}  # by the identity of the caller's object
+        self.cumulative = list(accumulate(self.tokens, initial=overhead_tokens))  # tokens of the history before each ordinal
         self.spans = SpanIndex(self.texts, chain.from_iterable(self.answers))
         self._systems = {at for at, message in enumerate(self.messages) if message.is_system}
         self._window = window
-        self._overhead = overhead_tokens
+        self._broken: dict[int, Counter[str]] = {}
 
     @cached_property
     def ordinals_by_content(self) -> dict[tuple[str, str], list[int]]:
@@ -184,6 +155,12 @@ class Transcript:
         """The instructions that the user stated, in order, each with the ordinal of its message."""
         return [(each.ordinal, sentence) for each in self.said for sentence in each.sentences if is_constraint(sentence)]
 
+    def broken_rules(self, ordinal: int) -> Counter[str]:
+        """Return how often the whole history before a message breaks each rule: a log may be invalid before any compaction."""
+        if ordinal not in self._broken:
+            self._broken[ordinal] = Counter(each.rule for each in self.format.validate(self.recording.messages[:ordinal]))
+        return self._broken[ordinal]
+
     @cached_property
     def needs(self) -> tuple[Needs, ...]:
         """The needs of each recorded answer, in the order of ``calls``."""
@@ -194,7 +171,7 @@ class Transcript:
         """Yield, for each call, the ordinal from which the newest messages fit the window together with the system messages."""
         cumulative, cut, head = self.cumulative, 0, 0
         for at in self.calls:
-            while cut < at and self._overhead + head + cumulative[at] - cumulative[cut] > self._window:
+            while cut < at and self.overhead_tokens + head + cumulative[at] - cumulative[cut] > self._window:
                 if cut in self._systems:
                     head += self.tokens[cut]
                 cut += 1
@@ -230,7 +207,7 @@ class Transcript:
     def _least(self, at: int) -> int:
         """Return the tokens of the system messages and the last user message before a place."""
         last_user = next((place for place in range(at - 1, -1, -1) if self.messages[place].role == "user"), at)
-        return self._overhead + sum(self.tokens[place] for place in {*self._systems, last_user} if place < at)
+        return self.overhead_tokens + sum(self.tokens[place] for place in {*self._systems, last_user} if place < at)
 
     def _is_rare(self, places: Places, at: int) -> bool:
         return self._last_old(places, at) is not None and bisect_left(places, at) <= RARE_IN_MESSAGES

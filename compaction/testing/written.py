@@ -27,10 +27,6 @@ def write_messages(messages: Iterable[Message], format: MessageFormat) -> list[A
     """Return the words, calls and results of a conversation as messages of a format; O(parts).
 
     Each result follows its call, calls have different ids, and what may not follow the messages before it is left out.
-
-    Args:
-        messages: The conversation, read.
-        format: The format to write.
     """
     read = list(messages)
     results = _results_by_call(read)

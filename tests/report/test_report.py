@@ -122,7 +122,7 @@ def test_without_scripts_the_recommendation_is_shown(browser: Browser, tmp_path:
 def test_twenty_thousand_messages(page: Page, show: Show) -> None:
     """With 20,000 messages the page has at most 3,000 nodes, wherever it is scrolled and whichever strategy is selected."""
     lines = [{"role": "user", "content": f"line {number}"} for number in range(19_980)]  # few requests: a short replay
-    show(report_html(replay([[*lines, *chat(10)]], ["truncate"], window=6_000, counter="chars/4", baselines=False)))
+    show(report_html(replay([[*lines, *chat(10)]], ["truncate"], window=6_000, counter="chars/4")))
     for strategy in ("truncate", "none"):
         page.evaluate(f'select({{ strategy: "{strategy}" }})')
         for place in (0, 280_000, 559_000):

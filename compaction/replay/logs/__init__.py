@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from collections.abc import Callable, Iterable, Sequence
 from io import BytesIO
 from itertools import islice
@@ -15,7 +16,7 @@ from typing import Any, Final, TypeAlias
 
 import attrs
 
-from ...errors import UnreadableFile
+from ...errors import UnknownFormat, UnreadableFile
 from ...files import read_conversations, unreadable_errors
 from ..recordings import Recording
 from .document_logs import is_atif, is_swe_agent, is_tau_bench, read_atif, read_swe_agent, read_tau_bench
@@ -39,7 +40,9 @@ _DOCUMENTS: Final[Sequence[tuple[Callable[[Any], bool], _Reader]]] = (
 )
 
 
-def recordings_of(source: Path, *, on_bad_line: Callable[[UnreadableFile], object] | None = None) -> list[Recording]:
+def recordings_of(
+    source: str | os.PathLike[str], *, on_bad_line: Callable[[UnreadableFile], object] | None = None
+) -> list[Recording]:
     r"""Return the conversations in a file: a session log, or a file of conversations; plain or gzip.
 
     A line of a log that is not JSON is skipped, and noted in its recordings.
@@ -58,6 +61,7 @@ def recordings_of(source: Path, *, on_bad_line: Callable[[UnreadableFile], objec
     >>> [each.id for each in recordings_of(path)]
     ['task 3, trial 1']
     """
+    source = Path(source)
     where = str(source)
     with unreadable_errors(where):
         data = source.read_bytes()
@@ -66,7 +70,10 @@ def recordings_of(source: Path, *, on_bad_line: Callable[[UnreadableFile], objec
     for recognizes, read in _LINES:
         if recognizes(first):
             records, notes = _records(data)
-            return [attrs.evolve(found, notes=(*found.notes, *notes)) for found in read(records, where)]
+            try:
+                return [attrs.evolve(found, notes=(*found.notes, *notes)) for found in read(records, where)]
+            except UnknownFormat as error:
+                raise UnreadableFile(f"{where}: {error}") from error
     document = _document(data)
     for recognizes, read in _DOCUMENTS:
         if recognizes(document):

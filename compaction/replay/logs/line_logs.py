@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ...formats import resolve
-from ..recordings import Recording
+from ..recordings import Recording, seconds_of
 from .chat_builder import ChatBuilder, list_items, object_fields, text_of
 
 
@@ -78,10 +78,10 @@ def _read_answer(chat: ChatBuilder, content: Any, time: Any, *, more: bool) -> N
     chat.answer(text, reasoning="\n".join(thoughts), calls=calls, time=time, more=more)
 
 
-_ENVELOPES: Final = frozenset({"session_meta", "response_item", "event_msg", "turn_context"})
+_ENVELOPES: Final = ("session_meta", "response_item", "event_msg", "turn_context")
 _CALLS: Final = {"function_call": "arguments", "custom_tool_call": "input", "local_shell_call": "action"}
-_RESULTS: Final = frozenset({"function_call_output", "custom_tool_call_output", "local_shell_call_output"})
-_BARE: Final = frozenset({"message", "reasoning", *_CALLS, *_RESULTS})
+_RESULTS: Final = ("function_call_output", "custom_tool_call_output", "local_shell_call_output")
+_BARE: Final = ("message", "reasoning", *_CALLS, *_RESULTS)
 
 
 def is_codex(records: Sequence[Any]) -> bool:
@@ -145,6 +145,6 @@ def read_gateway_log(records: Sequence[Any], where: str) -> Iterator[Recording]:
         if isinstance(added, list | tuple) and isinstance(keep, int):
             _, messages, times = found.setdefault(str(fields.get("conversation")), (str(fields.get("format")), [], []))
             messages[keep:] = list_items(added)
-            times[keep:] = [fields.get("at")] * len(list_items(added))
+            times[keep:] = [seconds_of(fields.get("at"))] * len(list_items(added))
     for name, (format, messages, times) in found.items():
         yield Recording(id=name, messages=messages, times=times, format=resolve(format), where=where)

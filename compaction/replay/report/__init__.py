@@ -59,9 +59,8 @@ def _pieces(result: ReplayResult, minimum_recall: float, calls_per_month: int) -
     head, _, tail = _asset("page.html").partition("<!-- data -->")
     overview = overview_data(result, minimum_recall, calls_per_month)
     advice = overview["recommended"]
-    plain = "".join(
-        f"<p>{html.escape(text)}</p>\n" for text in (advice["headline"], advice["rule"], *advice["reasons"]) if text
-    )
+    sentences = [text for text in (advice["headline"], advice["rule"], *advice["reasons"]) if text]
+    plain = "".join(f"<p>{html.escape(text)}</p>\n" for text in sentences).encode(errors="replace").decode()
     yield head.replace("/* style */", _asset("style.css")).replace("<!-- recommendation -->", plain)
     yield f'<script type="application/json" id="overview">{_json(overview)}</script>\n'
     for place, conversation in enumerate(result.conversations):

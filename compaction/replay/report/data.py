@@ -10,7 +10,7 @@ import attrs
 from ...formats import resolve
 from ...messages import MediaPart, Message, ReasoningPart, ToolCallPart, ToolResultPart
 from ..recommendation import recommend
-from ..replayed import CandidateRun, ReplayedCall, ReplayedConversation
+from ..records import CandidateRun, ReplayedCall, ReplayedConversation
 from ..result import CandidateSummary, ReplayResult
 from ..scores import AGES, Score
 

@@ -21,7 +21,8 @@ import pytest
 
 from compaction import MessageIndex, compact_sync, last, presets
 from compaction.batch import BatchCounts, BatchProgress, Job, estimate
-from compaction.batch.input_files import cut_slices, find_input_files
+from compaction.batch.input_files import find_input_files
+from compaction.batch.slices import cut_slices
 from compaction.errors import ConfigurationError, StateError, UnreadableFile, UnwritableFile
 from compaction.stores import SQLiteStore
 from compaction.strategies import Lossless, Summarization, Truncation
@@ -230,6 +231,15 @@ def test_lines_with_different_fields_become_one_table(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "one.parquet").column("a").to_pylist() == ["1", '"x"', None]
 
 
+def test_lone_surrogates_become_escapes_in_a_table(tmp_path: Path) -> None:
+    """Arrow stores UTF-8: in the names and texts of columns they are escapes, and in the messages escapes of JSON."""
+    row = {"\ud800": "a", "b": "\ud801", "c": ["\ud802"], "messages": [user("\ud803")]}
+    (tmp_path / "in.jsonl").write_bytes(lines([row]))
+    run(tmp_path / "in.jsonl", tmp_path / "out.parquet")
+    [back] = read_rows(tmp_path / "out.parquet", "parquet")
+    assert back == {"\\ud800": "a", "b": "\\ud801", "c": '["\\ud802"]', "messages": [user("\ud803")]}
+
+
 # -------------------------------------------------------------------- bad conversations
 
 
@@ -260,6 +270,18 @@ def test_bad_rows_are_put_aside(tmp_path: Path) -> None:
     assert [(entry["line"], json.loads(entry["original"])["n"]) for entry in errors_of(report)] == [(1, 0), (3, 2), (4, 3)]
     assert errors_of(report)[1]["original"] == '{"n": 2, "messages": "{br\u00f6ken"}'
     assert "{br\u00f6ken" in Path(str(report.errors)).read_text("utf-8")
+
+
+def test_errors_with_text_that_is_not_unicode(tmp_path: Path) -> None:
+    """A file's name or a reason with a lone surrogate is written with escapes."""
+
+    def fails(index: MessageIndex) -> Any:
+        raise ValueError(index.source[0]["content"])
+
+    source = tmp_path / os.fsdecode(b"\xff.jsonl")
+    source.write_bytes(lines([{"messages": [user("\ud800")]}]))
+    [entry] = errors_of(run(source, tmp_path / "out.jsonl", strategy=fails, budget=None))
+    assert (entry["file"], entry["reason"]) == (str(source), "ValueError: \ud800")
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
@@ -459,10 +481,10 @@ def test_the_usual_workers_and_slices(tmp_path: Path, monkeypatch: pytest.Monkey
     for name, strategy, size in (("a", STRATEGY, 1_000_000), ("b", asking, 8_000_000)):
         report = run(source, tmp_path / f"{name}.jsonl", strategy=strategy, workers=None, slice_bytes=None, stop=lambda: True)
         manifest = Path(report.manifest).read_bytes()
-        assert manifest.startswith(b'{"compaction batch":2,')
+        assert manifest.startswith(b'{"compaction batch":3,')
         assert json.loads(manifest)["slice_bytes"] == size
         assert report.workers == (1 if name == "a" else 16)
-        Path(report.manifest).write_bytes(manifest.replace(b":2,", b":3,", 1))
+        Path(report.manifest).write_bytes(manifest.replace(b":3,", b":4,", 1))
         with pytest.raises(StateError, match="not a manifest of this version"):
             run(source, tmp_path / f"{name}.jsonl", strategy=strategy, workers=None, slice_bytes=None)
     least: dict[str, Any] = {"workers": 1, "slice_bytes": 1, "max_errors": 0}
@@ -520,8 +542,10 @@ def test_an_estimate_of_a_part_is_scaled(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "bad.parquet").write_bytes(b"PAR1")
     found = estimate([tmp_path / "bad.parquet"], STRATEGY, sample=1)
     assert (found.whole.conversations, list(found.failed)) == (0, [str(tmp_path / "bad.parquet")])
-    with pytest.raises(ConfigurationError, match="sample=0"):
-        estimate([tmp_path / "in.jsonl"], STRATEGY, sample=0)
+    sample: Any
+    for sample in (0, "9", True):
+        with pytest.raises(ConfigurationError, match=f"sample={sample!r}: a whole number"):
+            estimate(tmp_path / "in.jsonl", STRATEGY, sample=sample)
 
 
 @pytest.mark.parametrize(("sample", "taken"), [(1, 1), (5, 5), (10, 10), (11, 12)])

@@ -16,7 +16,6 @@ from compaction.cli.app import app
 from compaction.cli.batch_report import progress_bar
 from tests.support.corpora import BUDGET, CHATS, expected, lines, read_rows, store
 
-ROOT = Path(__file__).resolve().parents[3]
 SHARED = ("--counter", "chars/4", "--workers", "1")
 
 
@@ -39,18 +38,6 @@ def test_it_compacts_to_a_budget(source: Path, tmp_path: Path) -> None:
     assert "tokens counted by chars/4" in done.stdout
     assert "TokenBudgetComposed" in done.stdout
     assert "out.jsonl (" in done.stdout
-
-
-@pytest.mark.parametrize(
-    "how",
-    [("--window", "400"), ("--window", "400", "--preset", "hermes"), ("--config", ROOT / "examples" / "pipeline.toml")],
-    ids=str,
-)
-def test_it_takes_presets_and_files(how: tuple[str, ...], source: Path, tmp_path: Path) -> None:
-    """A preset for a window, or a pipeline in a file, is what compacts."""
-    done = batch(source, "-o", tmp_path / "out.jsonl", *how)
-    assert done.exit_code == 0, done.output
-    assert len(read_rows(tmp_path / "out.jsonl", "jsonl")) == len(CHATS)
 
 
 def test_json_is_the_report(source: Path, tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from compaction.batch.input_files import cut_slices, find_input_files, plan_output_files
+from compaction.batch.input_files import find_input_files, plan_output_files
+from compaction.batch.slices import cut_slices
 from compaction.errors import ConfigurationError
 from tests.support.corpora import read_rows, run
 

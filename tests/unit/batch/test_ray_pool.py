@@ -19,7 +19,8 @@ import pytest
 
 from compaction import last
 from compaction.batch import Job, Limits, compact_dataset, compact_table, ray_workers
-from compaction.batch.input_files import InputFile, Slice
+from compaction.batch.input_files import InputFile
+from compaction.batch.slices import Slice
 from compaction.batch.workers import WorkerConfig
 from compaction.errors import ConfigurationError
 from compaction.strategies import Summarization
@@ -220,6 +221,15 @@ def test_a_dataset_is_mapped_by_actors(cluster: Cluster) -> None:
     assert "compaction_error" in marked.column_names
     assert [cluster.mapped[name] for name in names] == ["pyarrow", 7, "3 actors"]
     assert cluster.mapped["fn_constructor_kwargs"]["limits"] == Limits(concurrency=3)
+
+
+@pytest.mark.parametrize("options", [{"actors": 0}, {"batch_rows": "9"}, {"on_error": "skip"}], ids=str)
+def test_arguments_that_cannot_be(options: dict[str, Any], cluster: Cluster) -> None:
+    """They are refused before an actor is started."""
+    with pytest.raises(ConfigurationError, match=next(iter(options))):
+        compact_dataset(cluster, JOB, **options)
+    with pytest.raises(ConfigurationError, match="count=0"):
+        ray_workers(0)
 
 
 def test_a_dataset_resumes_from_checkpoints(cluster: Cluster, tmp_path: Path) -> None:

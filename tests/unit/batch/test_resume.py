@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import gc
 import os
@@ -22,9 +23,11 @@ import attrs
 import pytest
 
 from compaction.batch import BatchProgress, BatchReport
-from compaction.batch.input_files import Slice
-from compaction.batch.parts import Manifest, SliceResult
-from compaction.batch.workers import InlinePool, WorkerConfig
+from compaction.batch.manifest import Manifest
+from compaction.batch.parts import SliceResult
+from compaction.batch.pools import InlinePool
+from compaction.batch.slices import Slice
+from compaction.batch.workers import WorkerConfig
 from compaction.errors import ConfigurationError, StateError, UnwritableFile
 from compaction.strategies import Strategy
 from tests.support.chats import turns, user
@@ -150,13 +153,13 @@ def test_what_is_done_is_not_done_again(kind: str, tmp_path: Path) -> None:
 
 
 def test_a_part_that_is_not_whole_is_done_again(tmp_path: Path) -> None:
-    """A part, or its list of bad conversations, that was lost or truncated after it was recorded is written again."""
+    """A part or a record that was lost or truncated is written again."""
     source = tmp_path / "in.jsonl"
     source.write_bytes(BAD[0] + BAD[1] + lines(FEW))
     seen: list[BatchProgress] = []
     quick(source, tmp_path / "out.jsonl", stop=lambda: slices_done(tmp_path / "out.jsonl") >= 5)
     parts = sorted((tmp_path / "out.jsonl.parts").glob("*.part"))
-    parts[0].with_suffix(".errors").unlink()
+    parts[0].with_suffix(".record").unlink()
     parts[2].write_bytes(parts[2].read_bytes()[:-1])
     parts[3].unlink()
     assert len(errors_of(quick(source, tmp_path / "out.jsonl", on_progress=seen.append))) == 2
@@ -296,7 +299,7 @@ def test_an_output_that_went_is_missed(tmp_path: Path) -> None:
     "content",
     [b"", b"not json", b"[]", b"[" * 9_999, b'{"compaction batch":99}']
     + [
-        b'{"compaction batch":2%b}' % more
+        b'{"compaction batch":3%b}' % more
         for more in (b"", b',"joined":[]', b',"joined":{"0":NaN}', b',"tally":{"seconds":""}')
     ],
     ids=repr,
@@ -387,7 +390,7 @@ def test_a_folder_that_may_not_be_written(tmp_path: Path) -> None:
         run(source, tmp_path / "file" / "out.jsonl")
 
 
-@pytest.mark.parametrize("suffix", ["part", "record", "errors"])
+@pytest.mark.parametrize("suffix", ["part", "record"])
 def test_a_part_that_cannot_be_written(suffix: str, tmp_path: Path) -> None:
     """The error names the file and the remedy; when it can be written, the batch is resumed."""
     (tmp_path / "in.jsonl").write_bytes(lines(CHATS[:2]) + BAD[0])
@@ -412,11 +415,23 @@ def test_an_output_that_cannot_be_written(tmp_path: Path) -> None:
         quick(source, tmp_path / "file")
 
 
-def test_the_folder_of_parts_may_be_elsewhere(tmp_path: Path) -> None:
-    """A link to a larger disk in the place of the folder of parts is followed, and left."""
+@pytest.mark.parametrize("slice_bytes", [4_000, 1_000_000])
+def test_the_folder_of_parts_may_be_elsewhere(slice_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A link to a larger disk in the place of the folder of parts is followed, and left without files."""
+    move = Path.replace
+
+    def move_on_one_disk(source: Path, target: Path) -> Path:
+        if source.resolve().parent != target.resolve().parent:
+            raise OSError(errno.EXDEV, "Invalid cross-device link")
+        return move(source, target)
+
+    monkeypatch.setattr(Path, "replace", move_on_one_disk)
     (tmp_path / "disk").mkdir()
     (tmp_path / "out.jsonl.parts").symlink_to(tmp_path / "disk")
-    assert run(store(tmp_path / "in.jsonl", "jsonl"), tmp_path / "out.jsonl").outcome == "finished"
+    source = store(tmp_path / "in.jsonl", "jsonl")
+    assert run(source, tmp_path / "out.jsonl", slice_bytes=slice_bytes).outcome == "finished"
+    assert [row["messages"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == expected()
+    assert list((tmp_path / "disk").iterdir()) == []
 
 
 @pytest.mark.parametrize("call", [0, 1, 4, 9])

@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction import MessageIndex, RunContext, compact_sync, last
-from compaction.batch.job import BadConversation, Job, compact_row, does_nothing
+from compaction.batch.job import BadConversation, Job, compact_row
 from compaction.batch.report import BatchCounts
 from compaction.batch.rows import JsonLine
+from compaction.batch.upper_bounds import does_nothing
 from compaction.errors import UnknownCounter
 from compaction.run import unawaited
 from compaction.strategies import SlidingWindow, TokenBudgetComposed, Truncation

@@ -96,7 +96,8 @@ def test_what_was_paid_for_is_not_paid_for_again(tmp_path: Path) -> None:
     report = run(source, tmp_path / "out.jsonl", strategy=summarizing(second), limits=limits, slice_bytes=100_000)
     assert (report.outcome, report.tally.degraded) == ("finished", 0)
     assert 10 + second.asked == len(LONG)
-    assert not (tmp_path / "out.jsonl.parts").exists()
+    run(source, tmp_path / "out.jsonl", strategy=summarizing(second), limits=limits, slice_bytes=100_000)
+    assert not (tmp_path / "out.jsonl.parts").exists(), "a run after the end leaves nothing"
 
 
 def test_stopped_it_finishes_conversations_not_slices(tmp_path: Path) -> None:
@@ -231,8 +232,12 @@ async def test_tokens_a_minute() -> None:
 
 @pytest.mark.parametrize(("limits", "seconds"), [({"requests_per_minute": 6}, 19), ({"tokens_per_minute": 600}, 9)], ids=str)
 async def test_a_further_reply_is_a_request(limits: dict[str, Any], seconds: float) -> None:
-    """The first reply to a summary corrects the estimate; each further one counts as a request, with all of its tokens."""
+    """The first reply to a summary corrects the estimate; each further one counts as a request, with all of its tokens.
+
+    The summarizer's own ``on_usage`` is told of each.
+    """
     clock = Clock()
+    told: list[Usage] = []
 
     class Twice(OpenAISummarizer):
         async def summarize(self, request: SummaryRequest) -> str:
@@ -241,9 +246,10 @@ async def test_a_further_reply_is_a_request(limits: dict[str, Any], seconds: flo
             self.on_usage(Usage(5, 5))
             return SUMMARY
 
-    limited = LimitedSummarizer(Twice("m", api_key="none"), limiter_of(clock, **limits))
+    limited = LimitedSummarizer(Twice("m", api_key="none", on_usage=told.append), limiter_of(clock, **limits))
     assert await limited.summarize(a_request(limited)) == SUMMARY
     assert limited.rate_limiter.usage == BatchCounts(requests=2, prompt_tokens=65, completion_tokens=35)
+    assert told == [Usage(60, 30), Usage(5, 5)]
     await limited.rate_limiter.acquire(0)
     assert clock.now - 100 == pytest.approx(seconds)
 
@@ -295,7 +301,8 @@ async def test_a_summarizer_that_is_refused_is_asked_again() -> None:
     assert clock.now - 100 == pytest.approx(5 + 2 + 4)
     sent, received = sum(group.tokens for group in request.groups), request.counter.count_text("an answer")
     assert limited.rate_limiter.usage == BatchCounts(requests=4, prompt_tokens=sent, completion_tokens=received)
-    for refusals, seconds in (([ValueError("no")], 0), ([Refused(**{"retry-after": "soon"})] * 7, 1 + 2 + 4 + 8 + 16 + 32)):
+    unusable = [Refused(**{"retry-after": wait}) for wait in ("soon", "inf", "nan", "-1", "1e999", "-inf", "")]
+    for refusals, seconds in (([ValueError("no")], 0), (unusable, 1 + 2 + 4 + 8 + 16 + 32)):
         answers[:], began = refusals, clock.now
         with pytest.raises(SummaryFailed):
             await limited.summarize(request)

@@ -61,6 +61,16 @@ def test_a_bad_row_is_raised_or_marked() -> None:
     assert [reason is None for reason in reasons] == [True, False, False, True]
 
 
+def test_a_reason_is_marked_whatever_it_says() -> None:
+    """A lone surrogate in it, which Arrow cannot store, becomes an escape."""
+
+    def fails(index: Any) -> Any:
+        raise ValueError("\ud800")
+
+    marked = compact_table(table_of([turns(1)]), fails, on_error="mark")
+    assert marked.column("compaction_error").to_pylist() == ["ValueError: \\ud800"]
+
+
 def test_a_bad_nested_row_is_marked(tmp_path: Path) -> None:
     """A null in a nested column is a bad row too."""
     table = pa.table(

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from compaction.cli.app import app
 from compaction.cli.run import agent_environment, agent_options
 from compaction.errors import ConfigurationError
 from tests.support.gateways import ScriptedUpstream, chat_reply, tool_chat
@@ -79,6 +81,16 @@ def test_signals_are_passed_on(number: int, code: int) -> None:
     process.send_signal(number)
     process.communicate(timeout=60)
     assert process.returncode == code
+
+
+@pytest.mark.parametrize("option", ["--log", "--record"])
+def test_a_place_that_cannot_be_written(option: str, tmp_path: Path) -> None:
+    """One line names it, and no agent is started."""
+    (tmp_path / "file").touch()
+    done = CliRunner().invoke(app, ["run", option, str(tmp_path / "file" / "x"), "--", "no-such-agent"])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"compaction: {tmp_path / 'file'}")
+    assert "it cannot be used (Not a directory); name another place" in done.stderr
 
 
 def test_the_environment_of_an_agent() -> None:

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from compaction.cli.app import app
 from compaction.cli.options import parse_seconds
-from compaction.cli.serve import listening_socket
+from compaction.cli.server import listening_socket
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 
 from compaction import validate
 from compaction.errors import UnreadableFile
-from compaction.replay import Recording, recordings_of
+from compaction.replay import Recording, recordings_of, replay
+from tests.support.chats import user
 
 
 def written(folder: Path, *records: Any, name: str = "log.jsonl") -> Path:
@@ -122,6 +124,12 @@ def test_codex(tmp_path: Path) -> None:
     assert validate(recording.messages) == []
 
 
+GATEWAY = tuple(
+    {"gateway": 1, "conversation": "c", "format": "openai-chat", "keep": at, "at": at, "messages": [user("a")]}
+    for at in range(3)
+)
+
+
 def test_codex_without_envelopes(tmp_path: Path) -> None:
     """Older releases wrote the items without an envelope."""
     items = [
@@ -216,7 +224,7 @@ def test_files_of_conversations_are_read_as_ever(tmp_path: Path) -> None:
     path = written(tmp_path, *chats)
     packed = tmp_path / "chats.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()))
-    for each in (path, packed):
+    for each in (path, str(packed)):
         first, second = recordings_of(each)
         assert (first.id, first.times, second.id, second.times) == ("a", (7.0,), "2", (None,))
 
@@ -230,6 +238,23 @@ def test_a_session_that_still_runs_may_end_within_a_line(tmp_path: Path) -> None
     assert [note.partition(" (")[0] for note in recording.notes] == [
         f"line {number} is not JSON and is skipped" for number in (2, 12)
     ]
+
+
+@pytest.mark.parametrize(
+    "junk", [None, {}, [], 10**400, float("nan"), -1], ids=["null", "object", "list", "huge", "nan", "negative"]
+)
+@pytest.mark.parametrize("log", [CLAUDE, CODEX, GATEWAY], ids=["claude", "codex", "gateway"])
+def test_fields_of_wrong_types_are_left_out(log: Sequence[Any], junk: Any, tmp_path: Path) -> None:
+    """A log is hostile text: whatever is in a field of a line, the others are read, and can be replayed."""
+    for key in ("type", "timestamp", "at", "payload", "message", "keep", "messages"):
+        path = written(tmp_path, log[0], {**log[-1], key: junk}, *log[1:])
+        assert replay(recordings_of(path), window=99, counter="chars/4").conversations
+
+
+def test_a_gateway_log_of_an_unknown_format(tmp_path: Path) -> None:
+    """The error names the file."""
+    with pytest.raises(UnreadableFile, match=r"log\.jsonl: .*'morse'"):
+        recordings_of(written(tmp_path, {**GATEWAY[0], "format": "morse"}))
 
 
 @pytest.mark.parametrize(

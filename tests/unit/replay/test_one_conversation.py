@@ -12,10 +12,10 @@ from compaction import Drop, MessageIndex, Replace, last, nothing, validate
 from compaction.formats import openai_chat
 from compaction.models import ModelPrices
 from compaction.replay import Candidate, Recording
-from compaction.replay.candidates import candidate_of, candidates_of
+from compaction.replay.candidate_names import candidate_of, candidates_of
 from compaction.replay.one_conversation import replay_conversation
 from compaction.replay.recordings import without_unreadable
-from compaction.replay.replayed import CandidateRun, ReplayedConversation, ReplaySetting, Share
+from compaction.replay.records import CandidateRun, ReplayedConversation, ReplaySetting, Share
 from compaction.strategies import Pipeline, SlidingWindow, ToolResult, Truncation
 from compaction.tokens import counter
 from compaction.triggers import idle_for, messages_exceed, tokens_below, tokens_exceed
@@ -274,6 +274,8 @@ def test_a_request_is_bad_for_what_the_log_is_not() -> None:
     calls = run_of(chat, Candidate("last", start)).calls
     assert [each.broken_rules for each in calls] == [(), (), ("result-without-call",)]
     assert [each.would_fail for each in calls] == [False, False, True]
+    unreadable = Candidate("unreadable", lambda setting: lambda messages: [{"content": "?"}])
+    assert [each.broken_rules for each in run_of(turns(1), unreadable).calls] == [("missing-role",)]
 
 
 def test_faults_of_a_log_are_noted() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from compaction.cli.app import app
 from compaction.errors import UnwritableFile
-from compaction.replay import replay, report_html, write_report
+from compaction.replay import Candidate, replay, report_html, write_report
 from tests.support.chats import Chat, assistant, call, result, turns, user
 
 HOSTILE = "</script><script>alert(1)</script><!-- \u2028 \ud800"
@@ -43,6 +43,13 @@ def test_no_transcript_is_markup() -> None:
     assert "alert(1)" not in re.sub(r'<script type="application/json".*?</script>', "", html, flags=re.DOTALL)
     overview = json.loads(re.findall(r'id="overview">([^<]*)</script>', html)[0])
     assert overview["conversations"][0]["id"] == HOSTILE
+
+
+def test_a_name_that_is_not_unicode_is_written(tmp_path: Path) -> None:
+    """A strategy from a file with such a name is in the page with a question mark in its place."""
+    odd = Candidate("odd\udcff", lambda setting: lambda messages: messages[-1:], "own")
+    write_report(replay([chat()], [odd], window=200, counter="chars/4"), tmp_path / "report.html")
+    assert "<p>odd? is excluded: " in (tmp_path / "report.html").read_text("utf-8")
 
 
 def test_it_loads_nothing() -> None:

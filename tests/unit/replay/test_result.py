@@ -11,7 +11,7 @@ import pytest
 from compaction import last
 from compaction.errors import ConfigurationError, InputError
 from compaction.replay import Candidate, Recording, ReplayResult, recommend, replay
-from compaction.replay.replayed import Share
+from compaction.replay.records import Share
 from compaction.replay.scores import BootstrapDraws, Score, macro_average, micro_average
 from compaction.strategies import SlidingWindow
 from tests.support.chats import Chat, assistant, turns, user
@@ -35,16 +35,16 @@ def keeps_first(setting: Any) -> Any:
 FIRST = Candidate("first", keeps_first)
 
 
-def test_baselines_are_always_there_unless_refused() -> None:
-    """``none`` cannot be left out, because costs are relative to it."""
+def test_baselines_are_always_there() -> None:
+    """They come first, whether or not they were asked for."""
     assert replayed(chat(1)).candidates == ("none", "truncate", "hysteresis")
-    assert replayed(chat(1), strategies=["hysteresis"], baselines=False).candidates == ("none", "hysteresis")
+    assert replayed(chat(1), strategies=["hysteresis"]).candidates == ("none", "truncate", "hysteresis")
 
 
 def test_candidates_have_unique_names() -> None:
     """Two strategies of one class get different names."""
-    found = replayed(chat(1), strategies=[SlidingWindow(), SlidingWindow(keep=last(turns=3))], baselines=False)
-    assert found.candidates == ("none", "SlidingWindow", "SlidingWindow#2")
+    found = replayed(chat(1), strategies=[SlidingWindow(), SlidingWindow(keep=last(turns=3))])
+    assert found.candidates[3:] == ("SlidingWindow", "SlidingWindow#2")
 
 
 def test_conversations_have_unique_ids() -> None:

@@ -1,59 +1,38 @@
-"""The requests a candidate would send, one after the other: their sizes, differences, contents and broken rules."""
+"""The requests a candidate would send, one after the other: their sizes, differences and contents."""
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import Any, Final
+from typing import Any
 
 import attrs
 
 from ..errors import InvalidMessage
 from ..messages import Message
-from ..tokens import MessageMeter
 from .facts import flat_text
 from .text_search import occurs_in, search_keys
 from .transcript import Places, Transcript, UserMessage
 
-_LOCAL_RULES: Final = "openai-chat"
-"""The format whose rules never look back past a message that is not a result, so that earlier messages are checked once."""
-
 
 @attrs.frozen
 class InsertedMessage:
-    """A message of a request that was not recorded, such as a summary or a shortened result.
+    """A message of a request that was not recorded, such as a summary or a shortened result."""
 
-    Args:
-        text: Its text, on one line.
-        keys: The search keys of the text.
-        spans: Its verbatim spans that occur in recorded answers.
-        tokens: Its tokens.
-    """
-
-    text: str
-    keys: frozenset[str]
-    spans: frozenset[str]
+    text: str  # its text, on one line
+    keys: frozenset[str]  # the search keys of the text
+    spans: frozenset[str]  # its verbatim spans that occur in recorded answers
     tokens: int
 
 
 @attrs.frozen
 class RequestDiff:
-    """The difference between a request and the previous one.
+    """The difference between a request and the previous one."""
 
-    Args:
-        tokens: Tokens of the request, including the overhead.
-        shared_messages: Number of messages at its start that are equal to those of the previous request.
-        whole_tokens: Tokens of these messages, including the overhead.
-        shared_tokens: The same, plus the tokens that the first different message shares from its start.
-        broken: Whether it differs from the previous request before that one's end, instead of continuing it.
-        lost_tokens: Tokens of the previous request after the first difference; 0 if it is continued.
-    """
-
-    tokens: int
-    shared_messages: int
-    whole_tokens: int
-    shared_tokens: int
-    broken: bool
-    lost_tokens: int
+    tokens: int  # tokens of the request, including the overhead
+    shared_messages: int  # number of messages at its start that are equal to those of the previous request
+    whole_tokens: int  # tokens of these messages, including the overhead
+    shared_tokens: int  # the same, plus the tokens that the first different message shares from its start
+    broken: bool  # whether it differs from the previous request before that one's end, instead of continuing it
+    lost_tokens: int  # tokens of the previous request after the first difference; 0 if it is continued
 
 
 class RequestChain:
@@ -66,20 +45,17 @@ class RequestChain:
         visible: The ordinals of the recorded messages that the last request contains unchanged; do not modify it.
     """
 
-    def __init__(self, transcript: Transcript, *, meter: MessageMeter, overhead_tokens: int = 0) -> None:
+    def __init__(self, transcript: Transcript) -> None:
         self._transcript = transcript
-        self._format = transcript.format
-        self._meter = meter
+        self._meter = transcript.meter
         self._raws: list[Any] = []
-        self._cumulative = [overhead_tokens]
+        self._cumulative = [transcript.overhead_tokens]
         self.visible: set[int] = set()
         self._inserted: list[InsertedMessage] = []
         self._inserted_spans: frozenset[str] = frozenset()
         self._inserted_keys: frozenset[str] = frozenset()
         self._unsaid: dict[int, tuple[int, int]] = {}
         self._known: dict[tuple[str, str], InsertedMessage] = {}
-        self._checked = 0
-        self._checked_rules: Counter[str] = Counter()
 
     # ---------------------------------------------------------------- adding requests
 
@@ -108,12 +84,11 @@ class RequestChain:
         """Forget the last request after its first difference from this view."""
         self._cumulative = self._cumulative[: shared + 1]
         self.visible, self._inserted = set(), []
-        self._checked, self._checked_rules = 0, Counter()
         for raw in view[:shared]:
             self._place(raw)
 
     def _place(self, raw: Any) -> int:
-        """Record a message's contents and return its tokens; an unreadable one counts 0 and is left to `broken_rules`."""
+        """Record a message's contents and return its tokens; an unreadable one counts 0."""
         transcript = self._transcript
         ordinal = transcript.ordinals.get(id(raw))
         if ordinal is not None:
@@ -173,34 +148,9 @@ class RequestChain:
             self._unsaid[said.ordinal] = words, sentences
         return self._unsaid[said.ordinal]
 
-    def broken_rules(self) -> Counter[str]:
-        """Return how often the last request breaks each rule of its format.
-
-        If the format allows it, messages that were checked before and did not change are not checked again.
-        """
-        if self._format.name != _LOCAL_RULES:
-            return Counter(problem.rule for problem in self._format.validate(self._raws))
-        found = Counter(problem.rule for problem in self._format.validate(self._raws[self._checked :]))
-        total = self._checked_rules + found
-        cut = self._last_cut_point()
-        if cut > self._checked:
-            found_before = Counter(problem.rule for problem in self._format.validate(self._raws[self._checked : cut]))
-            if not found_before["pending-call"]:
-                self._checked_rules += found_before
-                self._checked = cut
-        return total
-
-    def _last_cut_point(self) -> int:
-        """Return the place of the last message that is not a tool result and has another message before it."""
-        for at in range(len(self._raws) - 1, self._checked, -1):
-            message = self._read(self._raws[at])
-            if message is None or message.role not in ("tool", "function"):
-                return at
-        return self._checked
-
     def _read(self, raw: Any) -> Message | None:
         try:
-            return self._format.read(raw)
+            return self._transcript.format.read(raw)
         except InvalidMessage:
             return None
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
-
-from hypothesis import given
-from hypothesis import strategies as st
 
 from compaction.formats import openai_chat
 from compaction.replay.recordings import Recording
-from compaction.replay.requests import RequestChain, RequestDiff
+from compaction.replay.request_chain import RequestChain, RequestDiff
 from compaction.replay.transcript import Transcript
 from compaction.tokens import MessageMeter
-from tests.support.chats import Chat, assistant, call, result, said, system, tool_turns, user
+from tests.support.chats import Chat, assistant, said, system, user
 
 METER = MessageMeter("chars/4")
 
@@ -21,8 +17,7 @@ METER = MessageMeter("chars/4")
 def requests_of(messages: Chat, **options: Any) -> RequestChain:
     """Return a chain of requests for this conversation, empty so far."""
     recording = Recording(id="1", messages=messages)
-    transcript = Transcript(recording, format=openai_chat, meter=METER, window=1_000)
-    return RequestChain(transcript, meter=METER, **options)
+    return RequestChain(Transcript(recording, format=openai_chat, meter=METER, window=1_000, **options))
 
 
 def tokens_of(messages: Chat) -> int:
@@ -83,36 +78,6 @@ def test_a_summary_holds_what_it_says() -> None:
     assert found() == [False, False, False, False]
 
 
-def test_an_unreadable_message_breaks_a_rule_of_the_format() -> None:
-    """A strategy may send anything; an unreadable message counts no tokens and is reported by its rule."""
-    chain = requests_of([user()])
-    assert chain.add([{"content": "?"}]).tokens == 0
-    assert chain.broken_rules() == Counter({"missing-role": 1})
-
-
-steps = st.lists(st.sampled_from(["user", "say", "call", "result", "orphan", "drop first", "drop call"]), max_size=25)
-
-
-@given(steps)
-def test_rules_checked_piece_by_piece_are_those_of_the_whole(actions: list[str]) -> None:
-    """Not checking again what did not change finds the same problems as checking everything."""
-    view: Chat = []
-    chain = requests_of(tool_turns(2))
-    for number, action in enumerate(actions):
-        if action == "user":
-            view = [*view, user(f"u{number}")]
-        elif action == "say":
-            view = [*view, assistant(f"a{number}")]
-        elif action == "call":
-            view = [*view, call(f"c{number}")]
-        elif action == "result":
-            calls = [message["tool_calls"][0]["id"] for message in view if "tool_calls" in message]
-            view = [*view, result(calls[-1] if calls else "none")]
-        elif action == "orphan":
-            view = [*view, result("nobody")]
-        elif action == "drop first":
-            view = view[1:]
-        else:
-            view = [message for message in view if "tool_calls" not in message]
-        chain.add(view)
-        assert chain.broken_rules() == Counter(problem.rule for problem in openai_chat.validate(view))
+def test_an_unreadable_message_counts_no_tokens() -> None:
+    """A strategy may send anything."""
+    assert requests_of([user()]).add([{"content": "?"}]).tokens == 0

@@ -1,0 +1,121 @@
+"""The slices of an input: a worker compacts one slice at a time, and a crash loses unfinished slices only.
+
+The cuts depend only on the input and the slice size, so a later run makes the same cuts. A plain file is cut by seeking, and
+each worker reads its slice itself. A compressed file can only be read from its start, so its text is sent to the workers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import IO, Any, TypeAlias
+
+import attrs
+
+from ..files import unreadable_errors
+from .input_files import FileKind, InputFile
+from .rows import BUFFER_BYTES, OversizedLine, arrow_module, bounded_lines, open_parquet
+
+_Cut: TypeAlias = tuple[Any, ...]
+"""The fields of a slice, from its start on."""
+
+
+@attrs.frozen
+class Slice:
+    """A part of an input."""
+
+    source: InputFile
+    number: int  # its number in the input, from 0
+    start: int  # its first byte; for a table, its first row group; 0 if the input is compressed
+    end: int  # the byte, or row group, after its last; the bytes of its text if the input is compressed
+    weight: int  # bytes of the file that it covers, as stored
+    text: bytes | None = attrs.field(default=None, repr=False)  # the text, if the input is compressed
+    oversized: int = 0  # the size in bytes of its only line, if that line is too long to be read
+    kind: FileKind = "jsonl"  # how its part file is stored
+    ended: bool = False  # whether each line is written with a line end even if it had none
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """The number of the input and the number of the slice; unique in a batch."""
+        return self.source.number, self.number
+
+
+def cut_slices(source: InputFile, size: int, max_line: int) -> Iterator[Slice]:
+    """Yield the slices of an input, each of about ``size`` bytes of text; a line over ``max_line`` bytes is not read."""
+    with unreadable_errors(source.path):
+        if source.kind == "parquet":
+            cuts = _table_cuts(source, size)
+        elif source.kind == "jsonl":
+            cuts = _plain_cuts(source, size)
+        else:
+            cuts = _compressed_cuts(source, size, max_line)
+        for number, cut in enumerate(cuts):
+            yield Slice(source, number, *cut)
+
+
+def _plain_cuts(source: InputFile, size: int) -> Iterator[_Cut]:
+    """Yield slices that end with the line that has the byte at which they have the size."""
+    with Path(source.path).open("rb") as stream:
+        start = 0
+        while start < source.size:
+            stream.seek(start + size - 1)
+            next(bounded_lines(stream, BUFFER_BYTES), None)
+            end = min(stream.tell(), source.size)
+            yield start, end, end - start
+            start = end
+
+
+def _compressed_cuts(source: InputFile, size: int, max_line: int) -> Iterator[_Cut]:
+    read = 0
+    with _decompressed(source) as (stream, tell):
+        for text, oversized in _texts(bounded_lines(stream, max_line), size):
+            before, read = read, tell()
+            yield 0, oversized or len(text), read - before, text, oversized
+
+
+def _texts(lines: Iterator[bytes | OversizedLine], size: int) -> Iterator[tuple[bytes, int]]:
+    """Yield the text of each slice and 0, or no text and the size of an oversized line."""
+    held = bytearray()
+    for line in lines:
+        if isinstance(line, bytes):
+            held += line
+            if len(held) < size:
+                continue
+        if held:
+            yield bytes(held), 0
+            held.clear()
+        if isinstance(line, OversizedLine):
+            yield b"", line.size
+    if held:
+        yield bytes(held), 0
+
+
+@contextlib.contextmanager
+def _decompressed(source: InputFile) -> Generator[tuple[IO[bytes], Any]]:
+    """Open the text of a compressed file, with a function that returns how many bytes of the file have been read."""
+    with Path(source.path).open("rb") as file:
+        if source.kind == "jsonl.gz":
+            with gzip.GzipFile(fileobj=file) as text:
+                yield io.BufferedReader(text, BUFFER_BYTES), file.tell
+            return
+        arrow = arrow_module()
+        with arrow.CompressedInputStream(arrow.PythonFile(file, "r"), "zstd") as text:
+            yield io.BufferedReader(text, BUFFER_BYTES), file.tell
+
+
+def _table_cuts(source: InputFile, size: int) -> Iterator[_Cut]:
+    """Yield slices of whole row groups: several small ones, or a single large one."""
+    with open_parquet(source.path) as table:
+        groups = table.metadata
+        start = held = read = 0
+        if not groups.num_row_groups:
+            yield start, start, source.size
+        for end in range(1, groups.num_row_groups + 1):
+            held += groups.row_group(end - 1).total_byte_size
+            if held >= size or end == groups.num_row_groups:
+                position = source.size * end // groups.num_row_groups
+                yield start, end, position - read
+                start, held, read = end, 0, position

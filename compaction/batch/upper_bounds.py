@@ -1,0 +1,67 @@
+"""A test whether a strategy does nothing to a conversation, from upper bounds of its sizes alone."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import attrs
+
+from ..index import RunContext
+from ..strategies import Strategy
+
+
+class _Undecided(Exception):
+    """The answer differs among the sizes up to a bound."""
+
+
+@attrs.frozen(eq=False)
+class _AtMost:
+    """An unknown size of at most ``most``, and at least 0."""
+
+    most: int
+
+    def __gt__(self, limit: float) -> bool:
+        return not self <= limit
+
+    def __ge__(self, limit: float) -> bool:
+        return not self < limit
+
+    def __le__(self, limit: float) -> bool:
+        return self._decided(self.most <= limit, limit < 0)
+
+    def __lt__(self, limit: float) -> bool:
+        return self._decided(self.most < limit, limit <= 0)
+
+    @staticmethod
+    def _decided(always: bool, never: bool) -> bool:
+        if always == never:
+            raise _Undecided
+        return always
+
+
+def does_nothing(strategy: Strategy, *, tokens: int, bytes: int, messages: int, window: int | None) -> bool:
+    """Return whether a strategy does nothing to any conversation of at most these sizes; false if that is not certain.
+
+    The strategy is called with an object that has only these upper bounds. If it asks for anything else, such as the messages,
+    the answer is not certain. So neither triggers nor strategies need to know of bounds.
+
+    >>> from compaction.strategies import Truncation
+    >>> from compaction.triggers import tokens_exceed
+    >>> truncation = Truncation(trigger=tokens_exceed(100))
+    >>> [does_nothing(truncation, tokens=most, bytes=900, messages=3, window=None) for most in (100, 101)]
+    [True, False]
+    """
+    many = _AtMost(messages)
+    sizes = SimpleNamespace(tokens=_AtMost(tokens), bytes=_AtMost(bytes), messages=many, turns=many, groups=many)
+    index: Any = SimpleNamespace(
+        tokens=sizes.tokens,
+        included=sizes,
+        columns=SimpleNamespace(included=sizes),
+        turns_since_edit=many,
+        context=RunContext(window=window),
+    )
+    try:
+        return next(iter(strategy(index)), None) is None
+    except Exception:  # it asked for more than the bounds, or would fail: a run with an index shows it
+        return False
