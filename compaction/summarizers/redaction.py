@@ -517,14 +517,15 @@ def named_kind(found: re.Match[str], group: str) -> str | None:
     before = found.string[max(0, found.start() - _BEFORE_CHARS) : found.start()]
     kind = secret_kind(found, before)
     operator = next(operator for operator in _OPERATORS if found[operator] is not None)
+    sign = found[operator]
     if operator == "gap" and _OPTION.search(before):
         operator = "assign"
     if kind is None or not _operator_fits(found, operator, group, before):
         return None
-    if found["short"] and not _short_name_fits(found, operator, value, before, quoted=quoted):
+    if found["short"] and not _short_name_fits(found["short"], operator, sign, value, before, quoted=quoted):
         return None
     judge = _looks_like_password if kind == "password" else _looks_like_key
-    return kind if judge(found, kind, operator, value, quoted=quoted) else None
+    return kind if judge(found, kind, operator, sign, value, quoted=quoted) else None
 
 
 def secret_kind(found: re.Match[str], before: str) -> str | None:
@@ -550,24 +551,24 @@ def _operator_fits(found: re.Match[str], operator: str, group: str, before: str)
     return operator != "call" or found["password"] is not None
 
 
-def _short_name_fits(found: re.Match[str], operator: str, value: str, before: str, *, quoted: bool) -> bool:
+def _short_name_fits(name: str, operator: str, sign: str, value: str, before: str, *, quoted: bool) -> bool:
     """Return whether ``pass``, ``pw`` or ``psk`` is a name of its own, and not part of a word or a verdict of a test."""
-    name, last = found["short"], before[-1:]
+    last = before[-1:]
     own = not last.isalpha() or (last.islower() and name[0].isupper()) or before.lower().endswith(_COMPOUND)
     if not own or value.isdecimal() or operator in ("says", "gap", "call", "cell"):
         return own and operator == "cell" and last in "_.-" and is_strong(value)
-    if name.isupper() and not last.strip() and ":" in found[operator]:  # the verdict of a test
+    if name.isupper() and not last.strip() and ":" in sign:  # the verdict of a test
         return False
     joined = last in ("_", "-", ".") or last.isalpha()
-    return joined or quoted or operator == "tag" or "=" in found[operator] or (is_strong(value) and "." not in value)
+    return joined or quoted or operator == "tag" or "=" in sign or (is_strong(value) and "." not in value)
 
 
-def _looks_like_password(found: re.Match[str], kind: str, operator: str, value: str, *, quoted: bool) -> bool:
+def _looks_like_password(found: re.Match[str], kind: str, operator: str, sign: str, value: str, *, quoted: bool) -> bool:
     """Return whether a value is a password: it may be a word where code cannot be."""
     digits = any(character.isdigit() for character in value)
     spaced = any(character.isspace() for character in value)
     if operator == "says" and not quoted:
-        if not found[operator].isascii():  # the words of a language without blanks go on behind the password
+        if not sign.isascii():  # the words of a language without blanks go on behind the password
             value = _FOREIGN.split(value, maxsplit=1)[0]
             digits = any(character.isdigit() for character in value)
         return digits and (len(value) >= 6 or not value.isdecimal())
@@ -575,11 +576,11 @@ def _looks_like_password(found: re.Match[str], kind: str, operator: str, value: 
         return is_strong(value)
     if operator in ("cell", "comma", "gap", "call"):
         return not spaced and (digits or not value.isalnum()) and _WORDS.fullmatch(value) is None
-    shouted = (found["password"] or "").isupper() and operator == "assign" and "=" in found[operator]
+    shouted = (found["password"] or "").isupper() and operator == "assign" and "=" in sign
     return digits or ((quoted or shouted) and not spaced) or _WORDS.fullmatch(value) is None
 
 
-def _looks_like_key(found: re.Match[str], kind: str, operator: str, value: str, *, quoted: bool) -> bool:
+def _looks_like_key(found: re.Match[str], kind: str, operator: str, sign: str, value: str, *, quoted: bool) -> bool:
     """Return whether a value is a key or token: these hold digits, and are not names of things."""
     if any(character.isspace() for character in value) or value.isdecimal() or len(value) < 8 or _RESOURCE.fullmatch(value):
         return False
@@ -587,9 +588,7 @@ def _looks_like_key(found: re.Match[str], kind: str, operator: str, value: str, 
         return _MIXED.fullmatch(value) is not None
     if operator in ("comma", "cell", "field"):
         return is_strong(value) or len(value) >= 32
-    shouted = (
-        kind == "secret" and (found["secret"] or found["key"]).isupper() and operator == "assign" and "=" in found[operator]
-    )
+    shouted = kind == "secret" and (found["secret"] or found["key"]).isupper() and operator == "assign" and "=" in sign
     return any(character.isdigit() for character in value) or (shouted and not _WORDS.fullmatch(value))
 
 
