@@ -11,11 +11,12 @@ the character itself. Every expression is linear: repeats are bounded, or cannot
 
 from __future__ import annotations
 
+import functools
 import re
 import tomllib
 from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 _TABLE: Final[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("secrets.toml").read_text("utf-8"))
 
@@ -42,21 +43,80 @@ def redact(text: str) -> str:
     if len(text) < _SHORTEST:
         return text
     data = text.encode("utf-8", "surrogatepass")
-    text = _without_private_keys(text)
-    if _holds(data, _IN_TOKENS, _SHORTEST_TOKEN) and (words := _TOKEN_SCAN.perhaps_in(text)):
-        text = _without_tokens(text, words)
-    lowered = _small(text)
-    words = (_ASCII_SCAN if len(data) == len(text) else _SCAN).perhaps_in(lowered)
+    if "PRIVATE KEY" in text or "Private-Lines" in text:
+        text = _replaced(text, _PRIVATE_KEYS.spans(text))
+    words = _TOKEN_SCAN.perhaps_in(text) if _holds(data, *_IN_TOKENS) else set[str]()
+    for search in _TOKENS if words else ():
+        if search.may_find(words, text):
+            text = _replaced(text, search.spans(text))
+    small = _small(text)
+    words = (_ASCII_SCAN if len(data) == len(text) else _SCAN).perhaps_in(small)
     if words.isdisjoint(_NAME_WORDS):
         words.discard(" as ")  # as the password
-    for needed, shape, replacement in _PLACES if words else ():
-        if not words.isdisjoint(needed) and any(word in lowered for word in needed):
-            text = shape.sub(replacement, text)
-    text = _spliced(text, _numbers(text, data, words))
-    return _spliced(text, _beside_names(text, words))
+    for search in _PLACES if words else ():
+        if search.may_find(words, small):
+            text = _replaced(text, search.spans(text))
+    small = _small(text)
+    numbers = (search for search in _NUMBERS if (_holds(data, *search.run) if search.run else search.may_find(words, small)))
+    text = _replaced(text, [span for search in numbers for span in search.spans(text, small)])
+    return _replaced(text, _beside_names(text, words))
 
 
 _SHORTEST: Final = 7  # characters of a name, a sign and a password
+
+
+def _replaced(text: str, spans: Iterable[_Span]) -> str:
+    """Return the text with a mark in place of each span; of spans that overlap, the first to start stays."""
+    pieces: list[str] = []
+    done = 0
+    for start, end, kind in sorted(spans):
+        if start >= done:
+            pieces += [text[done:start], f"[REDACTED:{kind.replace('_', '-')}]"]
+            done = end
+    return "".join([*pieces, text[done:]]) if pieces else text
+
+
+def _small(text: str) -> str:
+    """Return the text in small letters, each character in its place."""
+    small = text.lower()
+    if len(small) == len(text):
+        return small  # no capital becomes two letters
+    return "".join(one if len(one := character.lower()) == 1 else character for character in text)
+
+
+def _value(text: str, found: re.Match[str]) -> Iterator[tuple[int, int]]:
+    """Yield where the group ``value`` of a match is: all of it is a secret."""
+    yield found.span("value")
+
+
+class _Search(NamedTuple):
+    """A search for secrets of one kind.
+
+    Attributes:
+        words: Words of which a text with such a secret has one; in small letters, except for tokens.
+        shape: The expression.
+        kind: The kind of the secrets.
+        secrets: Yields where the secrets in a match start and end, given the text; by default, its group ``value`` is one.
+        is_small: Whether the expression is for a text in small letters.
+        run: Characters of which a text with such a secret has so many in a row, in place of words.
+    """
+
+    words: tuple[str, ...]
+    shape: re.Pattern[str]
+    kind: str
+    secrets: Callable[[str, re.Match[str]], Iterator[tuple[int, int]]] = _value
+    is_small: bool = False
+    run: tuple[bytes, int] | None = None
+
+    def may_find(self, words: set[str], text: str) -> bool:
+        """Return whether a text, in which these words may be, has one of its words."""
+        return not words.isdisjoint(self.words) and any(word in text for word in self.words)
+
+    def spans(self, text: str, small: str = "") -> Iterator[_Span]:
+        """Yield the secrets in a text, which is also given in small letters if the expression needs these."""
+        for found in self.shape.finditer(small if self.is_small else text):
+            for start, end in self.secrets(text, found):
+                yield start, end, self.kind
 
 
 class _WordScan:
@@ -101,38 +161,15 @@ def _from_rare_letter(word: str, stops: str) -> str:
     return word[at:]
 
 
-_IN_TOKENS: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.~+/=:%$@{}-"
-_SHORTEST_TOKEN: Final = 15
-_DIGITS: Final = b"0123456789"
-_IN_CARDS: Final = _DIGITS + b" -"
-_IN_IBANS: Final = _DIGITS + b"ABCDEFGHIJKLMNOPQRSTUVWXYZ "
-_IN_WALLETS: Final = _DIGITS + b"abcdefABCDEF"
-
-
 def _holds(data: bytes, characters: bytes, length: int) -> bool:
     """Return whether so many of these characters follow one another; many times quicker than an expression."""
-    return b"1" * length in data.translate(_MARKED[characters])
+    return b"1" * length in data.translate(_marking(characters))
 
 
-_MARKED: Final = {
-    each: bytes(49 if byte in each else 32 for byte in range(256))
-    for each in (_IN_TOKENS, _DIGITS, _IN_CARDS, _IN_IBANS, _IN_WALLETS)
-}
-
-
-def _mark(kind: str) -> str:
-    return f"[REDACTED:{kind.replace('_', '-')}]"
-
-
-def _spliced(text: str, spans: Iterable[_Span]) -> str:
-    """Return the text with a mark in place of each span; of spans that overlap, the first to start stays."""
-    pieces: list[str] = []
-    done = 0
-    for start, end, kind in sorted(spans):
-        if start >= done:
-            pieces += [text[done:start], _mark(kind)]
-            done = end
-    return "".join([*pieces, text[done:]]) if pieces else text
+@functools.cache
+def _marking(characters: bytes) -> bytes:
+    """Return the table that makes these characters a one, and all others a blank."""
+    return bytes(49 if byte in characters else 32 for byte in range(256))
 
 
 def _any_of(words: Iterable[str]) -> str:
@@ -147,60 +184,30 @@ def _any_of(words: Iterable[str]) -> str:
     return f"(?:{'|'.join(branches)})"
 
 
-# Tokens that are recognizable by themselves.
+# Tokens that are recognizable by themselves, and private keys.
 
-_WORD_START: Final = r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt]))"
-
-TOKENS: Final[dict[str, tuple[tuple[str, ...], re.Pattern[str], str]]] = {
-    name: (
-        tuple(row["starts"]),
-        re.compile(f"{_WORD_START}{_any_of(row['starts'])}(?:{row['rest']})"),
-        _mark(row.get("kind", name)),
-    )
-    for name, row in _TABLE["tokens"].items()
-}
-"""How the tokens of each kind start, the whole token, and what replaces it."""
-
-INNER_TOKENS: Final[dict[str, tuple[tuple[str, ...], re.Pattern[str], str]]] = {
-    name: (tuple(row["holds"]), re.compile(_WORD_START + row["shape"]), _mark(row.get("kind", name)))
-    for name, row in _TABLE["inner_tokens"].items()
-}
-"""Tokens that no beginning gives away: words of which a text with one contains at least one, and the whole token."""
+_BEFORE: Final = r"(?:(?<![A-Za-z0-9_-]{0})|(?<=\\[nrt]{0}))"
+"""What may stand before a token that starts with a text: no other part of the same word."""
 
 
-_STARTS: Final = {start: (shape, mark) for starts, shape, mark in TOKENS.values() for start in starts}
-_TOKEN_SCAN: Final = _WordScan(
-    [*_STARTS, *(word for holds, _, _ in INNER_TOKENS.values() for word in holds)], stops="$ZQJ{qKxSAvygfkp:/c86-dln"
+def _started(starts: list[str], rest: str) -> re.Pattern[str]:
+    """Return the expression for a token; a beginning that comes first is looked for quickest."""
+    begun = "|".join(re.escape(start) + _BEFORE.format(re.escape(start)) for start in starts)
+    return re.compile(f"(?P<value>(?:{begun})(?:{rest}))")
+
+
+_TOKENS: Final = (
+    *(
+        _Search(tuple(row["starts"]), _started(row["starts"], row["rest"]), row.get("kind", name))
+        for name, row in _TABLE["tokens"].items()
+    ),
+    *(
+        _Search(tuple(row["holds"]), re.compile(f"{_BEFORE.format('')}(?P<value>{row['shape']})"), row.get("kind", name))
+        for name, row in _TABLE["inner_tokens"].items()
+    ),
 )
-
-
-def _without_tokens(text: str, words: set[str]) -> str:
-    for start in sorted(words.intersection(_STARTS), key=lambda start: (-len(start), start)):  # sk-ant- before sk-
-        text = _without_started(text, start, *_STARTS[start])
-    for holds, shape, mark in INNER_TOKENS.values():
-        if not words.isdisjoint(holds) and any(word in text for word in holds):
-            text = shape.sub(mark, text)
-    return text
-
-
-def _without_started(text: str, start: str, shape: re.Pattern[str], mark: str) -> str:
-    """Return the text without the tokens that begin with ``start``; looking for it is quicker than for the shape."""
-    pieces: list[str] = []
-    done, place = 0, text.find(start)
-    while place >= 0:
-        found = shape.match(text, place)
-        if found is not None:
-            pieces += [text[done:place], mark]
-            done = found.end()
-        place = text.find(start, max(done, place + 1))
-    return "".join([*pieces, text[done:]]) if pieces else text
-
-
-PRIVATE_KEY: Final = re.compile(
-    r"-----BEGIN (?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?-----|---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----"
-    r"|Private-Lines: [0-9]{1,4}(?=\s)"
-)
-"""The first line of a private key."""
+_IN_TOKENS: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.~+/=:%$@{}-", 15
+_TOKEN_SCAN: Final = _WordScan([word for search in _TOKENS for word in search.words], stops="$ZQJ{qKxSAvygfkp:/c86-dln")
 
 _BREAK: Final = r"(?:\s|\\{1,3}[nrt]){1,8}"
 KEY_LINES: Final = re.compile(
@@ -210,159 +217,41 @@ KEY_LINES: Final = re.compile(
 """The lines of a private key that has no end."""
 
 _KEY_CHARS: Final = 20_000
+_KEY_END: Final = "-----END "
 
 
-def _without_private_keys(text: str) -> str:
-    """Return the text without private keys; one without an end is removed as far as its lines look like a key."""
-    if "PRIVATE KEY" not in text and "Private-Lines" not in text:
-        return text
-    pieces: list[str] = []
-    done, end = 0, 0
-    for start in PRIVATE_KEY.finditer(text):
-        if start.start() < done:
-            continue
-        if 0 <= end < start.end():
-            end = text.find("-----END ", start.end())
-        pieces += [text[done : start.start()], _mark("private_key")]
-        done = _key_end(text, start.end(), end if start[0].startswith("-----") else -1)
-    return "".join([*pieces, text[done:]]) if pieces else text
+def _private_key(text: str, found: re.Match[str]) -> Iterator[tuple[int, int]]:
+    """Yield a private key, given its first line; one without an end goes as far as its lines look like a key."""
+    start, lines = found.end(), KEY_LINES.match(text, found.end())
+    end = text.find(_KEY_END, start, start + _KEY_CHARS + len(_KEY_END)) if found[0].startswith("-----") else -1
+    closing = text.find("-----", end + len(_KEY_END), end + 100) if end >= 0 else -1
+    yield found.start(), closing + len("-----") if closing >= 0 else start if lines is None else lines.end()
 
 
-def _key_end(text: str, start: int, end: int) -> int:
-    """Return where a private key ends whose first line ends at ``start``; ``end`` is the next closing line, or -1."""
-    if 0 <= end <= start + _KEY_CHARS:
-        closing = text.find("-----", end + len("-----END "), end + 100)
-        if closing >= 0:
-            return closing + len("-----")
-    lines = KEY_LINES.match(text, start)
-    return start if lines is None else lines.end()
+PRIVATE_KEY: Final = re.compile(
+    r"-----BEGIN (?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?-----|---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----"
+    r"|Private-Lines: [0-9]{1,4}(?=\s)"
+)
+"""The first line of a private key."""
+
+_PRIVATE_KEYS: Final = _Search((), PRIVATE_KEY, "private_key", _private_key)
 
 
 # Numbers with a checksum, and codes under a label.
 
-CARD: Final = re.compile(
-    r"[2-6](?<![0-9A-Za-z_.+#-][2-6])(?<![0-9][ -][2-6])[0-9]{3}"
-    r"(?:([ -])[0-9]{4}\1[0-9]{4}\1[0-9]{4}|([ -])[0-9]{6}\2[0-9]{4,5}|[0-9]{9,15})(?![0-9A-Za-z_-]|\.[0-9])"
-)
-"""A number with the form of a payment card's."""
-
 _ISSUER: Final = re.compile(r"4|5[0-8]|6|2[2-7]|3[04-9]")
 _CARD_LABEL: Final = re.compile(_any_of(_TABLE["labels"]["card"]))
 _LABEL_CHARS: Final = 48
-IBAN: Final = re.compile(r"[A-Z](?<![A-Za-z0-9][A-Z])[A-Z][0-9]{2}(?:[ ]?[A-Z0-9]){11,30}")
-"""A number with the form of an international bank account's, perhaps with the words after it."""
-
 _IBAN_CHARS: Final = {word[:2]: int(word[2:]) for word in _TABLE["iban"]["chars"].split()}
-CARD_CODE: Final = re.compile(
-    r"""c(?<![\w-]c)(?:vv2?|vc2?|sc)["'`]?(?:[ \t]?[:=]| is|)[ \t]{0,4}["'`]?(?P<value>[0-9]{3,4})(?![\w.-])"""
-)
-"""The security code of a card, in small letters."""
-
-_NUMBERED: Final = _TABLE["numbers"]
-NUMBERED: Final = re.compile(
-    rf"""(?:(?<![\w-])(?:(?:sms-)?(?P<short>{_any_of(_NUMBERED["names"])}))|{_any_of(_NUMBERED["long"])})"""
-    rf"""(?: {_any_of(_TABLE["sentences"]["for"])} (?:\w{{1,12}} ){{0,3}}\w{{1,24}}?)?"""
-    r"""["'`]?(?P<sign>[ \t]?[:=：]|[ ](?:is|ist|lautet|war|es|est)|は|은|는)?"""
-    r"""[ \t]{0,4}["'`]?(?P<value>[0-9]{4,8})(?![.:/-]?[0-9a-z])"""
-)
-"""A short number that opens something, such as a PIN, in small letters."""
-
-BITLOCKER: Final = re.compile(r"(?P<value>[0-9](?<![\w-][0-9])[0-9]{5}(?:-[0-9]{6}){7})(?![\w-])")
-"""The recovery key of a disk."""
-
-WALLET_KEY: Final = re.compile(r"(?P<value>[0-9a-f](?<![0-9a-wyz][0-9a-f])x?[0-9a-f]{62,64})(?![0-9a-z])")
-"""64 hexadecimal digits, perhaps after ``0x``, in small letters: a key of an Ethereum account, or a hash."""
-
 _WALLET_KEY_LABEL: Final = re.compile(
     r"""(?:wallet\(|from_?key\(|toaccount\(|\baccounts\\?["']?\s?[:=]\s?\[|(?:^|\n)[ \t]{0,4}\([0-9]{1,2}\)"""
     r"""|\bprivate keys?\b[^\n]{0,24})\s{0,4}\\?["']?\Z"""
 )
-
-
-_CARD_CODES: Final = ("cv", "csc")
-_NUMBERED_WORDS: Final[tuple[str, ...]] = (*_NUMBERED["names"], *_NUMBERED["long"])
-
-
-def _numbers(text: str, data: bytes, words: set[str]) -> Iterator[_Span]:
-    """Yield the numbers of cards, accounts, disks and wallets, and what stands under a label such as ``PIN``.
-
-    Args:
-        text: The text.
-        data: Its bytes.
-        words: The words that may be in it.
-    """
-    if _holds(data, _DIGITS, 4):
-        yield from _long_numbers(text, data)
-    lowered = _small(text)
-    if _holds(data, _IN_WALLETS, 62):
-        for found in WALLET_KEY.finditer(lowered):
-            if _WALLET_KEY_LABEL.search(lowered, max(0, found.start() - _LABEL_CHARS), found.start()):
-                yield *found.span("value"), "wallet_key"
-    if not words.isdisjoint(_CARD_CODES):
-        yield from ((*found.span("value"), "card_code") for found in CARD_CODE.finditer(lowered))
-    if not words.isdisjoint(_NUMBERED_WORDS):
-        yield from ((*found.span("value"), "pin") for found in NUMBERED.finditer(lowered) if _is_numbered(text, found))
-    for labels, label, secrets_from in _LABELLED if words else ():
-        if not words.isdisjoint(labels) and any(word in lowered for word in labels):
-            for found in label.finditer(lowered):
-                yield from secrets_from(text, found.end())
-
-
-def _is_numbered(text: str, found: re.Match[str]) -> bool:
-    """Return whether a number belongs to its name: a short one in small letters needs a sign between them."""
-    if found["sign"] is not None or not found["short"]:
-        return True
-    return text[slice(*found.span("short"))].isupper() and found.end("short") < found.start("value")
-
-
-def _long_numbers(text: str, data: bytes) -> Iterator[_Span]:
-    """Yield the numbers of cards and accounts, and the recovery keys of disks."""
-    if _holds(data, _IN_CARDS, 13):
-        yield from ((*found.span(), "card_number") for found in CARD.finditer(text) if _is_card(found))
-    if _holds(data, _IN_IBANS, 15):
-        for found in IBAN.finditer(text):
-            if (end := _iban_end(found)) is not None:
-                yield found.start(), end, "iban"
-    if _holds(data, _IN_CARDS, 55):
-        yield from ((*found.span("value"), "recovery_key") for found in BITLOCKER.finditer(text))
-
-
-def _is_card(found: re.Match[str]) -> bool:
-    """Return whether the checksum is a card's; a number without groups must be said to be one."""
-    digits = [int(character) for character in found[0] if character.isdigit()]
-    doubled = (sum(divmod(2 * digit, 10)) for digit in digits[-2::-2])
-    if (sum(digits[-1::-2]) + sum(doubled)) % 10 or _ISSUER.match(found[0]) is None or len(set(digits)) == 1:
-        return False
-    before = found.string[max(0, found.start() - _LABEL_CHARS) : found.start()].lower()
-    return not found[0].isdigit() or _CARD_LABEL.search(before) is not None
-
-
-def _iban_end(found: re.Match[str]) -> int | None:
-    """Return where an account number ends; ``None`` if its country or its checksum is wrong."""
-    needed = _IBAN_CHARS.get(found[0][:2], 0)
-    chars = ""
-    for place, character in enumerate(found[0], found.start() + 1):
-        chars += character.strip()
-        if len(chars) == needed:
-            number = "".join(str(int(each, 36)) for each in chars[4:] + chars[:4])
-            joined = found.string[place : place + 1].isalnum()
-            return place if int(number) % 97 == 1 and not joined else None
-    return None
-
-
-_CODE_LABELS: Final[tuple[str, ...]] = tuple(_TABLE["labels"]["codes"])
-_WORD_LABELS: Final[tuple[str, ...]] = tuple(_TABLE["labels"]["words"])
-CODES_LABEL: Final = re.compile(_any_of(_CODE_LABELS) + r"(?:e?s|n)?")
-"""Words that introduce recovery codes, in small letters."""
-
 CODE_ITEM: Final = re.compile(
     r"""(?:[\s,;:=：*•>"'`\[(-]|\\n|is |are |ist |sind |lautet ){0,24}(?:[0-9]{1,2}[.)][ \t]{1,4})?["'`]?"""
     r"""(?P<code>[0-9]{3,5}(?: [0-9]{3,5}){1,3}|[A-Za-z0-9]{4,8}(?:-[A-Za-z0-9]{4,8}){0,9})(?=["'`\s,;\].)]|\Z)"""
 )
 """A recovery code with what separates it from the one before."""
-
-WORDS_LABEL: Final = re.compile(_any_of(_WORD_LABELS))
-"""Words that introduce the word list of a wallet, in small letters."""
 
 WALLET_WORDS: Final = re.compile(r"(?<!\w)(?:[a-z]{3,8}(?:,?[ ]|\s{1,2}(?:[0-9]{1,2}[.)][ ]?)?)){11,23}[a-z]{3,8}(?!\w)")
 """Twelve to twenty-four words such as a wallet's."""
@@ -372,26 +261,118 @@ _MOST_CODES: Final = 64
 _WORDS_WITHIN: Final = 320
 
 
-def _codes_from(text: str, place: int) -> Iterator[_Span]:
-    """Yield the codes that follow one another from this place."""
+def _card(text: str, found: re.Match[str]) -> Iterator[tuple[int, int]]:
+    """Yield a number whose checksum is a card's; one without groups must be said to be one."""
+    digits = [int(character) for character in found[0] if character.isdigit()]
+    doubled = (sum(divmod(2 * digit, 10)) for digit in digits[-2::-2])
+    if (sum(digits[-1::-2]) + sum(doubled)) % 10 or _ISSUER.match(found[0]) is None or len(set(digits)) == 1:
+        return
+    before = text[max(0, found.start() - _LABEL_CHARS) : found.start()].lower()
+    if not found[0].isdigit() or _CARD_LABEL.search(before) is not None:
+        yield found.span()
+
+
+def _iban(text: str, found: re.Match[str]) -> Iterator[tuple[int, int]]:
+    """Yield an account number, if it is as long as those of its country and its checksum is right."""
+    needed = _IBAN_CHARS.get(found[0][:2], 0)
+    chars = ""
+    for end, character in enumerate(found[0], found.start() + 1):
+        chars += character.strip()
+        if len(chars) == needed:
+            number = "".join(str(int(each, 36)) for each in chars[4:] + chars[:4])
+            if int(number) % 97 == 1 and not text[end : end + 1].isalnum():
+                yield found.start(), end
+            return
+
+
+def _wallet_key(text: str, found: re.Match[str]) -> Iterator[tuple[int, int]]:
+    """Yield a key of an Ethereum account, if the words before it say so: it may be a hash."""
+    if _WALLET_KEY_LABEL.search(found.string, max(0, found.start() - _LABEL_CHARS), found.start()):
+        yield found.span("value")
+
+
+def _pin(text: str, found: re.Match[str]) -> Iterator[tuple[int, int]]:
+    """Yield a number that belongs to its name: a short one in small letters needs a sign between them."""
+    short = text[slice(*found.span("short"))] if found["short"] else ""
+    if found["sign"] is not None or not short or (short.isupper() and found.end("short") < found.start("value")):
+        yield found.span("value")
+
+
+def _codes(text: str, label: re.Match[str]) -> Iterator[tuple[int, int]]:
+    """Yield the codes that follow a label one after another."""
+    place = label.end()
     for _ in range(_MOST_CODES):
         found = CODE_ITEM.match(text, place)
         if found is None or len(found["code"]) < 6 or not any(character.isdigit() for character in found["code"]):
             return
-        yield *found.span("code"), "recovery_code"
+        yield found.span("code")
         place = found.end()
 
 
-def _words_from(text: str, place: int) -> Iterator[_Span]:
-    """Yield the first run of words of a wallet after this place, unless the words are a sentence's."""
-    found = WALLET_WORDS.search(text, place, place + _WORDS_WITHIN)
+def _wallet_words(text: str, label: re.Match[str]) -> Iterator[tuple[int, int]]:
+    """Yield the first run of words of a wallet after a label, unless the words are a sentence's."""
+    found = WALLET_WORDS.search(text, label.end(), label.end() + _WORDS_WITHIN)
     if found is not None and _NEVER_IN_WALLETS.isdisjoint(found[0].split()):
-        yield *found.span(), "wallet_words"
+        yield found.span()
 
 
-_LABELLED: Final[tuple[tuple[tuple[str, ...], re.Pattern[str], Callable[[str, int], Iterator[_Span]]], ...]] = (
-    (_CODE_LABELS, CODES_LABEL, _codes_from),
-    (_WORD_LABELS, WORDS_LABEL, _words_from),
+_DIGITS: Final = b"0123456789"
+_LABELS: Final = _TABLE["labels"]
+_NUMBERED: Final = _TABLE["numbers"]
+_NUMBERS: Final = (
+    _Search(
+        (),
+        re.compile(
+            r"[2-6](?<![0-9A-Za-z_.+#-][2-6])(?<![0-9][ -][2-6])[0-9]{3}"
+            r"(?:([ -])[0-9]{4}\1[0-9]{4}\1[0-9]{4}|([ -])[0-9]{6}\2[0-9]{4,5}|[0-9]{9,15})(?![0-9A-Za-z_-]|\.[0-9])"
+        ),
+        "card_number",
+        _card,
+        run=(_DIGITS + b" -", 13),
+    ),
+    _Search(
+        (),
+        re.compile(r"[A-Z](?<![A-Za-z0-9][A-Z])[A-Z][0-9]{2}(?:[ ]?[A-Z0-9]){11,30}"),  # perhaps with the words after it
+        "iban",
+        _iban,
+        run=(_DIGITS + b"ABCDEFGHIJKLMNOPQRSTUVWXYZ ", 15),
+    ),
+    _Search(
+        (),
+        re.compile(r"(?P<value>[0-9](?<![\w-][0-9])[0-9]{5}(?:-[0-9]{6}){7})(?![\w-])"),  # of a disk
+        "recovery_key",
+        run=(_DIGITS + b"-", 55),
+    ),
+    _Search(
+        (),
+        re.compile(r"(?P<value>[0-9a-f](?<![0-9a-wyz][0-9a-f])x?[0-9a-f]{62,64})(?![0-9a-z])"),
+        "wallet_key",
+        _wallet_key,
+        is_small=True,
+        run=(_DIGITS + b"abcdefABCDEF", 62),
+    ),
+    _Search(
+        ("cv", "csc"),
+        re.compile(r"""c(?<![\w-]c)(?:vv2?|vc2?|sc)["'`]?(?:[ \t]?[:=]| is|)[ \t]{0,4}["'`]?(?P<value>[0-9]{3,4})(?![\w.-])"""),
+        "card_code",
+        is_small=True,
+    ),
+    _Search(
+        (*[name.partition(" ")[0] for name in _NUMBERED["names"]], *_NUMBERED["long"]),
+        re.compile(
+            rf"""(?:(?<![\w-])(?:(?:sms-)?(?P<short>{_any_of(_NUMBERED["names"])}))|{_any_of(_NUMBERED["long"])})"""
+            rf"""(?: {_any_of(_TABLE["sentences"]["for"])} (?:\w{{1,12}} ){{0,3}}\w{{1,24}}?)?"""
+            r"""["'`]?(?P<sign>[ \t]?[:=：]|[ ](?:is|ist|lautet|war|es|est)|は|은|는)?"""
+            r"""[ \t]{0,4}["'`]?(?P<value>[0-9]{4,8})(?![.:/-]?[0-9a-z])"""
+        ),
+        "pin",
+        _pin,
+        is_small=True,
+    ),
+    _Search(
+        tuple(_LABELS["codes"]), re.compile(_any_of(_LABELS["codes"]) + r"(?:e?s|n)?"), "recovery_code", _codes, is_small=True
+    ),
+    _Search(tuple(_LABELS["words"]), re.compile(_any_of(_LABELS["words"])), "wallet_words", _wallet_words, is_small=True),
 )
 
 
@@ -475,14 +456,6 @@ def _beside_names(text: str, words: set[str]) -> Iterator[_Span]:
         yield from _in_variables(text)
 
 
-def _small(text: str) -> str:
-    """Return the text in small letters, each character in its place."""
-    lowered = text.lower()
-    if len(lowered) == len(text):
-        return lowered  # no capital becomes two letters
-    return "".join(small if len(small := character.lower()) == 1 else character for character in text)
-
-
 def _named(text: str, spots: list[int]) -> Iterator[_Span]:
     """Yield the values beside these names; a value may be a name that has one itself."""
     done, judged = 0, 0
@@ -494,7 +467,7 @@ def _named(text: str, spots: list[int]) -> Iterator[_Span]:
         start, end = found.span(group)
         if start < done:
             continue
-        kind = named_kind(found, group)
+        kind = _named_kind(found, group)
         if kind is not None:
             end = start + len(found[group].rstrip(".?:*")) if group == "bare" else end
             yield start, end, "secret" if kind == "weak" else kind
@@ -503,19 +476,14 @@ def _named(text: str, spots: list[int]) -> Iterator[_Span]:
             judged = end
 
 
-def named_kind(found: re.Match[str], group: str) -> str | None:
-    """Return the kind of secret that a match of `NAMED` holds, such as ``"password"``; ``None`` if it holds none.
-
-    Args:
-        found: The match.
-        group: The group of the value: ``"double"``, ``"single"``, ``"ticked"`` or ``"bare"``.
-    """
+def _named_kind(found: re.Match[str], group: str) -> str | None:
+    """Return the kind of secret that a match of `NAMED` holds in this group; ``None`` if it holds none."""
     value = found[group].rstrip(".!?:*")
     quoted = group != "bare"
     if not value or _PLACEHOLDER.fullmatch(value) or (not quoted and (found["code"] or _CODE.fullmatch(value))):
         return None
     before = found.string[max(0, found.start() - _BEFORE_CHARS) : found.start()]
-    kind = secret_kind(found, before)
+    kind = _secret_kind(found, before)
     operator = next(operator for operator in _OPERATORS if found[operator] is not None)
     sign = found[operator]
     if operator == "gap" and _OPTION.search(before):
@@ -528,13 +496,8 @@ def named_kind(found: re.Match[str], group: str) -> str | None:
     return kind if judge(found, kind, operator, sign, value, quoted=quoted) else None
 
 
-def secret_kind(found: re.Match[str], before: str) -> str | None:
-    """Return the kind of secret that a name is for; ``None`` for ``key`` alone, as in ``primary key``.
-
-    Args:
-        found: A match with the groups of `NAMED`.
-        before: The text before the name.
-    """
+def _secret_kind(found: re.Match[str], before: str) -> str | None:
+    """Return the kind of secret that a name is for, after this text; ``None`` for ``key`` alone, as in ``primary key``."""
     if not found["key"]:
         return next(kind for kind in _KINDS if found[kind])
     word = KEY_KIND.search(before)
@@ -679,7 +642,7 @@ def _cells(line: str, separator: str) -> list[tuple[int, str]]:
 def _is_for_secrets(head: str) -> bool:
     """Return whether a head names secrets."""
     found = NAME_ALONE.fullmatch(head.strip(" \t\"'")) if len(head) <= _NAME_CHARS else None
-    return found is not None and secret_kind(found, found.string[: found.start("name")]) is not None
+    return found is not None and _secret_kind(found, found.string[: found.start("name")]) is not None
 
 
 def _cells_under(text: str, start: int, separator: str, width: int, columns: list[int]) -> Generator[_Span, None, int]:
@@ -721,7 +684,7 @@ def _in_lists(text: str, spots: list[int]) -> Iterator[_Span]:
         found = LISTED.match(text, spot) if spot >= read else None
         if found is None or found["short"]:
             continue
-        kind = secret_kind(found, text[max(0, spot - _BEFORE_CHARS) : spot])
+        kind = _secret_kind(found, text[max(0, spot - _BEFORE_CHARS) : spot])
         lines = None if found["bracket"] else LIST_LINES.match(text, found.end())
         if kind is None or (lines is None and not found["bracket"]):
             continue
@@ -775,122 +738,67 @@ def _looks_random(value: str) -> bool:
 
 # Headers, URLs, commands, and sentences that put the value first.
 
-AUTHORIZATION: Final = re.compile(
-    r"""[ABab](?<!\w[ABab])(?i:(?P<basic>(?<=a)uthorization\\?["']?[ \t]{0,4}[:=][ \t]{0,4}\\?["']?basic[ \t]{1,4})"""
-    r"""[a-z0-9+/]{4,4096}={0,2}|(?P<head>(?<=a)uthorization\\?["']?[ \t]{0,4}[:=][ \t]{0,4}\\?["']?"""
-    r"""(?:[a-z-]{1,16}[ \t]{1,4})?|(?<=b)(?:earer|asic)[ \t]{1,4})(?=[a-z._~+/-]{0,512}[0-9=])[a-z0-9._~+/-]{16,}={0,2})"""
-)
-"""A credential in an ``Authorization`` header, or quoted from one."""
-
-COOKIE: Final = re.compile(
-    r"""(?i)(\b(?:set-)?cookie\\?["']?[ \t]{0,4}[:=][ \t]{0,4}\\?["']?|(?<!\S)(?:-b|--cookie)[ =]\\?["'])"""
-    r"""[\w.-]{1,64}=[^\r\n"'\\]{4,}"""
-)
-"""A cookie header, or curl's option, with at least one value."""
-
-URL_PASSWORD: Final = re.compile(
-    r"""(://[^\s:/@"'<>\[]{0,128}:|jdbc:oracle:thin:\w{1,64}/)[^\s/"'<>{}$]{1,256}(?=@(?!sha256:))"""
-)
-"""The password in ``scheme://user:password@host``."""
-
-URL_TOKEN: Final = re.compile(r"(https?://)(?=[A-Za-z_-]{0,64}[0-9])[A-Za-z0-9_-]{20,128}(?=@[\w.-])")
-"""A token in the place of a user's name, as in the address of a repository or of an error tracker (DSN)."""
-
-URL_SIGNATURE: Final = re.compile(
-    r"(?i)([?&;]sig=|\b(?:x-amz-)?signature=|[?&]code=(?=[a-z_/.-]{0,64}[0-9]))[A-Za-z0-9%+/=_-]{16,512}"
-)
-"""The signature of a URL or a request that needs no other credential, or the key of a function."""
-
-INPUT: Final = re.compile(r"""(?i)(<input\b[^>\n]{0,160}type=\\?["']?password[^>\n]{0,160}\bvalue=\\?["'])[^"'\\\n]{4,256}""")
-"""The value of a field for passwords in a page."""
-
-WIFI: Final = re.compile(r"(\bWIFI:(?:[STH]:[^;\n]{0,64};){1,3}P:)(?:[^;\\\n]|\\[^n]){4,64}")
-"""The password in the text of a QR code for a network."""
-
-APP_PASSWORD: Final = re.compile(
-    r"""(?i)(\bapp(?:lication)?(?:[ -]specific)?[ _-]?password(?:[ ]is|[ \t]?[:=])?\s{0,4}["'`]?)"""
-    r"""[a-z]{4}(?:[ -][a-z]{4}){3}(?![\w-])"""
-)
-"""A password for one application, four groups of four letters."""
-
-_WORD: Final = r"""\\?["']?(?P<value>[^\s"'`\\|;&<>$()]{4,256})"""
-_ARGUMENTS: Final = r"[^\n|;&]{0,160}?[ \t]"
-_PIPED: Final = r"""\\?["']?[ ]?\|[ ]?"""
-COMMANDS: Final = {
-    word: re.compile(shape.replace("<word>", _WORD).replace("<arguments>", _ARGUMENTS).replace("<piped>", _PIPED))
-    for word, shape in _TABLE["commands"].items()
-}
-"""Passwords in arguments of a command, a statement or a call, each under a word, in small letters, that occurs with it."""
-
-_UNSPACED: Final = r"""[`"']?(?P<value>[^\s"'`|;&<>()\[\]{}]{6,256})"""
-SENTENCES: Final = {
-    tuple(row["words"]): re.compile(row["shape"].replace("<unspaced>", _UNSPACED).replace("<name>", _NAME))
-    for row in _TABLE["said"]
-}
-"""Passwords in a sentence that puts them before their name, beside a user's name, or in the configuration of a device."""
-
-SIGN_IN: Final = re.compile(
-    rf"(?i)\b{_any_of(_SAID['given'])}(?: are| is| with| as| sind)?:? {{1,4}}[\w.@+-]{{1,64}} ?/ ?{_UNSPACED}"
-)
-"""A user's name and a password with a slash between them."""
-
-SECRET_DATA: Final = re.compile(r"(?m)^[ \t]{0,16}(?:stringData|data):[ \t]*\n(?:[ \t]{1,16}\S[^\n]{0,65536}\n?){1,64}")
-"""The values of a Kubernetes Secret."""
-
 SECRET_ENTRY: Final = re.compile(
-    r"(?m)^([ \t]{1,16}[\w.-]{1,253}:[ \t]{1,4}[\"']?)[A-Za-z0-9+/]{4,65536}={0,2}(?=[\"']?[ \t]{0,4}$)"
+    r"(?m)^[ \t]{1,16}[\w.-]{1,253}:[ \t]{1,4}[\"']?(?P<value>[A-Za-z0-9+/]{4,65536}={0,2})(?=[\"']?[ \t]{0,4}$)"
 )
-"""One of these values."""
+"""A value of a Kubernetes Secret."""
 
 
-def _argument(found: re.Match[str]) -> str:
-    """Return a command without its password; a port, an option and a redacted one are not one."""
+def _entries(text: str, found: re.Match[str]) -> Iterator[tuple[int, int]]:
+    """Yield the values of a Kubernetes Secret."""
+    yield from (entry.span("value") for entry in SECRET_ENTRY.finditer(text, *found.span()))
+
+
+def _argument(text: str, found: re.Match[str]) -> Iterator[tuple[int, int]]:
+    """Yield the password of a command; a port, an option and a redacted one are not one."""
     value = found["value"]
-    if value.isdecimal() or value[0] in "-[{*" or value == "password":
-        return found[0]
-    return _with_value(found, _mark("password"))
+    if not value.isdecimal() and value[0] not in "-[{*" and value != "password":
+        yield found.span("value")
 
 
-def _strong_word(found: re.Match[str]) -> str:
-    """Return a sentence without its password, if that looks like one."""
-    return _with_value(found, _mark("password")) if is_strong(found["value"].rstrip(".!?:,")) else found[0]
+def _strong_word(text: str, found: re.Match[str]) -> Iterator[tuple[int, int]]:
+    """Yield the password of a sentence, if it looks like one."""
+    if is_strong(found["value"].rstrip(".!?:,")):
+        yield found.span("value")
 
 
-def _with_value(found: re.Match[str], mark: str) -> str:
-    start, end = found.span("value")
-    return found.string[found.start() : start] + mark + found.string[end : found.end()]
+_PARTS: Final = {
+    "<word>": r"""\\?["']?(?P<value>[^\s"'`\\|;&<>$()]{4,256})""",
+    "<arguments>": r"[^\n|;&]{0,160}?[ \t]",
+    "<piped>": r"""\\?["']?[ ]?\|[ ]?""",
+    "<unspaced>": r"""[`"']?(?P<value>[^\s"'`|;&<>()\[\]{}]{6,256})""",
+    "<name>": _NAME,
+    "<given>": _any_of(_SAID["given"]),
+}
+"""What stands for a part of the expressions in the table."""
+
+_PART: Final = re.compile("|".join(_PARTS))
 
 
-def _credential(found: re.Match[str]) -> str:
-    return found[0][0] + (found["basic"] or found["head"]) + _mark("credential")
+def _with_parts(shape: str) -> re.Pattern[str]:
+    return re.compile(_PART.sub(lambda part: _PARTS[part[0]], shape))
 
 
-def _secret_data(found: re.Match[str]) -> str:
-    return SECRET_ENTRY.sub(rf"\1{_mark('secret')}", found[0])
-
-
-_PLACES: Final[tuple[tuple[tuple[str, ...], re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]] = (
-    (("kind: secret",), SECRET_DATA, _secret_data),
-    (("authorization", "bearer", "basic"), AUTHORIZATION, _credential),
-    (("cookie", "-b "), COOKIE, rf"\1{_mark('cookie')}"),
-    (("://", "jdbc:"), URL_PASSWORD, rf"\1{_mark('password')}"),
-    (("://",), URL_TOKEN, rf"\1{_mark('token')}"),
-    (("sig=", "signature=", "code="), URL_SIGNATURE, rf"\1{_mark('secret')}"),
-    (("<input",), INPUT, rf"\1{_mark('password')}"),
-    (("wifi:",), WIFI, rf"\1{_mark('password')}"),
-    (
-        ("app password", "app-password", "app_password", "application password", "specific password"),
-        APP_PASSWORD,
-        rf"\1{_mark('password')}",
+_PLACES: Final = (
+    _Search(
+        ("kind: secret",),
+        re.compile(r"(?m)^[ \t]{0,16}(?:stringData|data):[ \t]*\n(?:[ \t]{1,16}\S[^\n]{0,65536}\n?){1,64}"),
+        "secret",
+        _entries,
     ),
-    *(((word,), shape, _argument) for word, shape in COMMANDS.items()),
-    *((words, shape, _strong_word) for words, shape in SENTENCES.items()),
-    (tuple([word + end for word in _SAID["given"] for end in " :"]), SIGN_IN, _strong_word),
+    *(_Search(tuple(row["words"]), re.compile(row["shape"]), row["kind"]) for row in _TABLE["places"]),
+    *(_Search((word,), _with_parts(shape), "password", _argument) for word, shape in _TABLE["commands"].items()),
+    *(_Search(tuple(row["words"]), _with_parts(row["shape"]), "password", _strong_word) for row in _TABLE["said"]),
+    _Search(
+        tuple([word + end for word in _SAID["given"] for end in " :"]),
+        _with_parts(r"(?i)\b<given>(?: are| is| with| as| sind)?:? {1,4}[\w.@+-]{1,64} ?/ ?<unspaced>"),
+        "password",
+        _strong_word,
+    ),
 )
-"""The searches in order, each with words of which one must occur in the text."""
+"""The searches in order."""
 
-_SEARCHED: Final = [*[each[0] for each in (*_PLACES, *_LABELLED)], _CARD_CODES, _NUMBERED_WORDS]
-_RULE_WORDS: Final = {word for words in _SEARCHED for word in words} | _NAME_WORDS
+_RULE_WORDS: Final = {word for search in (*_PLACES, *_NUMBERS) for word in search.words} | _NAME_WORDS
 _STOPS: Final = "zjkpwcg|bmuf-:"
 _SCAN: Final = _WordScan(_RULE_WORDS, _STOPS)
 _ASCII_SCAN: Final = _WordScan(filter(str.isascii, _RULE_WORDS), _STOPS)
