@@ -8,7 +8,7 @@ import pytest
 from compaction import MessageIndex
 from compaction.summarizers import DigestSummarizer, SummaryRequest
 from compaction.summarizers.extractive.scoring import Kind, score
-from compaction.summarizers.sections import Section, read_sections
+from compaction.summarizers.extractive.sections import Section, read_sections
 from tests.support.chats import Chat, assistant, user
 from tests.support.wrapped_orders import RULE_FORMS, WRAPPINGS, Wrapped, planted_orders, true_rules
 from tests.support.wrappings import OWN_LAYOUTS, SETS, Planted, planted

@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from .digest import DigestSummarizer, FactSummarizer
     from .digest import message_numbers as message_numbers
     from .digest import quoted_tokens as quoted_tokens
+    from .excerpt import excerpt as excerpt
+    from .excerpt import shortened as shortened
+    from .excerpt import split_excerpt as split_excerpt
+    from .excerpt import task_of as task_of
     from .facts import facts_in as facts_in
     from .page import listed as listed
-    from .words import excerpt as excerpt
-    from .words import shortened as shortened
-    from .words import split_excerpt as split_excerpt
-    from .words import task_of as task_of
 
 __all__ = ["DigestSummarizer", "FactSummarizer"]
 
@@ -25,6 +25,6 @@ export_lazily(
         "digest": "DigestSummarizer FactSummarizer message_numbers quoted_tokens",
         "facts": "facts_in",
         "page": "listed",
-        "words": "excerpt shortened split_excerpt task_of",
+        "excerpt": "excerpt shortened split_excerpt task_of",
     },
 )

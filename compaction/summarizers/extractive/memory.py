@@ -54,6 +54,11 @@ class Said:
         """Whether it lays something down."""
         return self.statement.kind >= Kind.DUTY
 
+    @property
+    def has_note(self) -> bool:
+        """Whether its words are followed by an earlier or a later value."""
+        return self.text != self.statement.text
+
 
 class ConversationMemory:
     """The statements, actions and facts of a conversation. Holds state: it grows with each message, up to bounds.

@@ -10,8 +10,8 @@ from typing import Final
 import attrs
 
 from ...errors import SummaryFailed
-from ..sections import Section
 from .facts import FactKind, fact_kind
+from .sections import Section
 from .sentences import clipped
 
 _LEAST_LINE: Final = 12  # characters, with the two of its mark
