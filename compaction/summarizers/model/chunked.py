@@ -15,7 +15,8 @@ from ...errors import ConfigurationError, SummaryFailed
 from ..base import SummaryRequest
 from ..prompts import SYSTEM_RULES, part_note
 from ..transcript import Entry, entries_of, fenced, record_key, rendered, sendable, split_entries, tokens_of
-from .attempts import RequestTooLong, SummaryAttempts, SummaryPrompt
+from .answers import SummaryPrompt
+from .attempts import RequestTooLong, SummaryAttempts
 from .model_calls import SummarySteps
 
 _LEAST_PART_TOKENS: Final = 256
@@ -55,21 +56,21 @@ class ChunkedSummarization:
             if previous:
                 return previous
             raise SummaryFailed("there is nothing to summarize: every group is empty")
-        reading = _reading(self, request, entries, previous)
-        parts = reading.plan()
-        summary, done = reading.carried, 0
+        plan = _plan_of(self, request, entries, previous)
+        parts = plan.parts()
+        summary, done = plan.carried, 0
         while parts:
-            reading.check_parts(done + len(parts))
+            plan.check_parts(done + len(parts))
             try:
-                summary = yield from attempts.ask(reading.prompt_for(parts[0], summary, done + 1, done + len(parts)))
+                summary = yield from attempts.ask(plan.prompt_for(parts[0], summary, done + 1, done + len(parts)))
             except RequestTooLong as error:
-                parts = reading.smaller(parts, attempts, error)
+                parts = plan.smaller(parts, attempts, error)
             else:
                 parts, done = parts[1:], done + 1
         return summary or ""
 
 
-def _reading(chunked: ChunkedSummarization, request: SummaryRequest, entries: list[Entry], previous: str | None) -> _Reading:
+def _plan_of(chunked: ChunkedSummarization, request: SummaryRequest, entries: list[Entry], previous: str | None) -> _Plan:
     """Return the plan for reading; an earlier summary too large to carry along is read like the rest."""
     count = request.counter.count_text
     said = max(sum(count(entry.text) for entry in entries), sum(group.tokens for group in request.groups))
@@ -79,7 +80,7 @@ def _reading(chunked: ChunkedSummarization, request: SummaryRequest, entries: li
         raise SummaryFailed(f"{source:,} tokens are too few to summarize: the headings of the summary alone have {least:,}")
     focus = None if request.focus is None else chunked.redact(sendable(request.focus))
     key = record_key([previous or "", focus or "", *(text for entry in entries for text in (entry.speaker, entry.text))])
-    reading = _Reading(
+    plan = _Plan(
         chunked=chunked,
         request=attrs.evolve(request, focus=focus),
         entries=tuple(entries),
@@ -87,14 +88,14 @@ def _reading(chunked: ChunkedSummarization, request: SummaryRequest, entries: li
         key=key,
         limit=min(request.budget, source),
     )
-    if previous and chunked.window is not None and reading.room(count(previous)) < _LEAST_PART_TOKENS:
-        return attrs.evolve(reading, entries=(Entry("earlier summary", previous), *entries), carried=None)
-    return reading
+    if previous and chunked.window is not None and plan.room(count(previous)) < _LEAST_PART_TOKENS:
+        return attrs.evolve(plan, entries=(Entry("earlier summary", previous), *entries), carried=None)
+    return plan
 
 
 @attrs.frozen(kw_only=True)
-class _Reading:
-    """The reading of one conversation through one window.
+class _Plan:
+    """The plan for reading one conversation through one window.
 
     Args:
         chunked: The options.
@@ -125,7 +126,7 @@ class _Reading:
         slack = self.chunked.window // _SLACK_SHARE
         return self.chunked.window - slack - self.max_tokens - frame - carried_tokens
 
-    def plan(self) -> list[tuple[Entry, ...]]:
+    def parts(self) -> list[tuple[Entry, ...]]:
         """Return the parts: one, if everything fits.
 
         Raises:

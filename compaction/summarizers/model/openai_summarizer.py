@@ -1,6 +1,6 @@
 """A summarizer that asks a model through the ``openai`` package, on any server with OpenAI's chat completions.
 
-`ChunkedSummarization` splits the conversation, `SummaryAttempts` asks once more or the next model, `check_answer` accepts or
+`ChunkedSummarization` splits the conversation, `SummaryAttempts` asks once more or the next model, `SummaryPrompt` accepts or
 rejects an answer, and this module sends.
 """
 
