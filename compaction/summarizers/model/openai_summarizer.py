@@ -1,6 +1,6 @@
 """A summarizer that asks a model through the ``openai`` package, on any server with OpenAI's chat completions.
 
-`ChunkedSummarization` splits the conversation, `SummaryAttempts` asks once more or the next model, `SummaryPrompt` accepts or
+`SummaryOptions.steps` splits the conversation, `SummaryAttempts` asks once more or the next model, `SummaryPrompt` accepts or
 rejects an answer, and this module sends.
 """
 
@@ -22,7 +22,7 @@ from ...tokens import Usage
 from ..base import TIMEOUT_SECONDS, SummaryRequest
 from ..redaction import redact as redact_secrets
 from .attempts import SummaryAttempts
-from .chunked import ChunkedSummarization
+from .chunked import SummaryOptions
 from .model_calls import ModelCall, ModelFault, ModelReply, SummarySteps, drive, drive_sync
 from .openai_wire import read_error, read_reply, read_usage
 
@@ -190,15 +190,10 @@ class OpenAISummarizer:
 
     def _steps(self, request: SummaryRequest) -> SummarySteps:
         """Return the generator that makes every decision and sends nothing."""
-        chunked = ChunkedSummarization(
-            window=self.window,
-            headroom=self.headroom,
-            max_parts=self.max_parts,
-            rules_role=self.rules_role,
-            redact=self.redact,
-        )
+        options = SummaryOptions(window=self.window, headroom=self.headroom, max_parts=self.max_parts, redact=self.redact)
         models = [self.model] if self.fallback_model is None else [self.model, self.fallback_model]
-        return chunked.summarize(request, SummaryAttempts(models=models, least_read=self.least_read))
+        attempts = SummaryAttempts(models=models, least_read=self.least_read)
+        return options.steps(request, attempts, rules_role=self.rules_role)
 
     def _send(self, client: Any, call: ModelCall) -> ModelReply | ModelFault:
         try:
