@@ -12,7 +12,7 @@ import attrs
 from ...errors import SummaryFailed
 from .facts import FactKind, fact_kind
 from .sections import Section
-from .sentences import clipped
+from .sentences import chars_within, clipped
 
 _LEAST_LINE: Final = 12  # characters, with the two of its mark
 _NOTHING: Final = "Nothing in them is likely to be needed word for word."
@@ -210,12 +210,9 @@ class SummaryPage:
                 continue
             misses = 0 if self.add(Section.CONTEXT, fact, upto=most, label=fact_kind(fact).value) else misses + 1
 
-    def shortened(self, text: str, tokens: float, cut: Callable[[str, int], str]) -> str:
+    def shortened(self, text: str, tokens: float) -> str:
         """Return the text, or its beginning in about that many tokens."""
-        chars = len(text)
-        while chars > 8 and (found := self.tokens(cut(text, chars))) > tokens:
-            chars = max(8, min(chars - 1, int(chars * tokens / found)))
-        return cut(text, chars)
+        return clipped(text, chars_within(len(text), tokens, lambda chars: self.tokens(clipped(text, chars)), least=8))
 
     def text(self, write: Callable[[Mapping[Section, Sequence[str]]], str]) -> str:
         """Return the text, without the least important items if it exceeds the limit; a sentence if there is nothing to say.
@@ -234,7 +231,7 @@ class SummaryPage:
             items = items[: len(items) - max(1, excess * len(items) // (2 * self.used))]
         first = self._items[0] if self._items else self._refused
         if first is not None:
-            line = self.shortened(f"- {first.shown}", self.limit, clipped)
+            line = self.shortened(f"- {first.shown}", self.limit)
             if self.tokens(line) <= self.limit and len(line) >= _LEAST_LINE:
                 return line
         elif self.tokens(_NOTHING) <= self.limit:

@@ -223,7 +223,7 @@ class SummaryWriter:
         """Add the user's first message, or its beginning, once."""
         if self._memory.requests and not self._has_first:
             self._has_first = True
-            first = self.page.shortened(" ".join(self._memory.requests[0].split()), room, clipped)
+            first = self.page.shortened(" ".join(self._memory.requests[0].split()), room)
             self.page.add(Section.GOAL, first, upto=self.page.limit, place=-1, by="First")
 
     def _add_said(self, least: Kind, upto: float, *, held: bool = False) -> None:
