@@ -107,17 +107,16 @@ class SummaryWriter:
         self._talk = talk
         self._shares = _OF_TALK if talk else shares
         self._focus = focus
-        self._kept, self._read, self._told = request.kept, read, set[str]()  # told: statements in the lines of a talk
+        self._kept = request.kept
+        self._read = read
+        self._told = set[str]()  # statements in the lines of a talk
         self._ranked: list[str] | None = None  # the facts, once there is room for one
         self._has_first = bool(request.said)  # then the task stands in the summary already
         self._replaced = _replaced_by_kept(request, memory, read)
         before = len(request.originals) if request.previous is None else 0
         self._said = [each for each in memory.said.values() if each.place > before or each.is_rule]
         self._newer = {text: each for each in self._said for text in each.earlier}
-        older = {value for text in self._newer if text in memory.said for _, value in memory.said[text].statement.values}
-        newer = {value for each in self._newer.values() for _, value in each.statement.values}
-        unused = filter(memory.facts.is_unused, _older_values(memory))
-        self._with_sentence = {*memory.gone, *(older - newer), *unused}  # facts that would mislead without their sentence
+        self._misleading = _misleading(memory, self._newer)
         self._said.sort(key=self._order)  # twice by numbers, since thousands of pairs would start the garbage collector
         self._said.sort(key=self._weight, reverse=True)
         actions = memory.actions.values()
@@ -135,7 +134,7 @@ class SummaryWriter:
         self._add_first(max(self._shares.request * upto, min(_FIRST_TOKENS, self.page.limit / 4)))
         self._add_said(Kind.DUTY, self.page.used + self._shares.rules * self.page.limit)
         if self.earlier.text:
-            held = [fact for fact in self.earlier.facts() if fact not in self._with_sentence]
+            held = [fact for fact in self.earlier.facts() if fact not in self._misleading]
             self.page.add_facts(held, upto=upto, held=True)
             if not self._talk:  # there, `add_talk` does so, with the speakers
                 self._add_said(Kind.REMARK, upto, held=True)
@@ -304,7 +303,7 @@ class SummaryWriter:
             kept = (group for group in self._kept if group.kind not in (GroupKind.SYSTEM, GroupKind.SUMMARY))
             facts = self._memory.facts.followed_by(self._read(each).facts for group in kept for each in group.messages)
             bonus = None if self._focus is None else self._focus_bonus
-            self._ranked = facts.best(_CANDIDATES * self.page.limit + _SPARE, without=self._with_sentence, bonus=bonus)
+            self._ranked = facts.best(_CANDIDATES * self.page.limit + _SPARE, without=self._misleading, bonus=bonus)
         self.page.add_facts(self._ranked[: _CANDIDATES * room + _SPARE], upto=upto)
 
     def _focus_bonus(self, text: str) -> float:
@@ -319,6 +318,19 @@ def _until_full(added: Iterable[bool], *, in_a_row: bool = True) -> bool:
         if misses > _MOST_MISSES:
             return False
     return True
+
+
+def _misleading(memory: ConversationMemory, newer: Mapping[str, Said]) -> set[str]:
+    """Return the facts that would mislead without their sentence: values that were replaced, or perhaps were.
+
+    Args:
+        memory: What the conversation said.
+        newer: By the words of statements, those that may be about the same thing and have another value.
+    """
+    older_values = {value for text in newer if text in memory.said for _, value in memory.said[text].statement.values}
+    newer_values = {value for each in newer.values() for _, value in each.statement.values}
+    unused = filter(memory.facts.is_unused, _older_values(memory))
+    return {*memory.gone, *(older_values - newer_values), *unused}
 
 
 def _older_values(memory: ConversationMemory) -> set[str]:

@@ -1,8 +1,4 @@
-"""A summarizer that asks a model through the ``openai`` package, on any server with OpenAI's chat completions.
-
-`SummaryOptions.steps` splits the conversation, `SummaryAttempts` asks once more or the next model, `SummaryPrompt` accepts or
-rejects an answer, and this module sends.
-"""
+"""A summarizer that asks a model through the ``openai`` package, on any server with OpenAI's chat completions."""
 
 from __future__ import annotations
 
