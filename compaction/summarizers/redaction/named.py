@@ -113,6 +113,8 @@ def _named_kind(found: re.Match[str], group: str) -> str | None:
     if not value or _PLACEHOLDER.fullmatch(value) or (not quoted and (found["code"] or _CODE.fullmatch(value))):
         return None
     before = found.string[max(0, found.start() - _BEFORE_CHARS) : found.start()]
+    if _IN_MARK.search(before):
+        return None
     kind = _secret_kind(found, before)
     operator = next(operator for operator in _OPERATORS if found[operator] is not None)
     sign = found[operator]
@@ -204,6 +206,7 @@ _MIXED: Final = re.compile(
     r"(?=[^a-z]{0,512}[a-z])(?=[^A-Z]{0,512}[A-Z])(?=[^0-9]{0,512}[0-9])(?:base64:)?[A-Za-z0-9+/=_.%-]{16,}"
 )
 _FOREIGN: Final = re.compile(r"[\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_IN_MARK: Final = re.compile(r"\[REDACTED:[a-z-]{0,40}\Z")  # the kind of what was redacted is no name
 _OPTION: Final = re.compile(r"--?[\w-]*$")
 _ARGUMENT: Final = re.compile(r"""[(,]\s?\\?["'][\w.-]*$""")
 _COMPOUND: Final = ("store", "key", "user", "db", "root", "admin")

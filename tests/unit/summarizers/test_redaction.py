@@ -209,6 +209,16 @@ def test_harmless_texts_stay() -> None:
     assert len(changed(UNSEEN_HARMLESS + FURTHER_HARMLESS)) <= (len(UNSEEN_HARMLESS) + len(FURTHER_HARMLESS)) // 100
 
 
+@pytest.mark.parametrize(
+    "text", ["the access token is b7qh8bd9ga28pdzjdq: 7R1KnPZe0i9g2PxguUsC", "WIFI:T:WPA;S:Office;P:" + LONG[:70]]
+)
+def test_the_kind_of_what_is_redacted_is_no_name(text: str) -> None:
+    """What follows a redacted secret is judged as it was before."""
+    once = redact(text)
+    assert "[REDACTED:" in once
+    assert redact(once) == once
+
+
 def test_redacting_planted_secrets_twice_changes_nothing() -> None:
     """A redacted text of any set is not changed by a second redaction."""
     texts = [each.text for each in PLANTED + FURTHER + UNSEEN] + [text for text, _ in blind_secrets() + blind_secrets(NEWEST)]
