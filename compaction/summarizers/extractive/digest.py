@@ -20,7 +20,8 @@ from ..base import SummaryRequest
 from ..redaction import redact as redact_secrets
 from .earlier import EarlierSummary
 from .facts import facts_in
-from .memory import ConversationMemory, Memories
+from .memory import ConversationMemory
+from .rounds import Memories
 from .sections import write_list, write_sections
 from .talk import talk_in
 from .writer import Shares, SummaryWriter
@@ -150,7 +151,7 @@ def message_numbers(request: SummaryRequest) -> dict[int, int]:
     service sessions (``make bench-replay``).
     """
     memory = _memory_of_single_round(request)
-    contested = set[int]() if memory is None else memory.contested()
+    contested = set[int]() if memory is None else memory.statements.contested()
     messages = [*request.originals, *_messages(request)] if contested else []
     return {id(each.raw): number for number, each in enumerate(messages, 1) if number in contested}
 

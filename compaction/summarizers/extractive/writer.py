@@ -17,9 +17,10 @@ from ...messages import Message, ToolCallPart, ToolResultPart
 from ..base import SummaryRequest
 from .actions import argument_values
 from .earlier import EarlierSummary
-from .memory import ConversationMemory, Said
+from .memory import ConversationMemory
 from .page import SummaryPage
 from .reading import Reading
+from .said import Said
 from .scoring import Kind
 from .sections import Section
 from .sentences import clipped, one_line
@@ -269,7 +270,7 @@ class SummaryWriter:
         return (
             (0.0, said.place)
             if said.statement.text in self.earlier.statements
-            else (-self._memory.rarity(said) * said.statement.worth, -said.place)
+            else (-self._memory.statements.rarity(said) * said.statement.worth, -said.place)
         )
 
     def _add_found(self, upto: float, *, held: bool = False) -> None:
@@ -348,7 +349,7 @@ def _older_values(memory: ConversationMemory) -> set[str]:
 def _replaced_by_kept(request: SummaryRequest, memory: ConversationMemory, read: Callable[[Message], Reading]) -> set[str]:
     """Return the statements that a message which stays in the view replaces, or says again with other numbers."""
     users = (group.messages[0] for group in request.kept if group.kind is GroupKind.USER)
-    found = (memory.replaced_by(each) for message in users for each in read(message).statements)
+    found = (memory.statements.replaced_by(each) for message in users for each in read(message).statements)
     replaced = {each.statement.text for each in found if each is not None}
     told = [each.statement for each in memory.said.values() if each.statement.by == SYSTEM]
     if told:

@@ -10,7 +10,7 @@ import pytest
 from compaction import MessageIndex
 from compaction.formats import openai_chat
 from compaction.summarizers import DigestSummarizer, FactSummarizer, Summarizer, SummaryRequest
-from compaction.summarizers.extractive.memory import Memories
+from compaction.summarizers.extractive.rounds import Memories
 from compaction.summarizers.extractive.talk import WEIGHTS, Sentence, chosen, lines_of, talk_in
 
 CHATTER = ("Oh really?", "Yes, that is so nice!", "Ha ha, I know!", "Well, you know how it is.")
