@@ -2,10 +2,10 @@
 
 The way of a sentence: `reading` reads its message once. There `speech` tells who speaks, `sentences` splits the words, and
 `scoring` asks the learned `classifier` for the kind of each sentence, which becomes one of the `statements`; `facts` and
-`actions` are the rest of a reading. `memory` keeps what holds after all messages, with its statements in `said`, and `rounds`
-keeps the memory itself for the next summary. `digest` has `writer` fill a `page` from the memory, the `earlier` summary and,
-where people talk, the sentences chosen by `talk`; `sections` writes the text. The `excerpt` of the user's words stands beside
-every summary, whoever wrote it.
+`actions` are the rest of a reading. `memory` keeps what holds after all messages: statements in `said`, facts in a `fact_table`;
+`rounds` keeps the memory itself for the next summary. `digest` has `writer` fill a `page` from the memory, the `earlier` summary
+and, where people talk, the sentences chosen by `talk`; `sections` writes the text. The `excerpt` of the user's words stands
+beside every summary, whoever wrote it.
 """
 
 from __future__ import annotations

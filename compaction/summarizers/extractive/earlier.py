@@ -8,7 +8,7 @@ from typing import Final
 
 from .facts import FactKind, fact_kind, facts_in
 from .memory import ConversationMemory
-from .page import SearchedText
+from .searched_text import SearchedText
 from .sections import LIST_HEADS, Section, read_sections
 from .sentences import sentences_in
 from .statements import ASSISTANT, QUOTED, SYSTEM

@@ -8,7 +8,8 @@ import attrs
 
 from ...messages import ToolResultPart
 from .actions import Action, RowSearch, error_in, outcome_of
-from .facts import FactSource, FactTable
+from .fact_table import FactTable
+from .facts import FactSource
 from .reading import Reading
 from .said import MOST, Said, StatementMemory
 

@@ -11,6 +11,7 @@ import attrs
 
 from ...errors import SummaryFailed
 from .facts import FactKind, fact_kind
+from .searched_text import WORD, SearchedText
 from .sections import Section
 from .sentences import chars_within, clipped
 
@@ -18,7 +19,6 @@ _LEAST_LINE: Final = 12  # characters, with the two of its mark
 _NOTHING: Final = "Nothing in them is likely to be needed word for word."
 _HEADING_TOKENS: Final = 5
 _LABEL_TOKENS: Final = 5
-_WORD: Final = re.compile(r"[^\W_]+")
 _TAG: Final = re.compile(r"<[\w:.-]+>")
 _BLANK: Final = re.compile(r"\s")
 _LABELS: Final = ("Changed", "Read", *(kind.value for kind in FactKind))
@@ -31,48 +31,6 @@ def listed(values: Iterable[str]) -> str:
     'a.py "John Smith" 1,200'
     """
     return " ".join(f'"{value}"' if _BLANK.search(value) else value for value in values)
-
-
-class SearchedText:
-    """A text in which many others are looked for. Holds state: it may grow.
-
-    Most are ruled out by their pieces between blanks: all but the first and the last must be pieces of this text too. The text
-    is searched only for the others.
-
-    >>> "needs a" in SearchedText("The build needs a disk."), "needs two a" in SearchedText("The build needs a disk.")
-    (True, False)
-    """
-
-    def __init__(self, text: str = "") -> None:
-        self._text = text
-        self._new: list[str] = []  # what was added since `text` was last asked for
-        self._pieces = set(text.split())
-        self._words: set[str] = set()  # of the first `_read` characters
-        self._read = 0
-
-    def __contains__(self, part: str) -> bool:
-        return self._pieces.issuperset(part.split()[1:-1]) and part in self.text
-
-    def add(self, text: str) -> None:
-        """Add a line."""
-        self._new.append(text)
-        self._pieces.update(text.split())
-
-    @property
-    def text(self) -> str:
-        """The whole text."""
-        if self._new:
-            self._text = "\n".join([self._text, *self._new])
-            self._new.clear()
-        return self._text
-
-    @property
-    def words(self) -> set[str]:
-        """The words of the text, which grow only when they are asked for."""
-        new = self.text[self._read :] if self._read else " ".join(self._pieces)  # the same words, in less text
-        self._words.update(_WORD.findall(new))
-        self._read = len(self._text)
-        return self._words
 
 
 @attrs.frozen
@@ -203,7 +161,7 @@ class SummaryPage:
                 return
             if fact in self._lines:
                 continue
-            words = _WORD.findall(fact)
+            words = WORD.findall(fact)
             if own_words.issuperset(words) and _stands(fact, words, body):
                 continue
             if not held and visible_words.issuperset(words) and _stands(fact, words, visible):
