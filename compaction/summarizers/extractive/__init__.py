@@ -1,11 +1,15 @@
 """Summarizers without a model: quotations and facts taken from the conversation itself.
 
-The way of a sentence: `reading` reads its message once. There `speech` tells who speaks, `sentences` splits the words, and
-`scoring` asks the learned `classifier` for the kind of each sentence, which becomes one of the `statements`; `facts` and
-`actions` are the rest of a reading. `memory` keeps what holds after all messages: statements in `said`, facts in a `fact_table`;
-`rounds` keeps the memory itself for the next summary. `digest` has `writer` fill a `page` from the memory, the `earlier` summary
-and, where people talk, the sentences chosen by `talk`; `sections` writes the text. The `excerpt` of the user's words stands
-beside every summary, whoever wrote it.
+The way of a sentence:
+
+1. `reading` reads its message, once: `speech` tells who speaks, `sentences` splits the words, and `scoring` asks the learned
+   `classifier` for the kind of each sentence, which becomes one of the `statements`. `facts` and `actions` are the rest.
+2. `memory` keeps what holds after all messages: `said` has the statements, `fact_table` the facts. `rounds` keeps the memory
+   itself for the next summary.
+3. `digest` has `writer` fill a `page` from the memory, the `earlier` summary and, where people talk, the sentences that `talk`
+   chooses; `sections` writes the text.
+
+The `excerpt` of the user's words stands beside every summary, whoever wrote it.
 """
 
 from __future__ import annotations
