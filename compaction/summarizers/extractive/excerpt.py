@@ -148,17 +148,11 @@ def _is_opening(message: Message) -> bool:
 
 @attrs.frozen
 class _Line:
-    """A line, or a sentence of a long one.
-
-    Args:
-        text: Its text.
-        is_own: Whether the user probably wrote it.
-        number: The line of the text that it is, or is a part of.
-    """
+    """A line, or a sentence of a long one."""
 
     text: str
-    is_own: bool
-    number: int
+    is_own: bool  # whether the user probably wrote it
+    number: int  # the line of the text that it is, or is a part of
 
 
 def shortened(text: str, tokens: int, count: Count) -> str:

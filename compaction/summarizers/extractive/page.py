@@ -35,23 +35,14 @@ def listed(values: Iterable[str]) -> str:
 
 @attrs.frozen
 class _Item:
-    """A line of the page, or a value of one of its lists.
+    """A line of the page, or a value of one of its lists."""
 
-    Args:
-        place: Its place in its section.
-        section: The section.
-        label: The list that the value is part of; ``""`` for a line.
-        text: The text.
-        under: The line that it stands below; ``""`` without one. A line that is no item itself is written once.
-        by: Who said it, if not the user.
-    """
-
-    place: float
+    place: float  # its place in its section
     section: Section
-    label: str
+    label: str  # the list that the value is part of; ``""`` for a line
     text: str
-    under: str = ""
-    by: str = ""
+    under: str = ""  # the line that it stands below; ``""`` without one
+    by: str = ""  # who said it, if not the user
 
     @property
     def shown(self) -> str:

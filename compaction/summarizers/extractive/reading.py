@@ -37,27 +37,18 @@ class CallReading:
 
 @attrs.frozen
 class Reading:
-    """The parts of a message that the digest uses.
+    """The parts of a message that the digest uses."""
 
-    Args:
-        source: Who said it; what a program put into a user message counts as a result.
-        text: The beginning of the words.
-        statements: The statements of the user or of an instruction, or the decisions of the assistant.
-        facts: The facts of all its texts, each with the value of the sources that show it. The garbage collector does not
-            visit a dictionary of plain numbers.
-        calls: Its calls.
-        results: Its results.
-        unread: How many of its texts were so long that only both ends were read.
-        shows_work: Whether it is a long user message that is in good part what programs printed, as a demonstration is.
-    """
-
-    source: FactSource
-    text: str
-    statements: tuple[Statement, ...]
+    source: FactSource  # who said it; what a program put into a user message counts as a result
+    text: str  # the beginning of the words
+    statements: tuple[Statement, ...]  # the statements of the user or of an instruction, or the decisions of the assistant
+    # the facts of all its texts, each with the value of the sources that show it: the garbage collector does not visit a
+    # dictionary of plain numbers
     facts: dict[str, int]
     calls: tuple[CallReading, ...]
     results: tuple[ToolResultPart, ...]
-    unread: int = 0
+    unread: int = 0  # how many of its texts were so long that only both ends were read
+    # whether it is a long user message that is in good part what programs printed, as a demonstration is
     shows_work: bool = False
 
 

@@ -24,19 +24,12 @@ _MOST_EARLIER_VALUES: Final = 4
 
 @attrs.frozen
 class Said:
-    """A statement of the conversation.
-
-    Args:
-        statement: The statement.
-        text: Its words, with what a later or an earlier value adds.
-        place: The number of its message.
-        earlier: The words of older statements that may be about the same thing, the newest first.
-    """
+    """A statement of the conversation."""
 
     statement: Statement
-    text: str
-    place: int
-    earlier: tuple[str, ...] = ()
+    text: str  # its words, with what a later or an earlier value adds
+    place: int  # the number of its message
+    earlier: tuple[str, ...] = ()  # the words of older statements that may be about the same thing, the newest first
 
     @property
     def is_rule(self) -> bool:

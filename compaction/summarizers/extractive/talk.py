@@ -68,25 +68,15 @@ WEIGHTS: Final = {
 
 @attrs.frozen
 class Sentence:
-    """A sentence of a conversation.
-
-    Args:
-        text: The words, as said.
-        statement: The words of the user's statement that it is, or is a part of; the same words for others.
-        place: The number of its message, from 1, and the share of the message that stands before it.
-        lead: What it stands under, as in a `Statement`.
-        by: Who said it, if not the user.
-        worth: How likely it is asked about, for its length; only for comparing sentences of one conversation.
-        features: Its features, in the order of `WEIGHTS`.
-    """
+    """A sentence of a conversation."""
 
     text: str
-    statement: str
-    place: float
-    lead: str
-    by: str
-    worth: float = 0.0
-    features: tuple[float, ...] = ()
+    statement: str  # the words of the user's statement that it is, or is a part of; the same words for others
+    place: float  # the number of its message, from 1, and the share of the message that stands before it
+    lead: str  # what it stands under, as in a `Statement`
+    by: str  # who said it, if not the user
+    worth: float = 0.0  # how likely it is asked about, for its length; only for comparing sentences of one conversation
+    features: tuple[float, ...] = ()  # its features, in the order of `WEIGHTS`
 
 
 def talk_in(messages: Sequence[Message], read: Callable[[Message], Reading], redact: Callable[[str], str]) -> list[Sentence]:

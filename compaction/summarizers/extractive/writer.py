@@ -49,25 +49,15 @@ _PLACE_OF_HELD: Final = -1e6
 
 @attrs.frozen(kw_only=True)
 class Shares:
-    """The share of the page's tokens that each kind of line may fill at first; room that is left over is distributed later.
+    """The share of the page's tokens that each kind of line may fill at first; room that is left over is distributed later."""
 
-    Args:
-        request: The share of the user's first message.
-        rules: The share of rules.
-        said: The share of rules and other statements together.
-        held: The share of lines of an earlier summary that another summarizer wrote.
-        failed: The share of failed calls, and of rows of results that the user asked for.
-        calls: The share of other calls, and of files.
-        facts: The share that is reserved for facts when left-over room is distributed.
-    """
-
-    request: float = 0.12
-    rules: float = 0.5
-    said: float = 0.5
-    held: float = 0.3
-    failed: float = 0.2
-    calls: float = 0.04
-    facts: float = 0.15
+    request: float = 0.12  # the share of the user's first message
+    rules: float = 0.5  # the share of rules
+    said: float = 0.5  # the share of rules and other statements together
+    held: float = 0.3  # the share of lines of an earlier summary that another summarizer wrote
+    failed: float = 0.2  # the share of failed calls, and of rows of results that the user asked for
+    calls: float = 0.04  # the share of other calls, and of files
+    facts: float = 0.15  # the share that is reserved for facts when left-over room is distributed
 
 
 _OF_TALK: Final = Shares(request=0.04, rules=0.02, said=0.02, facts=0.0)

@@ -36,35 +36,20 @@ _NOTHING: Final = frozenset({"", "(none)", "(none).", "none", "None", "- (none)"
 
 @attrs.frozen(kw_only=True)
 class SummaryPrompt:
-    """One prompt for a summary, with what its answer is checked against.
+    """One prompt for a summary, with what its answer is checked against."""
 
-    Args:
-        rules: The rules that precede the prompt.
-        rules_role: The role of the rules; ``"user"`` puts them into the same message.
-        prompt: The prompt's text.
-        record: The transcript to summarize.
-        key: The word that occurs only in the lines around the record.
-        template: The template the prompt was made from.
-        limit: Tokens the summary may have.
-        max_tokens: Tokens the reply may have, reasoning included.
-        most_tokens: The same for a second try.
-        tokens: Tokens of the request by our count.
-        counter: The token counter.
-        redact: Removes the secrets from an answer.
-    """
-
-    rules: str
-    rules_role: str
+    rules: str  # the rules that precede the prompt
+    rules_role: str  # the role of the rules; ``"user"`` puts them into the same message
     prompt: str
-    record: str
-    key: str
-    template: SummaryTemplate
-    limit: int
-    max_tokens: int
-    most_tokens: int
-    tokens: int
+    record: str  # the transcript to summarize
+    key: str  # the word that occurs only in the lines around the record
+    template: SummaryTemplate  # the template the prompt was made from
+    limit: int  # tokens the summary may have
+    max_tokens: int  # tokens the reply may have, reasoning included
+    most_tokens: int  # the same for a second try
+    tokens: int  # tokens of the request by our count
     counter: TokenCounter
-    redact: Callable[[str], str]
+    redact: Callable[[str], str]  # removes the secrets from an answer
 
     def call(self, model: str, note: str = "") -> ModelCall:
         """Return the call; a note about a rejected answer goes to its end."""

@@ -156,25 +156,15 @@ def _plan_of(
 
 @attrs.frozen(kw_only=True)
 class _Plan:
-    """The plan for reading one conversation through one window.
-
-    Args:
-        options: The options.
-        rules_role: The role of the message with the rules.
-        request: The request, its focus redacted.
-        entries: The transcript to read.
-        carried: The earlier summary, if it is carried along.
-        key: The word that occurs only in the lines around the record.
-        limit: Tokens the summary may have.
-    """
+    """The plan for reading one conversation through one window."""
 
     options: SummaryOptions
-    rules_role: str
-    request: SummaryRequest
-    entries: tuple[Entry, ...]
-    carried: str | None
-    key: str
-    limit: int
+    rules_role: str  # the role of the message with the rules
+    request: SummaryRequest  # the request, its focus redacted
+    entries: tuple[Entry, ...]  # the transcript to read
+    carried: str | None  # the earlier summary, if it is carried along
+    key: str  # the word that occurs only in the lines around the record
+    limit: int  # tokens the summary may have
 
     @property
     def max_tokens(self) -> int:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, Literal
 import anyio
 import attrs
 
-from ...checks import above, count, one_of
+from ...checks import above, count, must_be, one_of
 from ...errors import ConfigurationError
 from ...tokens import Usage
 from ..base import TIMEOUT_SECONDS, SummaryRequest
@@ -24,21 +24,9 @@ from .openai_wire import read_error, read_reply, read_usage
 
 _OURS: Final = frozenset({"model", "messages", "max_tokens", "max_completion_tokens", "n", "stream"})
 _optional = attrs.validators.optional
-
-
-def _a_name(instance: object, attribute: attrs.Attribute[str], value: object) -> None:
-    if not isinstance(value, str) or not value:
-        raise ConfigurationError(f"OpenAISummarizer: {attribute.name!r} must be a name (got {value!r})")
-
-
-def _from_0_to_1(instance: object, attribute: attrs.Attribute[float], value: float) -> None:
-    if not 0 <= value <= 1:
-        raise ConfigurationError(f"OpenAISummarizer: {attribute.name!r} must be a share from 0 to 1 (got {value!r})")
-
-
-def _at_least_1(instance: object, attribute: attrs.Attribute[float], value: float) -> None:
-    if not value >= 1:
-        raise ConfigurationError(f"OpenAISummarizer: {attribute.name!r} must be 1 or more (got {value!r})")
+_a_name: Final = must_be("a name", lambda value: isinstance(value, str) and value != "")
+_from_0_to_1: Final = must_be("a share from 0 to 1", lambda value: 0 <= value <= 1)
+_at_least_1: Final = must_be("1 or more", lambda value: value >= 1)
 
 
 def _no_options_of_ours(instance: object, attribute: attrs.Attribute[Mapping[str, Any]], value: Mapping[str, Any]) -> None:
