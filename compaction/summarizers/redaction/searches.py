@@ -189,10 +189,13 @@ _KEY_END: Final = "-----END "
 
 def _private_key(text: str, found: re.Match[str]) -> Iterator[tuple[int, int]]:
     """Yield a private key, given its first line; one without an end goes as far as its lines look like a key."""
-    start, lines = found.end(), KEY_LINES.match(text, found.end())
+    start = found.end()
     end = text.find(_KEY_END, start, start + _KEY_CHARS + len(_KEY_END)) if found[0].startswith("-----") else -1
     closing = text.find("-----", end + len(_KEY_END), end + 100) if end >= 0 else -1
-    yield found.start(), closing + len("-----") if closing >= 0 else start if lines is None else lines.end()
+    if closing >= 0:
+        yield found.start(), closing + len("-----")
+    elif (lines := KEY_LINES.match(text, start)) is not None:
+        yield found.start(), lines.end()
 
 
 PRIVATE_KEY: Final = re.compile(
