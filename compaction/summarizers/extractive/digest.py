@@ -21,6 +21,7 @@ from ..redaction import redact as redact_secrets
 from .earlier import EarlierSummary
 from .facts import facts_in
 from .memory import ConversationMemory
+from .reading import Redact
 from .rounds import Memories
 from .sections import write_list, write_sections
 from .talk import talk_in
@@ -76,7 +77,7 @@ class DigestSummarizer:
             message.text.strip() or any(message.tool_calls()) or any(message.tool_results()) for message in messages
         ):
             raise SummaryFailed("there are no new messages to make a digest of")
-        writer = _writer(request, messages, self.redact, Shares(), focus=_focus_of(request.focus))
+        writer = _writer(request, messages, self.redact or str, Shares(), focus=_focus_of(request.focus))
         page = writer.page
         before = page.tokens(writer.earlier.text) if request.previous else 0
         filled = before + self.growth * (page.limit - before)
@@ -132,7 +133,7 @@ class FactSummarizer:
         """
         request, messages = _with_summaries(request), _messages(request)
         shares = Shares(request=0.05, rules=self.constraints, said=self.constraints, failed=0.01, calls=self.calls, facts=0.8)
-        writer = _writer(request, messages, self.redact, shares)
+        writer = _writer(request, messages, self.redact or str, shares)
         page, earlier = writer.page, writer.earlier
         writer.add_lines(page.limit, {} if request.originals else earlier.foreign_lines())
         writer.add_talk(page.limit)
@@ -169,7 +170,7 @@ def _memory_of_single_round(request: SummaryRequest) -> ConversationMemory | Non
     summarizer = request.summarizer
     if not isinstance(summarizer, DigestSummarizer) or summarizer.growth < 1:
         return None
-    return request.notes.of(Memories).of(_messages(request), summarizer.redact, after=request.originals)
+    return request.notes.of(Memories).of(_messages(request), summarizer.redact or str, after=request.originals)
 
 
 def _messages(request: SummaryRequest) -> Sequence[Message]:
@@ -200,7 +201,7 @@ def _with_summaries(request: SummaryRequest) -> SummaryRequest:
 def _writer(
     request: SummaryRequest,
     messages: Sequence[Message],
-    redact: Callable[[str], str] | None,
+    redact: Redact,
     shares: Shares,
     *,
     focus: Callable[[str], bool] | None = None,
@@ -209,9 +210,8 @@ def _writer(
     memories = request.notes.of(Memories)
     memory = memories.of(messages, redact, after=request.originals)
     read = partial(memories.readings.of, redact=redact)
-    talk = talk_in([*request.originals, *messages], read, redact or str) if memory.is_talk else []
-    previous = request.previous or ""
-    earlier = EarlierSummary(redact(previous) if redact is not None else previous, memory, talk)
+    talk = talk_in([*request.originals, *messages], read, redact) if memory.is_talk else []
+    earlier = EarlierSummary(redact(request.previous or ""), memory, talk)
     return SummaryWriter(request, memory, talk, earlier, shares, read=read, focus=focus)
 
 

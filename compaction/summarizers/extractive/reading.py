@@ -53,6 +53,7 @@ class Reading:
 
 
 Redact: TypeAlias = Callable[[str], str]
+"""Removes from a text what must not be shown; `str` if nothing is removed."""
 
 _MOST_READINGS: Final = 2_048
 
@@ -64,36 +65,26 @@ class Readings:
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, Redact | None], tuple[Message, Reading]] = {}
+        self._known: dict[tuple[int, Redact], tuple[Message, Reading]] = {}
 
-    def of(self, message: Message, redact: Redact | None = None) -> Reading:
-        """Return the reading of a message; O(characters) the first time, then O(1).
-
-        Args:
-            message: The message.
-            redact: Removes from every text what must not be shown.
-        """
+    def of(self, message: Message, redact: Redact = str) -> Reading:
+        """Return the reading of a message; O(characters) the first time, then O(1)."""
         known = self._known.get((id(message), redact))
         if known is not None:
             return known[1]
-        reading = read_message(message, redact or str)
+        reading = read_message(message, redact)
         while len(self._known) >= _MOST_READINGS:
             self._known.pop(next(iter(self._known)), None)
         self._known[id(message), redact] = message, reading
         return reading
 
-    def forget(self, message: Message, redact: Redact | None = None) -> None:
+    def forget(self, message: Message, redact: Redact = str) -> None:
         """Forget what was read in a message that will hardly be asked about again."""
         self._known.pop((id(message), redact), None)
 
 
 def read_message(message: Message, redact: Redact = str) -> Reading:
-    """Return the reading of a message; O(characters).
-
-    Args:
-        message: The message.
-        redact: Removes from every text what must not be shown.
-    """
+    """Return the reading of a message; O(characters)."""
     text = "\n".join([part.text for part in message.parts if isinstance(part, TextPart)])
     unread = int(len(text) > READ_CHARS)
     text = redact(both_ends(text))

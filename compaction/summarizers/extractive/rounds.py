@@ -39,7 +39,7 @@ class _Kept:
         count, self.memory = self.earlier.pop() if self.earlier else (0, ConversationMemory())
         del self.messages[count:]
 
-    def add(self, message: Message, readings: Readings, redact: Redact | None) -> None:
+    def add(self, message: Message, readings: Readings, redact: Redact) -> None:
         """Add the next message; at times, keep the memory before it, fewer of them the longer ago they are.
 
         The readings of messages long before it are forgotten: the memory has what they held.
@@ -70,11 +70,9 @@ class Memories:
 
     def __init__(self) -> None:
         self.readings = Readings()
-        self._kept: dict[tuple[int, Redact | None], _Kept] = {}  # each holds the message whose identity it is found by
+        self._kept: dict[tuple[int, Redact], _Kept] = {}  # each holds the message whose identity it is found by
 
-    def of(
-        self, messages: Sequence[Message], redact: Redact | None = None, *, after: Sequence[Message] = ()
-    ) -> ConversationMemory:
+    def of(self, messages: Sequence[Message], redact: Redact = str, *, after: Sequence[Message] = ()) -> ConversationMemory:
         """Return the memory of messages; it is the caller's until the next call with the same first message.
 
         O(new messages) if it continues the memory of an earlier call. If messages are new between those of earlier calls, all

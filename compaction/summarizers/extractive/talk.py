@@ -23,7 +23,7 @@ import attrs
 from ...messages import Message
 from .classifier import KINDS, PER_MILLE, classifier, words_of
 from .facts import FactSource
-from .reading import Reading
+from .reading import Reading, Redact
 from .sentences import both_ends, sentences, sentences_in
 from .statements import ASSISTANT
 
@@ -79,7 +79,7 @@ class Sentence:
     features: tuple[float, ...] = ()  # its features, in the order of `WEIGHTS`
 
 
-def talk_in(messages: Sequence[Message], read: Callable[[Message], Reading], redact: Callable[[str], str]) -> list[Sentence]:
+def talk_in(messages: Sequence[Message], read: Callable[[Message], Reading], redact: Redact) -> list[Sentence]:
     """Return the sentences of users and assistants, in order; O(characters)."""
     said = [found for place, each in enumerate(messages, 1) if (found := _said(each, place, read, redact))]
     said = _by_speakers(said)
@@ -103,7 +103,7 @@ def shape_of(sizes: Sequence[int]) -> tuple[float, float, float]:
     return 1.0, math.log(mean / median(sizes)) if sizes else 0.0, math.log(mean / _USUAL_CHARS) if sizes else 0.0
 
 
-def _said(message: Message, place: int, read: Callable[[Message], Reading], redact: Callable[[str], str]) -> list[Sentence]:
+def _said(message: Message, place: int, read: Callable[[Message], Reading], redact: Redact) -> list[Sentence]:
     if message.role == "assistant":
         text = redact(both_ends(message.text))
         return [Sentence(each, each, place, "", ASSISTANT) for each in sentences(text) if len(each) <= _LONGEST]
