@@ -27,6 +27,7 @@ from compaction.summarizers import (
 )
 from compaction.tokens import counter
 from tests.support.fault_server import FaultServer, reply
+from tests.support.scripted import request_for
 
 ROOT = Path(__file__).resolve().parents[3]
 TALK = [{"role": "user", "content": "Move the blog. " * 40}, {"role": "assistant", "content": "Done with the files. " * 40}]
@@ -54,9 +55,7 @@ class CountingLater(Counting):
 
 def asked(summarizer: Summarizer, messages: Sequence[Any] = TALK, **options: Any) -> SummaryRequest:
     """A request for a summary of the messages."""
-    groups = MessageIndex(messages, counter="chars/4").included_groups
-    settings = {"groups": groups, "budget": 200, "counter": counter("chars/4"), **options}
-    return SummaryRequest(summarizer=summarizer, **settings)
+    return request_for(summarizer, messages, **options)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import attrs
@@ -18,6 +19,7 @@ from compaction.summarizers.model.attempts import SummaryAttempts
 from compaction.summarizers.model.chunked import SummaryOptions
 from compaction.summarizers.model.model_calls import ModelCall, ModelFault, ModelReply, drive_sync
 from compaction.tokens import counter
+from tests.support.scripted import request_for
 
 COUNTER = counter("chars/4")
 GOOD = "## Goal\nMove the blog.\n\n## Next Steps\n- copy the database"
@@ -29,10 +31,7 @@ def talk(*texts: str) -> list[dict[str, Any]]:
     return [{"role": ("user", "assistant")[place % 2], "content": text} for place, text in enumerate(texts)]
 
 
-def asked(messages: Sequence[Any], *, budget: int = 200, **options: Any) -> SummaryRequest:
-    """A request for a summary of all messages."""
-    groups = MessageIndex(messages, counter=COUNTER).included_groups
-    return SummaryRequest(summarizer=OpenAISummarizer("none"), groups=groups, budget=budget, counter=COUNTER, **options)
+asked = partial(request_for, OpenAISummarizer("none"))
 
 
 def driven(

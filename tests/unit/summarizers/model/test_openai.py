@@ -14,10 +14,9 @@ import attrs
 import pytest
 from openai import APIConnectionError, AsyncOpenAI, AuthenticationError, OpenAI
 
-from compaction import MessageIndex
 from compaction.errors import ConfigurationError, SummaryFailed
 from compaction.summarizers import OpenAISummarizer, Summarizer, SummaryRequest
-from compaction.tokens import Usage, counter
+from compaction.tokens import Usage
 from tests.support.fault_server import (
     Answer,
     FaultServer,
@@ -30,8 +29,8 @@ from tests.support.fault_server import (
     status,
     takes_at_most,
 )
+from tests.support.scripted import request_for
 
-COUNTER = counter("chars/4")
 GOOD = "## Goal\nMove the blog.\n\n## Next Steps\n- copy the database"
 TALK = [
     {"role": "user", "content": "Please move the blog to the new host before Friday. " * 30},
@@ -39,10 +38,9 @@ TALK = [
 ]
 
 
-def asked(summarizer: Summarizer, *, budget: int = 200, messages: Sequence[Any] = TALK, **options: Any) -> SummaryRequest:
+def asked(summarizer: Summarizer, *, messages: Sequence[Any] = TALK, **options: Any) -> SummaryRequest:
     """A request for a summary of the messages."""
-    groups = MessageIndex(messages, counter=COUNTER).included_groups
-    return SummaryRequest(summarizer=summarizer, groups=groups, budget=budget, counter=COUNTER, **options)
+    return request_for(summarizer, messages, **options)
 
 
 def summarizer_of(server: FaultServer, **options: Any) -> OpenAISummarizer:
