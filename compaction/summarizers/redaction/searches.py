@@ -194,8 +194,9 @@ def _private_key(text: str, found: re.Match[str]) -> Iterator[tuple[int, int]]:
     closing = text.find("-----", end + len(_KEY_END), end + 100) if end >= 0 else -1
     if closing >= 0:
         yield found.start(), closing + len("-----")
-    elif (lines := KEY_LINES.match(text, start)) is not None:
-        yield found.start(), lines.end()
+    else:
+        lines = KEY_LINES.match(text, start)
+        yield found.start(), start if lines is None else lines.end()
 
 
 PRIVATE_KEY: Final = re.compile(
