@@ -81,6 +81,7 @@ class StatementMemory:
         return round(weight / (_LEAST_CHARS + len(said.text)), 6)
 
     def say(self, statement: Statement) -> None:
+        """Add a statement; it may replace the value of an older one, or say the same again."""
         place = self.place
         known = self.said.pop(statement.text, None)
         if known is not None:
