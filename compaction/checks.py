@@ -31,6 +31,7 @@ __all__ = [
     "default_of",
     "is_count",
     "made",
+    "must_be",
     "one_of",
     "refuse_uncalled",
     "share",

@@ -6,7 +6,7 @@ import re
 from collections.abc import Generator, Iterator
 from typing import Final
 
-from .table import TABLE, Span, any_of, in_small_letters
+from .table import TABLE, SecretSpan, any_of, in_small_letters
 
 _NAMES: Final[dict[str, list[str]]] = TABLE["names"]
 _SPELLED: Final[dict[str, str]] = {
@@ -75,7 +75,7 @@ _LONG_CHARS: Final = 256
 _BEFORE_CHARS: Final = 64
 
 
-def beside_names(text: str, words: set[str]) -> Iterator[Span]:
+def beside_names(text: str, words: set[str]) -> Iterator[SecretSpan]:
     """Yield the secrets that belong to a name: assigned to it, under it in a table or a list, or in a variable."""
     if not words.isdisjoint(NAME_WORDS):
         spots = [found.start() for found in (ASCII_SPOT if text.isascii() else SPOT).finditer(in_small_letters(text))]
@@ -86,7 +86,7 @@ def beside_names(text: str, words: set[str]) -> Iterator[Span]:
         yield from _in_variables(text)
 
 
-def _named(text: str, spots: list[int]) -> Iterator[Span]:
+def _named(text: str, spots: list[int]) -> Iterator[SecretSpan]:
     """Yield the values beside these names; a value may be a name that has one itself."""
     done, judged = 0, 0
     for spot in spots:
@@ -236,7 +236,7 @@ _HEAD_CHARS: Final = 4_096
 _NAME_CHARS: Final = 64
 
 
-def _in_columns(text: str, spots: list[int]) -> Iterator[Span]:
+def _in_columns(text: str, spots: list[int]) -> Iterator[SecretSpan]:
     """Yield each word that looks like a secret under a head such as ``password``.
 
     A table is a head, perhaps a line of dashes, and rows with as many cells. Between the cells stand ``|``, tabs, semicolons,
@@ -278,7 +278,7 @@ def _is_for_secrets(head: str) -> bool:
     return found is not None and _secret_kind(found, found.string[: found.start("name")]) is not None
 
 
-def _cells_under(text: str, start: int, separator: str, width: int, columns: list[int]) -> Generator[Span, None, int]:
+def _cells_under(text: str, start: int, separator: str, width: int, columns: list[int]) -> Generator[SecretSpan, None, int]:
     """Yield the words that look like a secret in these columns of the rows from ``start``; return where the rows end."""
     while start < len(text):
         end = text.find("\n", start)
@@ -310,7 +310,7 @@ BRACKET_ITEM: Final = re.compile(r"""["'`](?P<quoted>[^"'`\s]{6,512})["'`]|(?<=[
 _LIST_CHARS: Final = 8_192
 
 
-def _in_lists(text: str, spots: list[int]) -> Iterator[Span]:
+def _in_lists(text: str, spots: list[int]) -> Iterator[SecretSpan]:
     """Yield the items that look like secrets in a list under a name such as ``passwords``."""
     read = 0
     for spot in spots:
@@ -344,7 +344,7 @@ _SYMBOLS: Final = frozenset("!@#$%^&*()+=?")
 _MIN_RANDOM_CHARS: Final = 16
 
 
-def _in_variables(text: str) -> Iterator[Span]:
+def _in_variables(text: str) -> Iterator[SecretSpan]:
     """Yield the values of variables whose last word is one of the table's, if they look random."""
     words = TABLE["variables"]
     for found in VARIABLE.finditer(text):

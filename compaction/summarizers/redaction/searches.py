@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from .named import NAME, NAME_WORDS, beside_names, is_strong
-from .table import TABLE, Span, any_of, in_small_letters
+from .table import TABLE, SecretSpan, any_of, in_small_letters
 
 
 def redact(text: str) -> str:
@@ -52,7 +52,7 @@ def redact(text: str) -> str:
 _SHORTEST: Final = 7  # characters of a name, a sign and a password
 
 
-def _replaced(text: str, spans: Iterable[Span]) -> str:
+def _replaced(text: str, spans: Iterable[SecretSpan]) -> str:
     """Return the text with a mark in place of each span; of spans that overlap, the first to start stays."""
     pieces: list[str] = []
     done = 0
@@ -91,7 +91,7 @@ class _Search(NamedTuple):
         """Return whether a text, in which these words may be, has one of its words."""
         return not words.isdisjoint(self.words) and any(word in text for word in self.words)
 
-    def spans(self, text: str, small: str = "") -> Iterator[Span]:
+    def spans(self, text: str, small: str = "") -> Iterator[SecretSpan]:
         """Yield the secrets in a text, which is also given in small letters if the expression needs these."""
         for found in self.shape.finditer(small if self.is_small else text):
             for start, end in self.secrets(text, found):
@@ -154,7 +154,7 @@ def _marking(characters: bytes) -> bytes:
 # Tokens that are recognizable by themselves, and private keys.
 
 _BEFORE: Final = r"(?:(?<![A-Za-z0-9_-]{0})|(?<=\\[nrt]{0}))"
-"""What may stand before a token that starts with a text: no other part of the same word."""
+"""The place before a token that starts with a text: no other part of the same word."""
 
 
 def _started(starts: list[str], rest: str) -> re.Pattern[str]:
@@ -381,7 +381,7 @@ _PARTS: Final = {
     "<name>": NAME,
     "<given>": any_of(TABLE["sentences"]["given"]),
 }
-"""What stands for a part of the expressions in the table."""
+"""The expressions that stand for parts of those in the table."""
 
 _PART: Final = re.compile("|".join(_PARTS))
 

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 TABLE: Final[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("secrets.toml").read_text("utf-8"))
 
-Span: TypeAlias = tuple[int, int, str]
+SecretSpan: TypeAlias = tuple[int, int, str]
 """Where a secret starts and ends, and its kind."""
 
 

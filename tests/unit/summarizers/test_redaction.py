@@ -213,7 +213,7 @@ def test_harmless_texts_stay() -> None:
     "text", ["the access token is b7qh8bd9ga28pdzjdq: 7R1KnPZe0i9g2PxguUsC", "WIFI:T:WPA;S:Office;P:" + LONG[:70]]
 )
 def test_the_kind_of_what_is_redacted_is_no_name(text: str) -> None:
-    """What follows a redacted secret is judged as it was before."""
+    """A text behind a redacted secret is judged as it was before."""
     once = redact(text)
     assert "[REDACTED:" in once
     assert redact(once) == once
