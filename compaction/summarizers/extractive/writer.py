@@ -13,7 +13,7 @@ from typing import Final
 import attrs
 
 from ...index import GroupKind
-from ...messages import Message, ToolCallPart, ToolResultPart
+from ...messages import Message
 from ..base import SummaryRequest
 from .actions import argument_values
 from .earlier import EarlierSummary
@@ -122,7 +122,7 @@ class SummaryWriter:
 
     def add_held(self, upto: float) -> None:
         """Add the rules, then the lines and facts of the earlier summary that nothing replaced."""
-        self._add_first(max(self._shares.request * upto, min(_FIRST_TOKENS, self.page.limit / 4)))
+        self._add_first(upto)
         self._add_said(Kind.DUTY, self.page.used + self._shares.rules * self.page.limit)
         if self.earlier.text:
             held = [fact for fact in self.earlier.facts() if fact not in self._misleading]
@@ -140,7 +140,7 @@ class SummaryWriter:
             foreign: Lines of an earlier summary that somebody else wrote.
         """
         page, shares = self.page, self._shares
-        self._add_first(max(shares.request * filled, min(_FIRST_TOKENS, page.limit / 4)))
+        self._add_first(filled)
         start = page.used
         self._add_said(Kind.DUTY, start + shares.rules * page.limit)
         self._add_said(Kind.TASK, start + shares.said * page.limit)
@@ -209,10 +209,11 @@ class SummaryWriter:
 
     # ---------------------------------------------------------------- lines
 
-    def _add_first(self, room: float) -> None:
+    def _add_first(self, upto: float) -> None:
         """Add the user's first message, or its beginning, once."""
         if self._memory.requests and not self._has_first:
             self._has_first = True
+            room = max(self._shares.request * upto, min(_FIRST_TOKENS, self.page.limit / 4))
             first = self.page.shortened(" ".join(self._memory.requests[0].split()), room)
             self.page.add(Section.GOAL, first, upto=self.page.limit, place=-1, by="First")
 
@@ -351,14 +352,8 @@ def _replaced_by_kept(request: SummaryRequest, memory: ConversationMemory, read:
 
 def _visible_text(request: SummaryRequest) -> str:
     """Return the text that stays in the view beside the summary."""
-    texts = [request.said, *[text for group in request.kept for message in group.messages for text in _texts_of(message)]]
+    texts = [request.said]
+    for message in [message for group in request.kept for message in group.messages]:
+        texts += [message.text, *[result.text for result in message.tool_results()]]
+        texts += [value for call in message.tool_calls() for _, value in argument_values(call.arguments)]
     return " ".join(" ".join(texts).split())
-
-
-def _texts_of(message: Message) -> Iterable[str]:
-    yield message.text
-    for part in message.parts:
-        if isinstance(part, ToolResultPart):
-            yield part.text
-        elif isinstance(part, ToolCallPart):
-            yield from (value for _, value in argument_values(part.arguments))
