@@ -354,6 +354,6 @@ def _visible_text(request: SummaryRequest) -> str:
     """Return the text that stays in the view beside the summary."""
     texts = [request.said]
     for message in [message for group in request.kept for message in group.messages]:
-        texts += [message.text, *[result.text for result in message.tool_results()]]
+        texts.append(message.text)
         texts += [value for call in message.tool_calls() for _, value in argument_values(call.arguments)]
     return " ".join(" ".join(texts).split())
