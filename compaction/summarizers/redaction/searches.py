@@ -287,51 +287,25 @@ def _wallet_words(text: str, label: re.Match[str]) -> Iterator[tuple[int, int]]:
         yield found.span()
 
 
-_DIGITS: Final = b"0123456789"
+_JUDGES: Final = {"value": _value, "card": _card, "iban": _iban, "wallet_key": _wallet_key}
 _LABELS: Final = TABLE["labels"]
-_NUMBERED: Final = TABLE["numbers"]
+_PINS: Final = TABLE["pins"]
 _NUMBERS: Final = (
+    *(
+        _Search(
+            tuple(row.get("words", ())),
+            re.compile(row["shape"]),
+            row["kind"],
+            _JUDGES[row.get("judge", "value")],
+            is_small=row.get("small", False),
+            run=(row["run"].encode(), row["length"]) if "run" in row else None,
+        )
+        for row in TABLE["numbers"]
+    ),
     _Search(
-        (),
+        (*[name.partition(" ")[0] for name in _PINS["names"]], *_PINS["long"]),
         re.compile(
-            r"[2-6](?<![0-9A-Za-z_.+#-][2-6])(?<![0-9][ -][2-6])[0-9]{3}"
-            r"(?:([ -])[0-9]{4}\1[0-9]{4}\1[0-9]{4}|([ -])[0-9]{6}\2[0-9]{4,5}|[0-9]{9,15})(?![0-9A-Za-z_-]|\.[0-9])"
-        ),
-        "card_number",
-        _card,
-        run=(_DIGITS + b" -", 13),
-    ),
-    _Search(
-        (),
-        re.compile(r"[A-Z](?<![A-Za-z0-9][A-Z])[A-Z][0-9]{2}(?:[ ]?[A-Z0-9]){11,30}"),  # perhaps with the words after it
-        "iban",
-        _iban,
-        run=(_DIGITS + b"ABCDEFGHIJKLMNOPQRSTUVWXYZ ", 15),
-    ),
-    _Search(
-        (),
-        re.compile(r"(?P<value>[0-9](?<![\w-][0-9])[0-9]{5}(?:-[0-9]{6}){7})(?![\w-])"),  # of a disk
-        "recovery_key",
-        run=(_DIGITS + b"-", 55),
-    ),
-    _Search(
-        (),
-        re.compile(r"(?P<value>[0-9a-f](?<![0-9a-wyz][0-9a-f])x?[0-9a-f]{62,64})(?![0-9a-z])"),
-        "wallet_key",
-        _wallet_key,
-        is_small=True,
-        run=(_DIGITS + b"abcdefABCDEF", 62),
-    ),
-    _Search(
-        ("cv", "csc"),
-        re.compile(r"""c(?<![\w-]c)(?:vv2?|vc2?|sc)["'`]?(?:[ \t]?[:=]| is|)[ \t]{0,4}["'`]?(?P<value>[0-9]{3,4})(?![\w.-])"""),
-        "card_code",
-        is_small=True,
-    ),
-    _Search(
-        (*[name.partition(" ")[0] for name in _NUMBERED["names"]], *_NUMBERED["long"]),
-        re.compile(
-            rf"""(?:(?<![\w-])(?:(?:sms-)?(?P<short>{any_of(_NUMBERED["names"])}))|{any_of(_NUMBERED["long"])})"""
+            rf"""(?:(?<![\w-])(?:(?:sms-)?(?P<short>{any_of(_PINS["names"])}))|{any_of(_PINS["long"])})"""
             rf"""(?: {any_of(TABLE["sentences"]["for"])} (?:\w{{1,12}} ){{0,3}}\w{{1,24}}?)?"""
             r"""["'`]?(?P<sign>[ \t]?[:=：]|[ ](?:is|ist|lautet|war|es|est)|は|은|는)?"""
             r"""[ \t]{0,4}["'`]?(?P<value>[0-9]{4,8})(?![.:/-]?[0-9a-z])"""
