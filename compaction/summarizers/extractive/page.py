@@ -71,9 +71,7 @@ class SummaryPage:
         self._visible = SearchedText(visible)
         self._own = SearchedText()
         self._items: list[_Item] = []
-        self._begun: list[Section] = []  # the sections that have items
-        self._labels: set[str] = set()  # of the lists that have items
-        self._blocks: set[tuple[Section, str]] = set()  # lines that have items below them
+        self._begun: set[object] = set()  # sections, labels of lists, and lines with their section, that have items
         self._refused: _Item | None = None  # the first line that had no room
         self._lines: set[str] = set()
 
@@ -107,23 +105,20 @@ class SummaryPage:
             return True
         item = _Item(len(self._items) if place is None else place, section, label, text, under, by)
         tokens = self.tokens(f" {text}") + (2 if " " in text else 0) if label else self.tokens(f"- {item.shown}\n")
-        is_first = section not in self._begun
-        begins_list = label != "" and label not in self._labels
-        tokens += _HEADING_TOKENS * is_first + _LABEL_TOKENS * begins_list
-        begins_block = under != "" and (section, under) not in self._blocks
+        begins: dict[object, int] = {section: _HEADING_TOKENS}  # each with its tokens
+        if label:
+            begins[label] = _LABEL_TOKENS
         if under:
-            tokens += 2 + (self.tokens(f"- {under}\n") if begins_block and under not in self._lines else 0)
+            tokens += 2
+            begins[section, under] = 0 if under in self._lines else self.tokens(f"- {under}\n")
+        for each in begins.keys() - self._begun:
+            tokens += begins[each]
         if self.used + tokens > min(upto, self.limit):
             if self._refused is None and not label:
                 self._refused = item
             return False
         self.used += tokens
-        if is_first:
-            self._begun.append(section)
-        if begins_list:
-            self._labels.add(label)
-        if begins_block:
-            self._blocks.add((section, under))
+        self._begun.update(begins)
         self._items.append(item)
         self._lines.add(text)
         self._own.add(text)
