@@ -16,7 +16,7 @@ Answer = str | Exception | Callable[[SummaryRequest], str]
 def request_for(summarizer: Summarizer, messages: Iterable[Any], *, budget: int = 200, **options: Any) -> SummaryRequest:
     """Return a request for a summary of these messages, with four characters a token."""
     index = MessageIndex(messages, counter="chars/4")
-    given = {"groups": index.included_groups, "counter": index.counter, **options}
+    given: dict[str, Any] = {"groups": index.included_groups, "counter": index.counter, **options}
     return SummaryRequest(summarizer=summarizer, budget=budget, **given)
 
 
