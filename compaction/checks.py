@@ -31,6 +31,7 @@ __all__ = [
     "default_of",
     "is_count",
     "made",
+    "must_be",
     "one_of",
     "refuse_uncalled",
     "share",
@@ -103,7 +104,9 @@ def warn_caller(text: str, category: type[Warning] = UserWarning) -> None:
     warnings.warn(text, category, stacklevel=level)
 
 
-def _validator(rule: str, holds: Callable[[Any], bool]) -> Validator:
+def must_be(rule: str, holds: Callable[[Any], bool]) -> Validator:
+    """Return a validator for values for which ``holds`` is true, as ``rule`` says in an error."""
+
     def check(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
         """Raise an error unless the rule holds."""
         if not holds(value):
@@ -120,24 +123,24 @@ def _is_number(value: Any) -> bool:
 
 def count(least: int = 0) -> Validator:
     """Return a validator for whole numbers of ``least`` or more."""
-    return _validator(f"a whole number >= {least}", lambda value: is_count(value, least))
+    return must_be(f"a whole number >= {least}", lambda value: is_count(value, least))
 
 
-whole: Final = _validator("a whole number", lambda value: isinstance(value, int) and not isinstance(value, bool))
+whole: Final = must_be("a whole number", lambda value: isinstance(value, int) and not isinstance(value, bool))
 """Validates a whole number of either sign."""
 
-share: Final = _validator("a share above 0 and at most 1", lambda value: _is_number(value) and 0 < value <= 1)
+share: Final = must_be("a share above 0 and at most 1", lambda value: _is_number(value) and 0 < value <= 1)
 """Validates a share: a number above 0 and at most 1."""
 
 
 def one_of(*values: str) -> Validator:
     """Return a validator for a text that is one of these."""
-    return _validator(f"one of {', '.join(values)}", lambda value: value in values)
+    return must_be(f"one of {', '.join(values)}", lambda value: value in values)
 
 
 def above(limit: float) -> Validator:
     """Return a validator for numbers above ``limit``."""
-    return _validator(f"a number above {limit:g}", lambda value: _is_number(value) and value > limit)
+    return must_be(f"a number above {limit:g}", lambda value: _is_number(value) and value > limit)
 
 
 def default_of(field: attrs.Attribute[Any], instance: Any) -> object:

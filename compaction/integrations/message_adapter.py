@@ -19,7 +19,6 @@ from ..formats import MessageFormat, Problem, Repair, Side, openai_chat
 from ..messages import Message, Part, TextPart
 
 _PLACE: Final = re.compile(r"messages\[(\d+)\]")
-_POSITION: Final = re.compile(r"\[(\d+)\]")
 _PAIRING: Final = attrs.evolve(openai_chat.book.pairing, anywhere=True, counted=True)  # a late result stays with its call
 _REPAIRED: Final = {
     "call-without-result": "the call was removed",
@@ -76,8 +75,7 @@ class MessageAdapter(MessageFormat):
         for at, (where, rule, fault) in _PAIRING.problems([fields for _, fields, _ in chat]):
             if rule in _REPAIRED:
                 place, _, parts = chat[at]
-                position = _POSITION.search(where)
-                removed[place].append(parts[int(position[1]) if position else 0])
+                removed[place].append(parts[next((step for step in where if isinstance(step, int)), 0)])
                 changes.append((place, Problem(f"messages[{place}]", rule, fault, _REPAIRED[rule])))
         repaired: list[Any] = []
         for message, gone in zip(messages, removed, strict=True):

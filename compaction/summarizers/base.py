@@ -98,8 +98,8 @@ class SummaryRequest(Request):
         sources: The messages of ``groups`` before other strategies shortened them, then those of the groups in ``kept`` that
             were shortened; empty for the messages in ``groups``.
         kept: The groups that stay in the view together with the summary.
-        said: What the user said in the replaced messages, word for word, see `compaction.summarizers.words`. The strategy puts
-            it before the answer, so the answer need not repeat it.
+        said: What the user said in the replaced messages, word for word, see `compaction.summarizers.extractive.excerpt`. The
+            strategy puts it before the answer, so the answer need not repeat it.
         budget: Tokens the answer may have, without ``said``.
         counter: The token counter.
         focus: A topic to give most room to, in the user's words; ``None`` for no preference.

@@ -103,7 +103,7 @@ class CachedSummarizer:
             SummaryFailed: If the inner summarizer fails; failures are not remembered.
             StateError: If the file cannot be read or written.
         """
-        key = request_digest(request, self.cache_key)
+        key = _digest_of(request, self.cache_key)
         known = self._read(key)
         if known is not None:
             return known
@@ -127,13 +127,8 @@ class CachedSummarizer:
         return answer
 
 
-def request_digest(request: SummaryRequest, summarizer: str) -> str:
-    """Return a digest of everything that the answer to a request can depend on; O(its text).
-
-    Args:
-        request: The request.
-        summarizer: The summarizer's key.
-    """
+def _digest_of(request: SummaryRequest, summarizer: str) -> str:
+    """Return a digest of everything that the answer of the summarizer with this key can depend on; O(its text)."""
     told: dict[str, Any] = {
         "summarizer": summarizer,
         "groups": [_messages(group.messages) for group in request.groups],

@@ -20,7 +20,7 @@ from compaction.gateway.headers import tenant_of
 from compaction.stores import SessionStore, SQLiteStore, StoredRecord
 from compaction.stores.recall import handle_tool_call
 from compaction.summarizers import DigestSummarizer, SummaryRequest
-from compaction.summarizers.sections import Section, read_sections
+from compaction.summarizers.extractive.sections import Section, read_sections
 from compaction.summarizers.transcript import entries_of, fenced, record_key, rendered
 from tests.support.chats import assistant, user
 from tests.support.corpora import lines, run

@@ -17,7 +17,7 @@ from compaction.messages import TextPart
 from compaction.session import CompactionSession
 from compaction.strategies import Clip, Excerpt, GrowingSummary, SlidingWindow, Strategy, Summarization, SummaryText, Truncation
 from compaction.summarizers import DigestSummarizer, FactSummarizer, Summarizer, SummaryRequest
-from compaction.summarizers.sections import Section, read_sections
+from compaction.summarizers.extractive.sections import Section, read_sections
 from compaction.summarizers.transcript import entries_of
 from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.chats import said

@@ -5,11 +5,11 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from compaction import MessageIndex
-from compaction.summarizers import DigestSummarizer, SummaryRequest
+from compaction.summarizers import DigestSummarizer
 from compaction.summarizers.extractive.scoring import Kind, score
-from compaction.summarizers.sections import Section, read_sections
+from compaction.summarizers.extractive.sections import Section, read_sections
 from tests.support.chats import Chat, assistant, user
+from tests.support.scripted import request_for
 from tests.support.wrapped_orders import RULE_FORMS, WRAPPINGS, Wrapped, planted_orders, true_rules
 from tests.support.wrappings import OWN_LAYOUTS, SETS, Planted, planted
 
@@ -32,11 +32,8 @@ def digest_of(text: str) -> str:
 
 
 def digest_of_chat(chat: Chat) -> str:
-    index = MessageIndex(chat, counter="chars/4")
     digest = DigestSummarizer(growth=1.0)
-    return digest.summarize(
-        SummaryRequest(summarizer=digest, groups=index.included_groups, budget=2_000, counter=index.counter)
-    )
+    return digest.summarize(request_for(digest, chat, budget=2_000))
 
 
 def rules_in(digest: str) -> str:

@@ -1,5 +1,5 @@
 # ruff: noqa: E501
-"""Shapes of secrets and harmless texts, written without sight of the table in `summarizers/secrets.toml`.
+"""Shapes of secrets and harmless texts, written without sight of the table in `summarizers/redaction/secrets.toml`.
 
 They are frozen: what fails is a reason to repair the table's general rules, never to change this list. `{alnum:32}` stands for random
 letters and digits, `{hex:8}`, `{upper:16}` (capitals and digits), `{digits:6}`, `{b64:44}`, `{b32:16}`, `{word:9}` and `{pass:12}` (a

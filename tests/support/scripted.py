@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
 
 import anyio
 
-from compaction.summarizers import SummaryRequest
+from compaction import MessageIndex
+from compaction.summarizers import Summarizer, SummaryRequest
 
 Answer = str | Exception | Callable[[SummaryRequest], str]
+
+
+def request_for(summarizer: Summarizer, messages: Iterable[Any], *, budget: int = 200, **options: Any) -> SummaryRequest:
+    """Return a request for a summary of these messages, with four characters a token."""
+    index = MessageIndex(messages, counter="chars/4")
+    given: dict[str, Any] = {"groups": index.included_groups, "counter": index.counter, **options}
+    return SummaryRequest(summarizer=summarizer, budget=budget, **given)
 
 
 class Scripted:

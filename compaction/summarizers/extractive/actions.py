@@ -69,20 +69,12 @@ _ASCII_RUN: Final = re.compile(r"[A-Za-z0-9]{3,}")
 
 @attrs.frozen
 class Action:
-    """A call and its outcome.
+    """A call and its outcome."""
 
-    Args:
-        call: The call, as ``name(value, value)``.
-        outcome: Its result in a few words; ``None`` without a result.
-        failed: Whether the result reports an error; ``outcome`` is then the error's message.
-        changes: Whether it changed something, judged by its name and command.
-        place: Place of its message.
-    """
-
-    call: str
-    outcome: str | None = None
-    failed: bool = False
-    changes: bool = False
+    call: str  # the call, as ``name(value, value)``
+    outcome: str | None = None  # its result in a few words; ``None`` without a result
+    failed: bool = False  # whether the result reports an error; ``outcome`` is then the error's message
+    changes: bool = False  # whether it changed something, judged by its name and command
     place: int = 0
 
     @property

@@ -7,7 +7,7 @@ Both are written from the memory of the conversation by the same writer. What th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -18,30 +18,16 @@ from ...errors import SummaryFailed
 from ...messages import Message, ToolResultPart
 from ..base import SummaryRequest
 from ..redaction import redact as redact_secrets
-from ..sections import Section, read_sections, write_sections
-from .facts import FactKind, facts_in
-from .memory import ConversationMemory, Memories
-from .page import SummaryPage
-from .sentences import sentences_in
-from .statements import ASSISTANT, QUOTED, SYSTEM
-from .talk import SPEAKER, Sentence, talk_in
-from .writer import TALK, Shares, SummaryWriter, visible_text
+from .earlier import EarlierSummary
+from .facts import facts_in
+from .memory import ConversationMemory
+from .reading import Redact
+from .rounds import Memories
+from .sections import write_list, write_sections
+from .talk import talk_in
+from .writer import Shares, SummaryWriter
 
 _WORD: Final = re.compile(r"[^\W_]{2,}")
-_NOTE: Final = re.compile(r" \((?:was .+ until |now .+, since |earlier, )?message \d+\)$")
-_OWN: Final = re.compile(rf"(?:{'|'.join(kind.value for kind in FactKind)}|Changed|Read|First): |\(\d+ (?:more|texts) ")
-_BY: Final = re.compile(rf"^(?:- )?(?:(?:{ASSISTANT}|{SYSTEM}|{QUOTED}): )?")
-_HEADS: Final[Mapping[Section, str]] = {
-    Section.GOAL: "The user asked:",
-    Section.CONSTRAINTS: "Rules and preferences:",
-    Section.DONE: "Calls made:",
-    Section.IN_PROGRESS: "Now:",
-    Section.BLOCKED: "Failed:",
-    Section.DECISIONS: "Decided:",
-    Section.FILES: "",
-    Section.NEXT: "Open:",
-    Section.CONTEXT: "Said and found:",
-}
 
 
 def _name_of(redact: Callable[[str], str] | None) -> str:
@@ -91,14 +77,14 @@ class DigestSummarizer:
             message.text.strip() or any(message.tool_calls()) or any(message.tool_results()) for message in messages
         ):
             raise SummaryFailed("there are no new messages to make a digest of")
-        writer, request, memory, talk = _begun(request, messages, self.redact, Shares(), focus=_focus_of(request.focus))
+        writer = _writer(request, messages, self.redact or str, Shares(), focus=_focus_of(request.focus))
         page = writer.page
-        before = 0 if request.previous is None else page.tokens(request.previous)
+        before = page.tokens(writer.earlier.text) if request.previous else 0
         filled = before + self.growth * (page.limit - before)
         turnover = self.turnover * page.limit
         writer.add_held(page.limit - turnover)
-        writer.add_lines(filled, _held(request.previous, memory, talk))
-        writer.add_talk(talk, filled)
+        writer.add_lines(filled, writer.earlier.foreign_lines())
+        writer.add_talk(filled)
         writer.add_more(filled)
         writer.add_facts(max(filled, page.used + turnover))
         writer.add_rest(filled)
@@ -147,15 +133,15 @@ class FactSummarizer:
         """
         request, messages = _with_summaries(request), _messages(request)
         shares = Shares(request=0.05, rules=self.constraints, said=self.constraints, failed=0.01, calls=self.calls, facts=0.8)
-        writer, request, memory, talk = _begun(request, messages, self.redact, shares)
-        page = writer.page
-        writer.add_lines(page.limit, None if request.originals else _held(request.previous, memory, talk))
-        writer.add_talk(talk, page.limit)
-        if request.previous is not None and not request.originals:
-            page.add_facts(facts_in(request.previous), upto=page.used + 0.5 * (page.limit - page.used), held=True)
+        writer = _writer(request, messages, self.redact or str, shares)
+        page, earlier = writer.page, writer.earlier
+        writer.add_lines(page.limit, {} if request.originals else earlier.foreign_lines())
+        writer.add_talk(page.limit)
+        if request.previous and not request.originals:
+            page.add_facts(facts_in(earlier.text), upto=page.used + 0.5 * (page.limit - page.used), held=True)
         writer.add_facts(page.limit)
         writer.add_more(page.limit / (1 - shares.facts))
-        return page.text(_listed_sections)
+        return page.text(write_list)
 
 
 def message_numbers(request: SummaryRequest) -> dict[int, int]:
@@ -166,7 +152,7 @@ def message_numbers(request: SummaryRequest) -> dict[int, int]:
     sessions (``make bench-replay``).
     """
     memory = _memory_of_single_round(request)
-    if memory is None or not memory.contested():
+    if memory is None or not memory.statements.contested():
         return {}
     return {id(each.raw): number for number, each in enumerate([*request.originals, *_messages(request)], 1)}
 
@@ -184,7 +170,7 @@ def _memory_of_single_round(request: SummaryRequest) -> ConversationMemory | Non
     summarizer = request.summarizer
     if not isinstance(summarizer, DigestSummarizer) or summarizer.growth < 1:
         return None
-    return request.notes.of(Memories).of(_messages(request), summarizer.redact, after=request.originals)
+    return request.notes.of(Memories).of(_messages(request), summarizer.redact or str, after=request.originals)
 
 
 def _messages(request: SummaryRequest) -> Sequence[Message]:
@@ -212,67 +198,23 @@ def _with_summaries(request: SummaryRequest) -> SummaryRequest:
     return attrs.evolve(request, previous="\n\n".join([*texts, *filter(None, [request.previous])]))
 
 
-def _begun(
+def _writer(
     request: SummaryRequest,
     messages: Sequence[Message],
-    redact: Callable[[str], str] | None,
+    redact: Redact,
     shares: Shares,
     *,
     focus: Callable[[str], bool] | None = None,
-) -> tuple[SummaryWriter, SummaryRequest, ConversationMemory, list[Sentence]]:
-    """Return the writer of an empty page, the redacted request, the memory of all messages, and their sentences in a talk."""
-    if redact is not None and request.previous is not None:
-        request = attrs.evolve(request, previous=redact(request.previous))
+) -> SummaryWriter:
+    """Return the writer of an empty page."""
     memories = request.notes.of(Memories)
     memory = memories.of(messages, redact, after=request.originals)
-    page = SummaryPage(request.budget, request.counter.count_text, visible_text(request))
     read = partial(memories.readings.of, redact=redact)
-    talk = talk_in([*request.originals, *messages], read, redact or str) if memory.is_talk else []
-    return SummaryWriter(request, memory, page, TALK if talk else shares, read=read, focus=focus), request, memory, talk
-
-
-def _held(previous: str | None, memory: ConversationMemory, talk: Sequence[Sentence] = ()) -> dict[Section, list[str]]:
-    """Return the lines of an earlier summary that the memory and the talk do not have in some form."""
-    held: dict[Section, list[str]] = {}
-    said = {each.text for each in talk}
-    for section, items in read_sections(previous or "").items():
-        for item in items:
-            head, *below = item.split("\n")
-            new = [line for line in below if not _is_known(line, memory, said)]
-            if new or not (below or _is_known(head, memory, said)):
-                held.setdefault(section, []).append("\n".join([head, *new]))
-    return held
-
-
-def _is_known(line: str, memory: ConversationMemory, said: set[str]) -> bool:
-    """Return whether a line of an earlier summary is one that was said, or is in the memory, or a heading or list of ours."""
-    bare = _NOTE.sub("", _BY.sub("", line))
-    if (
-        any(_is_made_of(text, said) for text in (bare, SPEAKER.sub("", bare, count=1)) if said)
-        or bare in memory.said
-        or bare in memory.gone
-        or bare in memory.rows
-        or line in _HEADS.values()
-        or _OWN.match(line)
-    ):
-        return True
-    return line.partition(" -> ")[0] in memory.actions or line.partition(": ")[2] in memory.rows
-
-
-def _is_made_of(text: str, said: set[str]) -> bool:
-    parts = [*sentences_in(text)]
-    return bool(parts) and said.issuperset(parts)
+    talk = talk_in([*request.originals, *messages], read, redact) if memory.is_talk else []
+    earlier = EarlierSummary(redact(request.previous or ""), memory, talk)
+    return SummaryWriter(request, memory, talk, earlier, shares, read=read, focus=focus)
 
 
 def _focus_of(focus: str | None) -> Callable[[str], bool] | None:
     words = tuple(dict.fromkeys(_WORD.findall((focus or "").casefold())))
     return (lambda text: any(word in text.casefold() for word in words)) if words else None
-
-
-def _listed_sections(items: Mapping[Section, Sequence[str]]) -> str:
-    """Return the text of a list: each section that has items below a few words."""
-    blocks: list[str] = []
-    for section, head in _HEADS.items():
-        if lines := items.get(section):
-            blocks += [head, *[f"- {line}" for line in lines]] if head else lines
-    return "\n".join(blocks)

@@ -10,15 +10,15 @@ from typing import Final
 import attrs
 
 from ...errors import SummaryFailed
-from ..sections import Section
 from .facts import FactKind, fact_kind
-from .sentences import clipped
+from .searched_text import WORD, SearchedText
+from .sections import Section
+from .sentences import chars_within, clipped
 
 _LEAST_LINE: Final = 12  # characters, with the two of its mark
 _NOTHING: Final = "Nothing in them is likely to be needed word for word."
 _HEADING_TOKENS: Final = 5
 _LABEL_TOKENS: Final = 5
-_WORD: Final = re.compile(r"[^\W_]+")
 _TAG: Final = re.compile(r"<[\w:.-]+>")
 _BLANK: Final = re.compile(r"\s")
 _LABELS: Final = ("Changed", "Read", *(kind.value for kind in FactKind))
@@ -33,67 +33,16 @@ def listed(values: Iterable[str]) -> str:
     return " ".join(f'"{value}"' if _BLANK.search(value) else value for value in values)
 
 
-class SearchedText:
-    """A text in which many others are looked for. Holds state: it may grow.
-
-    Most are ruled out by their pieces between blanks: all but the first and the last must be pieces of this text too. The text
-    is searched only for the others.
-
-    >>> "needs a" in SearchedText("The build needs a disk."), "needs two a" in SearchedText("The build needs a disk.")
-    (True, False)
-    """
-
-    def __init__(self, text: str = "") -> None:
-        self._text = text
-        self._new: list[str] = []  # what was added since `text` was last asked for
-        self._pieces = set(text.split())
-        self._words: set[str] = set()  # of the first `_read` characters
-        self._read = 0
-
-    def __contains__(self, part: str) -> bool:
-        return self._pieces.issuperset(part.split()[1:-1]) and part in self.text
-
-    def add(self, text: str) -> None:
-        """Add a line."""
-        self._new.append(text)
-        self._pieces.update(text.split())
-
-    @property
-    def text(self) -> str:
-        """The whole text."""
-        if self._new:
-            self._text = "\n".join([self._text, *self._new])
-            self._new.clear()
-        return self._text
-
-    @property
-    def words(self) -> set[str]:
-        """The words of the text, which grow only when they are asked for."""
-        new = self.text[self._read :] if self._read else " ".join(self._pieces)  # the same words, in less text
-        self._words.update(_WORD.findall(new))
-        self._read = len(self._text)
-        return self._words
-
-
 @attrs.frozen
 class _Item:
-    """A line of the page, or a value of one of its lists.
+    """A line of the page, or a value of one of its lists."""
 
-    Args:
-        place: Its place in its section.
-        section: The section.
-        label: The list that the value is part of; ``""`` for a line.
-        text: The text.
-        under: The line that it stands below; ``""`` without one. A line that is no item itself is written once.
-        by: Who said it, if not the user.
-    """
-
-    place: float
+    place: float  # its place in its section
     section: Section
-    label: str
+    label: str  # the list that the value is part of; ``""`` for a line
     text: str
-    under: str = ""
-    by: str = ""
+    under: str = ""  # the line that it stands below; ``""`` without one
+    by: str = ""  # who said it, if not the user
 
     @property
     def shown(self) -> str:
@@ -122,9 +71,7 @@ class SummaryPage:
         self._visible = SearchedText(visible)
         self._own = SearchedText()
         self._items: list[_Item] = []
-        self._begun: list[Section] = []  # the sections that have items
-        self._labels: set[str] = set()  # of the lists that have items
-        self._blocks: set[tuple[Section, str]] = set()  # lines that have items below them
+        self._begun: set[object] = set()  # sections, labels of lists, and lines with their section, that have items
         self._refused: _Item | None = None  # the first line that had no room
         self._lines: set[str] = set()
 
@@ -158,23 +105,20 @@ class SummaryPage:
             return True
         item = _Item(len(self._items) if place is None else place, section, label, text, under, by)
         tokens = self.tokens(f" {text}") + (2 if " " in text else 0) if label else self.tokens(f"- {item.shown}\n")
-        is_first = section not in self._begun
-        begins_list = label != "" and label not in self._labels
-        tokens += _HEADING_TOKENS * is_first + _LABEL_TOKENS * begins_list
-        begins_block = under != "" and (section, under) not in self._blocks
+        begins: dict[object, int] = {section: _HEADING_TOKENS}  # each with its tokens
+        if label:
+            begins[label] = _LABEL_TOKENS
         if under:
-            tokens += 2 + (self.tokens(f"- {under}\n") if begins_block and under not in self._lines else 0)
+            tokens += 2
+            begins[section, under] = 0 if under in self._lines else self.tokens(f"- {under}\n")
+        for each in begins.keys() - self._begun:
+            tokens += begins[each]
         if self.used + tokens > min(upto, self.limit):
             if self._refused is None and not label:
                 self._refused = item
             return False
         self.used += tokens
-        if is_first:
-            self._begun.append(section)
-        if begins_list:
-            self._labels.add(label)
-        if begins_block:
-            self._blocks.add((section, under))
+        self._begun.update(begins)
         self._items.append(item)
         self._lines.add(text)
         self._own.add(text)
@@ -203,19 +147,16 @@ class SummaryPage:
                 return
             if fact in self._lines:
                 continue
-            words = _WORD.findall(fact)
+            words = WORD.findall(fact)
             if own_words.issuperset(words) and _stands(fact, words, body):
                 continue
             if not held and visible_words.issuperset(words) and _stands(fact, words, visible):
                 continue
             misses = 0 if self.add(Section.CONTEXT, fact, upto=most, label=fact_kind(fact).value) else misses + 1
 
-    def shortened(self, text: str, tokens: float, cut: Callable[[str, int], str]) -> str:
+    def shortened(self, text: str, tokens: float) -> str:
         """Return the text, or its beginning in about that many tokens."""
-        chars = len(text)
-        while chars > 8 and (found := self.tokens(cut(text, chars))) > tokens:
-            chars = max(8, min(chars - 1, int(chars * tokens / found)))
-        return cut(text, chars)
+        return clipped(text, chars_within(len(text), tokens, lambda chars: self.tokens(clipped(text, chars)), least=8))
 
     def text(self, write: Callable[[Mapping[Section, Sequence[str]]], str]) -> str:
         """Return the text, without the least important items if it exceeds the limit; a sentence if there is nothing to say.
@@ -234,7 +175,7 @@ class SummaryPage:
             items = items[: len(items) - max(1, excess * len(items) // (2 * self.used))]
         first = self._items[0] if self._items else self._refused
         if first is not None:
-            line = self.shortened(f"- {first.shown}", self.limit, clipped)
+            line = self.shortened(f"- {first.shown}", self.limit)
             if self.tokens(line) <= self.limit and len(line) >= _LEAST_LINE:
                 return line
         elif self.tokens(_NOTHING) <= self.limit:

@@ -37,31 +37,23 @@ class CallReading:
 
 @attrs.frozen
 class Reading:
-    """The parts of a message that the digest uses.
+    """The parts of a message that the digest uses."""
 
-    Args:
-        source: Who said it; what a program put into a user message counts as a result.
-        text: The beginning of the words.
-        statements: The statements of the user or of an instruction, or the decisions of the assistant.
-        facts: The facts of all its texts, each with the value of the sources that show it. The garbage collector does not
-            visit a dictionary of plain numbers.
-        calls: Its calls.
-        results: Its results.
-        unread: How many of its texts were so long that only both ends were read.
-        shows_work: Whether it is a long user message that is in good part what programs printed, as a demonstration is.
-    """
-
-    source: FactSource
-    text: str
-    statements: tuple[Statement, ...]
+    source: FactSource  # who said it; what a program put into a user message counts as a result
+    text: str  # the beginning of the words
+    statements: tuple[Statement, ...]  # the statements of the user or of an instruction, or the decisions of the assistant
+    # the facts of all its texts, each with the value of the sources that show it: the garbage collector does not visit a
+    # dictionary of plain numbers
     facts: dict[str, int]
     calls: tuple[CallReading, ...]
     results: tuple[ToolResultPart, ...]
-    unread: int = 0
+    unread: int = 0  # how many of its texts were so long that only both ends were read
+    # whether it is a long user message that is in good part what programs printed, as a demonstration is
     shows_work: bool = False
 
 
 Redact: TypeAlias = Callable[[str], str]
+"""Removes from a text what must not be shown; `str` if nothing is removed."""
 
 _MOST_READINGS: Final = 2_048
 
@@ -73,36 +65,26 @@ class Readings:
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, Redact | None], tuple[Message, Reading]] = {}
+        self._known: dict[tuple[int, Redact], tuple[Message, Reading]] = {}
 
-    def of(self, message: Message, redact: Redact | None = None) -> Reading:
-        """Return the reading of a message; O(characters) the first time, then O(1).
-
-        Args:
-            message: The message.
-            redact: Removes from every text what must not be shown.
-        """
+    def of(self, message: Message, redact: Redact = str) -> Reading:
+        """Return the reading of a message; O(characters) the first time, then O(1)."""
         known = self._known.get((id(message), redact))
         if known is not None:
             return known[1]
-        reading = read_message(message, redact or str)
+        reading = read_message(message, redact)
         while len(self._known) >= _MOST_READINGS:
             self._known.pop(next(iter(self._known)), None)
         self._known[id(message), redact] = message, reading
         return reading
 
-    def forget(self, message: Message, redact: Redact | None = None) -> None:
+    def forget(self, message: Message, redact: Redact = str) -> None:
         """Forget what was read in a message that will hardly be asked about again."""
         self._known.pop((id(message), redact), None)
 
 
 def read_message(message: Message, redact: Redact = str) -> Reading:
-    """Return the reading of a message; O(characters).
-
-    Args:
-        message: The message.
-        redact: Removes from every text what must not be shown.
-    """
+    """Return the reading of a message; O(characters)."""
     text = "\n".join([part.text for part in message.parts if isinstance(part, TextPart)])
     unread = int(len(text) > READ_CHARS)
     text = redact(both_ends(text))

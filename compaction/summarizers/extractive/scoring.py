@@ -37,21 +37,13 @@ class Kind(float, enum.Enum):
 
 @attrs.frozen
 class Judgement:
-    """The judgement of a sentence.
-
-    Args:
-        kind: Its kind.
-        stems: The beginnings of its words, by which two statements about one thing are recognized.
-        changes: Whether it says that something changed.
-        refers: Whether it cannot be understood without the sentence before it.
-        worth: The probability that it is worth keeping, in per mille.
-    """
+    """The judgement of a sentence."""
 
     kind: Kind
-    stems: frozenset[str]
-    changes: bool
-    refers: bool
-    worth: int
+    stems: frozenset[str]  # the beginnings of its words, by which two statements about one thing are recognized
+    changes: bool  # whether it says that something changed
+    refers: bool  # whether it cannot be understood without the sentence before it
+    worth: int  # the probability that it is worth keeping, in per mille
 
 
 _KINDS: Final = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 CUT: Final = "…"
@@ -140,6 +140,20 @@ def clipped(text: str, chars: int) -> str:
     room = max(0, chars - 4)
     blank = max(text.rfind(" ", room // 2, room + 1), text.rfind("\n", room // 2, room + 1))
     return f"{text[:room].rstrip()}{CUT}" if blank < 0 else f"{text[:blank].rstrip()} ..."
+
+
+def chars_within(chars: int, tokens: float, count: Callable[[int], int], *, least: int) -> int:
+    """Return how many characters of a text have about so many tokens, ``least`` or more.
+
+    Args:
+        chars: The characters of the whole text.
+        tokens: The tokens that there is room for.
+        count: Returns the tokens of the text cut to so many characters.
+        least: The fewest characters to return.
+    """
+    while chars > least and (found := count(chars)) > tokens:
+        chars = max(least, min(chars - 1, int(chars * tokens / found)))
+    return chars
 
 
 def values_of(sentence: str) -> tuple[tuple[str, str], ...]:

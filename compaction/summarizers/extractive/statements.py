@@ -31,27 +31,16 @@ _LEAST_APART: Final = 4  # fewer lines without a person are often the user's not
 
 @attrs.frozen
 class Statement:
-    """A sentence, with the sentence before it if it refers to that one; or an item of a list, or a row of a table.
-
-    Args:
-        text: The words, as said.
-        kind: Its kind.
-        stems: The beginnings of its words, by which two statements about one thing are recognized.
-        values: The values in it, each with its shape.
-        changes: Whether it says that something changed.
-        lead: What it stands under: a heading, the words before a list, a tag, the header of a table; ``""`` without one.
-        by: Who said it, if it may not have been the user; ``""`` for the user.
-        worth: The probability that it is worth keeping, in per mille.
-    """
+    """A sentence, with the sentence before it if it refers to that one; or an item of a list, or a row of a table."""
 
     text: str
     kind: Kind
-    stems: frozenset[str] = frozenset()
-    values: tuple[tuple[str, str], ...] = ()
-    changes: bool = False
-    lead: str = ""
-    by: str = ""
-    worth: int = PER_MILLE
+    stems: frozenset[str] = frozenset()  # the beginnings of its words, by which two statements about one thing are recognized
+    values: tuple[tuple[str, str], ...] = ()  # the values in it, each with its shape
+    changes: bool = False  # whether it says that something changed
+    lead: str = ""  # what it stands under: a heading, the words before a list, a tag, the header of a table; ``""`` without one
+    by: str = ""  # who said it, if it may not have been the user; ``""`` for the user
+    worth: int = PER_MILLE  # the probability that it is worth keeping, in per mille
 
 
 def user_statements(text: str, others: set[int] | None = None) -> Iterator[Statement]:

@@ -23,7 +23,7 @@ import attrs
 from ...messages import Message
 from .classifier import KINDS, PER_MILLE, classifier, words_of
 from .facts import FactSource
-from .reading import Reading
+from .reading import Reading, Redact
 from .sentences import both_ends, sentences, sentences_in
 from .statements import ASSISTANT
 
@@ -68,28 +68,18 @@ WEIGHTS: Final = {
 
 @attrs.frozen
 class Sentence:
-    """A sentence of a conversation.
-
-    Args:
-        text: The words, as said.
-        statement: The words of the user's statement that it is, or is a part of; the same words for others.
-        place: The number of its message, from 1, and the share of the message that stands before it.
-        lead: What it stands under, as in a `Statement`.
-        by: Who said it, if not the user.
-        worth: How likely it is asked about, for its length; only for comparing sentences of one conversation.
-        features: Its features, in the order of `WEIGHTS`.
-    """
+    """A sentence of a conversation."""
 
     text: str
-    statement: str
-    place: float
-    lead: str
-    by: str
-    worth: float = 0.0
-    features: tuple[float, ...] = ()
+    statement: str  # the words of the user's statement that it is, or is a part of; the same words for others
+    place: float  # the number of its message, from 1, and the share of the message that stands before it
+    lead: str  # what it stands under, as in a `Statement`
+    by: str  # who said it, if not the user
+    worth: float = 0.0  # how likely it is asked about, for its length; only for comparing sentences of one conversation
+    features: tuple[float, ...] = ()  # its features, in the order of `WEIGHTS`
 
 
-def talk_in(messages: Sequence[Message], read: Callable[[Message], Reading], redact: Callable[[str], str]) -> list[Sentence]:
+def talk_in(messages: Sequence[Message], read: Callable[[Message], Reading], redact: Redact) -> list[Sentence]:
     """Return the sentences of users and assistants, in order; O(characters)."""
     said = [found for place, each in enumerate(messages, 1) if (found := _said(each, place, read, redact))]
     said = _by_speakers(said)
@@ -113,7 +103,7 @@ def shape_of(sizes: Sequence[int]) -> tuple[float, float, float]:
     return 1.0, math.log(mean / median(sizes)) if sizes else 0.0, math.log(mean / _USUAL_CHARS) if sizes else 0.0
 
 
-def _said(message: Message, place: int, read: Callable[[Message], Reading], redact: Callable[[str], str]) -> list[Sentence]:
+def _said(message: Message, place: int, read: Callable[[Message], Reading], redact: Redact) -> list[Sentence]:
     if message.role == "assistant":
         text = redact(both_ends(message.text))
         return [Sentence(each, each, place, "", ASSISTANT) for each in sentences(text) if len(each) <= _LONGEST]

@@ -5,7 +5,6 @@ Each kind of line has a share of the room; what one leaves goes to the others, t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
 from operator import attrgetter
@@ -14,15 +13,16 @@ from typing import Final
 import attrs
 
 from ...index import GroupKind
-from ...messages import Message, ToolCallPart, ToolResultPart
+from ...messages import Message
 from ..base import SummaryRequest
-from ..sections import Section
 from .actions import argument_values
-from .facts import FactKind, fact_kind, facts_in
-from .memory import ConversationMemory, Said
-from .page import SearchedText, SummaryPage
+from .earlier import EarlierSummary
+from .memory import ConversationMemory
+from .page import SummaryPage
 from .reading import Reading
+from .said import Said
 from .scoring import Kind
+from .sections import Section
 from .sentences import clipped, one_line
 from .statements import ASSISTANT, SYSTEM
 from .talk import Sentence, chosen, lines_of
@@ -35,7 +35,6 @@ _SECTIONS: Final[Mapping[Kind, Section]] = {
     Kind.QUESTION: Section.GOAL,
     Kind.ANSWER: Section.DONE,
 }
-_LIST: Final = re.compile(rf"^(?:- )?(?:{'|'.join(kind.value for kind in FactKind)}): (.*)", re.MULTILINE)
 _LINE_CHARS: Final = 400
 _EARLIER: Final = 2.95  # the most that an older statement weighs which a later one may be about: just less than plain facts
 _CHANGED: Final = 2.0  # the same, if the later one says that something changed
@@ -50,28 +49,18 @@ _PLACE_OF_HELD: Final = -1e6
 
 @attrs.frozen(kw_only=True)
 class Shares:
-    """The share of the page's tokens that each kind of line may fill at first; room that is left over is distributed later.
+    """The share of the page's tokens that each kind of line may fill at first; room that is left over is distributed later."""
 
-    Args:
-        request: The share of the user's first message.
-        rules: The share of rules.
-        said: The share of rules and other statements together.
-        held: The share of lines of an earlier summary that another summarizer wrote.
-        failed: The share of failed calls, and of rows of results that the user asked for.
-        calls: The share of other calls, and of files.
-        facts: The share that is reserved for facts when left-over room is distributed.
-    """
-
-    request: float = 0.12
-    rules: float = 0.5
-    said: float = 0.5
-    held: float = 0.3
-    failed: float = 0.2
-    calls: float = 0.04
-    facts: float = 0.15
+    request: float = 0.12  # the share of the user's first message
+    rules: float = 0.5  # the share of rules
+    said: float = 0.5  # the share of rules and other statements together
+    held: float = 0.3  # the share of lines of an earlier summary that another summarizer wrote
+    failed: float = 0.2  # the share of failed calls, and of rows of results that the user asked for
+    calls: float = 0.04  # the share of other calls, and of files
+    facts: float = 0.15  # the share that is reserved for facts when left-over room is distributed
 
 
-TALK: Final = Shares(request=0.04, rules=0.02, said=0.02, facts=0.0)
+_OF_TALK: Final = Shares(request=0.04, rules=0.02, said=0.02, facts=0.0)
 """The shares of a talk between people: no calls, and what was said instead of facts without their sentence."""
 
 
@@ -81,94 +70,95 @@ class SummaryWriter:
     Args:
         request: What to summarize, and in how many tokens.
         memory: What the conversation said.
-        page: The page.
-        shares: The shares of its room.
+        talk: The sentences of a talk between people; empty for any other conversation.
+        earlier: The earlier summary.
+        shares: The shares of the page's room, unless people talk.
         read: Returns the reading of a message.
         focus: Whether a text mentions the focus of the request; ``None`` if it has none.
 
     Attributes:
         page: The page.
+        earlier: The earlier summary.
     """
 
     def __init__(
         self,
         request: SummaryRequest,
         memory: ConversationMemory,
-        page: SummaryPage,
+        talk: Sequence[Sentence],
+        earlier: EarlierSummary,
         shares: Shares,
         *,
         read: Callable[[Message], Reading],
         focus: Callable[[str], bool] | None = None,
     ) -> None:
-        self._previous = SearchedText(request.previous or "")
+        self.page = SummaryPage(request.budget, request.counter.count_text, _visible_text(request))
+        self.earlier = earlier
         self._memory = memory
-        self.page = page
-        self._shares = shares
+        self._talk = talk
+        self._shares = _OF_TALK if talk else shares
         self._focus = focus
-        self._kept, self._read, self._told = request.kept, read, set[str]()  # told: statements in the lines of a talk
+        self._kept = request.kept
+        self._read = read
+        self._told = set[str]()  # statements in the lines of a talk
         self._ranked: list[str] | None = None  # the facts, once there is room for one
         self._has_first = bool(request.said)  # then the task stands in the summary already
         self._replaced = _replaced_by_kept(request, memory, read)
         before = len(request.originals) if request.previous is None else 0
-        self._held = frozenset([text for text in memory.said if text in self._previous])
         self._said = [each for each in memory.said.values() if each.place > before or each.is_rule]
         self._newer = {text: each for each in self._said for text in each.earlier}
-        older = {value for text in self._newer if text in memory.said for _, value in memory.said[text].statement.values}
-        newer = {value for each in self._newer.values() for _, value in each.statement.values}
-        unused = filter(memory.facts.is_unused, _older_values(memory))
-        self._with_sentence = {*memory.gone, *(older - newer), *unused}  # facts that would mislead without their sentence
+        self._misleading = _misleading(memory, self._newer)
         self._said.sort(key=self._order)  # twice by numbers, since thousands of pairs would start the garbage collector
         self._said.sort(key=self._weight, reverse=True)
         actions = memory.actions.values()
         self._found = [(action.place, Section.BLOCKED, action.line, "") for action in actions if action.failed]
         self._found += [(place, Section.CONTEXT, row, tool) for row, (place, tool) in memory.rows.items()]
-        self._found.sort(key=lambda each: (each[2] not in self._previous, -each[0]))
+        self._found.sort(key=lambda each: (each[2] not in earlier, -each[0]))
         self._calls = sorted([each for each in reversed(actions) if not each.failed], key=attrgetter("changes"), reverse=True)
-        listed = {line.removeprefix("- ") for line in self._previous.text.split("\n") if " -> " in line}
-        self._held_calls = frozenset([each.call for each in self._calls if each.line in listed] if listed else ())
-        if self._held_calls:
-            self._calls.sort(key=lambda each: each.call in self._held_calls, reverse=True)
+        self._held_calls = earlier.calls()
+        self._calls.sort(key=lambda each: each.call in self._held_calls, reverse=True)
         if focus is not None:
             self._calls.sort(key=lambda each: focus(each.line), reverse=True)
 
     def add_held(self, upto: float) -> None:
         """Add the rules, then the lines and facts of the earlier summary that nothing replaced."""
-        self._add_first(max(self._shares.request * upto, min(_FIRST_TOKENS, self.page.limit / 4)))
+        self._add_first(upto)
         self._add_said(Kind.DUTY, self.page.used + self._shares.rules * self.page.limit)
-        if self._previous.text:
-            self._add_held_facts(upto)
-            if self._shares is not TALK:  # there, `add_talk` does so, with the speakers
+        if self.earlier.text:
+            held = [fact for fact in self.earlier.facts() if fact not in self._misleading]
+            self.page.add_facts(held, upto=upto, held=True)
+            if not self._talk:  # there, `add_talk` does so, with the speakers
                 self._add_said(Kind.REMARK, upto, held=True)
             self._add_found(upto, held=True)
             self._add_calls(upto, held=True)
 
-    def add_lines(self, filled: float, held: Mapping[Section, Sequence[str]] | None = None) -> None:
+    def add_lines(self, filled: float, foreign: Mapping[Section, Sequence[str]]) -> None:
         """Add the lines: each kind up to its share, the most important first.
 
         Args:
             filled: Tokens that the page may have after this round; rules and failed calls may have more.
-            held: Lines of an earlier summary that somebody else wrote.
+            foreign: Lines of an earlier summary that somebody else wrote.
         """
         page, shares = self.page, self._shares
-        self._add_first(max(shares.request * filled, min(_FIRST_TOKENS, page.limit / 4)))
+        self._add_first(filled)
         start = page.used
         self._add_said(Kind.DUTY, start + shares.rules * page.limit)
         self._add_said(Kind.TASK, start + shares.said * page.limit)
         self._add_said(Kind.TALK, start + shares.said * filled)
-        for section, lines in (held or {}).items():
+        for section, lines in foreign.items():
             for place, line in enumerate(lines):
                 upto = start + (shares.said + shares.held) * page.limit
                 page.add(section, clipped(line, _LINE_CHARS), upto=upto, place=_PLACE_OF_HELD + place)
         self._add_found(page.used + shares.failed * page.limit)
         self._add_calls(min(filled, page.used + shares.calls * page.limit))
 
-    def add_talk(self, talk: Iterable[Sentence], upto: float) -> None:
+    def add_talk(self, upto: float) -> None:
         """Add the sentences of a talk, those of the earlier summary first, then those most likely to be asked about.
 
         Rules among them stand under the rules, all others in the order of the talk.
         """
-        page, some = self.page, self._valid(talk)
-        ranked = sorted(range(len(some)), key=lambda each: (some[each].text not in self._previous, -some[each].worth))
+        page, some = self.page, self._valid_talk()
+        ranked = sorted(range(len(some)), key=lambda each: (some[each].text not in self.earlier, -some[each].worth))
         order = (each for each in ranked if not page.stands(some[each].text))
         ranks = chosen(some, order, max(0, min(upto, page.limit) - page.used), page.tokens)
         for place in [*ranks]:
@@ -179,12 +169,12 @@ class SummaryWriter:
         for line in lines_of(some, ranks):
             page.add(Section.CONTEXT, line.text, upto=upto, place=line.place, under=line.lead, by=line.by)
 
-    def _valid(self, talk: Iterable[Sentence]) -> list[Sentence]:
+    def _valid_talk(self) -> list[Sentence]:
         """Return the sentences that hold, each once, with what the memory adds to them."""
         found: dict[str, Sentence] = {}
-        for each in talk:
+        for each in self._talk:
             said = self._memory.said.get(each.statement)
-            if said is not None and said.text is not said.statement.text:
+            if said is not None and said.has_note:
                 text = said.text.removeprefix(f"{each.by}: ")
                 found.setdefault(text, attrs.evolve(each, text=text))
             elif each.statement not in self._memory.gone:
@@ -219,11 +209,12 @@ class SummaryWriter:
 
     # ---------------------------------------------------------------- lines
 
-    def _add_first(self, room: float) -> None:
+    def _add_first(self, upto: float) -> None:
         """Add the user's first message, or its beginning, once."""
         if self._memory.requests and not self._has_first:
             self._has_first = True
-            first = self.page.shortened(" ".join(self._memory.requests[0].split()), room, clipped)
+            room = max(self._shares.request * upto, min(_FIRST_TOKENS, self.page.limit / 4))
+            first = self.page.shortened(" ".join(self._memory.requests[0].split()), room)
             self.page.add(Section.GOAL, first, upto=self.page.limit, place=-1, by="First")
 
     def _add_said(self, least: Kind, upto: float, *, held: bool = False) -> None:
@@ -236,7 +227,7 @@ class SummaryWriter:
     def _is_in_previous(self, said: Said) -> bool:
         """Whether the earlier summary has a statement as it is written now."""
         text = said.statement.text
-        return text in self._held and (said.text is text or said.text in self._previous)
+        return text in self.earlier.statements and (not said.has_note or said.text in self.earlier)
 
     def _add(self, said: Said, upto: float) -> bool:
         statement = said.statement
@@ -249,7 +240,7 @@ class SummaryWriter:
     def _line(self, said: Said) -> str:
         """Return how a statement is written: with its message where another one may be about the same thing."""
         text = said.statement.text
-        if said.text is not text:
+        if said.has_note:
             return said.text
         if text in self._newer:
             return f"{text} (earlier, message {said.place})"
@@ -258,7 +249,7 @@ class SummaryWriter:
     def _weight(self, said: Said) -> float:
         """Return the weight of a statement, which is larger for those of the earlier summary."""
         text = said.statement.text
-        bonus = _HELD_BONUS * (text in self._held)
+        bonus = _HELD_BONUS * (text in self.earlier.statements)
         newer = self._newer.get(text)
         kind: float = said.statement.kind
         if newer is not None:
@@ -269,13 +260,13 @@ class SummaryWriter:
         """Return the order of statements of equal weight: the earlier summary's oldest, then those with the rarest words."""
         return (
             (0.0, said.place)
-            if said.statement.text in self._held
-            else (-self._memory.rarity(said) * said.statement.worth, -said.place)
+            if said.statement.text in self.earlier.statements
+            else (-self._memory.statements.rarity(said) * said.statement.worth, -said.place)
         )
 
     def _add_found(self, upto: float, *, held: bool = False) -> None:
         """Add failed calls that did not succeed later, and rows that the user asked for, the newest first."""
-        found = (each for each in self._found if not held or each[2] in self._previous)
+        found = (each for each in self._found if not held or each[2] in self.earlier)
         added = (self.page.add(section, line, upto=upto, place=place, by=tool) for place, section, line, tool in found)
         _until_full(added, in_a_row=False)
 
@@ -288,7 +279,7 @@ class SummaryWriter:
             return
         newest_first = list(reversed(memory.files.items()))
         for place, (path, changed) in enumerate(sorted(newest_first, key=lambda item: -item[1])):
-            if (not held or path in self._previous) and not page.add(
+            if (not held or path in self.earlier) and not page.add(
                 Section.FILES, path, upto=upto, label="Changed" if changed else "Read", place=place
             ):
                 return
@@ -304,23 +295,11 @@ class SummaryWriter:
             kept = (group for group in self._kept if group.kind not in (GroupKind.SYSTEM, GroupKind.SUMMARY))
             facts = self._memory.facts.followed_by(self._read(each).facts for group in kept for each in group.messages)
             bonus = None if self._focus is None else self._focus_bonus
-            self._ranked = facts.best(_CANDIDATES * self.page.limit + _SPARE, without=self._with_sentence, bonus=bonus)
+            self._ranked = facts.best(_CANDIDATES * self.page.limit + _SPARE, without=self._misleading, bonus=bonus)
         self.page.add_facts(self._ranked[: _CANDIDATES * room + _SPARE], upto=upto)
 
     def _focus_bonus(self, text: str) -> float:
         return _FOCUS_BONUS * (self._focus is not None and self._focus(text))
-
-    def _add_held_facts(self, upto: float) -> None:
-        """Add the facts of the earlier summary that nothing replaced, those that have been in it longest first."""
-        placed: dict[FactKind, int] = {}
-        ranked: list[tuple[int, str]] = []
-        listed_before = "\n".join(_LIST.findall(self._previous.text))
-        for fact in facts_in(listed_before):
-            kind = fact_kind(fact)
-            place = placed[kind] = placed.get(kind, 0) + 1
-            ranked.append((place, fact))
-        held = [fact for _, fact in sorted(ranked, key=lambda each: each[0]) if fact not in self._with_sentence]
-        self.page.add_facts(held, upto=upto, held=True)
 
 
 def _until_full(added: Iterable[bool], *, in_a_row: bool = True) -> bool:
@@ -331,6 +310,19 @@ def _until_full(added: Iterable[bool], *, in_a_row: bool = True) -> bool:
         if misses > _MOST_MISSES:
             return False
     return True
+
+
+def _misleading(memory: ConversationMemory, newer: Mapping[str, Said]) -> set[str]:
+    """Return the facts that would mislead without their sentence: values that were replaced, or perhaps were.
+
+    Args:
+        memory: What the conversation said.
+        newer: By the words of statements, those that may be about the same thing and have another value.
+    """
+    older_values = {value for text in newer if text in memory.said for _, value in memory.said[text].statement.values}
+    newer_values = {value for each in newer.values() for _, value in each.statement.values}
+    unused = filter(memory.facts.is_unused, _older_values(memory))
+    return {*memory.gone, *(older_values - newer_values), *unused}
 
 
 def _older_values(memory: ConversationMemory) -> set[str]:
@@ -348,7 +340,7 @@ def _older_values(memory: ConversationMemory) -> set[str]:
 def _replaced_by_kept(request: SummaryRequest, memory: ConversationMemory, read: Callable[[Message], Reading]) -> set[str]:
     """Return the statements that a message which stays in the view replaces, or says again with other numbers."""
     users = (group.messages[0] for group in request.kept if group.kind is GroupKind.USER)
-    found = (memory.replaced_by(each) for message in users for each in read(message).statements)
+    found = (memory.statements.replaced_by(each) for message in users for each in read(message).statements)
     replaced = {each.statement.text for each in found if each is not None}
     told = [each.statement for each in memory.said.values() if each.statement.by == SYSTEM]
     if told:
@@ -358,16 +350,10 @@ def _replaced_by_kept(request: SummaryRequest, memory: ConversationMemory, read:
     return replaced
 
 
-def visible_text(request: SummaryRequest) -> str:
+def _visible_text(request: SummaryRequest) -> str:
     """Return the text that stays in the view beside the summary."""
-    texts = [request.said, *[text for group in request.kept for message in group.messages for text in _texts_of(message)]]
+    texts = [request.said]
+    for message in [message for group in request.kept for message in group.messages]:
+        texts.append(message.text)
+        texts += [value for call in message.tool_calls() for _, value in argument_values(call.arguments)]
     return " ".join(" ".join(texts).split())
-
-
-def _texts_of(message: Message) -> Iterable[str]:
-    yield message.text
-    for part in message.parts:
-        if isinstance(part, ToolResultPart):
-            yield part.text
-        elif isinstance(part, ToolCallPart):
-            yield from (value for _, value in argument_values(part.arguments))

@@ -1,4 +1,9 @@
-"""Summaries written by a language model: on an OpenAI-compatible server, or behind any object with ``generate(prompt)``."""
+"""Summaries written by a language model: on an OpenAI-compatible server, or behind any object with ``generate(prompt)``.
+
+The way of a request: `chunked` splits the conversation into prompts, `attempts` asks once more or the next model, and `answers`
+accepts or rejects what comes back; none of them sends anything. `model_calls` has the values that they yield and are sent, and
+the two drivers. `openai_summarizer` and `text_generator` send; `openai_wire` reads what a server sends back.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +12,7 @@ from typing import TYPE_CHECKING
 from ...lazy import export_lazily
 
 if TYPE_CHECKING:
+    from .chunked import SummaryOptions as SummaryOptions
     from .model_calls import ModelCall as ModelCall
     from .model_calls import ModelReply as ModelReply
     from .openai_summarizer import OpenAISummarizer
@@ -14,7 +20,6 @@ if TYPE_CHECKING:
     from .openai_summarizer import openai_package as openai_package
     from .openai_wire import read_error as read_error
     from .text_generator import SummarizerLike as SummarizerLike
-    from .text_generator import SummaryOptions as SummaryOptions
     from .text_generator import TextGenerator as TextGenerator
     from .text_generator import as_summarizer as as_summarizer
 
@@ -23,9 +28,10 @@ __all__ = ["OpenAISummarizer"]
 export_lazily(
     __name__,
     {
+        "chunked": "SummaryOptions",
         "model_calls": "ModelCall ModelReply",
         "openai_summarizer": "OpenAISummarizer is_sync_client openai_package",
         "openai_wire": "read_error",
-        "text_generator": "SummarizerLike SummaryOptions TextGenerator as_summarizer",
+        "text_generator": "SummarizerLike TextGenerator as_summarizer",
     },
 )

@@ -1,4 +1,4 @@
-"""Checks whether a model's answer can stand for a conversation.
+"""A prompt for a summary, and the checks whether a model's answer to it can stand for the conversation.
 
 An answer may be empty, a refusal, an apology, cut off, too long, a copy of the record, or the unfilled template. Each of these,
 accepted as a summary, would lose the conversation without an error.
@@ -10,10 +10,12 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+import attrs
+
 from ...tokens import TokenCounter
 from ..templates import SummaryTemplate
 from ..transcript import sendable
-from .model_calls import ModelFault, ModelReply
+from .model_calls import ModelCall, ModelFault, ModelReply
 
 _THOUGHT: Final = re.compile(r"<(think|thinking|reasoning)>")
 _THOUGHT_END: Final = re.compile(r"^[ \t]*</think>[ \t]*$", re.MULTILINE)
@@ -32,60 +34,68 @@ _LEAST_HEADINGS: Final = 2
 _NOTHING: Final = frozenset({"", "(none)", "(none).", "none", "None", "- (none)", "- none", "- None"})
 
 
-def check_answer(
-    reply: ModelReply,
-    *,
-    limit: int,
-    record: str,
-    key: str,
-    template: SummaryTemplate,
-    counter: TokenCounter,
-    redact: Callable[[str], str],
-) -> str | ModelFault:
-    """Return the summary in a reply, or why it is rejected; O(reply + record).
+@attrs.frozen(kw_only=True)
+class SummaryPrompt:
+    """One prompt for a summary, with what its answer is checked against."""
 
-    Args:
-        reply: The model's reply.
-        limit: Tokens a summary may have.
-        record: The transcript it was to summarize.
-        key: The word that occurs only in the lines around the record.
-        template: The template of the prompt.
-        counter: The token counter.
-        redact: Removes the secrets from the answer.
-    """
-    shorter = f"Write at most {max(1, limit * 2 // 3):,} tokens: fewer words, the same facts."
-    if reply.refusal:
-        return ModelFault(says=f"refused ({_brief(reply.refusal)})")
-    if reply.finish.lower() in _FILTERED:
-        return ModelFault(says=f"was stopped by the server's content filter ({reply.finish})")
-    if reply.finish.lower() in _CUT:
-        return ModelFault(says="gave an answer that was cut off at the length limit", again=shorter)
-    if len(reply.text) > limit * _CHARS_PER_TOKEN:
-        says = f"gave an answer of {len(reply.text):,} characters, where at most {limit:,} tokens were asked for"
-        return ModelFault(says=says, again=shorter)
-    text = redact(sendable(cleaned(reply.text)))
-    if (tokens := counter.count_text(text)) > limit:
-        return ModelFault(says=f"gave an answer of {tokens:,} tokens, where at most {limit:,} were asked for", again=shorter)
-    return _check_content(text, record, key, template)
+    rules: str  # the rules that precede the prompt
+    rules_role: str  # the role of the rules; ``"user"`` puts them into the same message
+    prompt: str
+    record: str  # the transcript to summarize
+    key: str  # the word that occurs only in the lines around the record
+    template: SummaryTemplate  # the template the prompt was made from
+    limit: int  # tokens the summary may have
+    max_tokens: int  # tokens the reply may have, reasoning included
+    most_tokens: int  # the same for a second try
+    tokens: int  # tokens of the request by our count
+    counter: TokenCounter
+    redact: Callable[[str], str]  # removes the secrets from an answer
 
+    def call(self, model: str, note: str = "") -> ModelCall:
+        """Return the call; a note about a rejected answer goes to its end."""
+        prompt = f"{self.prompt}\n\n{note}" if note else self.prompt
+        if self.rules_role == "user":
+            messages: tuple[tuple[str, str], ...] = (("user", f"{self.rules}\n\n{prompt}"),)
+        else:
+            messages = ((self.rules_role, self.rules), ("user", prompt))
+        return ModelCall(model=model, messages=messages, max_tokens=self.most_tokens if note else self.max_tokens)
 
-def _check_content(text: str, record: str, key: str, template: SummaryTemplate) -> str | ModelFault:
-    if not text:
-        return ModelFault(says="gave an empty answer", again="Write the summary.")
-    if key in text or _copies(text, record):
-        return ModelFault(says="repeated what it was to summarize", again="Summarize the record, do not copy it.")
-    lines = [line.strip() for line in text.splitlines()]
-    plain = [line.strip(_DECORATION).casefold() for line in lines]
-    headings = {heading.casefold() for heading in template.headings}
-    if len(headings.intersection(plain)) < min(_LEAST_HEADINGS, len(headings)):
-        says = f"answered without the sections it was given ({_brief(text)})"
-        return ModelFault(says=says, again="Use the headings that were given.")
-    if not headings and len(text) < _APOLOGY_CHARS and _APOLOGY.match(text):
-        return ModelFault(says=f"apologized ({_brief(text)})", again="The record is data; write its summary.")
-    unsaid = {line.strip() for line in template.sections.splitlines() if not line.startswith("#")} | _NOTHING
-    if headings and all(line in unsaid or bare in headings for line, bare in zip(lines, plain, strict=True)):
-        return ModelFault(says="gave headings with nothing under them", again="Put facts under the headings.")
-    return text
+    def check(self, reply: ModelReply) -> str | ModelFault:
+        """Return the summary in a reply, or why it is rejected; O(reply + record)."""
+        limit = self.limit
+        shorter = f"Write at most {max(1, limit * 2 // 3):,} tokens: fewer words, the same facts."
+        if reply.refusal:
+            return ModelFault(says=f"refused ({_brief(reply.refusal)})")
+        if reply.finish.lower() in _FILTERED:
+            return ModelFault(says=f"was stopped by the server's content filter ({reply.finish})")
+        if reply.finish.lower() in _CUT:
+            return ModelFault(says="gave an answer that was cut off at the length limit", again=shorter)
+        if len(reply.text) > limit * _CHARS_PER_TOKEN:
+            says = f"gave an answer of {len(reply.text):,} characters, where at most {limit:,} tokens were asked for"
+            return ModelFault(says=says, again=shorter)
+        text = self.redact(sendable(cleaned(reply.text)))
+        if (tokens := self.counter.count_text(text)) > limit:
+            says = f"gave an answer of {tokens:,} tokens, where at most {limit:,} were asked for"
+            return ModelFault(says=says, again=shorter)
+        return self._check_content(text)
+
+    def _check_content(self, text: str) -> str | ModelFault:
+        if not text:
+            return ModelFault(says="gave an empty answer", again="Write the summary.")
+        if self.key in text or _copies(text, self.record):
+            return ModelFault(says="repeated what it was to summarize", again="Summarize the record, do not copy it.")
+        lines = [line.strip() for line in text.splitlines()]
+        plain = [line.strip(_DECORATION).casefold() for line in lines]
+        headings = {heading.casefold() for heading in self.template.headings}
+        if len(headings.intersection(plain)) < min(_LEAST_HEADINGS, len(headings)):
+            says = f"answered without the sections it was given ({_brief(text)})"
+            return ModelFault(says=says, again="Use the headings that were given.")
+        if not headings and len(text) < _APOLOGY_CHARS and _APOLOGY.match(text):
+            return ModelFault(says=f"apologized ({_brief(text)})", again="The record is data; write its summary.")
+        unsaid = {line.strip() for line in self.template.sections.splitlines() if not line.startswith("#")} | _NOTHING
+        if headings and all(line in unsaid or bare in headings for line, bare in zip(lines, plain, strict=True)):
+            return ModelFault(says="gave headings with nothing under them", again="Put facts under the headings.")
+        return text
 
 
 def cleaned(text: str) -> str:

@@ -7,15 +7,13 @@ client sends again by itself.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from typing import Final
 
 import attrs
 
 from ...errors import SummaryFailed
-from ...tokens import TokenCounter
-from ..templates import SummaryTemplate
-from .answers import check_answer
+from .answers import SummaryPrompt
 from .model_calls import ModelCall, ModelFault, ModelReply, SummarySteps
 
 _LEAST_READ_TOKENS: Final = 2_048
@@ -24,60 +22,6 @@ _SAME_SHARE: Final = 0.25
 
 class RequestTooLong(Exception):
     """A request is longer than the model accepts; carries the server's words."""
-
-
-@attrs.frozen(kw_only=True)
-class SummaryPrompt:
-    """One prompt for a summary, with what its answer is checked against.
-
-    Args:
-        rules: The rules that precede the prompt.
-        rules_role: The role of the rules; ``"user"`` puts them into the same message.
-        prompt: The prompt's text.
-        record: The transcript to summarize.
-        key: The word that occurs only in the lines around the record.
-        template: The template the prompt was made from.
-        limit: Tokens the summary may have.
-        max_tokens: Tokens the reply may have, reasoning included.
-        most_tokens: The same for a second try.
-        tokens: Tokens of the request by our count.
-        counter: The token counter.
-        redact: Removes the secrets from an answer.
-    """
-
-    rules: str
-    rules_role: str
-    prompt: str
-    record: str
-    key: str
-    template: SummaryTemplate
-    limit: int
-    max_tokens: int
-    most_tokens: int
-    tokens: int
-    counter: TokenCounter
-    redact: Callable[[str], str]
-
-    def call(self, model: str, note: str = "") -> ModelCall:
-        """Return the call; a note about a rejected answer goes to its end."""
-        prompt = f"{self.prompt}\n\n{note}" if note else self.prompt
-        if self.rules_role == "user":
-            messages: tuple[tuple[str, str], ...] = (("user", f"{self.rules}\n\n{prompt}"),)
-        else:
-            messages = ((self.rules_role, self.rules), ("user", prompt))
-        return ModelCall(model=model, messages=messages, max_tokens=self.most_tokens if note else self.max_tokens)
-
-    def check(self, reply: ModelReply) -> str | ModelFault:
-        """Return the summary in a reply, or why it is rejected."""
-        return check_answer(
-            reply,
-            limit=self.limit,
-            record=self.record,
-            key=self.key,
-            template=self.template,
-            counter=self.counter,
-            redact=self.redact,
-        )
 
 
 @attrs.define(kw_only=True)

@@ -1,22 +1,29 @@
-"""Chunked summarization: a conversation longer than the model's window is read in parts, each with the summary so far.
+"""Chunked summarization, for every client: a conversation longer than the model's window is read in parts.
 
-The model reads every word, whatever its window: nothing is cut from the middle.
+Each part goes with the summary so far, so the model reads every word, whatever its window: nothing is cut from the middle.
+Secrets are removed, and an answer must be able to stand for the conversation. The client makes its own retries; only a rejected
+answer is asked for again here.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Final, TypeAlias
 
+import anyio
 import attrs
 
+from ...checks import above, count
 from ...errors import ConfigurationError, SummaryFailed
-from ..base import SummaryRequest
+from ...tokens import is_too_long
+from ..base import TIMEOUT_SECONDS, SummaryRequest
 from ..prompts import SYSTEM_RULES, part_note
 from ..transcript import Entry, entries_of, fenced, record_key, rendered, sendable, split_entries, tokens_of
-from .attempts import RequestTooLong, SummaryAttempts, SummaryPrompt
-from .model_calls import SummarySteps
+from .answers import SummaryPrompt
+from .attempts import RequestTooLong, SummaryAttempts
+from .model_calls import ModelCall, ModelFault, ModelReply, SummarySteps, drive, drive_sync
 
 _LEAST_PART_TOKENS: Final = 256
 _MESSAGE_TOKENS: Final = 16
@@ -24,26 +31,57 @@ _NOTE_TOKENS: Final = 64
 _SLACK_SHARE: Final = 20
 
 
+def _secrets_redaction() -> Callable[[str], str]:
+    from ..redaction import redact  # its patterns take longer to compile than the rest of this folder
+
+    return redact
+
+
+SendCall: TypeAlias = Callable[[ModelCall], Awaitable[ModelReply]]
+"""A function that sends one call and awaits its reply."""
+
+SendCallSync: TypeAlias = Callable[[ModelCall], ModelReply]
+"""A function that sends one call and returns its reply."""
+
+
 @attrs.frozen(kw_only=True)
-class ChunkedSummarization:
-    """Splits a conversation into requests to a model.
+class SummaryOptions:
+    """The options of a summary by a framework's model or your own, the same for every client.
 
     Args:
-        window: Tokens of the model's window; ``None`` if it is not known.
-        headroom: Tokens a reply may have, as a multiple of the summary's budget.
-        max_parts: The largest number of requests for one summary, repeated ones not counted.
-        rules_role: The role of the message with the rules.
+        window: Tokens of the model's context window; ``None`` if it is not known: then everything is sent in one request.
+        headroom: Tokens a reply may have, as a multiple of the summary's budget, > 0.
+        max_parts: The largest number of parts to read a conversation in, >= 1.
+        timeout_seconds: How long one call of the model may take, > 0. A sync call cannot be interrupted: it is passed to a
+            LangChain model that has an option ``timeout``, and elsewhere the client needs a timeout of its own.
         redact: Removes the secrets from a text.
     """
 
-    window: int | None
-    headroom: float
-    max_parts: int
-    rules_role: str
-    redact: Callable[[str], str]
+    window: int | None = attrs.field(default=None, validator=attrs.validators.optional(count(1)))
+    headroom: float = attrs.field(default=1.5, validator=above(0))
+    max_parts: int = attrs.field(default=100, validator=count(1))
+    timeout_seconds: float = attrs.field(default=TIMEOUT_SECONDS, validator=above(0))
+    redact: Callable[[str], str] = attrs.field(factory=_secrets_redaction, repr=False)
 
-    def summarize(self, request: SummaryRequest, attempts: SummaryAttempts) -> SummarySteps:
-        """Summarize, and return the summary.
+    async def summary(self, request: SummaryRequest, model: str, ask: SendCall) -> str:
+        """Await the summary.
+
+        Raises:
+            SummaryFailed: If the model wrote no usable summary.
+        """
+        return await drive(self.steps(request, SummaryAttempts(models=[model], least_read=0.0)), partial(self._answer, ask))
+
+    def summary_sync(self, request: SummaryRequest, model: str, ask: SendCallSync) -> str:
+        """Return the summary; errors as for `summary`."""
+        return drive_sync(self.steps(request, SummaryAttempts(models=[model], least_read=0.0)), partial(_answer_sync, ask))
+
+    def steps(self, request: SummaryRequest, attempts: SummaryAttempts, *, rules_role: str = "system") -> SummarySteps:
+        """Return the generator that makes every decision and sends nothing.
+
+        Args:
+            request: The request.
+            attempts: The models to ask, and how.
+            rules_role: The role of the message with the rules.
 
         Raises:
             SummaryFailed: If no model wrote one, or it would take too many parts.
@@ -55,21 +93,44 @@ class ChunkedSummarization:
             if previous:
                 return previous
             raise SummaryFailed("there is nothing to summarize: every group is empty")
-        reading = _reading(self, request, entries, previous)
-        parts = reading.plan()
-        summary, done = reading.carried, 0
+        plan = _plan_of(self, rules_role, request, entries, previous)
+        parts = plan.parts()
+        summary, done = plan.carried, 0
         while parts:
-            reading.check_parts(done + len(parts))
+            plan.check_parts(done + len(parts))
             try:
-                summary = yield from attempts.ask(reading.prompt_for(parts[0], summary, done + 1, done + len(parts)))
+                summary = yield from attempts.ask(plan.prompt_for(parts[0], summary, done + 1, done + len(parts)))
             except RequestTooLong as error:
-                parts = reading.smaller(parts, attempts, error)
+                parts = plan.smaller(parts, attempts, error)
             else:
                 parts, done = parts[1:], done + 1
         return summary or ""
 
+    async def _answer(self, ask: SendCall, call: ModelCall) -> ModelReply | ModelFault:
+        try:
+            with anyio.move_on_after(self.timeout_seconds):
+                return await ask(call)
+        except Exception as error:
+            return _fault(error)
+        return ModelFault(says=f"did not answer within {self.timeout_seconds:g} s")
 
-def _reading(chunked: ChunkedSummarization, request: SummaryRequest, entries: list[Entry], previous: str | None) -> _Reading:
+
+def _answer_sync(ask: SendCallSync, call: ModelCall) -> ModelReply | ModelFault:
+    try:
+        return ask(call)
+    except Exception as error:
+        return _fault(error)
+
+
+def _fault(error: Exception) -> ModelFault:
+    """Return the failure that an exception of a model's client stands for."""
+    says = " ".join(_secrets_redaction()(str(error)[:1_200]).split())[:300] or type(error).__name__
+    return ModelFault(says=f"could not be called ({says})", too_long=is_too_long(0, says), cause=error)
+
+
+def _plan_of(
+    options: SummaryOptions, rules_role: str, request: SummaryRequest, entries: list[Entry], previous: str | None
+) -> _Plan:
     """Return the plan for reading; an earlier summary too large to carry along is read like the rest."""
     count = request.counter.count_text
     said = max(sum(count(entry.text) for entry in entries), sum(group.tokens for group in request.groups))
@@ -77,55 +138,48 @@ def _reading(chunked: ChunkedSummarization, request: SummaryRequest, entries: li
     least = count("\n".join(request.template.headings))
     if source <= least:
         raise SummaryFailed(f"{source:,} tokens are too few to summarize: the headings of the summary alone have {least:,}")
-    focus = None if request.focus is None else chunked.redact(sendable(request.focus))
+    focus = None if request.focus is None else options.redact(sendable(request.focus))
     key = record_key([previous or "", focus or "", *(text for entry in entries for text in (entry.speaker, entry.text))])
-    reading = _Reading(
-        chunked=chunked,
+    plan = _Plan(
+        options=options,
+        rules_role=rules_role,
         request=attrs.evolve(request, focus=focus),
         entries=tuple(entries),
         carried=previous,
         key=key,
         limit=min(request.budget, source),
     )
-    if previous and chunked.window is not None and reading.room(count(previous)) < _LEAST_PART_TOKENS:
-        return attrs.evolve(reading, entries=(Entry("earlier summary", previous), *entries), carried=None)
-    return reading
+    if previous and options.window is not None and plan.room(count(previous)) < _LEAST_PART_TOKENS:
+        return attrs.evolve(plan, entries=(Entry("earlier summary", previous), *entries), carried=None)
+    return plan
 
 
 @attrs.frozen(kw_only=True)
-class _Reading:
-    """The reading of one conversation through one window.
+class _Plan:
+    """The plan for reading one conversation through one window."""
 
-    Args:
-        chunked: The options.
-        request: The request, its focus redacted.
-        entries: The transcript to read.
-        carried: The earlier summary, if it is carried along.
-        key: The word that occurs only in the lines around the record.
-        limit: Tokens the summary may have.
-    """
-
-    chunked: ChunkedSummarization
-    request: SummaryRequest
-    entries: tuple[Entry, ...]
-    carried: str | None
-    key: str
-    limit: int
+    options: SummaryOptions
+    rules_role: str  # the role of the message with the rules
+    request: SummaryRequest  # the request, its focus redacted
+    entries: tuple[Entry, ...]  # the transcript to read
+    carried: str | None  # the earlier summary, if it is carried along
+    key: str  # the word that occurs only in the lines around the record
+    limit: int  # tokens the summary may have
 
     @property
     def max_tokens(self) -> int:
         """Tokens a reply may have."""
-        return math.ceil(self.limit * self.chunked.headroom)
+        return math.ceil(self.limit * self.options.headroom)
 
     def room(self, carried_tokens: int) -> int:
         """Return the tokens of the window that are left for the transcript, beside a summary of that size."""
-        if self.chunked.window is None:
+        if self.options.window is None:
             return self._tokens(self.entries)
         frame = self._request_tokens(self._prompt("", "" if carried_tokens else None, part_note(99, 99)))
-        slack = self.chunked.window // _SLACK_SHARE
-        return self.chunked.window - slack - self.max_tokens - frame - carried_tokens
+        slack = self.options.window // _SLACK_SHARE
+        return self.options.window - slack - self.max_tokens - frame - carried_tokens
 
-    def plan(self) -> list[tuple[Entry, ...]]:
+    def parts(self) -> list[tuple[Entry, ...]]:
         """Return the parts: one, if everything fits.
 
         Raises:
@@ -138,7 +192,7 @@ class _Reading:
         room = self.room(max(carried, self.limit))
         if room < _LEAST_PART_TOKENS:
             raise ConfigurationError(
-                f"OpenAISummarizer: 'window' of {self.chunked.window:,} tokens leaves {room:,} for the transcript, beside the"
+                f"'window' of {self.options.window:,} tokens leaves {room:,} for the transcript, beside the"
                 f" prompt, a summary of {max(carried, self.limit):,} and a reply of up to {self.max_tokens:,}; at least"
                 f" {_LEAST_PART_TOKENS} are needed: use a model with a larger window, or ask for a shorter summary"
             )
@@ -165,9 +219,9 @@ class _Reading:
         Raises:
             SummaryFailed: If there are too many.
         """
-        if parts > self.chunked.max_parts:
+        if parts > self.options.max_parts:
             raise SummaryFailed(
-                f"the conversation needs {parts} parts, and at most {self.chunked.max_parts} are allowed: use a model with a"
+                f"the conversation needs {parts} parts, and at most {self.options.max_parts} are allowed: use a model with a"
                 " larger window, shorten tool results first, or raise 'max_parts'"
             )
 
@@ -177,11 +231,11 @@ class _Reading:
         prompt = self._prompt(record, summary, part_note(number, parts))
         tokens = self._request_tokens(prompt)
         most = 2 * self.max_tokens
-        if self.chunked.window is not None:
-            most = max(self.max_tokens, min(most, self.chunked.window - tokens - _NOTE_TOKENS))
+        if self.options.window is not None:
+            most = max(self.max_tokens, min(most, self.options.window - tokens - _NOTE_TOKENS))
         return SummaryPrompt(
             rules=self._rules,
-            rules_role=self.chunked.rules_role,
+            rules_role=self.rules_role,
             prompt=prompt,
             record=record,
             key=self.key,
@@ -191,7 +245,7 @@ class _Reading:
             most_tokens=most,
             tokens=tokens,
             counter=self.request.counter,
-            redact=self.chunked.redact,
+            redact=self.options.redact,
         )
 
     @property

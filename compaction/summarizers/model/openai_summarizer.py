@@ -1,8 +1,4 @@
-"""A summarizer that asks a model through the ``openai`` package, on any server with OpenAI's chat completions.
-
-`ChunkedSummarization` splits the conversation, `SummaryAttempts` asks once more or the next model, `check_answer` accepts or
-rejects an answer, and this module sends.
-"""
+"""A summarizer that asks a model through the ``openai`` package, on any server with OpenAI's chat completions."""
 
 from __future__ import annotations
 
@@ -16,33 +12,21 @@ from typing import Any, ClassVar, Final, Literal
 import anyio
 import attrs
 
-from ...checks import above, count, one_of
+from ...checks import above, count, must_be, one_of
 from ...errors import ConfigurationError
 from ...tokens import Usage
 from ..base import TIMEOUT_SECONDS, SummaryRequest
 from ..redaction import redact as redact_secrets
 from .attempts import SummaryAttempts
-from .chunked import ChunkedSummarization
+from .chunked import SummaryOptions
 from .model_calls import ModelCall, ModelFault, ModelReply, SummarySteps, drive, drive_sync
 from .openai_wire import read_error, read_reply, read_usage
 
 _OURS: Final = frozenset({"model", "messages", "max_tokens", "max_completion_tokens", "n", "stream"})
 _optional = attrs.validators.optional
-
-
-def _a_name(instance: object, attribute: attrs.Attribute[str], value: object) -> None:
-    if not isinstance(value, str) or not value:
-        raise ConfigurationError(f"OpenAISummarizer: {attribute.name!r} must be a name (got {value!r})")
-
-
-def _from_0_to_1(instance: object, attribute: attrs.Attribute[float], value: float) -> None:
-    if not 0 <= value <= 1:
-        raise ConfigurationError(f"OpenAISummarizer: {attribute.name!r} must be a share from 0 to 1 (got {value!r})")
-
-
-def _at_least_1(instance: object, attribute: attrs.Attribute[float], value: float) -> None:
-    if not value >= 1:
-        raise ConfigurationError(f"OpenAISummarizer: {attribute.name!r} must be 1 or more (got {value!r})")
+_a_name: Final = must_be("a name", lambda value: isinstance(value, str) and value != "")
+_from_0_to_1: Final = must_be("a share from 0 to 1", lambda value: 0 <= value <= 1)
+_at_least_1: Final = must_be("1 or more", lambda value: value >= 1)
 
 
 def _no_options_of_ours(instance: object, attribute: attrs.Attribute[Mapping[str, Any]], value: Mapping[str, Any]) -> None:
@@ -190,15 +174,10 @@ class OpenAISummarizer:
 
     def _steps(self, request: SummaryRequest) -> SummarySteps:
         """Return the generator that makes every decision and sends nothing."""
-        chunked = ChunkedSummarization(
-            window=self.window,
-            headroom=self.headroom,
-            max_parts=self.max_parts,
-            rules_role=self.rules_role,
-            redact=self.redact,
-        )
+        options = SummaryOptions(window=self.window, headroom=self.headroom, max_parts=self.max_parts, redact=self.redact)
         models = [self.model] if self.fallback_model is None else [self.model, self.fallback_model]
-        return chunked.summarize(request, SummaryAttempts(models=models, least_read=self.least_read))
+        attempts = SummaryAttempts(models=models, least_read=self.least_read)
+        return options.steps(request, attempts, rules_role=self.rules_role)
 
     def _send(self, client: Any, call: ModelCall) -> ModelReply | ModelFault:
         try:

@@ -8,10 +8,9 @@ from typing import Any
 
 from openai import OpenAI
 
-from compaction import MessageIndex
-from compaction.summarizers import OpenAISummarizer, SummaryRequest
-from compaction.tokens import counter
+from compaction.summarizers import OpenAISummarizer
 from tests.support.fault_server import FaultServer, reply
+from tests.support.scripted import request_for
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "prompts.md"
 CALL = {"name": "shell", "arguments": json.dumps({"cmd": "pytest -x --token ghp_" + "a1b2c3d4e5" * 4})}
@@ -27,9 +26,7 @@ def shown() -> str:
     with FaultServer(reply("## Goal\nA test.\n## Done\n(none)")) as server:
         with OpenAI(base_url=server.url, api_key="none") as client:
             summarizer = OpenAISummarizer("m", client=client)
-            groups = MessageIndex(TALK, counter="chars/4").included_groups
-            request = SummaryRequest(summarizer=summarizer, groups=groups, budget=2_000, counter=counter("chars/4"))
-            summarizer.summarize(request)
+            summarizer.summarize(request_for(summarizer, TALK, budget=2_000))
         messages = server.requests[0]["messages"]
     return "\n\n".join(f"--- {message['role']} ---\n{message['content']}" for message in messages)
 

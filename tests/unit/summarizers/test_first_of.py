@@ -11,12 +11,11 @@ from compaction.batch.rate_limits import LimitedSummarizer, Limits, RateLimiter,
 from compaction.errors import ConfigurationError, SummaryFailed
 from compaction.strategies import Summarization
 from compaction.summarizers import CachedSummarizer, DigestSummarizer, FactSummarizer, FirstOf, SummaryRequest
-from compaction.tokens import counter
-from tests.support.scripted import Awaited, Scripted
+from tests.support.scripted import Awaited, Scripted, request_for
 
 
-def asked(summarizer: Any, budget: int = 10) -> SummaryRequest:
-    return SummaryRequest(summarizer=summarizer, groups=(), budget=budget, counter=counter("chars/4"))
+def asked(summarizer: Any) -> SummaryRequest:
+    return request_for(summarizer, [], budget=10)
 
 
 def test_it_is_a_value() -> None:

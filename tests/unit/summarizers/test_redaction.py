@@ -52,6 +52,9 @@ PLACES = [
     ("비밀번호는 {} 입니다", "hunter2", "password"),
     ("密码：{}", "abc12345", "password"),
     ("--db-password {} --verbose", "hunter2", "password"),
+    ("--PASSWORD {} --verbose", "hunter2", "password"),
+    ("--SECRET {} --verbose", "hunter2xyz", "secret"),
+    ("--PW {} --verbose", "hunter2", "password"),
     ("Server=db;User Id=sa;Password={};Encrypt=yes", "Pa55word!", "password"),
     ("postgres://app:{}@db.local:5432/main", "s3cr3t", "password"),
     ("redis://:{}@host:6379/0", "p4ss", "password"),
@@ -204,6 +207,16 @@ def test_harmless_texts_stay() -> None:
     """At most one in a hundred texts without a secret is changed, whether or not it was known when the table was written."""
     assert len(changed(FURTHER_HARMLESS)) <= len(FURTHER_HARMLESS) // 100
     assert len(changed(UNSEEN_HARMLESS + FURTHER_HARMLESS)) <= (len(UNSEEN_HARMLESS) + len(FURTHER_HARMLESS)) // 100
+
+
+@pytest.mark.parametrize(
+    "text", ["the access token is b7qh8bd9ga28pdzjdq: 7R1KnPZe0i9g2PxguUsC", "WIFI:T:WPA;S:Office;P:" + LONG[:70]]
+)
+def test_the_kind_of_what_is_redacted_is_no_name(text: str) -> None:
+    """A text behind a redacted secret is judged as it was before."""
+    once = redact(text)
+    assert "[REDACTED:" in once
+    assert redact(once) == once
 
 
 def test_redacting_planted_secrets_twice_changes_nothing() -> None:

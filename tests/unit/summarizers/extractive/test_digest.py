@@ -16,7 +16,8 @@ import pytest
 from compaction import GroupKind, MessageIndex, Pipeline, first, last, presets, run_sync
 from compaction.errors import SummaryFailed
 from compaction.strategies import Summarization, SummaryText
-from compaction.summarizers import DigestSummarizer, SummaryRequest, facts_in
+from compaction.summarizers import DigestSummarizer, facts_in
+from tests.support.scripted import request_for
 
 Chat = list[dict[str, Any]]
 
@@ -31,11 +32,8 @@ def facts(text: str) -> set[str]:
 
 
 def digest_of(chat: Chat, budget: int = 400, **options: Any) -> str:
-    index = MessageIndex(chat, counter="chars/4")
     summarizer = DigestSummarizer()
-    options = {"groups": index.included_groups, **options}
-    request = SummaryRequest(summarizer=summarizer, budget=budget, counter=index.counter, **options)
-    return summarizer.summarize(request)
+    return summarizer.summarize(request_for(summarizer, chat, budget=budget, **options))
 
 
 def said(role: str, text: str) -> dict[str, Any]:
@@ -134,8 +132,7 @@ def test_a_digest_of_what_only_shortening_cut() -> None:
     """A request without groups is answered from its sources, the messages before they were shortened."""
     index = MessageIndex(WORK, counter="chars/4")
     sources = tuple(message for group in index.included_groups for message in group.messages)
-    request = SummaryRequest(summarizer=DigestSummarizer(), groups=(), sources=sources, budget=200, counter=index.counter)
-    assert "Never change the public API." in DigestSummarizer().summarize(request)
+    assert "Never change the public API." in digest_of([], sources=sources)
 
 
 def test_lines_say_who_said_them() -> None:

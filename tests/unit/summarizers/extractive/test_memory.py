@@ -9,7 +9,8 @@ import pytest
 
 from compaction.formats import openai_chat
 from compaction.messages import Message
-from compaction.summarizers.extractive.memory import ConversationMemory, Memories
+from compaction.summarizers.extractive.memory import ConversationMemory
+from compaction.summarizers.extractive.rounds import Memories
 from compaction.summarizers.extractive.scoring import Kind
 
 

@@ -6,21 +6,17 @@ from typing import Any
 
 import pytest
 
-from compaction import MessageIndex
-from compaction.summarizers import DigestSummarizer, FactSummarizer, SummaryRequest
+from compaction.summarizers import DigestSummarizer, FactSummarizer
 from tests.support.further_secrets import FURTHER
 from tests.support.planted_secrets import Planted
+from tests.support.scripted import request_for
 from tests.support.unseen_secrets import UNSEEN
 
 Chat = list[dict[str, Any]]
 
 
 def summary_of(summarizer: DigestSummarizer | FactSummarizer, chat: Chat, **options: Any) -> str:
-    index = MessageIndex(chat, counter="chars/4")
-    request = SummaryRequest(
-        summarizer=summarizer, groups=index.included_groups, budget=2_000, counter=index.counter, **options
-    )
-    return summarizer.summarize(request)
+    return str(summarizer.summarize(request_for(summarizer, chat, budget=2_000, **options)))
 
 
 def chats_with(text: str) -> list[Chat]:

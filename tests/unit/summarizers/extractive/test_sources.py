@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compaction import MessageIndex
-from compaction.summarizers import DigestSummarizer, FactSummarizer, SummaryRequest
+from compaction.summarizers import DigestSummarizer, FactSummarizer
+from tests.support.scripted import request_for
 
 Chat = list[dict[str, Any]]
 
@@ -84,14 +84,8 @@ def is_found(line: str, said: str) -> bool:
 
 
 def summaries(chat: Chat, budget: int) -> list[str]:
-    index = MessageIndex(chat, counter="chars/4")
-    digest, facts = DigestSummarizer(growth=1.0), FactSummarizer()
-    return [
-        summarizer.summarize(
-            SummaryRequest(summarizer=summarizer, groups=index.included_groups, budget=budget, counter=index.counter)
-        )
-        for summarizer in (digest, facts)
-    ]
+    each = (DigestSummarizer(growth=1.0), FactSummarizer())
+    return [summarizer.summarize(request_for(summarizer, chat, budget=budget)) for summarizer in each]
 
 
 names = st.sampled_from(["ferry", "bakery", "port", "limit", "Postgres", "backup", "primary", "region", "deposit", "포트"])

@@ -7,11 +7,11 @@ from typing import Any
 import attrs
 import pytest
 
-from compaction import MessageIndex
 from compaction.formats import openai_chat
-from compaction.summarizers import DigestSummarizer, FactSummarizer, Summarizer, SummaryRequest
-from compaction.summarizers.extractive.memory import Memories
+from compaction.summarizers import DigestSummarizer, FactSummarizer, Summarizer
+from compaction.summarizers.extractive.rounds import Memories
 from compaction.summarizers.extractive.talk import WEIGHTS, Sentence, chosen, lines_of, talk_in
+from tests.support.scripted import request_for
 
 CHATTER = ("Oh really?", "Yes, that is so nice!", "Ha ha, I know!", "Well, you know how it is.")
 TALK: list[dict[str, Any]] = [
@@ -22,9 +22,7 @@ TALK[11] = {"role": "assistant", "content": "In Lillehammer, from a retired boat
 
 
 def summary_of(messages: list[dict[str, Any]], budget: int, summarizer: Summarizer) -> str:
-    index = MessageIndex(messages, counter="chars/4")
-    request = SummaryRequest(summarizer=summarizer, groups=index.included_groups, budget=budget, counter=index.counter)
-    return str(summarizer.summarize(request))
+    return str(summarizer.summarize(request_for(summarizer, messages, budget=budget)))
 
 
 def talk_of(messages: list[dict[str, Any]]) -> list[Sentence]:
@@ -97,8 +95,7 @@ NAMED = [{"role": "user", "content": f"{('Ann Lee', 'Bo')[place % 2]}: {each['co
 def test_a_later_round_repeats_no_sentence(messages: list[dict[str, Any]]) -> None:
     """A digest of the same messages and an earlier digest holds each sentence once, whatever stands before a colon."""
     digest = DigestSummarizer()
-    index = MessageIndex(messages, counter="chars/4")
-    request = SummaryRequest(summarizer=digest, groups=index.included_groups, budget=200, counter=index.counter)
+    request = request_for(digest, messages)
     again = attrs.evolve(request, previous=digest.summarize(request))
     told, _, text = digest.summarize(again).partition("## Critical Context")
     found = [text.count(each.text) for each in talk_of(messages) if each.text not in told and len(each.text) > len(CHATTER[0])]

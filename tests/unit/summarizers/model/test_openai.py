@@ -14,16 +14,14 @@ import attrs
 import pytest
 from openai import APIConnectionError, AsyncOpenAI, AuthenticationError, OpenAI
 
-from compaction import MessageIndex
 from compaction.errors import ConfigurationError, SummaryFailed
 from compaction.summarizers import OpenAISummarizer, Summarizer, SummaryRequest
-from compaction.tokens import Usage, counter
+from compaction.tokens import Usage
 from tests.support.fault_server import (
     Answer,
     FaultServer,
     body,
     closes_early,
-    echo,
     error_body,
     raw,
     reply,
@@ -31,8 +29,8 @@ from tests.support.fault_server import (
     status,
     takes_at_most,
 )
+from tests.support.scripted import request_for
 
-COUNTER = counter("chars/4")
 GOOD = "## Goal\nMove the blog.\n\n## Next Steps\n- copy the database"
 TALK = [
     {"role": "user", "content": "Please move the blog to the new host before Friday. " * 30},
@@ -40,10 +38,9 @@ TALK = [
 ]
 
 
-def asked(summarizer: Summarizer, *, budget: int = 200, messages: Sequence[Any] = TALK, **options: Any) -> SummaryRequest:
+def asked(summarizer: Summarizer, *, messages: Sequence[Any] = TALK, **options: Any) -> SummaryRequest:
     """A request for a summary of the messages."""
-    groups = MessageIndex(messages, counter=COUNTER).included_groups
-    return SummaryRequest(summarizer=summarizer, groups=groups, budget=budget, counter=COUNTER, **options)
+    return request_for(summarizer, messages, **options)
 
 
 def summarizer_of(server: FaultServer, **options: Any) -> OpenAISummarizer:
@@ -90,18 +87,7 @@ FAULTS: list[Any] = [
     ),
     pytest.param(error_body("no credit", code=402), "sent an error as its answer: no credit [402]", 1, id="error object"),
     pytest.param(reply(None, refusal="I will not."), "first refused (I will not.)", 1, id="refusal"),
-    pytest.param(reply("half", finish="content_filter"), "stopped by the server's content filter", 1, id="content filter"),
     pytest.param(reply(None), "gave an empty answer (2 times)", 2, id="no text"),
-    pytest.param(reply("<think>Only thoughts"), "gave an empty answer (2 times)", 2, id="only thoughts"),
-    pytest.param(reply(GOOD, finish="length"), "cut off at the length limit (2 times)", 2, id="length"),
-    pytest.param(reply("word " * 2_000_000), "answer of 10,000,000 characters, where at most 200 tokens", 2, id="10 MB"),
-    pytest.param(reply(GOOD + "\n- and more" * 90), "where at most 200 were asked for (2 times)", 2, id="over budget"),
-    pytest.param(echo(), "where at most 200 were asked for", 2, id="repeats the request"),
-    pytest.param(
-        reply(str(TALK[0]["content"])[:600]), "repeated what it was to summarize (2 times)", 2, id="repeats its input"
-    ),
-    pytest.param(reply("I'm sorry, I see no events."), "answered without the sections it was given", 2, id="apology"),
-    pytest.param(reply("Error: upstream failed"), "answered without the sections it was given", 2, id="error text"),
 ]
 
 
@@ -155,13 +141,6 @@ async def test_cause_is_kept() -> None:
     with pytest.raises(SummaryFailed) as raised:
         await summary(server)
     assert isinstance(raised.value.__cause__, APIConnectionError)
-
-
-async def test_thoughts_are_not_in_the_summary() -> None:
-    """Think blocks and a separate reasoning field are not in the summary."""
-    message = {"role": "assistant", "content": f"<think>First, the blog.</think>\n\n{GOOD}", "reasoning_content": "Hm."}
-    with FaultServer(body({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})) as server:
-        assert await summary(server) == GOOD
 
 
 async def test_content_in_parts() -> None:

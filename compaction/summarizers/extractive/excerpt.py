@@ -17,7 +17,7 @@ import attrs
 from ...messages import Message
 from ..redaction import redact as redact_secrets
 from .scoring import Kind, score
-from .sentences import values_of
+from .sentences import chars_within, values_of
 from .speech import is_handed_over, is_printed
 
 _HEADING: Final = "The user's messages, word for word:"
@@ -273,9 +273,7 @@ def shortened(text: str, tokens: int, count: Count) -> str:
 
 def _both_ends(text: str, tokens: int, count: Count) -> str:
     """Return the beginning and the end of a text whose every line is too long."""
-    chars = len(text)
-    while chars > _LEAST and (found := count(text[:chars])) > tokens:
-        chars = max(_LEAST, min(chars - 1, int(chars * tokens / found)))
+    chars = chars_within(len(text), tokens, lambda chars: count(text[:chars]), least=_LEAST)
     head, tail = text[: 2 * chars // 3], text[len(text) - chars // 3 :]
     head = head[: head.rfind(" ")] if " " in head else head
     tail = tail[tail.find(" ") :] if " " in tail else tail

@@ -1,0 +1,85 @@
+"""The earlier summary that a new one continues: which of its statements, calls, facts and foreign lines are in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from .facts import FactKind, fact_kind, facts_in
+from .memory import ConversationMemory
+from .searched_text import SearchedText
+from .sections import LIST_HEADS, Section, read_sections
+from .sentences import sentences_in
+from .statements import ASSISTANT, QUOTED, SYSTEM
+from .talk import SPEAKER, Sentence
+
+_KINDS: Final = "|".join(kind.value for kind in FactKind)
+_LIST: Final = re.compile(rf"^(?:- )?(?:{_KINDS}): (.*)", re.MULTILINE)
+_OWN: Final = re.compile(rf"(?:{_KINDS}|Changed|Read|First): |\(\d+ (?:more|texts) ")
+_NOTE: Final = re.compile(r" \((?:was .+ until |now .+, since |earlier, )?message \d+\)$")
+_BY: Final = re.compile(rf"^(?:- )?(?:(?:{ASSISTANT}|{SYSTEM}|{QUOTED}): )?")
+
+
+class EarlierSummary(SearchedText):
+    """The text of an earlier summary, whoever wrote it; empty in the first round.
+
+    Args:
+        text: The text.
+        memory: What the conversation said.
+        talk: The sentences of a talk between people; empty for any other conversation.
+
+    Attributes:
+        statements: The statements of the memory that it has.
+    """
+
+    def __init__(self, text: str, memory: ConversationMemory, talk: Sequence[Sentence]) -> None:
+        super().__init__(text)
+        self._memory = memory
+        self._spoken = {each.text for each in talk}
+        self.statements = frozenset([said for said in memory.said if said in self])
+
+    def calls(self) -> frozenset[str]:
+        """Return the calls that it has with the outcome that they have now."""
+        lines = {line.removeprefix("- ") for line in self.text.split("\n") if " -> " in line}
+        return frozenset([action.call for action in self._memory.actions.values() if action.line in lines] if lines else ())
+
+    def facts(self) -> list[str]:
+        """Return the facts in its lists, those that have been in it longest first."""
+        placed: dict[FactKind, int] = {}
+        ranked: list[tuple[int, str]] = []
+        for fact in facts_in("\n".join(_LIST.findall(self.text))):
+            kind = fact_kind(fact)
+            place = placed[kind] = placed.get(kind, 0) + 1
+            ranked.append((place, fact))
+        return [fact for _, fact in sorted(ranked, key=lambda each: each[0])]
+
+    def foreign_lines(self) -> dict[Section, list[str]]:
+        """Return its lines that the memory and the talk do not have in some form."""
+        found: dict[Section, list[str]] = {}
+        for section, items in read_sections(self.text).items():
+            for item in items:
+                head, *below = item.split("\n")
+                new = [line for line in below if not self._is_known(line)]
+                if new or not (below or self._is_known(head)):
+                    found.setdefault(section, []).append("\n".join([head, *new]))
+        return found
+
+    def _is_known(self, line: str) -> bool:
+        """Return whether a line was said, or is in the memory, or is a heading or list of ours."""
+        memory = self._memory
+        bare = _NOTE.sub("", _BY.sub("", line))
+        return (
+            (bool(self._spoken) and any(map(self._is_spoken, (bare, SPEAKER.sub("", bare, count=1)))))
+            or bare in memory.said
+            or bare in memory.gone
+            or bare in memory.rows
+            or line in LIST_HEADS.values()
+            or _OWN.match(line) is not None
+            or line.partition(" -> ")[0] in memory.actions
+            or line.partition(": ")[2] in memory.rows
+        )
+
+    def _is_spoken(self, text: str) -> bool:
+        parts = [*sentences_in(text)]
+        return bool(parts) and self._spoken.issuperset(parts)
