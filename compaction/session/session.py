@@ -187,7 +187,7 @@ class CompactionSession:
     def __repr__(self) -> str:
         shown = self.index.included
         sizes = f"messages {shown.messages:,}, tokens {shown.tokens:,}, compactions {self._state.compactions:,}"
-        return f"<CompactionSession {self.id!r}: {sizes}>"
+        return f"<CompactionSession {self.id[:40]!r}: {sizes}>"
 
     async def __aenter__(self) -> Self:
         await self._ahead.__aenter__()
@@ -232,6 +232,7 @@ class CompactionSession:
         self._state = attrs.evolve(self._state, **changes)
 
     def _revise(self, *decided: object) -> None:
+        """Change the revision. No part is an object of attrs: after an interruption in a `repr`, a later one may be "..."."""
         revision = f"{self._id}:{lookup_key(self.revision, *decided)}"
         self._set(revisions=(*self._state.revisions, revision)[-_MOST_REVISIONS:])
 
@@ -550,7 +551,7 @@ class CompactionSession:
             if (anchor := self._reports.anchor) is not None:
                 self._index.context = attrs.evolve(self._index.context, overhead_tokens=anchor)
         if result.edits or result.failures:
-            self._revise(known, len(result.edits), len(result.failures), result.after)
+            self._revise(known, len(result.edits), len(result.failures), *attrs.astuple(result.after))
             self._saver.changed()
 
     def _due(self) -> Strategy:

@@ -28,7 +28,8 @@ _MOST_OPENING: Final = 32  # messages that are looked at for it
 _TASK_SHARE: Final = 0.7
 _LEAST: Final = 24  # tokens below which a shortened message says too little
 _FRAME: Final = 8
-_READ_CHARS: Final = 32  # for each token of the excerpt: what the user said further back is not looked at
+_READ_CHARS: Final = 32  # for each token of the excerpt, and at least so many: what was said further back is not looked at
+_LEAST_READ: Final = 20_000
 _MOST_READ: Final = 2_000  # that one message counts for
 _NOTE: Final = re.compile(r" \(message \d{1,9}\)\Z")
 _ENTRY: Final = 4
@@ -85,7 +86,7 @@ def excerpt(
     first = next((at for at, (raw, _) in enumerate(spoken) if task is not None and raw is task), -len(earlier)) + len(earlier)
     order = dict.fromkeys([first, len(said) - 1, *range(first), *reversed(range(len(said)))])
     entries: dict[str, _Entry] = {}
-    unread = _READ_CHARS * tokens
+    unread = max(_LEAST_READ, _READ_CHARS * tokens)
     for place in order:
         if said[place] in entries:
             continue

@@ -14,6 +14,7 @@ import pytest
 from compaction import BudgetUnsatisfiable, Edit, MessageIndex, last, presets
 from compaction.errors import ConfigurationError, InputError, StateError, SummaryFailed, SyncDriverError
 from compaction.index.groups import GroupKind
+from compaction.index.projection import Metrics
 from compaction.session import CompactionSession, Event, StepFailed
 from compaction.stores import SessionStore, SQLiteStore
 from compaction.strategies import Clear, Summarization, ToolResult, Truncation
@@ -121,6 +122,17 @@ def test_a_session_knows_whether_it_decided_anything() -> None:
     failed = session(summarizing(Scripted(SummaryFailed("no"))))
     failed.view_sync(chat(9))
     assert (failed.has_decided, failed.index.edit_count) == (True, 0)
+
+
+def test_a_revision_depends_on_no_repr(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After an interruption in the middle of a `repr`, attrs may write ``...`` for another object at the same address."""
+    revisions = list[str]()
+    for shown in ("whole", "..."):
+        monkeypatch.setattr(Metrics, "__repr__", lambda _, shown=shown: shown)
+        running = session()
+        running.view_sync(chat(20))
+        revisions.append(running.revision)
+    assert revisions[0] == revisions[1] != "default:0"
 
 
 def test_reported_usage_anchors_the_count() -> None:
