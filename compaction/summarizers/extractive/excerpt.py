@@ -153,7 +153,7 @@ class _Room:
 
     _left: int
     _count: Count
-    _quoted: dict[int, str] = attrs.field(factory=dict, init=False)
+    _quoted: dict[int, str] = attrs.field(factory=dict[int, str], init=False)
 
     def chosen(self, entries: Sequence[_Entry], tokens: int) -> dict[int, str]:
         """Return what is quoted of each message; the first is the task, the second the newest."""
