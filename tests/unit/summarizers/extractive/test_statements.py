@@ -30,9 +30,9 @@ def test_rules(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "Every page must be signed.",
+        "All visitors must wear a badge.",
         "You never know what they will ask.",
-        "Auf jeder Seite muss eine Unterschrift sein.",
+        "Mitarbeiter müssen einen Helm tragen.",
         "모든 쪽에 반드시 서명해야 합니다.",
         "The sign at the pool says: never run here.",
         "You can never have enough string.",
