@@ -161,6 +161,7 @@ class _ModelExchange:
         self._route = route
         self._upstream = services.upstreams.name(route.provider)
         self._plan: RequestPlan | None = None
+        self._answers: list[UpstreamAnswer] = []
         self._began = anyio.current_time()
         self._added = 0.0
         self._retried = ""
@@ -183,10 +184,14 @@ class _ModelExchange:
             return
         self._plan = plan = await planner.plan(read)
         self._added = anyio.current_time() - began
-        answer = await self._send(plan)
-        if plan.request is not None and answer.status in REFUSALS and await answer.read():
-            answer = await self._second(plan, answer) or answer
-        await self._stream(await self._recalled(self._plan, answer))
+        try:
+            answer = await self._send(plan)
+            if plan.request is not None and answer.status in REFUSALS and await answer.read():
+                answer = await self._second(plan, answer) or answer
+            await self._stream(await self._recalled(self._plan, answer))
+        finally:
+            for each in self._answers:
+                each.close()
 
     async def _hand_over(self, read: RequestPlan) -> bool:
         """Let the worker serve the request to which its conversation belongs; return whether it did."""
@@ -205,7 +210,9 @@ class _ModelExchange:
         client = self._client
         headers = request_headers(client.raw_headers, readable=READABLE, rewritten=plan.is_changed)
         target = (client.raw_path, client.query)
-        return await self._services.upstreams.send(client.method, self._route.provider, target, headers, plan.body)
+        answer = await self._services.upstreams.send(client.method, self._route.provider, target, headers, plan.body)
+        self._answers.append(answer)
+        return answer
 
     async def _stream(self, answer: UpstreamAnswer) -> None:
         """Send an answer to the client, read its usage, and record the conversation."""

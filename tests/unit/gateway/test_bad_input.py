@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gc
 import gzip
 import json
 import socket
@@ -222,10 +223,21 @@ def broken(handler: Handler, got: Got) -> None:
     handler.close_connection = True
 
 
-@pytest.mark.parametrize(("upstream", "status", "why"), [(hangs, 504, "Timeout"), (broken, 502, "ClientPayloadError")])
+def hangs_in_a_refusal(handler: Handler, got: Got) -> None:
+    """Hang in the middle of a length error."""
+    handler.begin(400, [("content-type", "application/json"), ("transfer-encoding", "chunked")])
+    handler.chunk(b'{"error": ')
+    hangs(handler, got)
+
+
+@pytest.mark.parametrize(
+    ("upstream", "status", "why"),
+    [(hangs, 504, "Timeout"), (broken, 502, "ClientPayloadError"), (hangs_in_a_refusal, 502, "Timeout")],
+)
 async def test_an_upstream_that_hangs_or_breaks_off(upstream: Answer, status: int, why: str) -> None:
-    """The client is told why, and the request is not repeated."""
+    """The client is told why, and the request is not repeated. The collector finds no connection that nobody closed."""
     found = await served([upstream], LONG, timeout=0.2, window=50_000)
+    gc.collect()
     assert (found.replies[0].status_code, len(found.got)) == (status, 1)
     assert why in found.replies[0].json()["error"]["message"]
 
