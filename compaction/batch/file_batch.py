@@ -317,12 +317,11 @@ class BatchRun:
 
     def _write_errors(self) -> None:
         """Write the file of bad conversations; if there are none, remove it."""
-        first = next(entries := self._error_entries(), None)
-        if first is None:
+        if not self._counts.bad:
             self.errors.unlink(missing_ok=True)
             return
         with atomic_writer(self.errors) as stream:
-            for entry in itertools.chain((first,), entries):
+            for entry in self._error_entries():
                 stream.write(json_of(entry, str(self.errors), escaped=False).encode() + b"\n")
 
     def _error_entries(self) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The manifest of a batch, a file with its plan and what is finished of it, and the lock of its folder of parts."""
+"""The manifest of a batch, a file with its plan and its finished outputs, and the lock of its folder of parts."""
 
 from __future__ import annotations
 

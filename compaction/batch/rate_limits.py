@@ -109,7 +109,7 @@ class RateLimiter:
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
     ) -> None:
         self.limits = limits
-        self.usage = BatchCounts()  # which `take_usage` has not returned yet
+        self.usage = BatchCounts()  # the usage that `take_usage` has not returned yet
         self._requests = _TokenBucket(limits.requests_per_minute, clock)
         self._tokens = _TokenBucket(limits.tokens_per_minute, clock)
         self._clock = clock

@@ -48,7 +48,7 @@ def ray_workers(count: int | None = None, *, limits: Limits | None = None, addre
     """Return the ``workers`` argument that makes `compact_files` run on Ray.
 
     Args:
-        count: The number of actors, each on one processor; by default the number of processors of the cluster.
+        count: The number of actors, >= 1, each on one processor; by default the number of processors of the cluster.
         limits: The limits for the summarizers of all actors together; each actor gets an equal share.
         address: The cluster's address for ``ray.init``; by default the one in the environment, or a new local cluster. If this
             process is already connected to Ray, that cluster is used.
@@ -162,9 +162,9 @@ def compact_dataset(
         job: The strategy and the settings for each conversation, as for `compact_files`. For ``ray.data.read_text``, its column
             is ``"text"``.
         on_error: As in `compact_table`.
-        actors: The number of actors; each loads the token counter once.
+        actors: The number of actors, >= 1; each loads the token counter once.
         limits: The limits for the summarizers of all actors together.
-        batch_rows: Conversations in a batch.
+        batch_rows: Conversations in a batch, >= 1.
         checkpoints: A folder that all nodes share, for a part file of each finished batch. The file's name is a digest of the
             batch and of the job, so a part is used only for the same rows, strategy and options; of a plain function, the
             digest has only the name. So that each run has the same batches, the order of the dataset is kept: its

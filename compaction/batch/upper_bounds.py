@@ -1,4 +1,4 @@
-"""A test whether a strategy does nothing to a conversation, from upper bounds of its sizes alone."""
+"""Whether a strategy does nothing to a conversation, decided from upper bounds of its sizes alone."""
 
 from __future__ import annotations
 

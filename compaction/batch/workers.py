@@ -1,4 +1,4 @@
-"""The work on one slice: every worker reads it, compacts its conversations and writes its part and its record here."""
+"""The work on one slice: `compact_slice` reads it, compacts its conversations, and writes its part and its record."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 When a recorded conversation or a request is compacted, only the changed messages differ. Other fields, the spelling of numbers,
 escapes, white space, line ends and every kept message keep their bytes. The standard library parses each value and returns its
-end; this module walks only the list and the objects around it. If msgspec is installed, it divides a plain line into messages
+end; this module walks only the list and the object around it. If msgspec is installed, it divides a plain line into messages
 without parsing them.
 """
 

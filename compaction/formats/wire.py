@@ -65,7 +65,7 @@ def type_name(value: Any) -> str:
 
 def same(ones: Sequence[Any], others: Sequence[Any]) -> bool:
     """Whether two sequences hold the very same objects."""
-    return len(ones) == len(others) and all(map(operator.is_, ones, others))
+    return ones is others or (len(ones) == len(others) and all(map(operator.is_, ones, others)))
 
 
 def json_text(value: Any) -> str:

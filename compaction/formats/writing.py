@@ -38,7 +38,7 @@ def without_new_blanks(old: Sequence[Part], parts: Sequence[Part]) -> list[Part]
 def written_content(
     content: Any, parts: Sequence[Part], write: Callable[[Part], Any], *, listed: Sequence[Part] | None = None
 ) -> Any:
-    """Return the parts of a changed message as its content: a text if it was none or one and still can be, else a list.
+    """Return the parts of a changed message as its content: a text if it was not a list and all parts are texts, else a list.
 
     Args:
         content: The content before the change.

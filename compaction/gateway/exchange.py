@@ -1,4 +1,4 @@
-"""One client request: sent to its upstream at most twice, and answered with the upstream's own bytes.
+"""One client request: sent to its upstream at most twice, recall aside, and answered with the upstream's own bytes.
 
 A second request is sent only after the upstream refused the first completely (a length error, or 400 for a changed request)
 and before the client received a byte. Timeouts, broken connections, 429 and 5xx are never retried.
@@ -16,7 +16,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
-import anyio.to_thread
 import attrs
 
 from ..tokens import LengthError, Usage
@@ -161,7 +160,6 @@ class _ModelExchange:
         self._route = route
         self._upstream = services.upstreams.name(route.provider)
         self._plan: RequestPlan | None = None
-        self._answers: list[UpstreamAnswer] = []
         self._began = anyio.current_time()
         self._added = 0.0
         self._retried = ""
@@ -184,14 +182,10 @@ class _ModelExchange:
             return
         self._plan = plan = await planner.plan(read)
         self._added = anyio.current_time() - began
-        try:
-            answer = await self._send(plan)
-            if plan.request is not None and answer.status in REFUSALS and await answer.read():
-                answer = await self._second(plan, answer) or answer
-            await self._stream(await self._recalled(self._plan, answer))
-        finally:
-            for each in self._answers:
-                each.close()
+        answer = await self._send(plan)
+        if plan.request is not None and answer.status in REFUSALS and await answer.read():
+            answer = await self._second(plan, answer) or answer
+        await self._stream(await self._recalled(self._plan, answer))
 
     async def _hand_over(self, read: RequestPlan) -> bool:
         """Let the worker serve the request to which its conversation belongs; return whether it did."""
@@ -210,9 +204,7 @@ class _ModelExchange:
         client = self._client
         headers = request_headers(client.raw_headers, readable=READABLE, rewritten=plan.is_changed)
         target = (client.raw_path, client.query)
-        answer = await self._services.upstreams.send(client.method, self._route.provider, target, headers, plan.body)
-        self._answers.append(answer)
-        return answer
+        return await self._services.upstreams.send(client.method, self._route.provider, target, headers, plan.body)
 
     async def _stream(self, answer: UpstreamAnswer) -> None:
         """Send an answer to the client, read its usage, and record the conversation."""
@@ -298,7 +290,7 @@ class _ModelExchange:
         name = f"{self._route.name}-{int(services.settings.clock() * 1000)}"
         write = partial(write_case, folder, name, given=turn.request.messages, sent=turn.messages, refusal=refusal)
         try:
-            await anyio.to_thread.run_sync(write)
+            await services.conversations.in_thread(write)
         except Exception as error:
             services.status.failed(f"writing a case: {type(error).__name__}")
 
@@ -319,7 +311,7 @@ class _ModelExchange:
             if services.recorder is not None:
                 format, messages = self._route.format, plan.turn.request.messages
                 record = partial(services.recorder.record, plan.turn.session.id, format, messages)
-                await anyio.to_thread.run_sync(record)
+                await services.conversations.in_thread(record)
         except Exception as error:
             services.status.failed(f"recording: {type(error).__name__}")
 

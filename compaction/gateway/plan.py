@@ -77,7 +77,7 @@ class Planner:
     ) -> RequestPlan:
         """Return the plan to send the client's bytes, with the parsed request if it belongs to a conversation.
 
-        A compressed body is read in a thread. Others are parsed faster than a thread starts, for a megabyte in .4 ms.
+        A compressed body is read in a thread. Others are parsed here: a megabyte takes 0.4 ms, less than starting a thread.
         """
         read = partial(self._read, route, body, headers, upstream, query)
         return await self._conversations.in_thread(read) if "content-encoding" in headers else read()

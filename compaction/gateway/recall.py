@@ -28,7 +28,7 @@ _NOT_RUN: Final = "Not run: it was called together with a tool of the gateway. C
 
 @attrs.frozen
 class RecallWire:
-    """A wire in which the gateway can answer calls itself.
+    """A wire format in which the gateway can answer calls itself.
 
     One function returns the tool of a function; the other the messages of an answer's JSON value, or of its stream's events.
     """

@@ -132,7 +132,7 @@ class GatewaySnapshot:
         requests: Requests by route and the status that the client received.
         passed_through: Requests to a model that were sent unchanged, by reason.
         failures: Failures by kind; each such request was sent unchanged, or answered with the upstream's answer.
-        retries: Second requests by reason: ``length`` or ``refused``.
+        retries: Further requests by reason: ``length``, ``refused`` or ``recall``.
         totals: Sums over all conversations since the start, by the name of the field of `ConversationStatus`.
         conversations: The conversations, the most recently used first.
         held: The number of conversations in memory.
@@ -340,7 +340,7 @@ class GatewayStatus:
 
     def snapshot(self) -> GatewaySnapshot:
         """Return the current state; O(conversations)."""
-        (held, held_bytes), alone = self.held(), self.left_alone()
+        (held, held_bytes), alone = self.held(), set(self.left_alone())
         with self._lock:
             return GatewaySnapshot(
                 held=held,

@@ -29,7 +29,13 @@ _OWN_HEADERS: Final = ("accept", "accept-encoding", "content-type", "user-agent"
 
 
 class NoAnswer(Exception):
-    """An upstream gave no answer: the status for the client, the kind of failure, and where, without a query or a header."""
+    """An upstream gave no answer.
+
+    Args:
+        status: The status for the client: 502, or 504 after a timeout.
+        why: The kind of failure, such as ``ClientConnectorError``.
+        says: The address and the cause, for the client; without the query and headers, which may hold a key.
+    """
 
     def __init__(self, status: int, why: str, says: str = "") -> None:
         self.status = status

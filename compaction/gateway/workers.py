@@ -39,6 +39,7 @@ _ANSWERS: Final = ("assistant", "model", "reasoning", "function_call")
 _MOST_FIRST: Final = 4
 _MOST_CONVERSATIONS: Final = 10_000  # the newest ones; the oldest is decided again
 _LOCK_SECONDS: Final = 5.0
+_BACKLOG: Final = 65_536  # asyncio's 100 resets connections in a burst, and their worker would seem not to run
 _TABLE: Final = """
 PRAGMA synchronous = OFF; BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS owners (place INTEGER PRIMARY KEY, name BLOB NOT NULL UNIQUE, number INTEGER NOT NULL);
@@ -161,20 +162,23 @@ class Workers:
         with closing(writer):
             try:
                 await _write(writer, "request", {name: scope.get(name) for name in _PARTS}, body)
-                while True:
+            except OSError:
+                return None
+            while True:
+                try:
                     message, data = await _read(reader)
-                    if message["type"] == "http.response.start":
-                        status = message["status"]
-                        message = {**message, "headers": [*map(tuple, message["headers"]), _CLOSE]}
-                    else:
-                        message = {**message, "body": data}
-                    await send(message)
-                    if message["type"] == "http.response.body" and not message.get("more_body"):
-                        return status
-            except (asyncio.IncompleteReadError, OSError) as error:
-                if status is None:
-                    return None
-                raise ConnectionError("another worker stopped in the middle of an answer") from error
+                except (asyncio.IncompleteReadError, OSError) as error:
+                    if status is None:
+                        return None
+                    raise ConnectionError("another worker stopped in the middle of an answer") from error
+                if message["type"] == "http.response.start":
+                    status = message["status"]
+                    message = {**message, "headers": [*map(tuple, message["headers"]), _CLOSE]}
+                else:
+                    message = {**message, "body": data}
+                await send(message)
+                if message["type"] == "http.response.body" and not message.get("more_body"):
+                    return status
 
     async def ask(self, kind: str, value: Any = None, *, answer: type[_T]) -> list[_T]:
         """Ask or tell all other workers something, and return the answers, of this type, of those that run and answer."""
@@ -223,7 +227,7 @@ class Workers:
             running.add(task := asyncio.create_task(serve(*connection)))
             task.add_done_callback(running.discard)
 
-        server = await asyncio.start_unix_server(start, path)
+        server = await asyncio.start_unix_server(start, path, backlog=_BACKLOG)
         path.chmod(0o600)
         try:
             yield

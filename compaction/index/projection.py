@@ -590,7 +590,7 @@ class Projection:
         return runs_of(ordinals)
 
     def snapshot(self, id: int) -> MessageGroup:
-        """Return the group as a value, which is built once after a change."""
+        """Return the group as a value, which is built once until it changes or messages are added."""
         made = self._snapshots.get(id)
         if made is None:
             made = self._snapshots[id] = self._freeze(id)

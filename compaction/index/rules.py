@@ -64,7 +64,7 @@ def removable(projection: Projection, by: str = "") -> list[int]:
     kept.add(grouping.last_marked_of_others(by))
     end = len(projection.source) if grouping.pending is None else grouping.pending
     kinds, system, outdated = grouping.kinds, GroupKind.SYSTEM, grouping.outdated
-    return [  # with `protection` for each, a truncation takes half as long again
+    return [  # calling `protection` for each would make a truncation 50 % slower
         id
         for id in projection.ids()
         if id not in kept

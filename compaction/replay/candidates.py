@@ -41,17 +41,26 @@ class CandidateSetting:
 
 @attrs.frozen
 class CandidateAction:
-    """A change that a candidate made to the messages at one call."""
+    """A change that a candidate made to the messages at one call.
 
-    by: str  # the strategy's name
-    # ``"drop"``, ``"summarize"``, ``"collapse"`` (a tool call shortened to a line), ``"replace"`` (any other replacement),
-    # ``"rewrite"`` or ``"restore"``
+    Args:
+        by: The strategy's name.
+        kind: ``"drop"``, ``"summarize"``, ``"collapse"`` (a tool call shortened to a line), ``"replace"`` (any other
+            replacement), ``"rewrite"`` or ``"restore"``.
+        reason: The reason the strategy gave.
+        ordinals: The recorded messages it changed, from 0.
+        texts: The texts of the messages that replace them, if any.
+        read_tokens: Tokens of the messages that a summary replaces; 0 for other kinds.
+        written_tokens: Tokens of the summary; 0 for other kinds.
+    """
+
+    by: str
     kind: str
-    reason: str  # the reason the strategy gave
-    ordinals: tuple[int, ...]  # the recorded messages it changed, from 0
-    texts: tuple[str, ...] = ()  # the texts of the messages that replace them, if any
-    read_tokens: int = 0  # tokens of the messages that a summary replaces; 0 for other kinds
-    written_tokens: int = 0  # tokens of the summary; 0 for other kinds
+    reason: str
+    ordinals: tuple[int, ...]
+    texts: tuple[str, ...] = ()
+    read_tokens: int = 0
+    written_tokens: int = 0
 
 
 class CandidateSession(abc.ABC):

@@ -20,16 +20,24 @@ from .transcript import Needs
 class ReplaySetting:
     """Settings for a whole replay.
 
+    Args:
+        window: Tokens a request may have.
+        prices: The model's prices and cache rules.
+        counter: Counts tokens.
+        format: The wire format of all messages; ``None`` to detect it for each conversation.
+        overhead_tokens: Tokens of every request outside the messages.
+        charge_summaries: Whether summaries cost as if the model had written them.
+
     Raises:
         ConfigurationError: If a number is out of range.
     """
 
-    window: int = attrs.field(validator=count(1))  # tokens a request may have
-    prices: ModelPrices  # the model's prices and cache rules
-    counter: TokenCounter  # counts tokens
-    format: MessageFormat | None = None  # the wire format of all messages; ``None`` to detect it for each conversation
-    overhead_tokens: int = attrs.field(default=0, validator=count())  # tokens of every request outside the messages
-    charge_summaries: bool = False  # whether summaries cost as if the model had written them
+    window: int = attrs.field(validator=count(1))
+    prices: ModelPrices
+    counter: TokenCounter
+    format: MessageFormat | None = None
+    overhead_tokens: int = attrs.field(default=0, validator=count())
+    charge_summaries: bool = False
 
 
 @attrs.frozen
@@ -54,35 +62,60 @@ class Share:
 
 @attrs.frozen
 class PrefixBreak:
-    """A request that differs from the previous one before its end, so that cached tokens are lost."""
+    """A request that differs from the previous one before its end, so that cached tokens are lost.
 
-    lost_tokens: int  # tokens of the previous request after the first difference
-    message: int  # the message of the request with the first difference, from 0
-    cause: str  # the strategy and its reason, or what else is known
+    Args:
+        lost_tokens: Tokens of the previous request after the first difference.
+        message: The message of the request with the first difference, from 0.
+        cause: The strategy and its reason, or what else is known.
+    """
+
+    lost_tokens: int
+    message: int
+    cause: str
 
 
 @attrs.frozen(kw_only=True)
 class ReplayedCall:
-    """One model call with the request that would have been sent."""
+    """One model call with the request that would have been sent.
 
-    ordinal: int  # the recorded message that answered it, from 0
-    tokens: int  # tokens of the request, including the overhead
+    Args:
+        ordinal: The recorded message that answered it, from 0.
+        tokens: Tokens of the request, including the overhead.
+        messages: Number of messages in the request.
+        over: Whether the request exceeds the window.
+        broken_rules: Rules of the format that it breaks more often than the whole history does.
+        cache: Its tokens by how they are billed.
+        broken: The first difference from the previous request, if it does not continue it.
+        compacted: Whether the strategy changed anything at this call.
+        seconds: CPU time of the strategy.
+        missing_facts: Positions in `Needs.facts` of the needed facts that the request does not contain.
+        missing_words: Number of needed rare words that it does not contain.
+        missing_spans: Number of needed verbatim spans that it does not contain.
+        missing_said_words: Number of the user's words, as `Needs` counts them, that it does not contain.
+        missing_said_sentences: Number of the user's sentences that it does not contain verbatim.
+        actions: The changes the strategy made, with the recorded messages they concern.
+        left: Recorded messages, new or in the previous request, that this request does not contain unchanged.
+        back: Recorded messages that the previous request did not contain and this one does.
+    """
+
+    ordinal: int
+    tokens: int
     messages: int
-    over: bool  # whether the request exceeds the window
-    broken_rules: tuple[str, ...]  # rules of the format that it breaks more often than the whole history does
-    cache: CacheUse  # its tokens by how they are billed
-    broken: PrefixBreak | None  # the first difference from the previous request, if it does not continue it
-    compacted: bool  # whether the strategy changed anything at this call
-    seconds: float  # CPU time of the strategy
-    missing_facts: tuple[int, ...]  # positions in `Needs.facts` of the needed facts that the request does not contain
-    missing_words: int  # number of needed rare words that it does not contain
-    missing_spans: int  # number of needed verbatim spans that it does not contain
-    missing_said_words: int  # number of the user's words, as `Needs` counts them, that it does not contain
-    missing_said_sentences: int  # number of the user's sentences that it does not contain verbatim
-    actions: tuple[CandidateAction, ...] = ()  # the changes the strategy made, with the recorded messages they concern
-    # recorded messages, new or in the previous request, that this request does not contain unchanged
+    over: bool
+    broken_rules: tuple[str, ...]
+    cache: CacheUse
+    broken: PrefixBreak | None
+    compacted: bool
+    seconds: float
+    missing_facts: tuple[int, ...]
+    missing_words: int
+    missing_spans: int
+    missing_said_words: int
+    missing_said_sentences: int
+    actions: tuple[CandidateAction, ...] = ()
     left: tuple[int, ...] = ()
-    back: tuple[int, ...] = ()  # recorded messages that the previous request did not contain and this one does
+    back: tuple[int, ...] = ()
 
     @property
     def would_fail(self) -> bool:
@@ -92,26 +125,41 @@ class ReplayedCall:
 
 @attrs.frozen(kw_only=True)
 class CandidateRun:
-    """One conversation replayed under one candidate."""
+    """One conversation replayed under one candidate.
+
+    Args:
+        candidate: Its name.
+        calls: Each call, in order.
+        survival: The share of the user's instructions that are still verbatim in the request after a compaction, by the number
+            of compactions since they were stated, this one included; 4 means four or more.
+        failures: The exceptions the candidate raised, each with the first call and the count.
+    """
 
     candidate: str
-    calls: tuple[ReplayedCall, ...]  # each call, in order
-    # the share of the user's instructions that are still verbatim in the request after a compaction, by the number of
-    # compactions since they were stated, this one included; 4 means four or more
+    calls: tuple[ReplayedCall, ...]
     survival: Mapping[int, Share]
-    failures: tuple[str, ...] = ()  # the exceptions the candidate raised, each with the first call and the count
+    failures: tuple[str, ...] = ()
 
 
 @attrs.frozen(kw_only=True)
 class ReplayedConversation:
-    """One conversation: what its recorded answers needed, and the run of each candidate."""
+    """One conversation: what its recorded answers needed, and the run of each candidate.
 
-    recording: Recording  # the recording, without messages that could not be read
-    tokens: int  # tokens of all its messages, including the overhead
-    # whether the whole history exceeds the window at some call. If not, there is nothing to compact: the conversation is
-    # reported, but not included in the averages
+    Args:
+        recording: The recording, without messages that could not be read.
+        tokens: Tokens of all its messages, including the overhead.
+        exceeds: Whether the whole history exceeds the window at some call. If not, there is nothing to compact: the
+            conversation is reported, but not included in the averages.
+        needs: What each recorded answer needed from its history.
+        output_tokens: Tokens of each recorded answer.
+        timed: Whether every message has a time.
+        runs: The runs, by candidate.
+    """
+
+    recording: Recording
+    tokens: int
     exceeds: bool
-    needs: tuple[Needs, ...]  # what each recorded answer needed from its history
-    output_tokens: tuple[int, ...]  # tokens of each recorded answer
-    timed: bool  # whether every message has a time
-    runs: dict[str, CandidateRun]  # the runs, by candidate
+    needs: tuple[Needs, ...]
+    output_tokens: tuple[int, ...]
+    timed: bool
+    runs: dict[str, CandidateRun]

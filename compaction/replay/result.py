@@ -73,7 +73,7 @@ class ReplayResult:
     conversations: tuple[ReplayedConversation, ...]
     candidates: tuple[str, ...]
     setting: ReplaySetting
-    baselines: tuple[str, ...] = ()
+    baselines: tuple[str, ...]
     presets: tuple[str, ...] = ()
     files: Mapping[str, Path] = attrs.Factory(dict[str, Path])
     skipped: tuple[str, ...] = ()

@@ -34,39 +34,72 @@ _NOTHING: Final = Share()
 
 @attrs.frozen(kw_only=True)
 class Score:
-    """Sums over calls; see ``docs/metrics.md``."""
+    """Sums over calls; see ``docs/metrics.md``.
+
+    Args:
+        calls: Number of calls.
+        tokens: Tokens of all requests.
+        peak: Tokens of the largest request.
+        over: Requests that exceed the window.
+        hopeless: Those of them whose system messages and last user message alone exceed it.
+        invalid: Requests that break a rule of their format that the log itself does not break.
+        compactions: Calls at which the strategy changed anything.
+        breaks: Requests that did not continue the previous one.
+        lost_tokens: Tokens of cached prefixes lost by these.
+        expired: Requests whose cached prefix had expired.
+        seconds: CPU time of the strategy.
+        read: Tokens read from the prompt cache.
+        written: Tokens written to it.
+        fresh: Tokens neither read nor written.
+        summary_read: Tokens of the messages that summaries replace.
+        summary_written: Tokens of the summaries.
+        prompt_dollars: Cost of the requests.
+        summary_dollars: Cost of the summaries, if they are charged for.
+        output_dollars: Cost of the answers, which is the same for all candidates.
+        failures: Different exceptions of the candidate, counted once per conversation.
+        facts: Needed facts that the request contains.
+        usable: The same, only in requests that would not fail.
+        old: ``usable`` of the facts that cutting to the newest messages would have lost.
+        words: ``usable`` of rare words.
+        spans: ``usable`` of verbatim spans.
+        said: ``usable`` of the words of all the user's messages before the call.
+        sentences: ``usable`` of the sentences of these messages.
+        kinds: ``usable`` by kind of fact.
+        ages: ``usable`` by age.
+        causes: How often each cause broke the prefix.
+        survival: The user's instructions that are still verbatim, by number of compactions since they were stated.
+    """
 
     calls: int = 0
-    tokens: int = 0  # tokens of all requests
-    peak: int = 0  # tokens of the largest request
-    over: int = 0  # requests that exceed the window
-    hopeless: int = 0  # those of them whose system messages and last user message alone exceed it
-    invalid: int = 0  # requests that break a rule of their format that the log itself does not break
-    compactions: int = 0  # calls at which the strategy changed anything
-    breaks: int = 0  # requests that did not continue the previous one
-    lost_tokens: int = 0  # tokens of cached prefixes lost by these
-    expired: int = 0  # requests whose cached prefix had expired
-    seconds: float = 0.0  # CPU time of the strategy
-    read: int = 0  # tokens read from the prompt cache
-    written: int = 0  # tokens written to it
-    fresh: int = 0  # tokens neither read nor written
-    summary_read: int = 0  # tokens of the messages that summaries replace
-    summary_written: int = 0  # tokens of the summaries
-    prompt_dollars: float = 0.0  # cost of the requests
-    summary_dollars: float = 0.0  # cost of the summaries, if they are charged for
-    output_dollars: float = 0.0  # cost of the answers, which is the same for all candidates
-    failures: int = 0  # different exceptions of the candidate, counted once per conversation
-    facts: Share = _NOTHING  # needed facts that the request contains
-    usable: Share = _NOTHING  # the same, only in requests that would not fail
-    old: Share = _NOTHING  # ``usable`` of the facts that cutting to the newest messages would have lost
-    words: Share = _NOTHING  # ``usable`` of rare words
-    spans: Share = _NOTHING  # ``usable`` of verbatim spans
-    said: Share = _NOTHING  # ``usable`` of the words of all the user's messages before the call
-    sentences: Share = _NOTHING  # ``usable`` of the sentences of these messages
-    kinds: Mapping[str, Share] = attrs.field(factory=dict[str, Share])  # ``usable`` by kind of fact
-    ages: Mapping[str, Share] = attrs.field(factory=dict[str, Share])  # ``usable`` by age
-    causes: Mapping[str, int] = attrs.field(factory=dict[str, int])  # how often each cause broke the prefix
-    # the user's instructions that are still verbatim, by number of compactions since they were stated
+    tokens: int = 0
+    peak: int = 0
+    over: int = 0
+    hopeless: int = 0
+    invalid: int = 0
+    compactions: int = 0
+    breaks: int = 0
+    lost_tokens: int = 0
+    expired: int = 0
+    seconds: float = 0.0
+    read: int = 0
+    written: int = 0
+    fresh: int = 0
+    summary_read: int = 0
+    summary_written: int = 0
+    prompt_dollars: float = 0.0
+    summary_dollars: float = 0.0
+    output_dollars: float = 0.0
+    failures: int = 0
+    facts: Share = _NOTHING
+    usable: Share = _NOTHING
+    old: Share = _NOTHING
+    words: Share = _NOTHING
+    spans: Share = _NOTHING
+    said: Share = _NOTHING
+    sentences: Share = _NOTHING
+    kinds: Mapping[str, Share] = attrs.field(factory=dict[str, Share])
+    ages: Mapping[str, Share] = attrs.field(factory=dict[str, Share])
+    causes: Mapping[str, int] = attrs.field(factory=dict[str, int])
     survival: Mapping[int, Share] = attrs.field(factory=dict[int, Share])
 
     @property

@@ -14,9 +14,8 @@ from urllib.parse import quote, unquote
 import attrs
 
 from ..errors import ConfigurationError, InputError
-from ..formats import MessageFormat
+from ..formats import MessageFormat, same
 from ..index import KnownLine, ListKeys, MessageIndex, Saved, lookup_key
-from .provider_reports import is_same_list
 from .session import CompactionSession
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ class KnownConversation:
     def followed(self, index: MessageIndex) -> KnownConversation:
         """Return the record of an index as it is now. Cost: O(new messages), and O(view) after a compaction."""
         source, saved = index.columns.source, index.snapshot
-        edited = self.saved is None or not is_same_list(self.saved.journal, saved.journal)
+        edited = self.saved is None or not same(self.saved.journal, saved.journal)
         grew = source is self.source or (
             not index.changes and index.format.common_prefix(self.source[: self.count], source) == self.count
         )

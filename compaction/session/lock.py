@@ -50,7 +50,7 @@ class CallLock:
     def __init__(self) -> None:
         self._guard = threading.RLock()  # held only while the two below are read or changed
         self._holder: _Call | None = None
-        self._waiting: dict[_Call, None] = {}  # the first to come is the first
+        self._waiting: dict[_Call, None] = {}  # in the order of their arrival
 
     @property
     def task(self) -> contextlib.AbstractAsyncContextManager[None]:

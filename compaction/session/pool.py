@@ -458,7 +458,8 @@ class SessionPool:
         if found.fork is None:
             return
         try:
-            await settled(_copies(self._strategy, found.fork, found.session.id), sync=sync)
+            if found.fork.parent:
+                await settled(_copies(self._strategy, found.fork, found.session.id), sync=sync)
             found.session.begin_with(found.fork.saved)
         except Exception as error:
             _logger.warning("a fork could not take over the edits of its parent (%r)", error)

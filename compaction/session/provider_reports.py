@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -147,8 +146,3 @@ class ProviderReports:
         self.learned = LearnedWindow(None if window is None else max(1, natural_number(window)), natural_number(accepted))
         if fitting is not None and refused == anchor:  # no usage was reported and saved since then
             self.fitting = max(1, natural_number(fitting))
-
-
-def is_same_list(view: Sequence[Any], sent: Sequence[Any]) -> bool:
-    """Return whether two lists contain the same objects."""
-    return view is sent or (len(view) == len(sent) and all(map(operator.is_, view, sent)))

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, cast
 import attrs
 
 from ..errors import BudgetUnsatisfiable, ConfigurationError, InputError, StateError
-from ..formats import MessageFormat, as_list, fits, resolve
+from ..formats import MessageFormat, as_list, fits, resolve, same
 from ..index import Marks, MessageIndex, Metrics, RunContext, RunHistory, Saved, UselessRuns, lookup_key, occurrences
 from ..json_data import natural_number, shown
 from ..messages import Message
@@ -40,7 +40,7 @@ from ..triggers import TriggerLike
 from .ahead import BackgroundTasks, SummariesAhead
 from .events import EventReporter, LittleSaved, OnEvent, Overflowed, Reported
 from .lock import CallLock
-from .provider_reports import ProviderReports, SentView, is_same_list
+from .provider_reports import ProviderReports, SentView
 from .saving import SessionSaver
 
 if TYPE_CHECKING:
@@ -232,7 +232,7 @@ class CompactionSession:
         self._state = attrs.evolve(self._state, **changes)
 
     def _revise(self, *decided: object) -> None:
-        """Change the revision. No part is an object of attrs: after an interruption in a `repr`, a later one may be "..."."""
+        """Change the revision. Pass no attrs objects: if a `repr` of one was interrupted, its next `repr` may be "..."."""
         revision = f"{self._id}:{lookup_key(self.revision, *decided)}"
         self._set(revisions=(*self._state.revisions, revision)[-_MOST_REVISIONS:])
 
@@ -380,7 +380,7 @@ class CompactionSession:
         """
         reported = Usage.read(usage)
         sent = self._state.sent
-        if view is not None and not is_same_list(view, sent.view):
+        if view is not None and not same(view, sent.view):
             return
         if not self._reports.record(reported, sent.tokens, self._index.context.overhead_tokens):
             return
@@ -730,6 +730,7 @@ def _reported_sizes(index: MessageIndex, usages: Sequence[Any]) -> Iterator[tupl
     counted = 0
     for id in index.included_ids:
         for ordinal in index.columns.ordinals(id):
-            with contextlib.suppress(InputError):  # as of a message without usage
-                yield counted, Usage.read(usages[ordinal])
+            if (usage := usages[ordinal]) is not None:
+                with contextlib.suppress(InputError):
+                    yield counted, Usage.read(usage)
         counted += index.columns.tokens(id)

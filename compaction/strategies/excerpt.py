@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 import attrs
 
 from ..checks import count
-from ..index import GroupKind, MarkCeiling, MessageGroup, MessageIndex, Replace
+from ..index import MarkCeiling, MessageGroup, MessageIndex, Replace
 from ..selectors import Selector, as_selector, last
 from .base import CompactionStrategy, Steps
-from .summary_text import SummaryText, checked_summary, excerpt_of, is_spoken, room_beside
+from .summary_text import SummaryText, checked_summary, excerpt_of, is_content, is_spoken, room_beside
 
 _FRAME = 100  # tokens of the text around it, with a margin for differences between counters
 _REASON = "old messages make room; the user's own words stay"
@@ -54,7 +54,7 @@ class Excerpt(CompactionStrategy):
         tried: set[tuple[int, ...]] = set()
         choices: tuple[Callable[[MessageGroup], bool], ...] = (
             lambda group: group.made_by == self.name or is_spoken(group),
-            lambda group: (group.kind is GroupKind.SUMMARY and not group.is_collapsed) or is_spoken(group),
+            lambda group: not is_content(group) or is_spoken(group),
             lambda group: True,
         )
         for choose in choices:

@@ -85,13 +85,21 @@ _INSERTED: Final = -1
 
 @attrs.frozen(eq=False)
 class CheckedRun:
-    """One run of a strategy on a new index, with the conversation before it."""
+    """One run of a strategy on a new index, with the conversation before it.
 
-    source: list[Any]  # the caller's messages
-    before: tuple[MessageGroup, ...]  # the groups before the run
-    index: MessageIndex  # the index after it
-    result: CompactionResult  # the result of the run
-    read: Callable[[Sequence[Any]], MessageIndex]  # returns an index of other messages, made with the same options
+    Args:
+        source: The caller's messages.
+        before: The groups before the run.
+        index: The index after it.
+        result: The result of the run.
+        read: Returns an index of other messages, made with the same options.
+    """
+
+    source: list[Any]
+    before: tuple[MessageGroup, ...]
+    index: MessageIndex
+    result: CompactionResult
+    read: Callable[[Sequence[Any]], MessageIndex]
 
     @property
     def kept(self) -> list[tuple[MessageGroup, MessageGroup]]:

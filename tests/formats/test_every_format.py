@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from compaction import Drop, MessageIndex
 from compaction.errors import InvalidMessage, UnknownFormat
-from compaction.formats import FORMATS, MessageFormat, detect, openai_chat, resolve
+from compaction.formats import FORMATS, MessageFormat, detect, openai_chat, resolve, same
 from tests.support.fuzzed import spoiled
 from tests.support.wires import any_conversation, indexed, junk, valid_conversation, wrecked
 
@@ -87,3 +87,11 @@ def state(index: MessageIndex) -> tuple[Any, ...]:
         for group in index.included_groups
     ]
     return groups, index.included, index.total, index.messages()
+
+
+def test_lists_are_the_same_if_their_messages_are() -> None:
+    """Equal messages are not the same, and neither is a longer list that begins with them."""
+    one, other = {"role": "user"}, {"role": "user"}
+    assert same([one], [one])
+    assert not same([one], [other])
+    assert not same([one], [one, other])

@@ -49,7 +49,7 @@ def _content_problems(role: str, fields: Mapping[str, Any], content: Any) -> Ite
         yield (("content",), "malformed-content", "a list content has at least one part")
     else:
         for position, part in enumerate(parts):
-            yield from part_problems(("content", position), role, part)
+            yield from _part_problems(("content", position), role, part)
 
 
 def _null_rule(role: str, fields: Mapping[str, Any]) -> str | None:
@@ -68,7 +68,7 @@ _NULL: Final = {
 }
 
 
-def part_problems(where: Path, role: str, part: Any) -> Iterator[Finding]:
+def _part_problems(where: Path, role: str, part: Any) -> Iterator[Finding]:
     """Yield the rules that a part of a list content breaks, in a message of a known role."""
     fields = fields_of(part)
     kind = None if fields is None else fields.get("type")

@@ -145,7 +145,7 @@ def _check_ours(folder: Path) -> None:
 def hermes_status(path: Path | None = None) -> tuple[bool, list[str]]:
     """Return whether Hermes will use the engine at its next start, and the status as lines; Hermes is not imported.
 
-    Each line that is not as it must be says what is left to do.
+    A line that reports a problem also says how to solve it.
 
     Args:
         path: The folder of plugins, as for `install_plugin`.

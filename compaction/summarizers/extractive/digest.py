@@ -152,7 +152,7 @@ def message_numbers(request: SummaryRequest) -> dict[int, int]:
     sessions (``make bench-replay``).
     """
     memory = _memory_of_single_round(request)
-    if memory is None or not memory.statements.contested():
+    if memory is None or not memory.statements.has_contested:
         return {}
     return {id(each.raw): number for number, each in enumerate([*request.originals, *_messages(request)], 1)}
 

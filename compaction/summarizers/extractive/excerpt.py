@@ -1,8 +1,8 @@
-"""The user's messages, word for word: an excerpt, word for word, that stands in every summary before what the summarizer wrote.
+"""The user's messages, word for word: an excerpt that stands in every summary before what the summarizer wrote.
 
 What people say is a few per cent of an agent's conversation, and the part that nobody can recreate. So a strategy that
-replaces messages quotes what the user said in them: the task whole, then the newest messages whole while they fit, and of
-longer ones the lines that are the user's rather than pasted. The lines keep their order and form: a list stays a list.
+replaces messages quotes what the user said in them: the task first, then the newest message and the others. If not everything
+fits, pasted lines give way first, then small talk; rules and open tasks stay longest. A list stays a list.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _MOST_OPENING: Final = 32  # messages that are looked at for it
 _TASK_SHARE: Final = 0.7
 _LEAST: Final = 24  # tokens below which a shortened message says too little
 _FRAME: Final = 8
-_READ_CHARS: Final = 32  # for each token of the excerpt, and at least so many: what was said further back is not looked at
-_LEAST_READ: Final = 20_000
-_MOST_READ: Final = 2_000  # that one message counts for
+_READ_CHARS: Final = 32  # characters that are read for each token of the excerpt, from the newest message back
+_LEAST_READ: Final = 20_000  # characters that are read in any case
+_MOST_READ: Final = 2_000  # the most characters that one message counts for
 _NOTE: Final = re.compile(r" \(message \d{1,9}\)\Z")
 _ENTRY: Final = 4
 
@@ -52,8 +52,8 @@ def excerpt(
     A message that a framework seems to have handed over for a program is labelled. Secrets are replaced, since an excerpt is
     stored and stays in every later request.
 
-    If not everything fits, lines that look pasted or printed by a program give way first, with messages handed over for one.
-    Then the sentences that matter least give way: of every message, its rules, preferences, decisions and open tasks stay
+    If not everything fits, lines that look pasted or printed by a program are left out first, and so are messages that a
+    framework handed over. Then the sentences that matter least are left out: rules, preferences, decisions and open tasks stay
     longest. The task comes first, and may have seven tenths, or more if the newest message needs less; the newest message
     follows, what the user said before the task, and then the other messages from the newest back. What was said twice is
     quoted once.
@@ -129,7 +129,7 @@ class _Entry:
     number: int | None
 
     def quoted(self, text: str) -> str:
-        """Return a quotation of this text, with the message's number if it has a value; empty if there is no text."""
+        """Return the text as it is quoted: behind the label, and before the message's number if the text contains a value."""
         note = f" (message {self.number})" if self.number and values_of(text[:_LONG_LINE]) else ""
         return text and f"{self.label}{text}{note}"
 
@@ -178,8 +178,9 @@ class _Room:
             if own[entry.place] not in known:  # the same words beside something else that was pasted
                 self._put(entry, own[entry.place])
                 known.add(own[entry.place])
+        known.discard("")
         for entry in entries:
-            is_repeated = entry.place not in self._quoted and own[entry.place] in known - {""}
+            is_repeated = entry.place not in self._quoted and own[entry.place] in known
             self._put(entry, entry.text, None if is_repeated else most if entry is task else tokens)
         return self._quoted
 

@@ -71,7 +71,7 @@ class SummaryPage:
         self._visible = SearchedText(visible)
         self._own = SearchedText()
         self._items: list[_Item] = []
-        self._begun: set[object] = set()  # sections, labels of lists, and lines with their section, that have items
+        self._begun: set[object] = set()  # what has items: sections, labels of lists, and pairs of a section and a line
         self._refused: _Item | None = None  # the first line that had no room
         self._lines: set[str] = set()
 

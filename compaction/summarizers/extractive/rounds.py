@@ -1,4 +1,4 @@
-"""The memories of one conversation for later rounds of its summaries, so that a round costs what is new."""
+"""The memories that a conversation keeps between the rounds of its summaries, so that each round reads only new messages."""
 
 from __future__ import annotations
 

@@ -69,10 +69,10 @@ class StatementMemory:
         memory._with_stem = {stem: holders.copy() for stem, holders in self._with_stem.items()}
         return memory
 
-    def contested(self) -> set[int]:
-        """Return the numbers of the messages with statements that may be about one thing, but have different values."""
-        pairs = [(each, self.said[text]) for each in self.said.values() for text in each.earlier if text in self.said]
-        return {each.place for pair in pairs for each in pair}
+    @property
+    def has_contested(self) -> bool:
+        """Whether two statements may be about one thing, but have different values."""
+        return any(text in self.said for each in self.said.values() for text in each.earlier)
 
     def rarity(self, said: Said) -> float:
         """Return how much of a statement is words that few others have, for its length; O(its words)."""

@@ -46,7 +46,7 @@ SendCallSync: TypeAlias = Callable[[ModelCall], ModelReply]
 
 @attrs.frozen(kw_only=True)
 class SummaryOptions:
-    """The options of a summary by a framework's model or your own, the same for every client.
+    """The options of a summary by a model, the same for every client.
 
     Args:
         window: Tokens of the model's context window; ``None`` if it is not known: then everything is sent in one request.

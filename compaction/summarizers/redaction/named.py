@@ -206,7 +206,8 @@ _MIXED: Final = re.compile(
     r"(?=[^a-z]{0,512}[a-z])(?=[^A-Z]{0,512}[A-Z])(?=[^0-9]{0,512}[0-9])(?:base64:)?[A-Za-z0-9+/=_.%-]{16,}"
 )
 _FOREIGN: Final = re.compile(r"[\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-_IN_MARK: Final = re.compile(r"\[REDACTED:[a-z-]{0,40}\Z")  # the kind of what was redacted is no name
+# "[REDACTED:password" is a mark of ours: the word in it does not name a value
+_IN_MARK: Final = re.compile(r"\[REDACTED:[a-z-]{0,40}\Z")
 _OPTION: Final = re.compile(r"--?[\w-]*$")
 _ARGUMENT: Final = re.compile(r"""[(,]\s?\\?["'][\w.-]*$""")
 _COMPOUND: Final = ("store", "key", "user", "db", "root", "admin")

@@ -235,7 +235,7 @@ def hangs_in_a_refusal(handler: Handler, got: Got) -> None:
     [(hangs, 504, "Timeout"), (broken, 502, "ClientPayloadError"), (hangs_in_a_refusal, 502, "Timeout")],
 )
 async def test_an_upstream_that_hangs_or_breaks_off(upstream: Answer, status: int, why: str) -> None:
-    """The client is told why, and the request is not repeated. The collector finds no connection that nobody closed."""
+    """The client is told why, and the request is not repeated. The garbage collector finds no open connection."""
     found = await served([upstream], LONG, timeout=0.2, window=50_000)
     gc.collect()
     assert (found.replies[0].status_code, len(found.got)) == (status, 1)

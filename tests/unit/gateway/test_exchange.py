@@ -364,7 +364,7 @@ async def test_a_client_that_leaves_cancels_its_request(method: str, path: str, 
     with ScriptedUpstream(hang) as upstream, serving(upstream) as url:
         async with anyio.create_task_group() as group:
             group.start_soon(ask, url)
-            await anyio.to_thread.run_sync(started.wait)
+            assert await anyio.to_thread.run_sync(started.wait, WAIT_SECONDS)
             await anyio.sleep(0.05)  # the gateway reads what came
             group.cancel_scope.cancel()
         assert await anyio.to_thread.run_sync(closed.wait, 10)

@@ -58,7 +58,7 @@ def chunked(*sizes: int) -> Answer:
     ids=["just fits", "too large", "just fits, in chunks", "too large, in chunks", "more follows"],
 )
 async def test_answers_are_read_up_to_a_limit(given: Answer, size: int, is_read: bool) -> None:
-    """Nothing of an answer is lost that is too large to be read before it is streamed."""
+    """An answer that is too large to be read first is streamed whole."""
     with ScriptedUpstream(given) as upstream:
         async with Upstreams(settings_of(upstream.url)) as upstreams:
             found = await send(upstreams)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import threading
@@ -123,6 +124,23 @@ def test_an_answer_that_stops_at_another_worker_breaks_the_connection(tmp_path: 
     assert "upstream stopped: ClientPayloadError" in failures[0]
     assert failures[0] == failures[1]
     assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
+async def test_a_burst_of_requests_is_handed_over(tmp_path: Path) -> None:
+    """However many arrive at once, none of them finds that the other worker does not run."""
+
+    async def answers(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def ignore(message: Any) -> None:
+        pass
+
+    asking, asked = Workers(tmp_path, 2, 0), Workers(tmp_path, 2, 1)
+    scope = {"type": "http", "method": "GET", "path": "/", "raw_path": b"/", "query_string": b"", "headers": []}
+    async with asked.listening(answers, {}):
+        found = await asyncio.gather(*[asking.hand_over(1, scope, b"{}", ignore) for _ in range(200)])
+    assert found == [204] * 200
 
 
 async def test_a_fault_of_one_request_is_logged_and_ends_no_worker(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

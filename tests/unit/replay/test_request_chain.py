@@ -79,5 +79,5 @@ def test_a_summary_holds_what_it_says() -> None:
 
 
 def test_an_unreadable_message_counts_no_tokens() -> None:
-    """A strategy may send anything."""
+    """An unreadable message in a strategy's request counts as no tokens."""
     assert requests_of([user()]).add([{"content": "?"}]).tokens == 0

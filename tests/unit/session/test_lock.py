@@ -249,7 +249,7 @@ def test_an_interrupted_call_takes_no_other_from_the_queue() -> None:
 
 
 def test_an_interrupted_call_wakes_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C while the lock is given to a waiting thread: the thread gets it nevertheless."""
+    """A waiting thread gets the lock even if Ctrl-C interrupts the call that hands it over."""
     room, wake = Room(), threading.Condition.notify_all
 
     def interrupted(condition: threading.Condition) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from compaction.session.provider_reports import LearnedWindow, ProviderReports, is_same_list
+from compaction.session.provider_reports import LearnedWindow, ProviderReports
 from compaction.tokens import LengthError, Usage
 
 
@@ -120,11 +120,3 @@ def test_what_fits_is_saved_until_usage_is_reported() -> None:
     assert later.window() == 1
     assert figures.record(Usage(900, 1), 500)
     assert "fitting" not in figures.to_dict()
-
-
-def test_lists_are_the_same_if_their_messages_are() -> None:
-    """Equal messages are not the same, and neither is a longer list that begins with them."""
-    one, other = {"role": "user"}, {"role": "user"}
-    assert is_same_list([one], [one])
-    assert not is_same_list([one], [other])
-    assert not is_same_list([one], [one, other])

@@ -137,7 +137,7 @@ class TestProgress:
         assert [*estimated, progress.waits(6_600, 4_000, window=8_000)] == [True, True, False, True]
 
     def test_one_strike(self) -> None:
-        """A report before the first compaction is no strike, and after a single one the engine does not wait."""
+        """A report before the first compaction does not count; a single useless compaction does not make the engine wait."""
         progress = Progress()
         progress.reported(5_000, 4_000)
         progress.ran(changed=True)

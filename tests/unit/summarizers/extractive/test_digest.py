@@ -229,8 +229,8 @@ def test_five_rounds_keep_facts_and_constraints(name: str, part: slice, corpus: 
     """With ``hermes()`` and a window that forces five rounds, most facts and constraints stay.
 
     At least seven tenths of the facts of the first digest are in the fifth, over all these conversations together, as some
-    first digests have only a handful, and failed calls that later succeeded are gone. At most a tenth of the user's rules, and
-    one sentence, are not in the view word for word.
+    first digests have only a handful, and what was pasted into the first task gives way to later words. Failed calls that later
+    succeeded are gone. At most a tenth of the user's rules, and one sentence, are not in the view word for word.
     """
     held = kept = played = laid = missing = 0
     for recorded in corpus(name)[part]:
