@@ -7,7 +7,7 @@ An integration passes the list that its framework holds and sends the view::
     turn.record_usage(reply.usage)
 
 Integrations differ in the message format, in the place of the saved state, and in whether the framework awaits. For a framework
-that does not, pass ``sync=True`` and drive the coroutine with `compaction.run.unawaited`.
+that does not, pass ``sync=True`` and drive the coroutine with `unawaited_calls`.
 """
 
 from __future__ import annotations
@@ -268,7 +268,7 @@ class FrameworkConversations:
             scope: A name, such as a tenant's; conversations in different scopes share nothing.
             usages: The usage that the framework kept with each message, ``None`` for a message without usage; by default what
                 the format finds in the messages. A new process corrects its counts with it.
-            sync: Whether nothing may be awaited, so that `compaction.run.unawaited` can drive the coroutine.
+            sync: Whether nothing may be awaited, so that `unawaited_calls` can drive the coroutine.
 
         Raises:
             ConfigurationError: If an option is wrong, whatever ``on_failure`` says.

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         Veto,
     )
     from .lock import CallLock
+    from .lock import unawaited_calls as unawaited_calls
     from .pool import SessionPool
     from .provider_reports import LearnedWindow as LearnedWindow
     from .session import CompactionSession, SessionStatus
@@ -63,7 +64,7 @@ export_lazily(
         "ahead": "BackgroundTasks",
         "events": "CacheBroken Compacted Compacting ContextUsed Event Evicted HostChanged LittleSaved NearLimit OnEvent"
         " Overflowed SaveFailed StepFailed Veto",
-        "lock": "CallLock",
+        "lock": "CallLock unawaited_calls",
         "pool": "SessionPool",
         "provider_reports": "LearnedWindow",
         "session": "CompactionSession SessionStatus",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import threading
-from collections.abc import Callable, Coroutine, Generator
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Coroutine, Generator, Iterable
+from typing import Any, Final, TypeVar, cast
 
 import anyio
 import anyio.lowlevel
@@ -16,6 +16,36 @@ from ..errors import SyncDriverError
 from ..run import unawaited
 
 _T = TypeVar("_T")
+_R = TypeVar("_R")
+
+
+class _OfThread(threading.local):
+    """The calls of this thread that hold or await a lock without an event loop, with their locks."""
+
+    def __init__(self) -> None:
+        self.calls: dict[_Call, CallLock] = {}
+
+    def release_but(self, before: Iterable[_Call]) -> None:
+        """Let all other calls leave: they were interrupted while they took or released their locks."""
+        for call, lock in [*self.calls.items()]:
+            if call not in before:
+                lock.leave(call)
+
+
+_of_thread: Final = _OfThread()
+
+
+def unawaited_calls(coroutine: Coroutine[Any, Any, _T]) -> _T:
+    """Return the result of a coroutine that calls sessions, without an event loop; see `run.unawaited`.
+
+    If it is interrupted while it takes or releases a lock, the lock is released here.
+    """
+    before = set(_of_thread.calls)
+    try:
+        return unawaited(coroutine)
+    except BaseException:
+        _of_thread.release_but(before)
+        raise
 
 
 @attrs.frozen(eq=False)
@@ -63,6 +93,7 @@ class CallLock:
         """Hold the lock in a thread. The thread blocks while it waits."""
         admitted = threading.Event()
         call = _Call(admitted.set)
+        _of_thread.calls[call] = self
         with self._left(call):
             if not self._enter(call):
                 admitted.wait()
@@ -76,26 +107,12 @@ class CallLock:
     def if_free(self) -> Generator[bool]:
         """Hold the lock if it is free, and return whether it was. Never waits."""
         call = _Call(bool)  # nobody wakes it: it never waits
+        _of_thread.calls[call] = self
         with self._left(call):
             with self._guard:
                 self._holder = self._holder or call
                 free = self._holder is call
             yield free
-
-    def unawaited(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
-        """Return the result of a call that holds the lock in this thread, without an event loop; see `run.unawaited`.
-
-        If the call is interrupted while it takes or releases the lock, the lock is released here.
-        """
-        before = self._holder
-        try:
-            return unawaited(coroutine)
-        except BaseException:
-            mine = [each for each in (self._holder, *self._waiting) if each is not None and each is not before]
-            for call in mine:
-                if call.task is None and call.thread == threading.get_ident():
-                    self._leave(call)
-            raise
 
     def _enter(self, call: _Call) -> bool:
         """Give the lock to a call or put the call into the queue; return whether it has the lock.
@@ -118,17 +135,17 @@ class CallLock:
 
     @contextlib.contextmanager
     def _left(self, call: _Call) -> Generator[None]:
-        """Run the block, then `_leave`; once more if that is interrupted."""
+        """Run the block, then `leave`; once more if that is interrupted."""
         try:
             yield
         finally:
             try:
-                self._leave(call)
+                self.leave(call)
             except BaseException:
-                self._leave(call)
+                self.leave(call)
                 raise
 
-    def _leave(self, call: _Call) -> None:
+    def leave(self, call: _Call) -> None:
         """Give the lock to the next call, or leave the queue. Does nothing if the call has left."""
         with self._guard:
             self._waiting.pop(call, None)
@@ -136,11 +153,12 @@ class CallLock:
                 following = min(self._waiting, key=lambda each: each.task is not None, default=None)  # a blocked thread first
                 if following is None:
                     self._holder = None
-                    return
+                    break
                 with contextlib.suppress(RuntimeError):  # its event loop is closed
                     following.wake()
                     self._holder = following
                 del self._waiting[following]
+        _of_thread.calls.pop(call, None)
 
 
 class _AwaitedCall(contextlib.AbstractAsyncContextManager[None]):
@@ -184,16 +202,26 @@ class _Blocking(contextlib.AbstractAsyncContextManager[_T]):
 
 
 class Unawaited(contextlib.AbstractContextManager[_T]):
-    """Makes an async context manager that never waits usable with ``with``."""
+    """Makes an async context manager that calls sessions, and never waits, usable with ``with``."""
 
     def __init__(self, manager: contextlib.AbstractAsyncContextManager[_T]) -> None:
         self._manager = manager
+        self._before: frozenset[_Call] = frozenset()
 
     def __enter__(self) -> _T:
-        return unawaited(self._manager.__aenter__())
+        self._before = frozenset(_of_thread.calls)
+        return self._without_locks(self._manager.__aenter__())
 
     def __exit__(self, *exception: object) -> bool | None:
-        return unawaited(self._manager.__aexit__(*cast("Any", exception)))
+        return self._without_locks(self._manager.__aexit__(*cast("Any", exception)))
+
+    def _without_locks(self, step: Coroutine[Any, Any, _R]) -> _R:
+        """Return what a step returns; if it is interrupted, no lock stays that was taken since the beginning."""
+        try:
+            return unawaited(step)
+        except BaseException:
+            _of_thread.release_but(self._before)
+            raise
 
 
 def loop_scheduler() -> Callable[..., object]:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from ..errors import ConfigurationError, StateError
 from ..formats import as_list, resolve
 from ..index import ListKeys, lookup_key, same_beginning, written
-from ..run import unawaited
 from ..stores import ForgettingStore, StoredRecord, copied
 from ..strategies import Failed, Rehearsed, Strategy, StrategyLike, as_strategy, forgetting_stores, storing_parts
 from .ahead import BackgroundTasks
@@ -28,7 +27,7 @@ from .directory import (
     whole_key,
 )
 from .events import EventReporter, Evicted, OnEvent
-from .lock import Unawaited
+from .lock import Unawaited, unawaited_calls
 from .session import CompactionSession, settled
 
 if TYPE_CHECKING:
@@ -192,15 +191,14 @@ class SessionPool:
         """`call` for strategies that do not await. Blocks the thread while another call of the session runs."""
         return Unawaited(self.call(messages, id, scope, overhead_tokens, saved, sync=True))
 
-    async def view(self, messages: Iterable[Any], id: str | None = None, scope: str = "") -> list[Any]:
+    async def view(self, messages: Iterable[Any], id: str | None = None, scope: str = "", *, sync: bool = False) -> list[Any]:
         """Return the messages to send for a list; see `call` and `CompactionSession.view`."""
-        async with self.call(messages, id, scope) as session:
-            return (await session.compact_due()).messages
+        async with self.call(messages, id, scope, sync=sync) as session:
+            return (await session.compact_due(sync=sync)).messages
 
     def view_sync(self, messages: Iterable[Any], id: str | None = None, scope: str = "") -> list[Any]:
         """`view` for strategies that do not await."""
-        with self.call_sync(messages, id, scope) as session:
-            return session.compact_due_sync().messages
+        return unawaited_calls(self.view(messages, id, scope, sync=True))
 
     async def forget(self, messages: Iterable[Any], scope: str = "", *, sync: bool = False) -> int:
         """Remove messages from every session of a scope, in memory and in the store; see `CompactionSession.forget`.
@@ -242,7 +240,7 @@ class SessionPool:
 
     def forget_sync(self, messages: Iterable[Any], scope: str = "") -> int:
         """`forget` for stores whose methods are not async."""
-        return unawaited(self.forget(messages, scope, sync=True))
+        return unawaited_calls(self.forget(messages, scope, sync=True))
 
     async def delete(self, id: str | None, scope: str = "", *, sync: bool = False) -> int:
         """Delete conversations: from memory, from the session store, and from the stores of the strategy.
@@ -286,7 +284,7 @@ class SessionPool:
 
     def delete_sync(self, id: str | None, scope: str = "") -> int:
         """`delete` for stores whose methods are not async."""
-        return unawaited(self.delete(id, scope, sync=True))
+        return unawaited_calls(self.delete(id, scope, sync=True))
 
     def discard(self, id: str) -> bool:
         """Remove a session from memory unless it has a running call; return whether it was removed.

@@ -39,7 +39,7 @@ from ..tokens import LengthError, TokenCounter, Usage
 from ..triggers import TriggerLike
 from .ahead import BackgroundTasks, SummariesAhead
 from .events import EventReporter, LittleSaved, OnEvent, Overflowed, Reported
-from .lock import CallLock
+from .lock import CallLock, unawaited_calls
 from .provider_reports import ProviderReports, SentView
 from .saving import SessionSaver
 
@@ -279,7 +279,7 @@ class CompactionSession:
 
     def view_sync(self, messages: Iterable[Any]) -> list[Any]:
         """`view` for strategies that do not await. Blocks the thread while another call runs."""
-        return self.lock.unawaited(self.view(messages, sync=True))
+        return unawaited_calls(self.view(messages, sync=True))
 
     async def compact(
         self, messages: Iterable[Any] | None = None, *, focus: str | None = None, sync: bool = False
@@ -300,7 +300,7 @@ class CompactionSession:
 
     def compact_sync(self, messages: Iterable[Any] | None = None, *, focus: str | None = None) -> CompactionResult:
         """`compact` for strategies that do not await."""
-        return self.lock.unawaited(self.compact(messages, focus=focus, sync=True))
+        return unawaited_calls(self.compact(messages, focus=focus, sync=True))
 
     async def overflowed(self, error: BaseException, *, sync: bool = False) -> list[Any]:
         """Return a shorter list of messages after the provider refused the last view as too long.
@@ -326,7 +326,7 @@ class CompactionSession:
 
     def overflowed_sync(self, error: BaseException) -> list[Any]:
         """`overflowed` for strategies that do not await."""
-        return self.lock.unawaited(self.overflowed(error, sync=True))
+        return unawaited_calls(self.overflowed(error, sync=True))
 
     async def forget(self, messages: Iterable[Any], *, sync: bool = False) -> int:
         """Remove messages from everything that the session wrote.
@@ -364,7 +364,7 @@ class CompactionSession:
 
     def forget_sync(self, messages: Iterable[Any]) -> int:
         """`forget` for stores whose methods are not async."""
-        return self.lock.unawaited(self.forget(messages, sync=True))
+        return unawaited_calls(self.forget(messages, sync=True))
 
     def record_usage(self, usage: Any, *, view: Sequence[Any] | None = None) -> None:
         """Record the token usage that a provider reported for the last view, and correct later counts with it.

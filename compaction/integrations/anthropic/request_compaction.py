@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, Unpack, cast
 
 from ...formats import anthropic, fields_of, same
-from ...run import unawaited
+from ...session import unawaited_calls
 from ...stores import SessionStore
 from ...strategies import StrategyLike
 from ..conversation import FrameworkConversations, FrameworkTurn, as_async
@@ -70,7 +70,7 @@ class RequestCompaction(_Middleware):
 
     def handle(self, request: Any, call_next: Any) -> Any:
         """Send one request of a client without ``await``."""
-        return unawaited(self._handle(request, as_async(call_next), sync=True))
+        return unawaited_calls(self._handle(request, as_async(call_next), sync=True))
 
     async def handle_async(self, request: Any, call_next: Any) -> Any:
         """Send one request of a client with ``await``."""

@@ -6,7 +6,7 @@ import abc
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
-from ...run import unawaited
+from ...session import unawaited_calls
 from ...strategies import StrategyLike
 from ...tokens import LengthError
 from ..conversation import FrameworkConversations, as_async
@@ -67,7 +67,7 @@ class _Middleware(_AgentMiddleware):
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Call the model, once more with a shorter request if the provider finds it too long."""
-        return unawaited(self._call(request, as_async(handler), sync=True))
+        return unawaited_calls(self._call(request, as_async(handler), sync=True))
 
     async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         """`wrap_model_call`, awaited."""
@@ -133,7 +133,7 @@ class RewritingMiddleware(_Middleware):
 
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """Return the new messages, or ``None`` if nothing changes."""
-        return unawaited(self._update(state, sync=True))
+        return unawaited_calls(self._update(state, sync=True))
 
     async def abefore_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """`before_model`, awaited."""

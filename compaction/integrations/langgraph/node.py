@@ -17,7 +17,7 @@ import attrs
 
 from ...errors import ConfigurationError
 from ...index import GroupKind
-from ...run import unawaited
+from ...session import unawaited_calls
 from ...strategies import StrategyLike, summary_words
 from ...tokens import LengthError
 from ..conversation import FrameworkConversations, FrameworkTurn, as_async
@@ -136,7 +136,7 @@ class SummarizationNode(_Runnable):
 
     def invoke(self, input: Mapping[str, Any], config: Any = None, **kwargs: Any) -> dict[str, Any]:
         """Return the update for this state; for strategies that await nothing."""
-        return self._update(input, unawaited(self._turn(input, config, sync=True)))
+        return self._update(input, unawaited_calls(self._turn(input, config, sync=True)))
 
     async def ainvoke(self, input: Mapping[str, Any], config: Any = None, **kwargs: Any) -> dict[str, Any]:
         """Return the update for this state."""
@@ -168,7 +168,7 @@ class SummarizationNode(_Runnable):
 
         @functools.wraps(node)
         def retried(state: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
-            return unawaited(self._retried(as_async(lambda state: node(state, *args, **kwargs)), state, sync=True))
+            return unawaited_calls(self._retried(as_async(lambda state: node(state, *args, **kwargs)), state, sync=True))
 
         return cast("_Node", retried)
 

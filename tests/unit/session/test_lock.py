@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,8 +16,9 @@ import pytest
 
 from compaction.errors import SyncDriverError
 from compaction.index import MessageIndex
-from compaction.session import CompactionSession
+from compaction.session import CompactionSession, unawaited_calls
 from compaction.session.lock import CallLock
+from tests.laws.test_interruptions import Interruption
 from tests.support.limits import WAIT_SECONDS
 from tests.support.scripted import Awaited
 from tests.unit.session.test_session import chat, cut, session, summarizing
@@ -225,9 +228,35 @@ def test_an_interrupted_call_leaves_the_lock() -> None:
     for takes in (True, False):
         with contextlib.nullcontext() if takes else lock.thread:
             with pytest.raises(KeyboardInterrupt):
-                lock.unawaited(interrupted(takes=takes))
+                unawaited_calls(interrupted(takes=takes))
             with lock.if_free() as free:
                 assert free is takes
+
+
+async def hold(lock: CallLock) -> None:
+    async with contextlib.AsyncExitStack() as stack:
+        await stack.enter_async_context(lock.held(sync=True))
+
+
+def test_a_call_that_is_interrupted_anywhere_leaves_the_lock() -> None:
+    """The lock is free after it, also as long as something keeps the interruption, with all its frames, alive."""
+    kept: list[BaseException] = []
+
+    def keeping(lock: CallLock) -> None:
+        try:
+            unawaited_calls(hold(lock))
+        except KeyboardInterrupt as interruption:
+            kept.append(interruption)
+            raise
+
+    for place in itertools.count(1):
+        lock = CallLock()
+        was_interrupted = Interruption(place, bytecodes=True).during(functools.partial(keeping, lock))
+        with lock.if_free() as free:
+            assert free, place
+        if not was_interrupted:
+            break
+    assert len(kept) > 20
 
 
 def test_an_interrupted_call_takes_no_other_from_the_queue() -> None:
@@ -243,7 +272,7 @@ def test_an_interrupted_call_takes_no_other_from_the_queue() -> None:
         while not room.lock._waiting:
             time.sleep(0.001)
         with pytest.raises(KeyboardInterrupt):
-            room.lock.unawaited(interrupted())
+            unawaited_calls(interrupted())
     waiting.join(WAIT_SECONDS)
     assert room.calls == 1
 
