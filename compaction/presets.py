@@ -12,7 +12,7 @@ from typing import Final, Literal
 import attrs
 
 from . import strategies, summarizers
-from .checks import size_remedy
+from .checks import checked_count, is_number, size_remedy
 from .errors import ConfigurationError
 from .index import GroupKind
 from .selectors import demonstrations, first, fitting, kinds, last, spoken
@@ -122,8 +122,8 @@ def _input_tokens(preset: str, window: int | str, reserve_output: int | None) ->
 
         return input_limit(window, reserve_output=reserve_output)
     reserve = 0 if reserve_output is None else reserve_output
-    if not (isinstance(window, int) and isinstance(reserve, int) and 0 <= reserve < window):
-        raise ConfigurationError(f"{preset}({window}, reserve_output={reserve}): the window is above 0 and above the reserve")
+    if checked_count(f"{preset}: 'window'", window, 1) <= checked_count(f"{preset}: 'reserve_output'", reserve):
+        raise ConfigurationError(f"{preset}({window}, reserve_output={reserve}): the window must be above the reserve")
     return window - reserve
 
 
@@ -303,21 +303,16 @@ def hermes(
         from .models import input_limit
 
         context_length = input_limit(context_length)
-    figures = (context_length, threshold, target_ratio, protect_first_n, protect_last_n)
-    if any(isinstance(each, bool) or not isinstance(each, int | float) for each in figures):
-        raise ConfigurationError(
-            f"hermes{figures!r}: context_length, threshold, target_ratio, protect_first_n and protect_last_n are numbers"
-        )
-    if context_length < 1 or not 0 < threshold <= 1:
-        raise ConfigurationError(
-            f"hermes(context_length={context_length}, threshold={threshold}): above 0, and the threshold at most 1"
-        )
-    if not 0.10 <= target_ratio <= 0.80:
-        raise ConfigurationError(f"hermes(target_ratio={target_ratio}): a share from 0.10 to 0.80")
-    if protect_first_n < 0 or protect_last_n < 1:
-        raise ConfigurationError(
-            f"hermes(protect_first_n={protect_first_n}, protect_last_n={protect_last_n}): at least 0 and 1"
-        )
+    for name, given, least in (
+        ("context_length", context_length, 1),
+        ("protect_first_n", protect_first_n, 0),
+        ("protect_last_n", protect_last_n, 1),
+    ):
+        checked_count(f"hermes: {name!r}", given, least)
+    if not (is_number(threshold) and 0 < threshold <= 1):
+        raise ConfigurationError(f"hermes(threshold={threshold!r}): a share above 0 and at most 1")
+    if not (is_number(target_ratio) and 0.10 <= target_ratio <= 0.80):
+        raise ConfigurationError(f"hermes(target_ratio={target_ratio!r}): a share from 0.10 to 0.80")
     threshold_tokens = int(context_length * threshold)
     head, tail = first(messages=protect_first_n), last(tokens=int(threshold_tokens * target_ratio))
     newest = last(messages=protect_last_n)
@@ -348,7 +343,7 @@ def hermes(
             system_note="[Note: some earlier turns of this conversation have been compacted into a summary.]",
             text=strategies.SummaryText(preface=_HERMES_PREFACE),
         ),
-        strategies.LastResort(tokens=int(context_length)),
+        strategies.LastResort(tokens=context_length),
         trigger=tokens_exceed(threshold_tokens - 1) if trigger is None else trigger,
     )
 

@@ -13,7 +13,8 @@ from urllib.parse import quote, unquote
 
 import attrs
 
-from ..errors import ConfigurationError, InputError
+from ..checks import checked_count
+from ..errors import InputError
 from ..formats import MessageFormat, same
 from ..index import KnownLine, ListKeys, MessageIndex, Saved, lookup_key
 from .session import CompactionSession
@@ -260,11 +261,8 @@ class SessionDirectory:
     """
 
     def __init__(self, *, limit: int, max_bytes: int) -> None:
-        for name, bound in (("limit", limit), ("max_bytes", max_bytes)):
-            if bound < 1:
-                raise ConfigurationError(f"{name}={bound!r}: a pool needs room for one session; use 1 or more")
-        self._limit = limit
-        self._max_bytes = max_bytes
+        self._limit = checked_count("limit", limit, 1)
+        self._max_bytes = checked_count("max_bytes", max_bytes, 1)
         self.bytes = 0
         self._sessions: OrderedDict[PooledSession, int] = OrderedDict()  # the least recently used first; their bytes
         self._names: dict[str, PooledSession] = {}

@@ -162,12 +162,12 @@ class TestContextWindow:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ({"window": 0}, "the window is above 0"),
-            ({"window": -1}, "the window is above 0"),
+            ({"window": 0}, "'window' must be a whole number >= 1"),
+            ({"window": -1}, "'window' must be a whole number >= 1"),
             ({"window": "32k"}, "pass a number of tokens"),
-            ({"window": 10.5}, "the window is above 0"),
-            ({"window": 10, "reserve_output": 10}, "the window is above 0 and above the reserve"),
-            ({"window": 10, "reserve_output": -1}, "the window is above 0 and above the reserve"),
+            ({"window": 10.5}, "'window' must be a whole number >= 1"),
+            ({"window": 10, "reserve_output": 10}, "the window must be above the reserve"),
+            ({"window": 10, "reserve_output": -1}, "'reserve_output' must be a whole number >= 0"),
             ({"window": 10, "tool_threshold": 0}, "0 < tool_threshold <= threshold <= 1"),
             ({"window": 10, "tool_threshold": 0.9}, "0 < tool_threshold <= threshold <= 1"),
             ({"window": 10, "threshold": 1.1}, "0 < tool_threshold <= threshold <= 1"),
@@ -175,8 +175,8 @@ class TestContextWindow:
             ({"window": 10, "target": 0}, "a share above 0 and below threshold"),
             ({"window": 10, "tool_batch": 1}, "a share from 0 to below 1"),
             ({"window": 10, "tool_batch": -0.1}, "a share from 0 to below 1"),
-            ({"window": 10, "keep_groups": -1}, r"last\(groups=-1\)"),
-            ({"window": 10, "keep_tool_groups": -1}, r"last\(groups=-1\)"),
+            ({"window": 10, "keep_groups": -1}, "last: 'groups' must be a whole number >= 0"),
+            ({"window": 10, "keep_tool_groups": -1}, "last: 'groups' must be a whole number >= 0"),
         ],
     )
     def test_bad_arguments(self, arguments: dict[str, Any], message: str) -> None:

@@ -235,13 +235,13 @@ class TestOutcome:
     @pytest.mark.parametrize("budget", [0, -5, 1.5, True, "32k"])
     async def test_a_budget_is_a_number_of_tokens(self, budget: Any) -> None:
         """A budget that is not a whole number of at least 1 raises a `ConfigurationError` in all four entry points."""
-        with pytest.raises(ConfigurationError, match="a whole number of tokens >= 1"):
+        with pytest.raises(ConfigurationError, match="budget must be a whole number >= 1"):
             compact_sync(turns(1), Pipeline(), counter="chars/4", budget=budget)
-        with pytest.raises(ConfigurationError, match="a whole number of tokens >= 1"):
+        with pytest.raises(ConfigurationError, match="budget must be a whole number >= 1"):
             run_sync(indexed(turns(1)), Pipeline(), budget=budget)
-        with pytest.raises(ConfigurationError, match="a whole number of tokens >= 1"):
+        with pytest.raises(ConfigurationError, match="budget must be a whole number >= 1"):
             await compact(turns(1), Pipeline(), counter="chars/4", budget=budget)
-        with pytest.raises(ConfigurationError, match="a whole number of tokens >= 1"):
+        with pytest.raises(ConfigurationError, match="budget must be a whole number >= 1"):
             await run(indexed(turns(1)), Pipeline(), budget=budget)
 
 
