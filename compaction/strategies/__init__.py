@@ -62,10 +62,10 @@ if TYPE_CHECKING:
     from .rehearsal import asks_model as asks_model
     from .selective_tool_call import SelectiveToolCall
     from .sliding_window import SlidingWindow
+    from .summaries import replaced_by as replaced_by
+    from .summaries import summary_words as summary_words
     from .summarization import OnFailure, Summarization
     from .summary_text import SummaryText
-    from .summary_text import replaced_by as replaced_by
-    from .summary_text import summary_words as summary_words
     from .token_budget import TokenBudgetComposed
     from .token_budget import token_limits as token_limits
     from .tool_result import ToolResult
@@ -128,7 +128,8 @@ export_lazily(
         "selective_tool_call": "SelectiveToolCall",
         "sliding_window": "SlidingWindow",
         "summarization": "OnFailure Summarization",
-        "summary_text": "SummaryText replaced_by summary_words",
+        "summaries": "replaced_by summary_words",
+        "summary_text": "SummaryText",
         "token_budget": "TokenBudgetComposed token_limits",
         "tool_result": "ToolResult",
         "tool_styles": "Clear Collapse Dedupe HeadTail ToolStyle",

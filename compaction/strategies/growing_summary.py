@@ -18,24 +18,9 @@ from ..index import Drop, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Re
 from ..messages import Message
 from ..summarizers import Summarizer, SummaryRequest, as_summarizer, split_excerpt
 from ..triggers import always, tokens_exceed
-from .base import CompactionStrategy, Failed, Steps
+from .base import Failed, Steps
 from .prepared import prepared_answer
-from .summary_text import (
-    WORDS_OF_ROOM,
-    SummaryText,
-    answered_summary,
-    checked_summary,
-    earlier_summary,
-    is_content,
-    is_extractive,
-    is_own,
-    is_spoken,
-    own_words,
-    replaced_by,
-    room_beside,
-    summary_without_model,
-    with_excerpt,
-)
+from .summaries import WORDS_OF_ROOM, SummaryStrategy, is_content, is_extractive, is_own, is_spoken, own_words, replaced_by
 
 _MOST_PARTS: Final = 100  # that are known again in a list; a preset had at most 7 on recorded conversations
 _ROOMY: Final = 0.65
@@ -102,7 +87,7 @@ class _Sizes:
 
 
 @attrs.frozen
-class GrowingSummary(CompactionStrategy):
+class GrowingSummary(SummaryStrategy):
     """Cuts the view to its newest groups, and keeps the important facts of the others in a summary that grows at its end.
 
     The system messages, the last user message and the summary stay, and as many of the newest groups as also fit into
@@ -163,7 +148,6 @@ class GrowingSummary(CompactionStrategy):
     user_tokens: int = attrs.field(default=_A_QUARTER, kw_only=True, validator=count())
     keep_tokens: int = attrs.field(default=0, kw_only=True, validator=count())
     slack: float = attrs.field(default=1.0, kw_only=True, validator=share)
-    text: SummaryText = attrs.field(factory=SummaryText, kw_only=True)
     focus: str | None = attrs.field(default=None, kw_only=True)
 
     @property
@@ -221,7 +205,7 @@ class GrowingSummary(CompactionStrategy):
         request = SummaryRequest(
             summarizer=self.summarizer,
             groups=tuple([group for group in others if group.id in new]),
-            previous=earlier_summary(self.text, [group for group in mine if group.id in gone]),
+            previous=self.earlier([group for group in mine if group.id in gone]),
             originals=own_words(index, mine),
             sources=own_words(index, [group for group in others if group.id in new]) + _next_sources(index, kept, max(new)),
             kept=kept,
@@ -230,7 +214,7 @@ class GrowingSummary(CompactionStrategy):
             focus=self.focus,
             notes=index.notes,
         )
-        return with_excerpt(index, request, self.text, sizes.words, most=unused if self.slack < 1 else planned)
+        return self.with_excerpt(index, request, sizes.words, most=unused if self.slack < 1 else planned)
 
     def _sizes(
         self, index: MessageIndex, free: Sequence[MessageGroup], mine: Sequence[MessageGroup], others: Sequence[MessageGroup]
@@ -269,7 +253,7 @@ class GrowingSummary(CompactionStrategy):
             planned = min(planned, _largest_part(index, gone))
         if not self._holds_words(index, new, gone, sizes.words, planned):  # they shall stand whole: more must leave
             wanted = min(sizes.words, _quoted_size(group for group in others if group.id in new))
-            most = int(wanted / WORDS_OF_ROOM) - room_beside(index, [], self.text) + 2
+            most = int(wanted / WORDS_OF_ROOM) - self.room(index, []) + 2
             stay = min(sizes.room - planned, sum(group.tokens for group in others) - int(most / _LARGEST_PART))
             new, gone = self._leaving(index, others, parts, max(0, stay))
             planned = max(planned, min(most, _largest_part(index, gone)))
@@ -279,7 +263,7 @@ class GrowingSummary(CompactionStrategy):
         """Return whether a part that replaces these groups, of at most ``most`` tokens, can hold the user's words whole."""
         replaced = [group for group in index.included_groups if group.id in gone]
         said = _quoted_size(group for group in replaced if group.id in new)
-        return min(words, said) <= WORDS_OF_ROOM * max(0, room_beside(index, replaced, self.text, most))
+        return min(words, said) <= WORDS_OF_ROOM * max(0, self.room(index, replaced, most))
 
     def _leaving(
         self, index: MessageIndex, others: Sequence[MessageGroup], parts: Sequence[MessageGroup], room: int
@@ -337,7 +321,7 @@ class GrowingSummary(CompactionStrategy):
         ready = prepared_answer(self, index, request, self.candidates(index))
         if ready is None:
             return None
-        return with_excerpt(index, ready[0], self.text, self.user_tokens), ready[1]
+        return self.with_excerpt(index, ready[0], self.user_tokens), ready[1]
 
     def _answered(self, index: MessageIndex, request: SummaryRequest, answer: object) -> Generator[Any, Any, bool]:
         """Replace the groups with the part; return whether any edit was applied.
@@ -349,7 +333,7 @@ class GrowingSummary(CompactionStrategy):
         replaced = replaced_by(index, request)
         if part is not None and (yield Replace(replaced, part, "the oldest make room; a summary grows")):
             return True
-        words = checked_summary(index, self, self.text, request.said, replaced) if request.said else None
+        words = self.fitting(index, request.said, replaced) if request.said else None
         if words is not None and (yield Replace(replaced, words, "the oldest make room; the user's words stay")):
             return True
         silent = [group for group in request.groups if not is_spoken(group)]
@@ -368,18 +352,18 @@ class GrowingSummary(CompactionStrategy):
             return request, None
         if own or not self.is_paused(index):
             with self.failures(index, pauses=not own) as failed:
-                part = answered_summary(index, self, self.text, request, (yield request) if answer is None else answer)
+                part = self.answered(index, request, (yield request) if answer is None else answer)
                 for _ in range(_TRIES if own else 0):
                     fuller = self._fuller(index, request, part)
                     if fuller is None or len(fuller.groups) >= len(request.groups):
                         break
                     request = fuller
-                    part = answered_summary(index, self, self.text, request, (yield request))
+                    part = self.answered(index, request, (yield request))
             policy = _WORDS_ONLY if own else "facts were listed without a model"
             for failure in failed or request.failures:
                 yield Failed(self.name, failure, policy if failed else "the next summarizer was asked")
         if part is None and not own:
-            part = summary_without_model(index, self, self.text, request, summarizers.FactSummarizer())
+            part = self.without_model(index, request, summarizers.FactSummarizer())
         return request, part
 
     def _fuller(self, index: MessageIndex, request: SummaryRequest, part: _Part) -> SummaryRequest | None:

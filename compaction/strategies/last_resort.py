@@ -15,7 +15,6 @@ from ..triggers import Trigger, as_trigger, tokens_below, tokens_exceed
 from .base import CompactionStrategy, Failed, Pipeline, Steps, Strategy
 from .clip import Clip
 from .excerpt import Excerpt
-from .summary_text import room_beside
 from .tool_result import ToolResult
 from .tool_styles import HeadTail
 from .truncation import Truncation
@@ -105,7 +104,7 @@ class LastResort(CompactionStrategy):
     def _room(self, index: MessageIndex) -> int:
         """Return the tokens that the limit leaves beside the groups that stay and the text around an excerpt."""
         free = sum(group.tokens for group in self._excerpt.candidates(index))
-        return self.tokens - (index.tokens - free) + room_beside(index, [], self._excerpt.text)
+        return self.tokens - (index.tokens - free) + self._excerpt.room(index, [])
 
     @staticmethod
     def _words_in(index: MessageIndex, groups: Iterable[int]) -> str:

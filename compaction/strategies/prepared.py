@@ -16,7 +16,7 @@ from ..errors import InvalidMessage
 from ..index import GroupKind, MessageGroup, MessageIndex, PreparedSummary, message_key
 from ..summarizers import SummaryRequest
 from .base import Strategy
-from .summary_text import is_own
+from .summaries import is_own
 
 _NUMBERS: Final = itertools.count()
 

@@ -12,7 +12,7 @@ from ..index import PASS_ON, MessageIndex, Request, relay
 from ..stores import StoreRequest
 from ..summarizers import SummaryRequest
 from .base import Steps, Strategy
-from .summary_text import is_extractive
+from .summaries import is_extractive
 
 _WORD: Final = "word "
 

@@ -33,19 +33,9 @@ from ..summarizers import (
     default_template,
 )
 from ..triggers import always, never
-from .base import CompactionStrategy, Failed, Steps
+from .base import Failed, Steps
 from .prepared import prepared_answer
-from .summary_text import (
-    SummaryText,
-    answered_summary,
-    earlier_summary,
-    is_content,
-    is_own,
-    own_words,
-    replaced_by,
-    summary_without_model,
-    with_excerpt,
-)
+from .summaries import SummaryStrategy, is_content, is_own, own_words, replaced_by
 
 OnFailure: TypeAlias = Literal["keep", "digest", "drop", "raise"]
 """The reaction to a failed summary: ``keep`` the groups in the view, write a ``digest`` of them without a model, ``drop`` them
@@ -59,7 +49,7 @@ def _default_summarizer() -> Summarizer:
 
 
 @attrs.frozen
-class Summarization(CompactionStrategy):
+class Summarization(SummaryStrategy):
     """Replaces the groups that are not in ``keep`` with one summary, and updates the summary in later rounds.
 
     Cost: O(groups + messages of the earlier summary), and one request to the summarizer.
@@ -106,7 +96,6 @@ class Summarization(CompactionStrategy):
     template: SummaryTemplate = attrs.field(factory=default_template, converter=as_template, kw_only=True)
     language: str | None = attrs.field(default=None, kw_only=True)
     system_note: str | None = attrs.field(default=None, kw_only=True)
-    text: SummaryText = attrs.field(factory=SummaryText, kw_only=True)
 
     @property
     def mark_ceilings(self) -> Mapping[str, MarkCeiling]:
@@ -130,8 +119,8 @@ class Summarization(CompactionStrategy):
             if ready is None:
                 answer = yield request
             else:
-                request, answer = self._with_excerpt(index, ready[0]), ready[1]
-            summary = answered_summary(index, self, self.text, request, answer)
+                request, answer = self._quoting(index, ready[0]), ready[1]
+            summary = self.answered(index, request, answer)
         if failed:
             yield from self._without_summary(index, request, failed[0])
             return
@@ -152,7 +141,7 @@ class Summarization(CompactionStrategy):
         if not fresh or tokens < self.least_share * index.included.tokens:
             return None
         gone = {group.id for group in (*mine, *fresh)}
-        previous = earlier_summary(self.text, mine)
+        previous = self.earlier(mine)
         originals = own_words(index, mine)  # the source messages that the earlier summary replaced
         content, enough = tokens, math.inf if self.budget.ceiling is None else self.budget.ceiling / self.budget.ratio + 1
         for each in originals:
@@ -178,15 +167,15 @@ class Summarization(CompactionStrategy):
             template=self.template,
             language=self.language,
         )
-        return self._with_excerpt(index, request, room)
+        return self._quoting(index, request, room)
 
-    def _with_excerpt(self, index: MessageIndex, request: SummaryRequest, room: int | None = None) -> SummaryRequest:
+    def _quoting(self, index: MessageIndex, request: SummaryRequest, room: int | None = None) -> SummaryRequest:
         """Return the request with the user's words; with a room, both together have at most their share of it."""
         words = request.budget if self.user_tokens is None else self.user_tokens
         if room is None:
-            return with_excerpt(index, request, self.text, words)
+            return self.with_excerpt(index, request, words)
         most = int(room * self.budget.room_ratio)
-        return with_excerpt(index, request, self.text, min(words, most // 2), most=most + _FRAME_TOKENS)
+        return self.with_excerpt(index, request, min(words, most // 2), most=most + _FRAME_TOKENS)
 
     def _room(self, index: MessageIndex, replaced: int) -> int | None:
         """Return the trigger's limit minus the kept tokens, but at least half of the limit; ``None`` without a limit."""
@@ -214,7 +203,7 @@ class Summarization(CompactionStrategy):
                 if (yield Drop(step, "dropped: the summarizer failed")):
                     dropped += len(step)
             yield Failed(self.name, error, f"{dropped} groups were dropped without a summary")
-        elif summary := summary_without_model(index, self, self.text, request, summarizers.DigestSummarizer()):
+        elif summary := self.without_model(index, request, summarizers.DigestSummarizer()):
             yield Failed(self.name, error, "a digest was written without a model")
             yield from self._put(index, request, summary)
         else:
