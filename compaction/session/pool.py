@@ -263,7 +263,7 @@ class SessionPool:
             StateError: If a store cannot be written. Call it again for the rest.
         """
         space = self._space(scope)
-        stores = [store for store, *_ in forgetting_stores(self._strategy)]
+        stores = [store for store, _ in forgetting_stores(self._strategy)]
         names: set[str] = set()
         for each in self._in_memory(space, set()):
             if id is None or each.id == id:
@@ -567,9 +567,9 @@ def _copies(strategy: Strategy, fork: Forked, child: str) -> Iterator[Any]:
     """Copy the records that a fork's edits name, in each store of a strategy; yield what each `Store.put` returns."""
     messages = [message for applied in fork.saved.journal for message in written(applied.edit)]
     wires = [(fork.saved.format.to_wire(message.raw), message.role) for message in messages]
+    ids = [
+        [StoredRecord.of_message(wire, role=role, text="", salt=name).id for name in (fork.parent, child)]
+        for wire, role in wires
+    ]
     for each in storing_parts(strategy):
-        ids = [
-            [StoredRecord.of_message(wire, role=role, text="", salt=each.salt or name).id for name in (fork.parent, child)]
-            for wire, role in wires
-        ]
         yield copied(each.store, fork.parent, child, dict(ids))

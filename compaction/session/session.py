@@ -579,13 +579,10 @@ class CompactionSession:
             format.read(raw, place)
         same = [index.source[ordinal] for ordinal in occurrences(index.columns, index.journal, given, format)]
         same += index.written_from(given) if format == index.format else ()
-        for store, session, salt in stores:
+        for store, session in stores:
             name = self._id if session is None else session
-            records = [
-                StoredRecord.of_message(format.to_wire(raw), role="", text="", salt=name if salt is None else salt)
-                for raw in (*given, *same)
-            ]
-            yield store.forget(name, records)
+            wires = [format.to_wire(raw) for raw in (*given, *same)]
+            yield store.forget(name, [StoredRecord.of_message(wire, role="", text="", salt=name) for wire in wires])
 
     def forget_known(self, given: Sequence[Any]) -> int:
         """Remove messages from the session itself, save it, and return their number; see `forget`.
