@@ -298,7 +298,9 @@ class SessionDirectory:
             if len(here) > _MOST_COMPARED:
                 _, key = _end_keys(space, (), keys.whole(count))
                 here = self._places.get(key, {})
-            if (found := self._continued(self._ending(key, id), request)) is not None:
+            some = itertools.islice(self._ending(key, id), _MOST_COMPARED)
+            found = next((each for each in some if each.knows(request.saved) and request.continues(each)), None)
+            if found is not None:
                 return found
             parent = max(list(here)[-_MOST_COMPARED:], key=request.accounted_for, default=None)
             if parent is not None and request.accounted_for(parent) >= count:
@@ -311,11 +313,6 @@ class SessionDirectory:
     def _ending(self, key: Hashable, id: str | None) -> Iterator[PooledSession]:
         """Yield the sessions with the host's id that have a line with this end now, the newest first."""
         return (each for each in reversed(self._places.get(key, {})) if each.id == id and key in each.keys)
-
-    @staticmethod
-    def _continued(sessions: Iterable[PooledSession], request: ListRequest) -> PooledSession | None:
-        some = itertools.islice(sessions, _MOST_COMPARED)
-        return next((each for each in some if each.knows(request.saved) and request.continues(each)), None)
 
     def register(self, session: PooledSession) -> None:
         """Update the keys of a session, and make it the most recently used one, unless it was removed."""
@@ -366,16 +363,11 @@ class SessionDirectory:
 
     def evict(self) -> Iterator[tuple[PooledSession, str]]:
         """Remove sessions above the limits, least recently used first, except those with a running call; yield each."""
-        while (why := self._over()) is not None:
+        while (too_many := len(self._sessions) > self._limit) or self.bytes > self._max_bytes:
             removed = next(filter(self.remove_if_free, self._sessions), None)
             if removed is None:
                 return
-            yield removed, why
-
-    def _over(self) -> str | None:
-        if len(self._sessions) > self._limit:
-            return "count"
-        return "bytes" if self.bytes > self._max_bytes else None
+            yield removed, "count" if too_many else "bytes"
 
     def remove_if_free(self, session: PooledSession) -> bool:
         """Remove a session unless it has a running call; return whether it was removed."""

@@ -40,10 +40,6 @@ _SILENT: Final = "the oldest make room; the user said nothing in them"
 _WORDS_ONLY: Final = "only the user's own words were kept"
 
 
-def _facts() -> Summarizer:
-    return summarizers.FactSummarizer()
-
-
 def _largest_part(index: MessageIndex, replaced: set[int]) -> int:
     """Return how many tokens a part may have that replaces these groups."""
     tokens = sum(map(index.columns.tokens, replaced))
@@ -140,7 +136,10 @@ class GrowingSummary(SummaryStrategy):
     ('compacted', True, True)
     """
 
-    summarizer: Summarizer = attrs.field(factory=_facts, converter=as_summarizer)
+    summarizer: Summarizer = attrs.field(
+        factory=lambda: summarizers.FactSummarizer(),  # noqa: PLW0108 - it is loaded at its first use
+        converter=as_summarizer,
+    )
     tokens: int = attrs.field(kw_only=True, validator=count(1))
     initial_tokens: int = attrs.field(kw_only=True, validator=count(1))
     added_tokens: int = attrs.field(kw_only=True, validator=count(1))

@@ -7,8 +7,8 @@ from typing import Final
 
 import attrs
 
-from ..checks import count
-from ..errors import ConfigurationError, SummaryFailed
+from ..checks import count, share
+from ..errors import SummaryFailed
 from ..index import Drop, GroupKind, MarkCeiling, MessageIndex
 from ..selectors import kinds, last, spoken
 from ..triggers import Trigger, as_trigger, tokens_below, tokens_exceed
@@ -28,11 +28,6 @@ _OVER: Final = attrs.Factory(lambda resort: tokens_exceed(resort.tokens), takes_
 
 def _as_shares(shares: Iterable[float]) -> tuple[float, ...]:
     return tuple(shares)
-
-
-def _checked_shares(instance: object, attribute: attrs.Attribute[tuple[float, ...]], value: tuple[float, ...]) -> None:
-    if not all(0 < share <= 1 for share in value):
-        raise ConfigurationError(f"LastResort(clips={value}): each is a share of the limit, above 0 and at most 1")
 
 
 @attrs.frozen
@@ -67,7 +62,9 @@ class LastResort(CompactionStrategy):
     """
 
     tokens: int = attrs.field(kw_only=True, validator=count(1))
-    clips: tuple[float, ...] = attrs.field(default=_CLIPS, kw_only=True, converter=_as_shares, validator=_checked_shares)
+    clips: tuple[float, ...] = attrs.field(
+        default=_CLIPS, kw_only=True, converter=_as_shares, validator=attrs.validators.deep_iterable(share)
+    )
     trigger: Trigger = attrs.field(default=_OVER, converter=as_trigger, kw_only=True)
     target: Trigger = attrs.field(
         default=attrs.Factory(lambda resort: ~tokens_exceed(resort.tokens), takes_self=True), converter=as_trigger, kw_only=True
@@ -94,8 +91,8 @@ class LastResort(CompactionStrategy):
         newest = self.keep | last(groups=1)
         yield Truncation(target=self.target, keep=newest | spoken() | kinds(GroupKind.SUMMARY))
         yield attrs.evolve(self._excerpt, tokens=max(1, min(self._excerpt.tokens, self._room(index))))
-        for share in self.clips:
-            yield Clip(tokens=max(1, int(share * self.tokens)), slack=1.0, target=self.target, keep=self.keep)
+        for most in self.clips:
+            yield Clip(tokens=max(1, int(most * self.tokens)), slack=1.0, target=self.target, keep=self.keep)
 
     @property
     def _excerpt(self) -> Excerpt:

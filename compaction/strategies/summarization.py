@@ -44,10 +44,6 @@ without a summary, or ``raise`` the error, which undoes the run."""
 _FRAME_TOKENS: Final = 400  # of the text around the summary, with a margin for differences between counters
 
 
-def _default_summarizer() -> Summarizer:
-    return summarizers.DigestSummarizer()
-
-
 @attrs.frozen
 class Summarization(SummaryStrategy):
     """Replaces the groups that are not in ``keep`` with one summary, and updates the summary in later rounds.
@@ -86,7 +82,10 @@ class Summarization(SummaryStrategy):
     (['user', 'user', 'user'], 'compacted')
     """
 
-    summarizer: Summarizer = attrs.field(factory=_default_summarizer, converter=as_summarizer)
+    summarizer: Summarizer = attrs.field(
+        factory=lambda: summarizers.DigestSummarizer(),  # noqa: PLW0108 - it is loaded at its first use
+        converter=as_summarizer,
+    )
     keep: Selector = attrs.field(default=last(groups=4), converter=as_selector, kw_only=True)
     budget: SummaryBudget = attrs.field(factory=SummaryBudget, kw_only=True)
     user_tokens: int | None = attrs.field(default=None, kw_only=True, validator=attrs.validators.optional(count()))

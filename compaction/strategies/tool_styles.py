@@ -37,22 +37,14 @@ def _rewritten(group: MessageGroup, change: Callable[[ToolResultPart], ToolResul
     return rewritten_parts(group, lambda part: change(part) if isinstance(part, ToolResultPart) else part, reason)
 
 
-def _names(value: object, option: str) -> tuple[str, ...]:
+def _tool_names(value: object) -> tuple[str, ...]:
     """Return names of tools as a tuple, whatever list they are in."""
     if isinstance(value, str) or not isinstance(value, Iterable):
-        raise ConfigurationError(f"{option} must be a list of tool names (got {value!r})")
+        raise ConfigurationError(f"names of tools must be a list, such as ['read_file'] (got {value!r})")
     return tuple(map(str, cast("Iterable[object]", value)))
 
 
 _CLEARED_INPUT: Final = "[Old tool input cleared]"
-
-
-def _clear_inputs(value: object) -> tuple[str, ...]:
-    return _names(value, "Clear: 'inputs'")
-
-
-def _dedupe_reads(value: object) -> tuple[str, ...]:
-    return _names(value, "Dedupe: 'reads'")
 
 
 @attrs.frozen(kw_only=True)
@@ -80,7 +72,7 @@ class Clear:
 
     placeholder: str = "[Old tool output cleared to save context space]"
     min_chars: int = attrs.field(default=200, validator=count(1))
-    inputs: tuple[str, ...] = attrs.field(default=(), converter=_clear_inputs)
+    inputs: tuple[str, ...] = attrs.field(default=(), converter=_tool_names)
 
     def __call__(self, index: MessageIndex) -> Shorten:
         if not self.inputs:
@@ -227,7 +219,7 @@ class Dedupe:
     """
 
     min_chars: int = attrs.field(default=200, validator=count(1))
-    reads: tuple[str, ...] = attrs.field(default=(), converter=_dedupe_reads)
+    reads: tuple[str, ...] = attrs.field(default=(), converter=_tool_names)
 
     def __call__(self, index: MessageIndex) -> Shorten:
         same: dict[str, tuple[ToolResultPart, str]] = {}

@@ -107,8 +107,8 @@ SIZES = {"tokens": 9, "initial_tokens": 9, "added_tokens": 9, "max_tokens": 9}
         (lambda: TokenBudgetComposed([], budget=0), "TokenBudgetComposed: 'budget' must be a whole number >= 1"),
         (lambda: ToolResult(at_least=-1), "ToolResult: 'at_least' must be a whole number >= 0"),
         (lambda: Clear(min_chars=0), "Clear: 'min_chars' must be a whole number >= 1"),
-        (lambda: Clear(inputs="write_file"), "Clear: 'inputs' must be a list of tool names"),  # type: ignore[arg-type]
-        (lambda: Dedupe(reads="read_file"), "Dedupe: 'reads' must be a list of tool names"),  # type: ignore[arg-type]
+        (lambda: Clear(inputs="write_file"), "names of tools must be a list"),  # type: ignore[arg-type]
+        (lambda: Dedupe(reads="read_file"), "names of tools must be a list"),  # type: ignore[arg-type]
         (lambda: HeadTail(chars=0), "HeadTail: 'chars' must be a whole number >= 1"),
         (lambda: Collapse(outcome_chars=0), "Collapse: 'outcome_chars' must be a whole number >= 1"),
         (lambda: Collapse(argument_chars=0), "Collapse: 'argument_chars' must be a whole number >= 1"),

@@ -546,7 +546,7 @@ class TestSettings:
             ({"compression": {"threshold": 1.5}}, "threshold="),
             ({"compression": {"target_ratio": 0.9}}, "from 0.10 to 0.80"),
             ({"compression": {"protect_last_n": 2.5}}, "compression.protect_last_n must be a whole number"),
-            ({"compression": {"protect_last_n": 0}}, "protect_last_n=0"),
+            ({"compression": {"protect_last_n": 0}}, "'protect_last_n' must be a whole number >= 1"),
             ({"compression": {"enabled": "maybe"}}, "compression.enabled must be true or false"),
             ({"compression": ["threshold"]}, "compression must be a block"),
             ({"auxiliary": 3}, "config.yaml: auxiliary must be a block"),
