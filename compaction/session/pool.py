@@ -27,7 +27,7 @@ from .directory import (
     keys_of_saved,
     whole_key,
 )
-from .events import EventReporter, Evicted, OnEvent
+from .events import EventReporter, Evicted, OnEvent, SaveFailed
 from .lock import Unawaited
 from .session import CompactionSession, settled
 
@@ -444,7 +444,8 @@ class SessionPool:
         return CompactionSession.from_dict(state, self._strategy, **self._options, id=name)
 
     def _could_not_read(self, name: str, error: StateError, policy: str) -> None:
-        EventReporter(name, self._on_event).save_failed(Failed(type(self._store).__name__, error, policy).logged())
+        failure = Failed(type(self._store).__name__, error, policy).logged()
+        EventReporter(name, self._on_event).tell(SaveFailed(session=name, failure=failure))
 
     # ---------------------------------------------------------------- a call, under the lock of its session
 
