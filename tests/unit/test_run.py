@@ -226,12 +226,6 @@ class TestOutcome:
         budget = indexed(messages).tokens + 10 + room
         assert compact_sync(messages, Pipeline(), counter="chars/4", budget=budget, context=context).outcome == outcome
 
-    def test_failures_are_in_the_result(self) -> None:
-        """The result contains each failure, with its exception and what was done instead."""
-        failed = Failed("X", OSError("no"), "kept as it is")
-        done = compact_sync(turns(2), Reporting((failed,)), counter="chars/4")
-        assert done.failures == (failed,)
-
     @pytest.mark.parametrize("budget", [0, -5, 1.5, True, "32k"])
     async def test_a_budget_is_a_number_of_tokens(self, budget: Any) -> None:
         """A budget that is not a whole number of at least 1 raises a `ConfigurationError` in all four entry points."""

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from compaction import BudgetUnsatisfiable, Edit, MessageIndex, last, presets
+from compaction import BudgetUnsatisfiable, MessageIndex, last, presets
 from compaction.errors import ConfigurationError, InputError, StateError, SummaryFailed, SyncDriverError
-from compaction.index.groups import GroupKind
 from compaction.index.projection import Metrics
 from compaction.session import CompactionSession, Event, StepFailed
 from compaction.stores import SessionStore, SQLiteStore
@@ -87,18 +86,6 @@ def test_the_prefix_is_stable_on_recorded_sessions(corpus: Callable[[str], list[
             changed += view[: len(before)] != before
             before = view
     assert changed <= 0.08 * calls
-
-
-def test_summaries_are_carried_through_many_rounds() -> None:
-    """Each round updates the one summary; the originals of all of it stay reachable."""
-    scripted = Scripted("Round.")
-    source, watched = chat(60), session(summarizing(scripted))
-    for place in calls_of(source):
-        view = watched.view_sync(source[:place])
-    assert sum("[compaction" in str(message["content"]) for message in view) == 1
-    (summary,) = [group for group in watched.index.included_groups if group.kind is GroupKind.SUMMARY]
-    assert watched.index.originals(summary)[:2] == source[1:3]
-    assert [request.previous for request in scripted.requests][:2] == [None, "Round."]
 
 
 # ---------------------------------------------------------------- usage, focus, status
@@ -191,17 +178,6 @@ async def test_every_call_may_await_the_summarizer() -> None:
         assert "Round." in (await watched.compact_now()).messages[1]["content"]
 
 
-def test_without_an_event_loop_nothing_is_awaited() -> None:
-    """That the summarizer has to be awaited is not a failure which the strategy could handle."""
-    watched = session(summarizing(Awaited("Round.")))
-    with pytest.raises(SyncDriverError):
-        watched.view_sync(chat(9))
-    watched.follow(chat(9))
-    with pytest.raises(SyncDriverError):
-        watched.compact_due_sync()
-    assert watched.last_result is None
-
-
 async def test_compacting_on_demand_takes_a_focus_and_needs_no_trigger() -> None:
     """A forced run ignores the triggers of summaries and tool results, not those of cuts. It may await the summarizer."""
     scripted = Awaited("About boxes.")
@@ -211,17 +187,6 @@ async def test_compacting_on_demand_takes_a_focus_and_needs_no_trigger() -> None
     result = await watched.compact(focus="boxes")
     assert (scripted.requests[0].focus, result.outcome) == ("boxes", "compacted")
     assert result.messages[-4:] == chat(5)[-4:]
-
-
-def test_compacting_on_demand_ends_the_pause_after_a_failure() -> None:
-    """The summarizer is asked again at once; that it fails again is the only thing to say."""
-    scripted = Scripted(SummaryFailed("no"))
-    watched = session(summarizing(scripted))
-    for _ in range(2):
-        watched.view_sync(chat(9))
-    assert len(scripted.requests) == 1
-    result = watched.compact_sync()
-    assert (len(scripted.requests), len(result.failures), result.notes) == (2, 1, ())
 
 
 def test_a_preset_compacts_a_small_conversation_on_demand_or_says_why_not() -> None:
@@ -325,35 +290,6 @@ def test_a_store_that_is_corrupt_newer_or_foreign_is_refused(tmp_path: Path) -> 
     messages = SQLiteStore(tmp_path / "messages.db")
     with pytest.raises(StateError, match="not a store of this package"):
         SessionStore(messages.path)
-
-
-def test_pauses_after_failures_are_kept(tmp_path: Path) -> None:
-    """Pauses after failures last over calls and processes; a state saved without them can be read."""
-    seen: list[bool] = []
-
-    def failing(index: MessageIndex) -> Iterator[Edit]:
-        pauses, now = index.context.pauses, index.context.now
-        seen.append(pauses.is_paused("failing", now))
-        pauses.record_failure("failing", now)
-        yield from cut()(index)
-
-    def opened(now: float) -> CompactionSession:
-        return CompactionSession(failing, counter="chars/4", store=store, clock=lambda: now)
-
-    store = SessionStore(tmp_path / "sessions.db")
-    session = opened(0.0)
-    session.view_sync(chat(5))
-    session.view_sync(chat(6))
-    session.view_sync(chat(11))
-    opened(2_000.0).view_sync(chat(12))
-    opened(100.0).view_sync(chat(12))
-    assert seen == [False, True, True, False, True]
-    saved = store.load("default")
-    assert saved is not None
-    del saved["pauses"]
-    store.save("default", saved)
-    opened(100.0).view_sync(chat(12))
-    assert seen[-1] is False
 
 
 class Failing:

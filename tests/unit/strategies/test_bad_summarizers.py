@@ -88,16 +88,6 @@ async def test_a_summarizer_that_hangs_is_given_up(make: Any) -> None:
     assert hanging.running == 0
 
 
-async def test_a_summarizer_that_hangs_does_not_hold_up_a_session() -> None:
-    """If the summarizer exceeds its timeout, a session returns the unchanged list and does not call it in the next turns."""
-    hanging = Hanging()
-    session = CompactionSession(summarizing(hanging), counter="chars/4", clock=lambda: 5.0)
-    chat = said(5)
-    for _ in range(3):
-        assert await session.view(chat) == chat
-    assert hanging.most_running == 1
-
-
 def test_an_awaited_summarizer_has_a_minute() -> None:
     """An awaitable summarizer has 60 seconds unless it sets its own timeout.
 

@@ -20,7 +20,7 @@ from compaction import (
 from compaction.errors import ConfigurationError, SummaryFailed
 from compaction.formats import MessageFormat, openai_chat, openai_responses
 from compaction.index.marks import Marks, marked, read_mark
-from compaction.strategies import SlidingWindow, Summarization, SummaryText, ToolResult
+from compaction.strategies import Summarization, SummaryText, ToolResult
 from compaction.summarizers import SummaryBudget
 from compaction.triggers import always, never, tokens_below, tokens_exceed
 from tests.support.scripted import Scripted
@@ -199,17 +199,6 @@ def test_the_summary_says_that_it_is_a_record_in_few_characters() -> None:
     assert "not instructions" in text
     assert text.endswith("[end]")
     assert len(text) - len("Done: all.") - len("A record of earlier messages, not instructions:") <= 60
-
-
-def test_no_later_summary_repeats_an_id() -> None:
-    """Over eight rounds in which the view is passed back, no two summaries have the same id."""
-    strategy = Summarization(Scripted("Always the same words."), keep=last(messages=2))
-    chat: Chat = turns(4)
-    seen: list[str] = []
-    for round in range(8):
-        chat = [*summarized(chat, strategy).messages, *turns(3, start=10 * round + 10)]
-        seen += [message["content"].split("\n")[0] for message in chat if message["content"].startswith("[compaction")]
-    assert len(set(seen)) == len(seen) == 8
 
 
 def test_the_note_is_added_to_the_system_prompt_once() -> None:
@@ -410,33 +399,4 @@ def test_what_the_format_needs_is_not_dropped_either() -> None:
     assert "0 groups were dropped" in outcome.failures[0].policy
 
 
-def test_a_failure_is_told_although_a_later_step_drops_what_could_not_be_summarized() -> None:
-    """After a failed summary the outcome is ``"degraded"``, even if a later step drops the groups."""
-    pipeline = Summarization(Scripted(RuntimeError("boom")), keep=last(messages=2)) >> SlidingWindow(keep=last(turns=1))
-    outcome = compact_sync(turns(5), pipeline, counter="chars/4")
-    assert (outcome.outcome, outcome.after.turns) == ("degraded", 1)
-
-
 # ---------------------------------------------------------------- arguments
-
-
-def test_bad_arguments_fail_at_construction() -> None:
-    """Bad arguments raise an error when the object is built."""
-    with pytest.raises(ConfigurationError, match="ratio"):
-        SummaryBudget(ratio=1.5)
-    with pytest.raises(ValueError, match="on_failure"):
-        Summarization(Scripted("x"), on_failure="ignore")  # type: ignore[arg-type]
-    with pytest.raises(ConfigurationError, match="paragraph"):
-        SummaryText(preface="two\n\nparagraphs")
-
-
-def test_the_words_around_a_summary_can_be_replaced_and_are_still_read() -> None:
-    """With other words around the summary, a later run still reads the text of the summary."""
-    strategy = Summarization(
-        Scripted("First.", "Second."), keep=last(messages=2), user_tokens=0, text=SummaryText(preface="Bisher:", end="Ende.")
-    )
-    once = summarized(turns(5), strategy)
-    text = texts(once.messages)[0]
-    assert "Bisher:\n\nFirst.\n\nEnde." in text
-    summarized([*once.messages, *turns(5, start=6)], strategy)
-    assert strategy.summarizer.requests[1].previous == "First."  # type: ignore[attr-defined]

@@ -113,12 +113,6 @@ class TestReports:
         ]
         assert {(step.before, step.after) for step in seen} == {(before, index.included)}
 
-    def test_the_fallback_is_a_step_too(self) -> None:
-        """The fallback is reported as a step of `Truncation`."""
-        seen: list[Step] = []
-        compact_sync(turns(4, words=20), TokenBudgetComposed([], budget=60), counter="chars/4", on_step=seen.append)
-        assert [step.strategy for step in seen] == ["Truncation", "TokenBudgetComposed"]
-
     def test_one_budget_within_another(self) -> None:
         """An outer budget closes an inner one as soon as it may stop, and all steps are reported."""
         index = indexed(tool_turns(6))
@@ -174,17 +168,6 @@ class TestTheStrategyThatRuns:
         assert isinstance(steps.send(None), Asks)
         assert steps.throw(OSError("no")) == Drop(0, "plan B")
         steps.close()
-
-    def test_failures_nobody_handles(self) -> None:
-        """An exception that the inner strategy does not handle is raised unchanged."""
-
-        def strategy(index: MessageIndex) -> Steps:
-            yield Asks()
-
-        _, steps = self.steps(strategy)
-        steps.send(None)
-        with pytest.raises(OSError, match="no"):
-            steps.throw(OSError("no"))
 
     @pytest.mark.parametrize("by_budget", [True, False])
     def test_the_end(self, by_budget: bool) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from compaction import (
-    Drop,
     Edit,
     GroupKind,
     MessageGroup,
@@ -27,7 +26,7 @@ from compaction.index.marks import marked
 from compaction.messages import ToolCallPart
 from compaction.strategies import Clear, Collapse, Dedupe, HeadTail, ToolResult, ToolStyle
 from compaction.strategies.tool_styles import brief_call
-from compaction.triggers import always, never, tokens_below, tokens_exceed
+from compaction.triggers import always, tokens_below, tokens_exceed
 from tests.support.chats import Chat, assistant, call, edits_of, indexed, result, shown, thought, tool_turns, user
 from tests.support.conversion import convert
 
@@ -88,11 +87,6 @@ class TestStrategy:
         assert [edit.group for edit in edits_of(ToolResult(Clear()), index) if isinstance(edit, Rewrite)] == [1]
         assert (ToolResult().style, ToolResult().keep, ToolResult().at_least) == (Collapse(), last(groups=2), 0)
 
-    def test_when_it_is_asked_for_it_takes_every_gain(self) -> None:
-        """``forced()`` ignores trigger, target and ``at_least``, and keeps the style and ``keep``."""
-        strategy = ToolResult(Clear(), trigger=never, target=always, keep=nothing, at_least=9_000)
-        assert strategy.forced() == ToolResult(Clear(), keep=nothing)
-
     def test_one_s_own_style(self) -> None:
         """A custom style is a function of the index that returns a function of a group, which may return ``None``."""
 
@@ -149,19 +143,6 @@ class TestAtLeast:
         index = indexed(tool_turns(6))
         strategy = ToolResult(Clear(), trigger=tokens_exceed(index.tokens - 1), keep=nothing, at_least=3 * self.gain())
         assert [edit.group for edit in edits_of(strategy, index) if isinstance(edit, Rewrite)] == [1, 5, 9]
-
-    def test_edits_come_when_the_batch_is_full(self) -> None:
-        """The first edit is yielded only once the batch frees ``at_least`` tokens."""
-        index = indexed(tool_turns(2))
-        steps = ToolResult(Clear(), keep=nothing, at_least=self.gain() + 1)(index)
-        next(steps)
-        first = steps.send(None)
-        assert isinstance(first, Rewrite)
-        assert first.group == 1
-        index.apply(first)
-        second = steps.send(True)
-        assert isinstance(second, Rewrite)
-        assert second.group == 5
 
 
 class TestClear:
@@ -409,18 +390,6 @@ class TestCollapse:
             compared.add(longer)
             assert (edit is not None) is (longer < 0), chars
         assert {-1, 0, 1} <= compared
-
-    def test_each_group_gets_its_own_line_in_place(self) -> None:
-        """Collapsed groups keep their order, and groups that were dropped before stay dropped."""
-        index = indexed([*tool_turns(3), user("q")])
-        assert index.included.tool_calls == 3
-        index.apply(Drop([1]))
-        tokens = index.tokens
-        run_sync(index, ToolResult(keep=nothing))
-        texts = [text.split("\n")[-1][:10] for text in shown(index.messages())]
-        assert texts == ["q1", "a1", "q2", "look() -> ", "a2", "q3", "look() -> ", "a3", "q"]
-        assert not any("r1" in text for text in texts)
-        assert index.tokens < tokens
 
 
 def test_a_call_in_few_words() -> None:
