@@ -327,18 +327,21 @@ def test_a_strategy_that_failed_rests_longer_each_time() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer",
-    [SummaryFailed("no"), RuntimeError("boom"), "", "   \n", lambda request: None, lambda request: "long " * 50_000],
-    ids=["failed", "raised", "empty", "blank", "no text", "far too long"],
+    ("options", "kept", "policy"),
+    [
+        ({}, 11, "nothing was summarized; the conversation is unchanged"),
+        ({"on_failure": "digest"}, 4, "a digest was written without a model"),
+        ({"on_failure": "drop"}, 3, "8 groups were dropped without a summary"),
+    ],
+    ids=["keep", "digest", "drop"],
 )
-def test_without_a_usable_summary_the_conversation_stays_as_it_is(answer: Any) -> None:
-    """By default, if the summarizer fails or its answer is unusable, nothing changes, and the failure names the policy."""
+def test_a_failure_is_reported_with_what_was_done_instead(options: Any, kept: int, policy: str) -> None:
+    """By default the conversation stays as it is; a digest takes its place, or nothing does, only if that is configured."""
     chat = [SYSTEM, *turns(5)]
-    outcome = summarized(chat, Summarization(Scripted(answer), keep=last(messages=2)))
-    assert outcome.outcome == "degraded"
-    assert all(now is then for now, then in zip(outcome.messages, chat, strict=True))
-    (failure,) = outcome.failures
-    assert (failure.strategy, "is unchanged" in failure.policy) == ("Summarization", True)
+    outcome = summarized(chat, Summarization(Scripted(RuntimeError("boom")), keep=last(messages=2), **options))
+    assert (outcome.outcome, len(outcome.messages)) == ("degraded", kept)
+    assert all(any(raw is old for old in chat) for raw in outcome.messages if "[compaction" not in raw["content"])
+    assert [(failure.strategy, failure.policy) for failure in outcome.failures] == [("Summarization", policy)]
 
 
 def test_a_summary_is_shorter_than_what_it_stands_for() -> None:
@@ -368,26 +371,6 @@ def test_what_is_configured_wrongly_is_no_failure(on_failure: Any) -> None:
         summarized(
             turns(5), Summarization(Scripted(ConfigurationError("no model")), keep=last(messages=2), on_failure=on_failure)
         )
-
-
-def test_a_digest_may_take_over() -> None:
-    """With ``on_failure="digest"``, a digest is written without a model, and the result still has the failure."""
-    outcome = summarized(
-        [SYSTEM, *turns(40)], Summarization(Scripted(RuntimeError("boom")), keep=last(messages=2), on_failure="digest")
-    )
-    assert outcome.outcome == "degraded"
-    assert outcome.messages[1]["content"].startswith("[compaction ")
-    assert "Question 1" in outcome.messages[1]["content"]
-
-
-def test_dropping_is_only_done_when_told_so() -> None:
-    """With ``on_failure="drop"``, which is not the default, the groups are dropped, and the result has the failure."""
-    assert (Summarization(Scripted("x")).on_failure, Summarization(Scripted("x")).keep) == ("keep", last(groups=4))
-    chat = [SYSTEM, *turns(5)]
-    outcome = summarized(chat, Summarization(Scripted(RuntimeError("boom")), keep=last(messages=2), on_failure="drop"))
-    assert outcome.messages == [SYSTEM, *chat[-2:]]
-    assert outcome.outcome == "degraded"
-    assert outcome.failures[0].policy.startswith("8 groups were dropped")
 
 
 def test_what_the_format_needs_is_not_dropped_either() -> None:
