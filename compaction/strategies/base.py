@@ -19,6 +19,7 @@ import attrs
 from ..checks import refuse_uncalled
 from ..errors import ConfigurationError, StrategyError, SyncDriverError
 from ..index import Drop, Drops, Edit, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Request, StepReport
+from ..messages import Message
 from ..selectors import Selector, as_selector, nothing
 from ..triggers import Trigger, TriggerLike, always, as_trigger, checked_answer, never
 from .printing import call_text, short_text
@@ -90,6 +91,22 @@ Steps: TypeAlias = Generator[Edit | Drops | Request | Report, Any, None]
 ``yield edit`` returns whether the edit was applied, ``yield request`` returns the answer. As these values are sent into the
 generator, ``yield from`` works only with another one. For a list, write ``for edit in edits: yield edit``."""
 
+
+def tokens_of(groups: Iterable[MessageGroup]) -> int:
+    """Return the tokens of these groups."""
+    return sum(group.tokens for group in groups)
+
+
+def tokens_in(index: MessageIndex, messages: Iterable[Message | None]) -> int:
+    """Return the tokens that messages would have in the view; ``None`` is no message."""
+    return sum(index.measure(message)[0] for message in messages if message is not None)
+
+
+def gain(index: MessageIndex, groups: Iterable[MessageGroup], messages: Iterable[Message | None]) -> int:
+    """Return how many tokens fewer the view has if these messages take the place of the groups."""
+    return tokens_of(groups) - tokens_in(index, messages)
+
+
 StrategyLike: TypeAlias = "Strategy | Callable[[MessageIndex], Iterable[Edit | Request | Report]]"
 """A strategy, or a function that can be used as one."""
 
@@ -158,9 +175,8 @@ class Strategy(abc.ABC):
     def forced(self, focus: str | None = None, *, others: Trigger = always) -> Strategy:
         """Return the strategy for a forced run, that is, one that the user asked for.
 
-        *Gentle* strategies run in it without their triggers. They override `CompactionStrategy.when_forced`: `ToolResult`,
-        `Summarization`, `GrowingSummary` and `Offload` do. All others, such as `Truncation`, still run only if their triggers
-        fire.
+        *Gentle* strategies, such as `ToolResult` and `Summarization`, run in it without their triggers; they override
+        `CompactionStrategy.when_forced`. All others, such as `Truncation`, still run only if their triggers fire.
 
         Args:
             focus: The subject on which a summary should say most.

@@ -9,7 +9,7 @@ import attrs
 from ..checks import count
 from ..index import MarkCeiling, MessageGroup, MessageIndex, Replace
 from ..selectors import Selector, as_selector, last
-from .base import Steps
+from .base import Steps, gain
 from .summaries import SummaryStrategy, is_content, is_spoken
 
 _FRAME = 100  # tokens of the text around it, with a margin for differences between counters
@@ -68,6 +68,5 @@ class Excerpt(SummaryStrategy):
             summary = self.fitting(index, said, replaced) if said else None
             if summary is None:
                 continue
-            freed = sum(group.tokens for group in replaced) - sum(index.measure(message)[0] for message in summary)
-            if freed >= self.at_least:
+            if gain(index, replaced, summary) >= self.at_least:
                 yield Replace(replaced, summary, _REASON)

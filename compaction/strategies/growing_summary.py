@@ -18,7 +18,7 @@ from ..index import Drop, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Re
 from ..messages import Message
 from ..summarizers import Summarizer, SummaryRequest, as_summarizer, split_excerpt
 from ..triggers import always, tokens_exceed
-from .base import Failed, Steps
+from .base import Failed, Steps, gain, tokens_in, tokens_of
 from .prepared import prepared_answer
 from .summaries import WORDS_OF_ROOM, SummaryStrategy, is_content, is_extractive, is_own, is_spoken, own_words, replaced_by
 
@@ -48,7 +48,7 @@ def _largest_part(index: MessageIndex, replaced: set[int]) -> int:
 
 def _quoted_size(groups: Iterable[MessageGroup]) -> int:
     """Return about how many tokens an excerpt of these groups has, with its heading and indents, if it is not shortened."""
-    said = sum(group.tokens for group in groups if is_spoken(group))
+    said = tokens_of(filter(is_spoken, groups))
     return int(1.1 * said) + _HEADING if said else 0
 
 
@@ -219,12 +219,12 @@ class GrowingSummary(SummaryStrategy):
         self, index: MessageIndex, free: Sequence[MessageGroup], mine: Sequence[MessageGroup], others: Sequence[MessageGroup]
     ) -> _Sizes:
         """Return what the next part may take."""
-        written, quoted = sum(group.tokens for group in mine), self._quoted(index, mine)
+        written, quoted = tokens_of(mine), self._quoted(index, mine)
         least = max(_MIN_SCALE, min(0.75, _SMALL_PART / self.initial_tokens))
         scale = min(1.0, max(least, self._lasting_room(index, free) / (_ROOMY * self.tokens)))
         too_long = written - quoted + scale * self.added_tokens > scale * self.max_tokens
         rewrite = not mine or too_long or quoted > _MOST_WORDS * self.user_tokens
-        room = self.tokens - index.tokens + sum(group.tokens for group in others)
+        room = self.tokens - index.tokens + tokens_of(others)
         return _Sizes(
             rewrite=rewrite,
             facts=int(scale * (self.initial_tokens if rewrite else self.added_tokens)),
@@ -244,7 +244,7 @@ class GrowingSummary(SummaryStrategy):
         """Return the groups that leave, all groups that one part then replaces, and the tokens planned for it."""
         if part is not None:
             return *self._leaving(index, others, parts, max(sizes.newest, sizes.room - part)), part
-        planned = sizes.facts + min(sizes.words, sum(group.tokens for group in others if is_spoken(group)))
+        planned = sizes.facts + min(sizes.words, tokens_of(filter(is_spoken, others)))
         new, gone = self._leaving(index, others, parts, max(sizes.newest, sizes.room - planned))
         if self.slack == 1:  # a shorter part leaves more groups
             planned = min(planned, _largest_part(index, gone))
@@ -253,7 +253,7 @@ class GrowingSummary(SummaryStrategy):
         if not self._holds_words(index, new, gone, sizes.words, planned):  # they shall stand whole: more must leave
             wanted = min(sizes.words, _quoted_size(group for group in others if group.id in new))
             most = int(wanted / WORDS_OF_ROOM) - self.room(index, []) + 2
-            stay = min(sizes.room - planned, sum(group.tokens for group in others) - int(most / _LARGEST_PART))
+            stay = min(sizes.room - planned, tokens_of(others) - int(most / _LARGEST_PART))
             new, gone = self._leaving(index, others, parts, max(0, stay))
             planned = max(planned, min(most, _largest_part(index, gone)))
         return new, gone, planned
@@ -369,7 +369,5 @@ class GrowingSummary(SummaryStrategy):
         """Return a request that leaves more groups, if a part takes so little that too much room stays unused."""
         if part is None:
             return None
-        tokens = sum(index.measure(message)[0] for message in part)
-        replaced = sum(group.tokens for group in replaced_by(index, request))
-        unused = self.tokens - index.tokens + replaced - tokens
-        return self._request(index, tokens + _OVERHEAD) if unused > self.slack * self.tokens else None
+        unused = self.tokens - index.tokens + gain(index, replaced_by(index, request), part)
+        return self._request(index, tokens_in(index, part) + _OVERHEAD) if unused > self.slack * self.tokens else None

@@ -225,7 +225,7 @@ class Dedupe:
         same: dict[str, tuple[ToolResultPart, str]] = {}
         newest: dict[str, tuple[ToolResultPart, str]] = {}
         for group in index.included_groups:
-            calls = _calls(group)
+            calls = calls_of(group)
             for result in (result for message in group.messages for result in message.tool_results()):
                 call = calls.get(result.call_id)
                 about = (result, "tool result" if call is None else brief_call(call))
@@ -235,7 +235,7 @@ class Dedupe:
                     newest[_identity(call)] = about
 
         def shortened(group: MessageGroup) -> Rewrite | None:
-            calls = _calls(group)
+            calls = calls_of(group)
 
             def repeated(result: ToolResultPart) -> ToolResultPart:
                 if not self._is_long(result):
@@ -257,7 +257,8 @@ class Dedupe:
         return len(result.text) >= self.min_chars and not result.media and not result.text.startswith((_SAME, _OLDER))
 
 
-def _calls(group: MessageGroup) -> dict[str, ToolCallPart]:
+def calls_of(group: MessageGroup) -> dict[str, ToolCallPart]:
+    """Return the calls of a group by their ids."""
     return {call.id: call for message in group.messages for call in message.tool_calls()}
 
 
@@ -293,8 +294,6 @@ class Collapse:
             if group.id in apart or not index.is_removable(group):
                 return None
             messages = index.format.placeholder(marked(self.describe(group), by=COLLAPSED_BY))
-            if sum(index.measure(message)[0] for message in messages) >= group.tokens:
-                return None
             return Replace(group, messages, "an old tool call", read=())
 
         return collapsed
