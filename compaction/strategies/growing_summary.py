@@ -28,6 +28,7 @@ _MIN_SCALE: Final = 0.35
 _SMALL_PART: Final = 400  # tokens below which the first part shrinks to three quarters only
 _TRIES: Final = 3
 _OVERHEAD: Final = 8
+_LASTING: Final = (GroupKind.SYSTEM, GroupKind.USER)  # a tool call that waits for the next turn does not last
 _Part: TypeAlias = tuple[Message, ...] | None
 _A_QUARTER: Final = attrs.Factory(lambda growing: growing.tokens // 4, takes_self=True)
 _ADDED_WORDS: Final = 0.10  # of the user's words that a part may always add
@@ -40,9 +41,9 @@ _SILENT: Final = "the oldest make room; the user said nothing in them"
 _WORDS_ONLY: Final = "only the user's own words were kept"
 
 
-def _largest_part(index: MessageIndex, replaced: set[int]) -> int:
+def _largest_part(replaced: Sequence[MessageGroup]) -> int:
     """Return how many tokens a part may have that replaces these groups."""
-    tokens = sum(map(index.columns.tokens, replaced))
+    tokens = tokens_of(replaced)
     return max(int(_LARGEST_PART * tokens), min(tokens, _ANY_PART))
 
 
@@ -64,17 +65,21 @@ def _next_sources(index: MessageIndex, kept: Sequence[MessageGroup], after: int)
 
 
 @attrs.frozen(kw_only=True)
-class _Sizes:
-    """The tokens that the next part may have.
+class _Plan:
+    """What the next part may replace, and the tokens that it may have.
 
     Args:
-        rewrite: Whether it replaces the earlier parts.
-        facts: The most for what the summarizer writes.
-        words: The most for the user's own words.
-        newest: Of the newest groups, which stay in any case.
-        room: Of the part and of all groups that can leave.
+        mine: The earlier parts.
+        others: The groups that can leave, oldest first.
+        rewrite: Whether the part replaces the earlier parts.
+        facts: The most tokens of what the summarizer writes.
+        words: The most tokens of the user's own words.
+        newest: Tokens of the newest groups, which stay in any case.
+        room: Tokens of the part and of all groups that can leave.
     """
 
+    mine: Sequence[MessageGroup]
+    others: Sequence[MessageGroup]
     rewrite: bool
     facts: int
     words: int
@@ -176,9 +181,7 @@ class GrowingSummary(SummaryStrategy):
             request = self._request(index)
             if request is None:
                 return
-            new = {group.id for group in request.groups}
-            gone = {group.id for group in replaced_by(index, request)}
-            if not self._holds_words(index, new, gone, self.user_tokens):
+            if not self._holds_words(index, replaced_by(index, request), self.user_tokens):
                 silent = [group for group in request.groups if not is_spoken(group)]
                 if not silent or not (yield Drop(silent, _SILENT)):
                     return
@@ -192,40 +195,51 @@ class GrowingSummary(SummaryStrategy):
     # ---------------------------------------------------------------- asking
 
     def _request(self, index: MessageIndex, part: int | None = None) -> SummaryRequest | None:
-        """Return the request for the next part; ``None`` if no group has to leave."""
-        free = self.candidates(index)
-        mine, others = [group for group in free if is_own(self, group)], list(filter(is_content, free))
-        sizes = self._sizes(index, free, mine, others)
-        new, gone, planned = self._chosen(index, others, mine if sizes.rewrite else [], sizes, part)
+        """Return the request for the next part; ``None`` if no group has to leave.
+
+        Args:
+            index: The conversation.
+            part: Tokens of the part, if they are known; by default, those that are planned for it.
+        """
+        plan = self._plan(index)
+        replaced, planned = self._chosen(index, plan, part)
+        gone = {group.id for group in replaced}
+        new = tuple([group for group in plan.others if group.id in gone])
         if not new:
             return None
         kept = tuple([group for group in index.included_groups if group.id not in gone])
-        unused = sizes.room - sum(group.tokens for group in others if group.id not in new) - _OVERHEAD
+        unused = plan.room - tokens_of(group for group in plan.others if group.id not in gone) - _OVERHEAD
         request = SummaryRequest(
             summarizer=self.summarizer,
-            groups=tuple([group for group in others if group.id in new]),
-            previous=self.earlier([group for group in mine if group.id in gone]),
-            originals=own_words(index, mine),
-            sources=own_words(index, [group for group in others if group.id in new]) + _next_sources(index, kept, max(new)),
+            groups=new,
+            previous=self.earlier([group for group in plan.mine if group.id in gone]),
+            originals=own_words(index, plan.mine),
+            sources=own_words(index, new) + _next_sources(index, kept, max(group.id for group in new)),
             kept=kept,
-            budget=max(1, unused if self.slack < 1 else sizes.facts),
+            budget=max(1, unused if self.slack < 1 else plan.facts),
             counter=index.counter,
             focus=self.focus,
             notes=index.notes,
         )
-        return self.with_excerpt(index, request, sizes.words, most=unused if self.slack < 1 else planned)
+        return self.with_excerpt(index, request, plan.words, most=unused if self.slack < 1 else planned)
 
-    def _sizes(
-        self, index: MessageIndex, free: Sequence[MessageGroup], mine: Sequence[MessageGroup], others: Sequence[MessageGroup]
-    ) -> _Sizes:
-        """Return what the next part may take."""
-        written, quoted = tokens_of(mine), self._quoted(index, mine)
+    def _plan(self, index: MessageIndex) -> _Plan:
+        free = self.candidates(index)
+        mine, others = [group for group in free if is_own(self, group)], list(filter(is_content, free))
+        ids = {group.id for group in free}
+        lasting = [group for group in index.included_groups if group.id not in ids and group.kind in _LASTING]
+        beside = self.tokens - index.context.overhead_tokens - tokens_of(lasting)
         least = max(_MIN_SCALE, min(0.75, _SMALL_PART / self.initial_tokens))
-        scale = min(1.0, max(least, self._lasting_room(index, free) / (_ROOMY * self.tokens)))
+        scale = min(1.0, max(least, beside / (_ROOMY * self.tokens)))
+        read = [self.text.read(group.messages[0]) or "" for group in mine]
+        quoted = sum(index.counter.count_text(entry) for each in read for entry in split_excerpt(each)[0])
+        written = tokens_of(mine)
         too_long = written - quoted + scale * self.added_tokens > scale * self.max_tokens
         rewrite = not mine or too_long or quoted > _MOST_WORDS * self.user_tokens
         room = self.tokens - index.tokens + tokens_of(others)
-        return _Sizes(
+        return _Plan(
+            mine=mine,
+            others=others,
             rewrite=rewrite,
             facts=int(scale * (self.initial_tokens if rewrite else self.added_tokens)),
             words=self.user_tokens if rewrite else max(self.user_tokens - quoted, int(_ADDED_WORDS * self.user_tokens)),
@@ -233,83 +247,47 @@ class GrowingSummary(SummaryStrategy):
             room=room + written if rewrite else room,
         )
 
-    def _chosen(
-        self,
-        index: MessageIndex,
-        others: Sequence[MessageGroup],
-        parts: Sequence[MessageGroup],
-        sizes: _Sizes,
-        part: int | None,
-    ) -> tuple[set[int], set[int], int]:
-        """Return the groups that leave, all groups that one part then replaces, and the tokens planned for it."""
+    def _chosen(self, index: MessageIndex, plan: _Plan, part: int | None) -> tuple[list[MessageGroup], int]:
+        """Return the groups that the part replaces, and the tokens planned for it."""
         if part is not None:
-            return *self._leaving(index, others, parts, max(sizes.newest, sizes.room - part)), part
-        planned = sizes.facts + min(sizes.words, tokens_of(filter(is_spoken, others)))
-        new, gone = self._leaving(index, others, parts, max(sizes.newest, sizes.room - planned))
+            return self._leaving(index, plan, max(plan.newest, plan.room - part)), part
+        planned = plan.facts + min(plan.words, tokens_of(filter(is_spoken, plan.others)))
+        replaced = self._leaving(index, plan, max(plan.newest, plan.room - planned))
         if self.slack == 1:  # a shorter part leaves more groups
-            planned = min(planned, _largest_part(index, gone))
-            new, gone = self._leaving(index, others, parts, max(sizes.newest, sizes.room - planned))
-            planned = min(planned, _largest_part(index, gone))
-        if not self._holds_words(index, new, gone, sizes.words, planned):  # they shall stand whole: more must leave
-            wanted = min(sizes.words, _quoted_size(group for group in others if group.id in new))
+            planned = min(planned, _largest_part(replaced))
+            replaced = self._leaving(index, plan, max(plan.newest, plan.room - planned))
+            planned = min(planned, _largest_part(replaced))
+        if not self._holds_words(index, replaced, plan.words, planned):  # they shall stand whole: more must leave
+            wanted = min(plan.words, _quoted_size(replaced))
             most = int(wanted / WORDS_OF_ROOM) - self.room(index, []) + 2
-            stay = min(sizes.room - planned, tokens_of(others) - int(most / _LARGEST_PART))
-            new, gone = self._leaving(index, others, parts, max(0, stay))
-            planned = max(planned, min(most, _largest_part(index, gone)))
-        return new, gone, planned
+            stay = min(plan.room - planned, tokens_of(plan.others) - int(most / _LARGEST_PART))
+            replaced = self._leaving(index, plan, max(0, stay))
+            planned = max(planned, min(most, _largest_part(replaced)))
+        return replaced, planned
 
-    def _holds_words(self, index: MessageIndex, new: set[int], gone: set[int], words: int, most: int | None = None) -> bool:
+    def _holds_words(self, index: MessageIndex, replaced: Sequence[MessageGroup], words: int, most: int | None = None) -> bool:
         """Return whether a part that replaces these groups, of at most ``most`` tokens, can hold the user's words whole."""
-        replaced = [group for group in index.included_groups if group.id in gone]
-        said = _quoted_size(group for group in replaced if group.id in new)
-        return min(words, said) <= WORDS_OF_ROOM * max(0, self.room(index, replaced, most))
+        return min(words, _quoted_size(replaced)) <= WORDS_OF_ROOM * max(0, self.room(index, replaced, most))
 
-    def _leaving(
-        self, index: MessageIndex, others: Sequence[MessageGroup], parts: Sequence[MessageGroup], room: int
-    ) -> tuple[set[int], set[int]]:
-        """Return the oldest groups, so many that the rest fit the room, and all groups that one part then replaces."""
-        going = self._going(index, others, room)
-        leaving = going | {group.id for group in parts}
-        replaced = index.replaceable([group for group in index.included_groups if group.id in leaving])
-        gone = {group.id for group in replaced}
-        return going & gone, gone
+    def _leaving(self, index: MessageIndex, plan: _Plan, room: int) -> list[MessageGroup]:
+        """Return what a part replaces: the oldest groups, so many that the rest fit the room, and the parts to rewrite.
 
-    def _quoted(self, index: MessageIndex, parts: Sequence[MessageGroup]) -> int:
-        """Return the tokens of the user's own words in the parts."""
-        read = [self.text.read(group.messages[0]) or "" for group in parts]
-        return sum(index.counter.count_text(entry) for each in read for entry in split_excerpt(each)[0])
-
-    def _lasting_room(self, index: MessageIndex, free: Sequence[MessageGroup]) -> int:
-        """Return the tokens beside the messages that always stay; a tool call that waits for the next turn is not one."""
-        ids = {group.id for group in free}
-        return (
-            self.tokens
-            - index.context.overhead_tokens
-            - sum(
-                group.tokens
-                for group in index.included_groups
-                if group.id not in ids and group.kind in (GroupKind.SYSTEM, GroupKind.USER)
-            )
-        )
-
-    def _going(self, index: MessageIndex, free: Sequence[MessageGroup], room: int) -> set[int]:
-        """Return the oldest groups, so many that the rest fit the room, up to a place where the format prefers a cut.
-
-        Where it prefers none of the places, the cut is at one that it allows.
+        The cut is where the format prefers one, or, where it prefers none of the places, where it allows one.
         """
-        stays = len(free)
-        while stays and free[stays - 1].tokens <= room:
+        stays = len(plan.others)
+        while stays and plan.others[stays - 1].tokens <= room:
             stays -= 1
-            room -= free[stays].tokens
+            room -= plan.others[stays].tokens
         going: set[int] = set()
         for preferred_only in (True, False):
-            for step in index.steps(free, preferred_only=preferred_only, replaced=True):
+            for step in index.steps(plan.others, preferred_only=preferred_only, replaced=True):
                 if len(going) >= stays:
-                    return going
+                    break
                 going.update(step)
-            if going:
+            if going or not stays:
                 break
-        return going
+        going.update([group.id for group in plan.mine if plan.rewrite])
+        return index.replaceable([group for group in index.included_groups if group.id in going])
 
     # ---------------------------------------------------------------- answering
 
