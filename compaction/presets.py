@@ -200,16 +200,16 @@ def adaptive(
         raise ConfigurationError(f"adaptive({window}): at least {_LEAST_WINDOW} input tokens are needed (got {budget})")
     rehearsal = Truncation(target=cut.target, keep=last(groups=1))
     early = tokens_exceed(part(0.9 * threshold)) & worth_it(rehearsal, cached=cached, ttl_seconds=cache_seconds)
-    examples = Clip(tokens=part(0.5 * largest), slack=1.0, keep=~before_task)
+    examples = Clip(tokens=part(0.5 * largest), keep=~before_task)
     shorten = ToolResult(HeadTail(chars=max(_LEAST_CHARS, part(0.005))), keep=last(groups=1))
     read = [shorten] if summarizer is None else []  # a model is to read whole results
     return Pipeline(
         attrs.evolve(examples, trigger=~messages_exceed(_OPENING)),
-        Clip(tokens=part(0.5 * largest), slack=1.0, keep=~kinds(GroupKind.TOOL_CALL)),
-        Clip(tokens=part(largest), slack=1.0, keep=kinds(GroupKind.USER)),
-        Clip(tokens=part(1.5 * largest), slack=1.0, keep=last(groups=1, of=kinds(GroupKind.USER))),
+        Clip(tokens=part(0.5 * largest), keep=~kinds(GroupKind.TOOL_CALL)),
+        Clip(tokens=part(largest), keep=kinds(GroupKind.USER)),
+        Clip(tokens=part(1.5 * largest), keep=last(groups=1, of=kinds(GroupKind.USER))),
         Pipeline(examples, *read, cut, trigger=tokens_exceed(part(threshold)) | early),
-        Clip(tokens=part(1.5 * largest), slack=1.0, trigger=tokens_exceed(part(0.97))),
+        Clip(tokens=part(1.5 * largest), trigger=tokens_exceed(part(0.97))),
         strategies.LastResort(tokens=part(0.97), clips=(largest, 0.10, 0.05)),
     )
 
@@ -246,7 +246,7 @@ def token_budget(budget: int) -> TokenBudgetComposed:
         slack=0.03,
         target=~tokens_exceed(budget),
     )
-    huge = Clip(tokens=room, slack=1.0, keep=last(groups=1, of=kinds(GroupKind.USER)) | kinds(GroupKind.SUMMARY))
+    huge = Clip(tokens=room, keep=last(groups=1, of=kinds(GroupKind.USER)) | kinds(GroupKind.SUMMARY))
     gentle = [ToolResult(Dedupe()), ClearReasoning(), ToolResult(HeadTail(values=2_000)), huge]
     return attrs.evolve(
         empty, strategies=[*gentle, digest, strategies.LastResort(tokens=budget, clips=(0.9, 0.5, 0.2, 0.10, 0.05))]

@@ -117,7 +117,7 @@ class GrowingSummary(SummaryStrategy):
             by default a quarter of ``tokens``. A part may always add a tenth of them; when the parts have twice as many, they
             are rewritten as one.
         keep_tokens: Tokens of the newest groups that stay in any case, >= 0.
-        slack: Share of ``tokens`` that may stay unused, above 0 and at most 1 (`Clip.slack` is a different number). If a part
+        slack: Share of ``tokens`` that may stay unused, above 0 and at most 1. If a part
             written without a model is so short that more would stay unused, it is written again for fewer groups, so that more
             of the newest groups stay. Below 1, the part may also use the room that is too small for one more group.
         trigger: When to run. Set it well above ``tokens``; otherwise every turn cuts again.

@@ -92,7 +92,7 @@ class LastResort(CompactionStrategy):
         yield Truncation(target=self.target, keep=newest | spoken() | kinds(GroupKind.SUMMARY))
         yield attrs.evolve(self._excerpt, tokens=max(1, min(self._excerpt.tokens, self._room(index))))
         for most in self.clips:
-            yield Clip(tokens=max(1, int(most * self.tokens)), slack=1.0, target=self.target, keep=self.keep)
+            yield Clip(tokens=max(1, int(most * self.tokens)), target=self.target, keep=self.keep)
 
     @property
     def _excerpt(self) -> Excerpt:

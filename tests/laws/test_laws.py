@@ -143,7 +143,7 @@ CONFIGURATIONS: dict[str, Strategy] = {
     "hermes": presets.hermes(400, Terse(), protect_last_n=2),
     "langgraph summary": presets.langgraph_summary(Terse(), max_tokens_before_summary=150, max_summary_tokens=50),
     "clip": Clip(tokens=40),
-    "clip at once": Clip(tokens=25, slack=1.0, trigger=tokens_exceed(100), keep=USERS),
+    "clip at once": Clip(tokens=25, trigger=tokens_exceed(100), keep=USERS),
     "growing summary": GrowingSummary(
         tokens=150, initial_tokens=60, added_tokens=30, max_tokens=100, trigger=tokens_exceed(200)
     ),

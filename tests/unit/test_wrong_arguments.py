@@ -103,7 +103,6 @@ SIZES = {"tokens": 9, "initial_tokens": 9, "added_tokens": 9, "max_tokens": 9}
             (partial(Clip, tokens=wrong), "Clip: 'tokens' must be a whole number >= 1")
             for wrong in (0, -1, 1.5, True, "9", None)
         ),
-        (lambda: Clip(tokens=10, slack=0), "Clip: 'slack' must be a number above 0"),
         *((partial(GrowingSummary, **{**SIZES, name: 0}), f"GrowingSummary: '{name}' must be") for name in SIZES),
         (lambda: TokenBudgetComposed([], budget=0), "TokenBudgetComposed: 'budget' must be a whole number >= 1"),
         (lambda: ToolResult(at_least=-1), "ToolResult: 'at_least' must be a whole number >= 0"),

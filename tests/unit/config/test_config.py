@@ -128,7 +128,7 @@ def strategies(folder: Path) -> list[Strategy]:
         Offload(store, session="kim", min_chars=9, on_failure="raise"),
         Lossless(Truncation() >> ClearReasoning(), store, session="kim"),
         TokenBudgetComposed([SlidingWindow(), ToolResult(Clear())], budget=9, keep=pinned),
-        Clip(tokens=900, slack=2.0),
+        Clip(tokens=900),
         GrowingSummary(
             FactSummarizer(calls=0.2),
             tokens=900,
