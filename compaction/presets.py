@@ -80,14 +80,11 @@ def context_window(
     tokens_exceed(22400)
     """
     budget = _input_tokens("context_window", window, reserve_output)
-    if not 0 < tool_threshold <= threshold <= 1:
+    if not (0 < tool_threshold <= threshold <= 1 and 0 < target < threshold and 0 <= tool_batch < 1):
         raise ConfigurationError(
-            f"context_window(tool_threshold={tool_threshold}, threshold={threshold}): 0 < tool_threshold <= threshold <= 1"
+            f"context_window(tool_threshold={tool_threshold}, threshold={threshold}, target={target}, "
+            f"tool_batch={tool_batch}): 0 < tool_threshold <= threshold <= 1, 0 < target < threshold, and 0 <= tool_batch < 1"
         )
-    if not 0 <= tool_batch < 1:
-        raise ConfigurationError(f"context_window(tool_batch={tool_batch}): a share from 0 to below 1")
-    if not 0 < target < threshold:
-        raise ConfigurationError(f"context_window(target={target}): a share above 0 and below threshold={threshold}")
     enough = tokens_below(int(budget * target) + 1)
     return Pipeline(
         ToolResult(
@@ -309,10 +306,10 @@ def hermes(
         ("protect_last_n", protect_last_n, 1),
     ):
         checked_count(f"hermes: {name!r}", given, least)
-    if not (is_number(threshold) and 0 < threshold <= 1):
-        raise ConfigurationError(f"hermes(threshold={threshold!r}): a share above 0 and at most 1")
-    if not (is_number(target_ratio) and 0.10 <= target_ratio <= 0.80):
-        raise ConfigurationError(f"hermes(target_ratio={target_ratio!r}): a share from 0.10 to 0.80")
+    if not (is_number(threshold) and 0 < threshold <= 1 and is_number(target_ratio) and 0.10 <= target_ratio <= 0.80):
+        raise ConfigurationError(
+            f"hermes(threshold={threshold!r}, target_ratio={target_ratio!r}): 0 < threshold <= 1, 0.10 <= target_ratio <= 0.80"
+        )
     threshold_tokens = int(context_length * threshold)
     head, tail = first(messages=protect_first_n), last(tokens=int(threshold_tokens * target_ratio))
     newest = last(messages=protect_last_n)

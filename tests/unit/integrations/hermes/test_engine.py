@@ -544,7 +544,7 @@ class TestSettings:
             ({"compression": {"threshold": True}}, "compression.threshold must be a number"),
             ({"compression": {"threshold": 0}}, "threshold="),
             ({"compression": {"threshold": 1.5}}, "threshold="),
-            ({"compression": {"target_ratio": 0.9}}, "from 0.10 to 0.80"),
+            ({"compression": {"target_ratio": 0.9}}, "0.10 <= target_ratio <= 0.80"),
             ({"compression": {"protect_last_n": 2.5}}, "compression.protect_last_n must be a whole number"),
             ({"compression": {"protect_last_n": 0}}, "'protect_last_n' must be a whole number >= 1"),
             ({"compression": {"enabled": "maybe"}}, "compression.enabled must be true or false"),
