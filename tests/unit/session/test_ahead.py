@@ -370,28 +370,6 @@ async def test_a_request_under_way_is_cancelled_when_its_messages_go() -> None:
         assert model.running == 0
 
 
-async def test_dropping_forgets_the_text_and_cancels() -> None:
-    """The prepared text is discarded, and the running request cancelled, as for `forget`."""
-    model, source = Gated(), chat(9)
-    strategy = summarizing(model)
-    index = MessageIndex(source, counter="chars/4")
-    async with SummariesAhead(tokens_exceed(700)) as ahead:
-        index.context = attrs.evolve(index.context, prepared=ahead.prepared)
-        for gate in (False, True):
-            result = run_sync(index, ahead.begin(index, strategy))
-            assert ahead.end(index, strategy, result) is result
-            await settled(lambda: model.running == 1)
-            if gate:
-                model.gate.set()
-                await settled(lambda: model.running == 0)
-            ahead.drop()
-            await settled(lambda: model.running == 0)
-            assert model.running == 0
-            ahead.begin(index, strategy)
-            assert ahead.prepared.summary is None
-    assert len(model.requests) == 2
-
-
 # ---------------------------------------------------------------- failures
 
 
