@@ -23,13 +23,8 @@ from compaction.index.marks import Marks, marked, read_mark
 from compaction.strategies import Summarization, SummaryText, ToolResult
 from compaction.summarizers import SummaryBudget
 from compaction.triggers import always, never, tokens_below, tokens_exceed
+from tests.support.chats import Chat, call, indexed, result, said
 from tests.support.scripted import Scripted
-
-Chat = list[dict[str, Any]]
-
-
-def said(role: str, text: str) -> dict[str, Any]:
-    return {"role": role, "content": text}
 
 
 def turns(count: int, start: int = 1) -> Chat:
@@ -41,15 +36,6 @@ def turns(count: int, start: int = 1) -> Chat:
             said("assistant", f"Answer {turn}: " + "this about it. " * 12),
         ]
     return chat
-
-
-def call(name: str, *ids: str) -> dict[str, Any]:
-    calls = [{"id": id, "type": "function", "function": {"name": name, "arguments": "{}"}} for id in ids]
-    return {"role": "assistant", "content": None, "tool_calls": calls}
-
-
-def result(id: str, text: str = "done " * 60) -> dict[str, Any]:
-    return {"role": "tool", "tool_call_id": id, "content": text}
 
 
 SYSTEM = said("system", "You are a careful assistant.")
@@ -102,7 +88,7 @@ def test_a_later_round_updates_the_summary_and_does_not_summarize_it_again() -> 
     """A second run sends the earlier summary as ``previous`` and its originals, and replaces it with a summary of round 2."""
     scripted = Scripted("First.", "Second.")
     strategy = Summarization(scripted, keep=last(messages=2))
-    index = MessageIndex(turns(5), counter="chars/4")
+    index = indexed(turns(5))
     run_sync(index, strategy)
     index.append(turns(5, start=6))
     run_sync(index, strategy)
@@ -120,7 +106,7 @@ def test_the_budget_is_a_share_of_all_that_the_summary_stands_for() -> None:
     scripted = Scripted("First. " * 260, "Second.")
     budget = SummaryBudget(ratio=0.5, floor=1)
     strategy = Summarization(scripted, keep=last(messages=2), budget=budget, user_tokens=0)
-    index = MessageIndex(turns(9), counter="chars/4")
+    index = indexed(turns(9))
     run_sync(index, strategy)
     index.append(turns(2, start=10))
     run_sync(index, strategy)
@@ -154,7 +140,7 @@ def test_a_mark_of_the_last_round_does_not_end_the_run() -> None:
 def test_what_another_strategy_collapsed_is_content_not_a_conversation_summary() -> None:
     """A collapsed tool call is summarized like any other group."""
     scripted = Scripted("All of it.")
-    chat = [said("user", "Go on."), call("look", "c1"), result("c1"), *turns(4)]
+    chat = [said("user", "Go on."), call("c1"), result("c1", "done " * 60), *turns(4)]
     pipeline = ToolResult(keep=last(groups=2)) >> Summarization(scripted, keep=last(messages=2))
     compact_sync(chat, pipeline, counter="chars/4")
     assert [group.made_by for group in scripted.requests[0].groups if group.kind is GroupKind.SUMMARY] == ["ToolResult"]
@@ -281,7 +267,7 @@ def test_nothing_is_asked_when_there_is_nothing_new() -> None:
     """No summary is requested if there are no new groups, also if the view is passed back."""
     scripted = Scripted("Once.")
     strategy = Summarization(scripted, keep=last(messages=2))
-    index = MessageIndex(turns(5), counter="chars/4")
+    index = indexed(turns(5))
     for _ in range(3):
         run_sync(index, strategy)
     assert len(scripted.requests) == 1
@@ -293,7 +279,7 @@ def test_a_conversation_whose_kept_part_alone_is_too_large_is_not_summarized_eve
     """If the kept part alone exceeds the trigger, a summary is requested only once the new groups are a tenth of the view."""
     scripted = Scripted("Short.")
     strategy = Summarization(scripted, trigger=tokens_exceed(500), keep=last(messages=20))
-    index = MessageIndex(turns(10), counter="chars/4")
+    index = indexed(turns(10))
     for turn in range(40):
         index.append(turns(1, start=100 + turn))
         run_sync(index, strategy)
@@ -311,7 +297,7 @@ def test_a_strategy_that_failed_rests_longer_each_time() -> None:
     """After each failure the strategy pauses longer: 60, 300, then 900 seconds of the given clock; a success ends the pause."""
     scripted = Scripted(*[SummaryFailed("down")] * 4, "Up again.")
     strategy = Summarization(scripted, keep=last(messages=2))
-    index = MessageIndex(turns(5), counter="chars/4")
+    index = indexed(turns(5))
     asked: list[float] = []
     for now in range(0, 2_400, 10):
         index.context = attrs.evolve(index.context, now=float(now))
@@ -348,7 +334,7 @@ def test_a_summary_is_shorter_than_what_it_stands_for() -> None:
     """A summary is used only if the view becomes at least one token smaller."""
     chat = [said("user", "word " * 90), said("user", "now?")]
     frame = summarized(chat, Summarization(Scripted("x" * 4), keep=last(messages=1))).after.tokens
-    room = MessageIndex(chat, counter="chars/4").tokens - frame
+    room = indexed(chat).tokens - frame
     for more in (-1, 0, 1):
         outcome = summarized(chat, Summarization(Scripted("x" * 4 * (1 + room + more)), keep=last(messages=1)))
         assert outcome.outcome == ("compacted" if more < 0 else "unchanged")
