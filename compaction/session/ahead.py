@@ -22,19 +22,9 @@ from anyio.abc import TaskGroup
 from anyio.from_thread import BlockingPortal
 
 from ..errors import ConfigurationError
-from ..index import MessageIndex, PreparedSummaries, PreparedSummary, RunHistory, dry_run
+from ..index import MessageIndex, PreparedSummaries, PreparedSummary
 from ..result import CompactionResult
-from ..strategies import (
-    Failed,
-    Pipeline,
-    Strategy,
-    answer_without_model,
-    asks_model,
-    may_stand,
-    prepared_for,
-    replaced_by,
-    token_limits,
-)
+from ..strategies import Failed, Pipeline, Strategy, may_stand, summary_ahead
 from ..summarizers import SummaryRequest
 from ..triggers import TriggerLike, as_trigger, never
 from .lock import loop_scheduler
@@ -218,7 +208,7 @@ class SummariesAhead:
             return False
         if self._is_under_way or not self._is_idle or not self._trigger(index):
             return self._is_under_way
-        due = rehearsed(index, strategy, is_due=True)
+        due = summary_ahead(index, strategy, is_due=True)
         if due is not None:
             self._ask(*due, is_due=True)
         return self._is_under_way
@@ -245,7 +235,7 @@ class SummariesAhead:
             return
         if not self._is_idle or result.outcome != "unchanged" or not self._trigger(index):
             return
-        found = rehearsed(index, strategy)
+        found = summary_ahead(index, strategy)
         if found is not None:
             self._ask(*found)
 
@@ -332,48 +322,3 @@ async def _called(request: SummaryRequest) -> object:
     if inspect.isawaitable(answer):
         answer = await request.wait(answer)
     return "" if answer is None else answer  # None would mean that there is no answer yet
-
-
-def rehearsed(
-    index: MessageIndex, strategy: Strategy, *, is_due: bool = False
-) -> tuple[SummaryRequest, PreparedSummary] | None:
-    """Return the summary request that a strategy will make once it is due, and the summary that the answer will complete.
-
-    The strategy runs as if the request had grown to the token limit of one of its triggers, for each limit in turn, and
-    finally as if `CompactionSession.compact` had forced it. The rehearsal calls no model, writes to no store, and does not
-    change the index. If ``is_due``, only the run that is due now is tried. It returns ``None`` if the strategy would not call a
-    model, does not use prepared summaries, is paused after a failure, or has too little to summarize.
-
-    Cost: O(groups) for each limit, and O(contents) of the groups to summarize.
-    """
-    context = index.context
-    pauses = RunHistory.from_dict(context.pauses.to_dict())
-    limits = () if is_due else sorted({limit for limit in token_limits(strategy, index) if limit >= index.tokens})
-    runs = [(strategy, limit + 1 - index.tokens) for limit in limits]
-    for tried, more in [*runs, (strategy if is_due else strategy.forced(), 0)]:
-        index.context = attrs.evolve(
-            context,
-            overhead_tokens=context.overhead_tokens + more,
-            expected_tokens=more,
-            pauses=pauses,
-            prepared=PreparedSummaries(),
-        )
-        try:
-            with dry_run(tried, index, until_request=asks_model, answer=answer_without_model) as dry:
-                if isinstance(dry.request, SummaryRequest):
-                    found = _standing(index, strategy, dry.step, dry.request)
-                    if found is not None:
-                        return dry.request, found
-        finally:
-            index.context = context
-    return None
-
-
-def _standing(index: MessageIndex, strategy: Strategy, running: object, request: SummaryRequest) -> PreparedSummary | None:
-    """Return the summary that the answer completes; ``None`` if the step cannot use it, or asks only in a forced run."""
-    step = next((each for each in strategy.parts() if running in (each, each.forced())), None)
-    if not index.context.prepared.is_due or step is None or index.context.pauses.is_paused(step, index.context.now):
-        return None
-    if sum(group.tokens for group in request.groups) < getattr(step, "least_share", 0.0) * index.included.tokens:
-        return None
-    return prepared_for(step, index, replaced_by(index, request))

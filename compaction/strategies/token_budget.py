@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import ClassVar
 
 import attrs
@@ -14,17 +14,6 @@ from ..selectors import Selector, as_selector, nothing
 from ..triggers import Trigger, always, never, tokens_exceed
 from .base import Pipeline, StepBegan, StepEnded, Steps, Strategy, StrategyLike, as_strategy
 from .truncation import Truncation
-
-
-def token_limits(strategy: Strategy, index: MessageIndex) -> Iterator[int]:
-    """Yield the numbers of tokens of a request above which parts of a strategy run."""
-    for part in strategy.parts():
-        trigger: object = getattr(part, "trigger", None)
-        limit = trigger.token_limit(index) if isinstance(trigger, Trigger) else None
-        if isinstance(part, TokenBudgetComposed):
-            limit = part.budget
-        if limit is not None:
-            yield limit
 
 
 def _strategies(strategies: Iterable[StrategyLike]) -> tuple[Strategy, ...]:
