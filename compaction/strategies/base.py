@@ -92,7 +92,7 @@ Steps: TypeAlias = Generator[Edit | Drops | Request | Report, Any, None]
 generator, ``yield from`` works only with another one. For a list, write ``for edit in edits: yield edit``."""
 
 
-def tokens_of(groups: Iterable[MessageGroup]) -> int:
+def group_tokens(groups: Iterable[MessageGroup]) -> int:
     """Return the tokens of these groups."""
     return sum(group.tokens for group in groups)
 
@@ -104,7 +104,7 @@ def tokens_in(index: MessageIndex, messages: Iterable[Message | None]) -> int:
 
 def gain(index: MessageIndex, groups: Iterable[MessageGroup], messages: Iterable[Message | None]) -> int:
     """Return how many tokens fewer the view has if these messages take the place of the groups."""
-    return tokens_of(groups) - tokens_in(index, messages)
+    return group_tokens(groups) - tokens_in(index, messages)
 
 
 StrategyLike: TypeAlias = "Strategy | Callable[[MessageIndex], Iterable[Edit | Request | Report]]"

@@ -18,7 +18,7 @@ from ..index import Drop, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Re
 from ..messages import Message
 from ..summarizers import Summarizer, SummaryRequest, as_summarizer, split_excerpt
 from ..triggers import always, tokens_exceed
-from .base import Failed, Steps, gain, tokens_in, tokens_of
+from .base import Failed, Steps, gain, group_tokens, tokens_in
 from .prepared import prepared_answer
 from .summaries import WORDS_OF_ROOM, SummaryStrategy, is_content, is_extractive, is_own, is_spoken, own_words, replaced_by
 
@@ -43,13 +43,13 @@ _WORDS_ONLY: Final = "only the user's own words were kept"
 
 def _largest_part(replaced: Sequence[MessageGroup]) -> int:
     """Return how many tokens a part may have that replaces these groups."""
-    tokens = tokens_of(replaced)
+    tokens = group_tokens(replaced)
     return max(int(_LARGEST_PART * tokens), min(tokens, _ANY_PART))
 
 
 def _quoted_size(groups: Iterable[MessageGroup]) -> int:
     """Return about how many tokens an excerpt of these groups has, with its heading and indents, if it is not shortened."""
-    said = tokens_of(filter(is_spoken, groups))
+    said = group_tokens(filter(is_spoken, groups))
     return int(1.1 * said) + _HEADING if said else 0
 
 
@@ -208,7 +208,7 @@ class GrowingSummary(SummaryStrategy):
         if not new:
             return None
         kept = tuple([group for group in index.included_groups if group.id not in gone])
-        unused = plan.room - tokens_of(group for group in plan.others if group.id not in gone) - _OVERHEAD
+        unused = plan.room - group_tokens(group for group in plan.others if group.id not in gone) - _OVERHEAD
         request = SummaryRequest(
             summarizer=self.summarizer,
             groups=new,
@@ -228,15 +228,15 @@ class GrowingSummary(SummaryStrategy):
         mine, others = [group for group in free if is_own(self, group)], list(filter(is_content, free))
         ids = {group.id for group in free}
         lasting = [group for group in index.included_groups if group.id not in ids and group.kind in _LASTING]
-        beside = self.tokens - index.context.overhead_tokens - tokens_of(lasting)
+        beside = self.tokens - index.context.overhead_tokens - group_tokens(lasting)
         least = max(_MIN_SCALE, min(0.75, _SMALL_PART / self.initial_tokens))
         scale = min(1.0, max(least, beside / (_ROOMY * self.tokens)))
         read = [self.text.read(group.messages[0]) or "" for group in mine]
         quoted = sum(index.counter.count_text(entry) for each in read for entry in split_excerpt(each)[0])
-        written = tokens_of(mine)
+        written = group_tokens(mine)
         too_long = written - quoted + scale * self.added_tokens > scale * self.max_tokens
         rewrite = not mine or too_long or quoted > _MOST_WORDS * self.user_tokens
-        room = self.tokens - index.tokens + tokens_of(others)
+        room = self.tokens - index.tokens + group_tokens(others)
         return _Plan(
             mine=mine,
             others=others,
@@ -251,7 +251,7 @@ class GrowingSummary(SummaryStrategy):
         """Return the groups that the part replaces, and the tokens planned for it."""
         if part is not None:
             return self._leaving(index, plan, max(plan.newest, plan.room - part)), part
-        planned = plan.facts + min(plan.words, tokens_of(filter(is_spoken, plan.others)))
+        planned = plan.facts + min(plan.words, group_tokens(filter(is_spoken, plan.others)))
         replaced = self._leaving(index, plan, max(plan.newest, plan.room - planned))
         if self.slack == 1:  # a shorter part leaves more groups
             planned = min(planned, _largest_part(replaced))
@@ -260,7 +260,7 @@ class GrowingSummary(SummaryStrategy):
         if not self._holds_words(index, replaced, plan.words, planned):  # they shall stand whole: more must leave
             wanted = min(plan.words, _quoted_size(replaced))
             most = int(wanted / WORDS_OF_ROOM) - self.room(index, []) + 2
-            stay = min(plan.room - planned, tokens_of(plan.others) - int(most / _LARGEST_PART))
+            stay = min(plan.room - planned, group_tokens(plan.others) - int(most / _LARGEST_PART))
             replaced = self._leaving(index, plan, max(0, stay))
             planned = max(planned, min(most, _largest_part(replaced)))
         return replaced, planned

@@ -12,7 +12,7 @@ from ..errors import SummaryFailed
 from ..index import Drop, GroupKind, MarkCeiling, MessageIndex
 from ..selectors import kinds, last, spoken
 from ..triggers import Trigger, as_trigger, tokens_below, tokens_exceed
-from .base import CompactionStrategy, Failed, Pipeline, Steps, Strategy, tokens_of
+from .base import CompactionStrategy, Failed, Pipeline, Steps, Strategy, group_tokens
 from .clip import Clip
 from .excerpt import Excerpt
 from .tool_result import ToolResult
@@ -100,7 +100,7 @@ class LastResort(CompactionStrategy):
 
     def _room(self, index: MessageIndex) -> int:
         """Return the tokens that the limit leaves beside the groups that stay and the text around an excerpt."""
-        free = tokens_of(self._excerpt.candidates(index))
+        free = group_tokens(self._excerpt.candidates(index))
         return self.tokens - (index.tokens - free) + self._excerpt.room(index, [])
 
     @staticmethod

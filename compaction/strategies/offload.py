@@ -47,8 +47,8 @@ from ..messages import Message, Part, ReasoningPart, TextPart, ToolCallPart, Too
 from ..selectors import Selector, as_selector, last
 from ..stores import TOOLS, ForgettingStore, Store, StoredRecord, StoreRequest
 from ..triggers import always, never
-from .base import CompactionStrategy, Failed, StepBegan, StepEnded, Steps, Strategy, as_strategy, gain, tokens_of
-from .tool_styles import brief_call, calls_of
+from .base import CompactionStrategy, Failed, StepBegan, StepEnded, Steps, Strategy, as_strategy, gain, group_tokens
+from .tool_styles import brief_call, calls_by_id
 
 OnStoreFailure: TypeAlias = Literal["keep", "raise"]
 """The reaction to a failed store: ``keep`` the messages in the view and report it, or ``raise``, which undoes the run."""
@@ -122,7 +122,7 @@ class Offload(CompactionStrategy):
         """Return the records of the large results, and the edit that replaces them; ``None`` if it would save nothing."""
         about: dict[str, Any] = {"salt": _session(self, index), "by": self.name, "reason": _LARGE, "at": index.context.now}
         originals = iter([each for each in index.read_originals(group) if any(each.tool_results())])
-        calls = calls_of(group)
+        calls = calls_by_id(group)
         records: list[StoredRecord] = []
         messages: list[Message] = []
         for message in group.messages:
@@ -246,7 +246,7 @@ def _leaving(index: MessageIndex, edit: Edit, **names: str) -> tuple[StoredRecor
             children += [record.id for record in leaving]
             records += leaving
         if isinstance(part, Replace) and part.messages and (mark := read_mark(part.messages[0])) is not None:
-            records.append(StoredRecord.of_summary(children, id=mark.id, tokens=tokens_of(groups), **about))
+            records.append(StoredRecord.of_summary(children, id=mark.id, tokens=group_tokens(groups), **about))
             records.append(_placeholder_of(index, part.messages[0], mark.id, **about))
     return tuple(records)
 
@@ -264,7 +264,7 @@ def _records_of(index: MessageIndex, group: MessageGroup, messages: Sequence[Mes
     has a placeholder of the same id, and keeps it (see `_placeholder_of`). So only the store decides what is a stub, never a
     text. The results of the recall tools are not searchable, so that a search finds the original only.
     """
-    calls = calls_of(group)
+    calls = calls_by_id(group)
     records: list[StoredRecord] = []
     for message in messages:
         text = "\n".join(filter(None, [_searchable(part, calls) for part in message.parts]))

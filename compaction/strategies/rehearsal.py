@@ -12,7 +12,7 @@ from ..index import PASS_ON, MessageIndex, PreparedSummaries, PreparedSummary, R
 from ..stores import StoreRequest
 from ..summarizers import SummaryRequest
 from ..triggers import Trigger
-from .base import Steps, Strategy, tokens_of
+from .base import Steps, Strategy, group_tokens
 from .prepared import prepared_for
 from .summaries import is_extractive, replaced_by
 from .token_budget import TokenBudgetComposed
@@ -119,6 +119,6 @@ def _standing(index: MessageIndex, strategy: Strategy, running: object, request:
     step = next((each for each in strategy.parts() if running in (each, each.forced())), None)
     if not index.context.prepared.is_due or step is None or index.context.pauses.is_paused(step, index.context.now):
         return None
-    if tokens_of(request.groups) < getattr(step, "least_share", 0.0) * index.included.tokens:
+    if group_tokens(request.groups) < getattr(step, "least_share", 0.0) * index.included.tokens:
         return None
     return prepared_for(step, index, replaced_by(index, request))

@@ -13,7 +13,7 @@ from ..errors import SummaryFailed
 from ..index import LAST_ROUND, GroupKind, MessageGroup, MessageIndex
 from ..messages import Message
 from ..summarizers import Summarizer, SummaryRequest, usable_text
-from .base import CompactionStrategy, Strategy, tokens_in, tokens_of
+from .base import CompactionStrategy, Strategy, group_tokens, tokens_in
 from .summary_text import SummaryText
 
 WORDS_OF_ROOM: Final = 0.75  # of a summary: the most that an excerpt of the user's words may have
@@ -61,7 +61,7 @@ class SummaryStrategy(CompactionStrategy):
     def room(self, index: MessageIndex, replaced: Sequence[MessageGroup], most: int | None = None) -> int:
         """Return how many tokens a summary of these groups may have beside the text around it; it may be below 0."""
         empty = self.text.render("", originals="messages 1-999, 1000", by="GrowingSummary")
-        tokens = tokens_of(replaced)
+        tokens = group_tokens(replaced)
         return (tokens if most is None else min(tokens, most)) - index.counter.count_text(empty) - _FRAME_TOKENS
 
     def excerpt(
@@ -116,7 +116,7 @@ class SummaryStrategy(CompactionStrategy):
         tokens, ceiling = tokens_in(index, messages), self.mark_ceilings[self.name].tokens
         if tokens > ceiling:
             raise SummaryFailed(f"the summary has {tokens:,} tokens; at most {ceiling:,} are allowed")
-        return messages if tokens < tokens_of(replaced) else None
+        return messages if tokens < group_tokens(replaced) else None
 
     def answered(self, index: MessageIndex, request: SummaryRequest, answer: object) -> tuple[Message, ...] | None:
         """Return the user's words and the answer to a request as messages; ``None`` if they are not shorter than the groups.

@@ -33,7 +33,7 @@ from ..summarizers import (
     default_template,
 )
 from ..triggers import always, never
-from .base import Failed, Steps, tokens_of
+from .base import Failed, Steps, group_tokens
 from .prepared import prepared_answer
 from .summaries import SummaryStrategy, is_content, is_own, own_words, replaced_by
 
@@ -110,7 +110,7 @@ class Summarization(SummaryStrategy):
         request = self._request(index)
         if request is None or self.target(index) or self.is_paused(index):
             return
-        if not self.is_past_window(index) and self.tried_alike(index, tokens_of(request.groups), self.least_share):
+        if not self.is_past_window(index) and self.tried_alike(index, group_tokens(request.groups), self.least_share):
             return
         ready = prepared_answer(self, index, request, replaced_by(index, request))
         summary: tuple[Message, ...] | None = None
@@ -126,7 +126,7 @@ class Summarization(SummaryStrategy):
         for failure in request.failures:
             yield Failed(self.name, failure, "the next summarizer was asked")
         if summary is None:
-            index.context.pauses.record_no_gain(self.unforced, tokens_of(request.groups))
+            index.context.pauses.record_no_gain(self.unforced, group_tokens(request.groups))
         else:
             yield from self._put(index, request, summary)
 
@@ -136,7 +136,7 @@ class Summarization(SummaryStrategy):
         """Return the request for a summary; ``None`` if there are no new groups, or they have too few tokens."""
         free = index.replaceable([group for group in self.candidates(index) if is_own(self, group) or is_content(group)])
         mine, fresh = [group for group in free if is_own(self, group)], tuple(filter(is_content, free))
-        tokens = tokens_of(fresh)
+        tokens = group_tokens(fresh)
         if not fresh or tokens < self.least_share * index.included.tokens:
             return None
         gone = {group.id for group in (*mine, *fresh)}
@@ -147,7 +147,7 @@ class Summarization(SummaryStrategy):
             if content > enough:
                 break  # more of them would not give it a larger budget
             content += index.measure(each)[0]
-        room = self._room(index, tokens_of((*mine, *fresh)))
+        room = self._room(index, group_tokens((*mine, *fresh)))
         request = SummaryRequest(
             summarizer=self.summarizer,
             groups=fresh,

@@ -225,7 +225,7 @@ class Dedupe:
         same: dict[str, tuple[ToolResultPart, str]] = {}
         newest: dict[str, tuple[ToolResultPart, str]] = {}
         for group in index.included_groups:
-            calls = calls_of(group)
+            calls = calls_by_id(group)
             for result in (result for message in group.messages for result in message.tool_results()):
                 call = calls.get(result.call_id)
                 about = (result, "tool result" if call is None else brief_call(call))
@@ -235,7 +235,7 @@ class Dedupe:
                     newest[_identity(call)] = about
 
         def shortened(group: MessageGroup) -> Rewrite | None:
-            calls = calls_of(group)
+            calls = calls_by_id(group)
 
             def repeated(result: ToolResultPart) -> ToolResultPart:
                 if not self._is_long(result):
@@ -257,7 +257,7 @@ class Dedupe:
         return len(result.text) >= self.min_chars and not result.media and not result.text.startswith((_SAME, _OLDER))
 
 
-def calls_of(group: MessageGroup) -> dict[str, ToolCallPart]:
+def calls_by_id(group: MessageGroup) -> dict[str, ToolCallPart]:
     """Return the calls of a group by their ids."""
     return {call.id: call for message in group.messages for call in message.tool_calls()}
 
