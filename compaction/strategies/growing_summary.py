@@ -66,7 +66,7 @@ def _next_sources(index: MessageIndex, kept: Sequence[MessageGroup], after: int)
 
 @attrs.frozen(kw_only=True)
 class _Plan:
-    """What the next part may replace, and the tokens that it may have.
+    """The plan of the next part: the groups that it may replace, and the tokens that it may have.
 
     Args:
         mine: The earlier parts.

@@ -1,4 +1,4 @@
-"""What the strategies that write summaries share: how a summarizer is asked, and how its answer becomes messages."""
+"""The base of the strategies that write summaries: how a summarizer is asked, and how its answer becomes messages."""
 
 from __future__ import annotations
 
