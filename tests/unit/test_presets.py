@@ -252,3 +252,14 @@ def test_token_budget_cuts_what_is_larger_than_the_budget() -> None:
         ends = result.messages[-1]["content"]
         assert ends.startswith("first word")
         assert ends.endswith("word last")
+
+
+def test_token_budget_fills_its_budget_with_the_newest_messages() -> None:
+    """If the digest needs little of its room, more of the newest messages stay as they are."""
+    chat = [
+        system(),
+        *(each for n in range(60) for each in (user(f"Box {n}?"), assistant(f"On shelf {n}. " + "So it is. " * 60))),
+    ]
+    budget = int(0.7 * indexed(chat).tokens)
+    done = compact_sync(chat, presets.token_budget(budget), counter="chars/4")
+    assert 0.95 * budget < done.after.tokens <= budget
