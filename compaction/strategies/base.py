@@ -18,7 +18,7 @@ import attrs
 
 from ..checks import refuse_uncalled
 from ..errors import ConfigurationError, StrategyError, SyncDriverError
-from ..index import Drop, Drops, Edit, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Request, StepReport
+from ..index import Drops, Edit, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Request, StepReport
 from ..messages import Message
 from ..selectors import Selector, as_selector, nothing
 from ..triggers import Trigger, TriggerLike, always, as_trigger, checked_answer, never
@@ -318,18 +318,6 @@ class CompactionStrategy(Strategy):
     def rewritten(self, index: MessageIndex, change: Callable[[MessageGroup], Edit | None]) -> Steps:
         """Change the groups that may be rewritten, oldest first, until the target holds; ``change`` returns a group's edit."""
         return self.until_reached(index, (edit for group in self.rewritable(index) if (edit := change(group)) is not None))
-
-    def drop_system_groups(self, index: MessageIndex) -> Generator[Edit | Drops | Request | Report, Any, bool]:
-        """Drop the system groups that are not in ``keep``, oldest first, and return whether any was dropped; O(groups).
-
-        After a kept reminder that a later one replaced, none is dropped: without the later one, it would be the current one.
-        """
-        kept, count = self.keep(index) | index.columns.pinned, index.edit_count
-        replaced = min(kept & index.columns.grouping.outdated, default=len(index.source))
-        system = [id for id in index.included_ids if index.columns.kind(id) is GroupKind.SYSTEM and id not in kept]
-        drops = (Drop(id, "system messages are dropped last", allow_system=True) for id in system if id < replaced)
-        yield from self.until_reached(index, drops)
-        return index.edit_count > count
 
 
 @attrs.frozen

@@ -345,7 +345,7 @@ def test_unknown_names_and_keys(text: str, told: list[str]) -> None:
         ({"use": "Offload", "store": {"use": "SQLiteStore", "path": "no/such/store.db"}}, "store: no/such/store.db: No such"),
         ({"use": "Offload"}, "'store' is missing"),
         ({"use": "TokenBudgetComposed", "budget": 9, "strategies": "Truncation"}, "a list belongs here"),
-        ({"use": "hermes", "context_length": 0}, "hermes(context_length=0"),
+        ({"use": "hermes", "context_length": 0}, "hermes: 'context_length' must be a whole number >= 1"),
         ({"steps": [["ClearMedia"]]}, "steps[0]: ['ClearMedia'] is a list; a table belongs here"),
         ({"use": 3}, "'use' must name one of the strategies (got 3)"),
     ],
