@@ -8,11 +8,11 @@ import attrs
 import pytest
 
 from compaction import CompactionResult, MessageIndex, last, run, run_sync
-from compaction.errors import SummaryFailed, SyncDriverError
+from compaction.errors import SummaryFailed
 from compaction.index import RunContext
 from compaction.session import CompactionSession
 from compaction.strategies import CompactionStrategy, GrowingSummary, Summarization
-from compaction.summarizers import DigestSummarizer, FirstOf
+from compaction.summarizers import FirstOf
 from compaction.summarizers.base import TIMEOUT_SECONDS, timeout_of
 from compaction.triggers import tokens_exceed
 from tests.support.scripted import Awaited, Scripted
@@ -209,14 +209,3 @@ async def test_when_all_failed_the_strategy_does_what_it_always_does(make: Any) 
     assert told.startswith("every summarizer failed: Awaited: the summarizer answered '': ")
     assert told.endswith("; Scripted: boom")
     assert index.context.pauses.is_paused(strategy, 1.0)
-
-
-def test_the_sync_driver_takes_no_awaited_summarizer() -> None:
-    """The synchronous driver raises a `SyncDriverError` at an awaitable summarizer, unless an earlier one has answered."""
-    index = MessageIndex(said(5), counter="chars/4")
-    with pytest.raises(SyncDriverError):
-        run_sync(index, summarizing(FirstOf(Scripted(RuntimeError("boom")), Awaited("Well."))))
-    outcome = run_sync(index, summarizing(FirstOf(Scripted("Well."), Awaited("Well."))))
-    assert outcome.outcome == "compacted"
-    outcome = run_sync(MessageIndex(said(5), counter="chars/4"), summarizing(FirstOf(Scripted(""), DigestSummarizer())))
-    assert outcome.outcome == "degraded"

@@ -278,14 +278,6 @@ class TestAlgebra:
         with pytest.raises(StrategyError, match=r"returned \[1, 2, 3, 4, 5, 6, \.\.\.\];"):
             as_trigger(lambda index: list(range(1, 99)))(indexed([]))  # type: ignore[arg-type, return-value]
 
-    def test_equal_by_value(self) -> None:
-        """Triggers are equal if kind, limit and unit are equal."""
-        assert tokens_exceed(10) == tokens_exceed(10)
-        assert tokens_exceed(10) != tokens_exceed(11)
-        assert tokens_exceed(10) != messages_exceed(10)
-        assert tokens_exceed(10) != tokens_below(10)
-        assert len({tokens_exceed(1) & always, tokens_exceed(1) & always, ~tokens_exceed(1)}) == 2
-
     def test_explanations_of_combinations(self) -> None:
         """The explanation of a combination joins those of its parts, with parentheses where necessary."""
         index = indexed(turns(1))
