@@ -127,26 +127,17 @@ class _Constant(Constant[Selector, _Choice], Selector):
 
 @attrs.frozen(repr=False)
 class _Call(Selector):
-    """A selector that calls a function with fixed arguments."""
+    """A selector that calls a function with fixed arguments; ``None`` if it is a constant, which is written without any."""
 
     name: str
     choose: Callable[..., Iterable[int]]
-    arguments: tuple[object, ...]
+    arguments: tuple[object, ...] | None = None
 
     def __call__(self, index: MessageIndex) -> frozenset[int]:
-        return frozenset(self.choose(index, *self.arguments))
+        return frozenset(self.choose(index, *self.arguments or ()))
 
     def __repr__(self) -> str:
-        return f"{self.name}({', '.join(map(repr, self.arguments))})"
-
-
-@attrs.frozen(repr=False)
-class _Pinned(Selector):
-    def __call__(self, index: MessageIndex) -> frozenset[int]:
-        return frozenset([id for id in index.included_ids if id in index.columns.pinned])
-
-    def __repr__(self) -> str:
-        return "pinned"
+        return self.name if self.arguments is None else f"{self.name}({', '.join(map(repr, self.arguments))})"
 
 
 @attrs.frozen(repr=False)
@@ -247,7 +238,12 @@ everything: Final[Selector] = _Constant(True)
 nothing: Final[Selector] = _Constant(False)
 """No group."""
 
-pinned: Final[Selector] = _Pinned()
+
+def _that_are_pinned(index: MessageIndex) -> list[int]:
+    return [id for id in index.included_ids if id in index.columns.pinned]
+
+
+pinned: Final[Selector] = _Call("pinned", _that_are_pinned)
 """Pinned groups; an edit that would remove one is always refused."""
 
 
