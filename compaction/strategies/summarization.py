@@ -12,7 +12,6 @@ summarize have changed by ``least_share``. Neither rule applies if the conversat
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias
 
@@ -33,7 +32,7 @@ from ..summarizers import (
     default_template,
 )
 from ..triggers import always, never
-from .base import Failed, Steps, group_tokens
+from .base import Failed, Steps, group_tokens, tokens_in
 from .prepared import prepared_answer
 from .summaries import SummaryStrategy, is_content, is_own, own_words, replaced_by
 
@@ -142,11 +141,6 @@ class Summarization(SummaryStrategy):
         gone = {group.id for group in (*mine, *fresh)}
         previous = self.earlier(mine)
         originals = own_words(index, mine)  # the source messages that the earlier summary replaced
-        content, enough = tokens, math.inf if self.budget.ceiling is None else self.budget.ceiling / self.budget.ratio + 1
-        for each in originals:
-            if content > enough:
-                break  # more of them would not give it a larger budget
-            content += index.measure(each)[0]
         room = self._room(index, group_tokens((*mine, *fresh)))
         request = SummaryRequest(
             summarizer=self.summarizer,
@@ -156,7 +150,7 @@ class Summarization(SummaryStrategy):
             sources=own_words(index, fresh),
             kept=tuple([group for group in index.included_groups if group.id not in gone]),
             budget=self.budget.tokens(
-                content,
+                tokens + tokens_in(index, originals),
                 update_of=0 if previous is None else index.counter.count_text(previous),
                 room=room,
             ),
