@@ -9,7 +9,7 @@ import itertools
 from collections import OrderedDict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 import attrs
 
@@ -189,8 +189,8 @@ class ListRequest:
         given: The list.
         keys: Its digests.
         space: Its scope and format, as one key.
-        scopes: The names of its scopes.
         id: The host's id.
+        name: The name of the first session with that id; ``None`` without an id.
         overhead_tokens: As for `CompactionSession.follow`.
         saved: The state that the host keeps, if any.
 
@@ -202,8 +202,8 @@ class ListRequest:
     given: list[Any]
     keys: ListKeys
     space: str
-    scopes: tuple[str, ...]
     id: str | None
+    name: str | None
     overhead_tokens: int
     saved: Mapping[str, Any] | None = None
     perhaps: dict[PooledSession, bool] = attrs.field(factory=dict[PooledSession, bool])
@@ -235,11 +235,6 @@ class ListRequest:
             return session.session.index.accounts_for(self.given, by_id=self.id is not None)
         except InputError:
             return False
-
-    @property
-    def name(self) -> str | None:
-        """The name of the first session with the host's id; ``None`` without an id."""
-        return None if self.id is None else "/".join([quote(each, safe="") for each in (*self.scopes, self.id) if each])
 
 
 class SessionDirectory:

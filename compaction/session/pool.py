@@ -9,6 +9,7 @@ import threading
 import uuid
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
+from urllib.parse import quote
 
 from ..errors import ConfigurationError, StateError
 from ..formats import as_list, resolve
@@ -328,11 +329,9 @@ class SessionPool:
         self, messages: Iterable[Any], id: str | None, scope: str, overhead_tokens: int, saved: Mapping[str, Any] | None
     ) -> ListRequest:
         given = as_list(messages)
-        scopes, space = (self._scope, scope), self._space(scope)
-        keys = ListKeys(given, self._format)
-        return ListRequest(
-            given=given, keys=keys, space=space, scopes=scopes, id=id, overhead_tokens=overhead_tokens, saved=saved
-        )
+        keys, space = ListKeys(given, self._format), self._space(scope)
+        name = None if id is None else "/".join([quote(each, safe="") for each in (self._scope, scope, id) if each])
+        return ListRequest(given=given, keys=keys, space=space, id=id, name=name, overhead_tokens=overhead_tokens, saved=saved)
 
     # ---------------------------------------------------------------- finding
 
