@@ -22,21 +22,24 @@ from .base import Failed, Steps, gain, group_tokens, tokens_in
 from .prepared import prepared_answer
 from .summaries import WORDS_OF_ROOM, SummaryStrategy, is_content, is_extractive, is_own, is_spoken, own_words, replaced_by
 
-_MOST_PARTS: Final = 100  # that are known again in a list; a preset had at most 7 on recorded conversations
-_ROOMY: Final = 0.65
-_MIN_SCALE: Final = 0.35
-_SMALL_PART: Final = 400  # tokens below which the first part shrinks to three quarters only
-_TRIES: Final = 3
-_OVERHEAD: Final = 8
-_LASTING: Final = (GroupKind.SYSTEM, GroupKind.USER)  # a tool call that waits for the next turn does not last
 _Part: TypeAlias = tuple[Message, ...] | None
+_LASTING: Final = (GroupKind.SYSTEM, GroupKind.USER)  # a tool call that waits for the next turn does not last
+_MOST_PARTS: Final = 100  # that are known again in a list; a preset had at most 7 on recorded conversations
+
+# What a part may have; figures without a unit are shares.
 _A_QUARTER: Final = attrs.Factory(lambda growing: growing.tokens // 4, takes_self=True)
+_ROOMY: Final = 0.65  # of the tokens: if less remains beside what lasts, the sizes shrink
+_MIN_SCALE: Final = 0.35  # of the sizes, at the least
+_SMALL_PART: Final = 400  # tokens below which the first part shrinks to three quarters only
 _ADDED_WORDS: Final = 0.10  # of the user's words that a part may always add
 _MOST_WORDS: Final = 2.0  # of them, in all parts together
 _LARGEST_PART: Final = 0.6  # of the tokens that it replaces; the rest is for the newest groups
 _ANY_PART: Final = 160  # tokens of a part that need not be that much shorter than what it replaces
 _HEADING: Final = 20  # tokens of the heading of an excerpt
+_OVERHEAD: Final = 8  # tokens that stay free, for differences in the text around a part
 _LEAST_FACTS: Final = 16  # tokens below which a list of facts says nothing
+_TRIES: Final = 3  # more requests to a summarizer that asks no model, until the part uses the room
+
 _SILENT: Final = "the oldest make room; the user said nothing in them"
 _WORDS_ONLY: Final = "only the user's own words were kept"
 
