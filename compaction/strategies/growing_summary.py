@@ -40,9 +40,6 @@ _OVERHEAD: Final = 8  # tokens that stay free, for differences in the text aroun
 _LEAST_FACTS: Final = 16  # tokens below which a list of facts says nothing
 _TRIES: Final = 3  # more requests to a summarizer that asks no model, until the part uses the room
 
-_SILENT: Final = "the oldest make room; the user said nothing in them"
-_WORDS_ONLY: Final = "only the user's own words were kept"
-
 
 def _largest_part(replaced: Sequence[MessageGroup]) -> int:
     """Return how many tokens a part may have that replaces these groups."""
@@ -65,6 +62,12 @@ def _next_sources(index: MessageIndex, kept: Sequence[MessageGroup], after: int)
     sources = [own_words(index, [group]) for group in later]
     shortened = [at for at, (own, group) in enumerate(zip(sources, later, strict=True), 1) if own != group.messages]
     return tuple(chain.from_iterable(sources[: shortened[-1] if shortened else 0]))
+
+
+def _drop_silent(request: SummaryRequest) -> Generator[Any, Any, bool]:
+    """Drop the groups of a request in which the user says nothing; return whether any was dropped."""
+    silent = [group for group in request.groups if not is_spoken(group)]
+    return bool(silent and (yield Drop(silent, "the oldest make room; the user said nothing in them")))
 
 
 @attrs.frozen(kw_only=True)
@@ -120,9 +123,9 @@ class GrowingSummary(SummaryStrategy):
             by default a quarter of ``tokens``. A part may always add a tenth of them; when the parts have twice as many, they
             are rewritten as one.
         keep_tokens: Tokens of the newest groups that stay in any case, >= 0.
-        slack: Share of ``tokens`` that may stay unused, above 0 and at most 1. If a part
-            written without a model is so short that more would stay unused, it is written again for fewer groups, so that more
-            of the newest groups stay. Below 1, the part may also use the room that is too small for one more group.
+        slack: Share of ``tokens`` that may stay unused, above 0 and at most 1. If a part written without a model is so short
+            that more would stay unused, it is written again for fewer groups, so that more of the newest groups stay. Below 1,
+            the part may also use the room that is too small for one more group.
         trigger: When to run. Set it well above ``tokens``; otherwise every turn cuts again.
         target: When to stop; evaluated before each cut.
         keep: Other groups that stay.
@@ -185,10 +188,9 @@ class GrowingSummary(SummaryStrategy):
             if request is None:
                 return
             if not self._holds_words(index, replaced_by(index, request), self.user_tokens):
-                silent = [group for group in request.groups if not is_spoken(group)]
-                if not silent or not (yield Drop(silent, _SILENT)):
-                    return
-                continue
+                if (yield from _drop_silent(request)):
+                    continue
+                return
             ready = self._prepared(index, request)
             if not (yield from self._answered(index, request, None) if ready is None else self._answered(index, *ready)):
                 return
@@ -316,8 +318,7 @@ class GrowingSummary(SummaryStrategy):
         words = self.fitting(index, request.said, replaced) if request.said else None
         if words is not None and (yield Replace(replaced, words, "the oldest make room; the user's words stay")):
             return True
-        silent = [group for group in request.groups if not is_spoken(group)]
-        return bool(silent and (yield Drop(silent, _SILENT)))
+        return (yield from _drop_silent(request))
 
     def _written(
         self, index: MessageIndex, request: SummaryRequest, answer: object
@@ -339,7 +340,7 @@ class GrowingSummary(SummaryStrategy):
                         break
                     request = fuller
                     part = self.answered(index, request, (yield request))
-            policy = _WORDS_ONLY if own else "facts were listed without a model"
+            policy = "only the user's own words were kept" if own else "facts were listed without a model"
             for failure in failed or request.failures:
                 yield Failed(self.name, failure, policy if failed else "the next summarizer was asked")
         if part is None and not own:
