@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,10 @@ from typing import Any
 import pytest
 
 from compaction import BudgetUnsatisfiable, MessageIndex, last, presets
-from compaction.errors import ConfigurationError, StateError, SummaryFailed, SyncDriverError
+from compaction.errors import ConfigurationError, SummaryFailed, SyncDriverError
 from compaction.index.projection import Metrics
 from compaction.session import CompactionSession, Event, StepFailed
-from compaction.stores import SessionStore, SQLiteStore
+from compaction.stores import SessionStore
 from compaction.strategies import Clear, Summarization, ToolResult, Truncation
 from compaction.summarizers import SummaryBudget
 from compaction.tokens import Usage
@@ -262,25 +261,6 @@ def test_a_session_resumed_after_any_call_continues_with_the_same_views(make: Ca
         through_sqlite = session(make(), store=store, id="one")
         assert through_sqlite.view_sync(json.loads(json.dumps(source[:place]))) == expected
     assert calm.status().compactions > 2
-
-
-def test_a_store_that_is_corrupt_newer_or_foreign_is_refused(tmp_path: Path) -> None:
-    """Typed errors that say what to do; nothing is overwritten."""
-    foreign = tmp_path / "foreign.db"
-    foreign.write_bytes(b"this is no database, it is a letter to a friend" * 50)
-    with pytest.raises(StateError, match="foreign"):
-        SessionStore(foreign)
-    assert foreign.read_bytes().startswith(b"this is no database")
-    newer = tmp_path / "newer.db"
-    SessionStore(newer)
-    with sqlite3.connect(newer) as database:
-        database.execute("PRAGMA user_version=99")
-    database.close()
-    with pytest.raises(StateError, match="schema 99 is newer"):
-        SessionStore(newer)
-    messages = SQLiteStore(tmp_path / "messages.db")
-    with pytest.raises(StateError, match="not a store of this package"):
-        SessionStore(messages.path)
 
 
 class Failing:
