@@ -196,6 +196,13 @@ class Strategy(abc.ABC):
         for child in self.children if fires else ():
             yield from child.waiting(index)
 
+    def _as_step(self, index: MessageIndex, trigger: Trigger, target: Trigger, run: Callable[[MessageIndex], Steps]) -> Steps:
+        """Evaluate the trigger; if it fires, yield what ``run`` yields, and reports before and after."""
+        if checked_answer(trigger, trigger(index)):
+            yield StepBegan(self, trigger.explain(index))
+            yield from run(index)
+            yield StepEnded(self, target, target == never or target(index))
+
     def __rshift__(self, other: StrategyLike) -> Strategy:
         return Pipeline(self, other)
 
@@ -226,11 +233,7 @@ class CompactionStrategy(Strategy):
     @final
     def __call__(self, index: MessageIndex) -> Steps:
         """Evaluate the trigger; if it fires, yield what `edits` yields, and reports before and after."""
-        if not checked_answer(self.trigger, self.trigger(index)):
-            return
-        yield StepBegan(self, self.trigger.explain(index))
-        yield from self.edits(index)
-        yield StepEnded(self, self.target, self.target == never or self.target(index))
+        return self._as_step(index, self.trigger, self.target, self.edits)
 
     @property
     def unforced(self) -> CompactionStrategy:
@@ -417,14 +420,11 @@ class Pipeline(Strategy):
         return self.trigger == always and self.target == never
 
     def __call__(self, index: MessageIndex) -> Steps:
-        if not checked_answer(self.trigger, self.trigger(index)):
-            return
-        if not self.is_plain:
-            yield StepBegan(self, self.trigger.explain(index))
+        return self._all(index) if self.is_plain else self._as_step(index, self.trigger, self.target, self._all)
+
+    def _all(self, index: MessageIndex) -> Steps:
         for step in self.steps:
             yield from step(index)
-        if not self.is_plain:
-            yield StepEnded(self, self.target, self.target == never or self.target(index))
 
     def with_children(self, children: Iterable[Strategy]) -> Strategy:
         return Pipeline(*children, trigger=self.trigger, target=self.target)

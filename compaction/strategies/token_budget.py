@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
+from functools import partial
 from typing import ClassVar
 
 import attrs
@@ -12,7 +13,7 @@ from ..checks import count
 from ..index import PASS_ON, Edit, MessageIndex, relay
 from ..selectors import Selector, as_selector, nothing
 from ..triggers import Trigger, always, never, tokens_exceed
-from .base import Pipeline, StepBegan, StepEnded, Steps, Strategy, StrategyLike, as_strategy
+from .base import Pipeline, Steps, Strategy, StrategyLike, as_strategy
 from .truncation import Truncation
 
 
@@ -57,13 +58,12 @@ class TokenBudgetComposed(Strategy):
 
     def __call__(self, index: MessageIndex) -> Steps:
         over = tokens_exceed(self.budget)
-        if not over(index):
-            return
-        yield StepBegan(self, over.explain(index))
+        return self._as_step(index, over, ~over, partial(self._reduced, over))
+
+    def _reduced(self, over: Trigger, index: MessageIndex) -> Steps:
         for strategy in self.strategies:
             with contextlib.closing(strategy(index)) as steps:
                 yield from relay(steps, lambda _: PASS_ON, until=lambda item: isinstance(item, Edit) and not over(index))
             if not over(index):
                 break
         yield from Truncation(trigger=over, keep=self.keep, drop_system=self.drop_system)(index)
-        yield StepEnded(self, ~over, not over(index))
