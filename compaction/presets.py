@@ -110,7 +110,7 @@ def context_window(
     )
 
 
-def _input_tokens(preset: str, window: int | str, reserve_output: int | None) -> int:
+def _input_tokens(preset: str, window: int | str, reserve_output: int | None = None, *, name: str = "window") -> int:
     """Return the tokens that a request may have."""
     if isinstance(window, str):
         if remedy := size_remedy(window):
@@ -119,7 +119,7 @@ def _input_tokens(preset: str, window: int | str, reserve_output: int | None) ->
 
         return input_limit(window, reserve_output=reserve_output)
     reserve = 0 if reserve_output is None else reserve_output
-    if checked_count(f"{preset}: 'window'", window, 1) <= checked_count(f"{preset}: 'reserve_output'", reserve):
+    if checked_count(f"{preset}: {name!r}", window, 1) <= checked_count(f"{preset}: 'reserve_output'", reserve):
         raise ConfigurationError(f"{preset}({window}, reserve_output={reserve}): the window must be above the reserve")
     return window - reserve
 
@@ -296,16 +296,9 @@ def hermes(
     >>> hermes().trigger
     tokens_exceed(99999)
     """
-    if isinstance(context_length, str):
-        from .models import input_limit
-
-        context_length = input_limit(context_length)
-    for name, given, least in (
-        ("context_length", context_length, 1),
-        ("protect_first_n", protect_first_n, 0),
-        ("protect_last_n", protect_last_n, 1),
-    ):
-        checked_count(f"hermes: {name!r}", given, least)
+    context_length = _input_tokens("hermes", context_length, name="context_length")
+    checked_count("hermes: 'protect_first_n'", protect_first_n)
+    checked_count("hermes: 'protect_last_n'", protect_last_n, 1)
     if not (is_number(threshold) and 0 < threshold <= 1 and is_number(target_ratio) and 0.10 <= target_ratio <= 0.80):
         raise ConfigurationError(
             f"hermes(threshold={threshold!r}, target_ratio={target_ratio!r}): 0 < threshold <= 1, 0.10 <= target_ratio <= 0.80"
