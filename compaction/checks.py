@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 from types import FunctionType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeGuard
 
 import attrs
 
@@ -27,9 +27,11 @@ from .errors import ConfigurationError
 __all__ = [
     "Validator",
     "above",
+    "checked_count",
     "count",
     "default_of",
     "is_count",
+    "is_number",
     "made",
     "must_be",
     "one_of",
@@ -44,7 +46,7 @@ Validator: TypeAlias = Callable[[Any, "attrs.Attribute[Any]", Any], None]
 """A function that attrs calls with the instance, the attribute and the value."""
 
 
-def is_count(value: object, least: int = 0) -> bool:
+def is_count(value: object, least: int = 0) -> TypeGuard[int]:
     """Return whether a value is a whole number of ``least`` or more; a boolean is not."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
@@ -62,6 +64,26 @@ def size_remedy(value: object) -> str:
     """
     found = _SIZE.fullmatch(value) if isinstance(value, str) else None
     return f"; write {int(found[1]) * {'': 1, 'k': 1_000, 'm': 1_000_000}[found[2].lower()]:_}, a number" if found else ""
+
+
+def checked_count(what: str, value: object, least: int = 0) -> int:
+    """Return a whole number of ``least`` or more.
+
+    Args:
+        what: The argument and its place, for the error.
+        value: The value.
+        least: The least that it may be.
+
+    Raises:
+        ConfigurationError: If it is another value.
+
+    >>> checked_count("budget", "8k", 1)
+    Traceback (most recent call last):
+    compaction.errors.ConfigurationError: budget must be a whole number >= 1 (got '8k'); write 8_000, a number
+    """
+    if not is_count(value, least):
+        raise ConfigurationError(f"{what} must be a whole number >= {least} (got {value!r}){size_remedy(value)}")
+    return value
 
 
 def refuse_uncalled(given: object, what: str) -> None:
@@ -117,19 +139,25 @@ def must_be(rule: str, holds: Callable[[Any], bool]) -> Validator:
     return check
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: object) -> TypeGuard[float]:
+    """Return whether a value is a number; a boolean is not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def count(least: int = 0) -> Validator:
     """Return a validator for whole numbers of ``least`` or more."""
-    return must_be(f"a whole number >= {least}", lambda value: is_count(value, least))
+
+    def check(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+        """Raise an error unless the value is such a number."""
+        checked_count(f"{type(instance).__name__}: {attribute.name!r}", value, least)
+
+    return check
 
 
 whole: Final = must_be("a whole number", lambda value: isinstance(value, int) and not isinstance(value, bool))
 """Validates a whole number of either sign."""
 
-share: Final = must_be("a share above 0 and at most 1", lambda value: _is_number(value) and 0 < value <= 1)
+share: Final = must_be("a share above 0 and at most 1", lambda value: is_number(value) and 0 < value <= 1)
 """Validates a share: a number above 0 and at most 1."""
 
 
@@ -140,7 +168,7 @@ def one_of(*values: str) -> Validator:
 
 def above(limit: float) -> Validator:
     """Return a validator for numbers above ``limit``."""
-    return must_be(f"a number above {limit:g}", lambda value: _is_number(value) and value > limit)
+    return must_be(f"a number above {limit:g}", lambda value: is_number(value) and value > limit)
 
 
 def default_of(field: attrs.Attribute[Any], instance: Any) -> object:

@@ -16,6 +16,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar, cast
 
+from .checks import is_count
 from .errors import InvalidMessage, StateError
 
 __all__ = [
@@ -121,7 +122,7 @@ def redacted_json(text: str, redact: Callable[[str], str]) -> str:
 
 def natural_number(value: object) -> int:
     """Return the value, or raise a ``ValueError`` if it is not a whole number >= 0; booleans are not."""
-    if type(value) is not int or value < 0:
+    if not is_count(value):
         raise ValueError(f"{shown(value)} is not a whole number >= 0")
     return value
 

@@ -12,7 +12,7 @@ from typing import Final, Literal
 import attrs
 
 from . import strategies, summarizers
-from .checks import size_remedy
+from .checks import checked_count, is_number, size_remedy
 from .errors import ConfigurationError
 from .index import GroupKind
 from .selectors import demonstrations, first, fitting, kinds, last, spoken
@@ -80,14 +80,11 @@ def context_window(
     tokens_exceed(22400)
     """
     budget = _input_tokens("context_window", window, reserve_output)
-    if not 0 < tool_threshold <= threshold <= 1:
+    if not (0 < tool_threshold <= threshold <= 1 and 0 < target < threshold and 0 <= tool_batch < 1):
         raise ConfigurationError(
-            f"context_window(tool_threshold={tool_threshold}, threshold={threshold}): 0 < tool_threshold <= threshold <= 1"
+            f"context_window(tool_threshold={tool_threshold}, threshold={threshold}, target={target}, "
+            f"tool_batch={tool_batch}): 0 < tool_threshold <= threshold <= 1, 0 < target < threshold, and 0 <= tool_batch < 1"
         )
-    if not 0 <= tool_batch < 1:
-        raise ConfigurationError(f"context_window(tool_batch={tool_batch}): a share from 0 to below 1")
-    if not 0 < target < threshold:
-        raise ConfigurationError(f"context_window(target={target}): a share above 0 and below threshold={threshold}")
     enough = tokens_below(int(budget * target) + 1)
     return Pipeline(
         ToolResult(
@@ -113,7 +110,7 @@ def context_window(
     )
 
 
-def _input_tokens(preset: str, window: int | str, reserve_output: int | None) -> int:
+def _input_tokens(preset: str, window: int | str, reserve_output: int | None = None, *, name: str = "window") -> int:
     """Return the tokens that a request may have."""
     if isinstance(window, str):
         if remedy := size_remedy(window):
@@ -122,8 +119,8 @@ def _input_tokens(preset: str, window: int | str, reserve_output: int | None) ->
 
         return input_limit(window, reserve_output=reserve_output)
     reserve = 0 if reserve_output is None else reserve_output
-    if not (isinstance(window, int) and isinstance(reserve, int) and 0 <= reserve < window):
-        raise ConfigurationError(f"{preset}({window}, reserve_output={reserve}): the window is above 0 and above the reserve")
+    if checked_count(f"{preset}: {name!r}", window, 1) <= checked_count(f"{preset}: 'reserve_output'", reserve):
+        raise ConfigurationError(f"{preset}({window}, reserve_output={reserve}): the window must be above the reserve")
     return window - reserve
 
 
@@ -200,16 +197,16 @@ def adaptive(
         raise ConfigurationError(f"adaptive({window}): at least {_LEAST_WINDOW} input tokens are needed (got {budget})")
     rehearsal = Truncation(target=cut.target, keep=last(groups=1))
     early = tokens_exceed(part(0.9 * threshold)) & worth_it(rehearsal, cached=cached, ttl_seconds=cache_seconds)
-    examples = Clip(tokens=part(0.5 * largest), slack=1.0, keep=~before_task)
+    examples = Clip(tokens=part(0.5 * largest), keep=~before_task)
     shorten = ToolResult(HeadTail(chars=max(_LEAST_CHARS, part(0.005))), keep=last(groups=1))
     read = [shorten] if summarizer is None else []  # a model is to read whole results
     return Pipeline(
         attrs.evolve(examples, trigger=~messages_exceed(_OPENING)),
-        Clip(tokens=part(0.5 * largest), slack=1.0, keep=~kinds(GroupKind.TOOL_CALL)),
-        Clip(tokens=part(largest), slack=1.0, keep=kinds(GroupKind.USER)),
-        Clip(tokens=part(1.5 * largest), slack=1.0, keep=last(groups=1, of=kinds(GroupKind.USER))),
+        Clip(tokens=part(0.5 * largest), keep=~kinds(GroupKind.TOOL_CALL)),
+        Clip(tokens=part(largest), keep=kinds(GroupKind.USER)),
+        Clip(tokens=part(1.5 * largest), keep=last(groups=1, of=kinds(GroupKind.USER))),
         Pipeline(examples, *read, cut, trigger=tokens_exceed(part(threshold)) | early),
-        Clip(tokens=part(1.5 * largest), slack=1.0, trigger=tokens_exceed(part(0.97))),
+        Clip(tokens=part(1.5 * largest), trigger=tokens_exceed(part(0.97))),
         strategies.LastResort(tokens=part(0.97), clips=(largest, 0.10, 0.05)),
     )
 
@@ -246,7 +243,7 @@ def token_budget(budget: int) -> TokenBudgetComposed:
         slack=0.03,
         target=~tokens_exceed(budget),
     )
-    huge = Clip(tokens=room, slack=1.0, keep=last(groups=1, of=kinds(GroupKind.USER)) | kinds(GroupKind.SUMMARY))
+    huge = Clip(tokens=room, keep=last(groups=1, of=kinds(GroupKind.USER)) | kinds(GroupKind.SUMMARY))
     gentle = [ToolResult(Dedupe()), ClearReasoning(), ToolResult(HeadTail(values=2_000)), huge]
     return attrs.evolve(
         empty, strategies=[*gentle, digest, strategies.LastResort(tokens=budget, clips=(0.9, 0.5, 0.2, 0.10, 0.05))]
@@ -299,24 +296,12 @@ def hermes(
     >>> hermes().trigger
     tokens_exceed(99999)
     """
-    if isinstance(context_length, str):
-        from .models import input_limit
-
-        context_length = input_limit(context_length)
-    figures = (context_length, threshold, target_ratio, protect_first_n, protect_last_n)
-    if any(isinstance(each, bool) or not isinstance(each, int | float) for each in figures):
+    context_length = _input_tokens("hermes", context_length, name="context_length")
+    checked_count("hermes: 'protect_first_n'", protect_first_n)
+    checked_count("hermes: 'protect_last_n'", protect_last_n, 1)
+    if not (is_number(threshold) and 0 < threshold <= 1 and is_number(target_ratio) and 0.10 <= target_ratio <= 0.80):
         raise ConfigurationError(
-            f"hermes{figures!r}: context_length, threshold, target_ratio, protect_first_n and protect_last_n are numbers"
-        )
-    if context_length < 1 or not 0 < threshold <= 1:
-        raise ConfigurationError(
-            f"hermes(context_length={context_length}, threshold={threshold}): above 0, and the threshold at most 1"
-        )
-    if not 0.10 <= target_ratio <= 0.80:
-        raise ConfigurationError(f"hermes(target_ratio={target_ratio}): a share from 0.10 to 0.80")
-    if protect_first_n < 0 or protect_last_n < 1:
-        raise ConfigurationError(
-            f"hermes(protect_first_n={protect_first_n}, protect_last_n={protect_last_n}): at least 0 and 1"
+            f"hermes(threshold={threshold!r}, target_ratio={target_ratio!r}): 0 < threshold <= 1, 0.10 <= target_ratio <= 0.80"
         )
     threshold_tokens = int(context_length * threshold)
     head, tail = first(messages=protect_first_n), last(tokens=int(threshold_tokens * target_ratio))
@@ -348,7 +333,7 @@ def hermes(
             system_note="[Note: some earlier turns of this conversation have been compacted into a summary.]",
             text=strategies.SummaryText(preface=_HERMES_PREFACE),
         ),
-        strategies.LastResort(tokens=int(context_length)),
+        strategies.LastResort(tokens=context_length),
         trigger=tokens_exceed(threshold_tokens - 1) if trigger is None else trigger,
     )
 

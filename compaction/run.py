@@ -21,8 +21,8 @@ import time
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from typing import Any, Final, NoReturn, TypeVar, get_args
 
-from .checks import is_count, size_remedy
-from .errors import ConfigurationError, StrategyError, SyncDriverError
+from .checks import checked_count
+from .errors import StrategyError, SyncDriverError
 from .formats import MessageFormat
 from .index import PASS_ON, Edit, Marks, MessageIndex, Request, RunContext, relay
 from .messages import Message
@@ -57,8 +57,8 @@ def _flow(
 
     If closing the strategy's generator raises another exception, the first one is raised.
     """
-    if budget is not None and not is_count(budget, 1):
-        raise ConfigurationError(f"budget={budget!r}: must be a whole number of tokens >= 1{size_remedy(budget)}")
+    if budget is not None:
+        checked_count("budget", budget, 1)
     lifted = as_strategy(strategy)
     if index.marks is None:  # decide which marked messages are read as summaries
         index.believe(Marks.of(lifted.mark_ceilings, index.context))

@@ -23,7 +23,7 @@ from typing import Final, TypeAlias
 import attrs
 
 from .algebra import Conjunction, Constant, Disjunction, Lifted, Negation, Predicate
-from .checks import is_count, refuse_uncalled, size_remedy
+from .checks import checked_count, is_count, refuse_uncalled
 from .errors import ConfigurationError
 from .index import GroupKind, MessageGroup, MessageIndex
 
@@ -127,26 +127,17 @@ class _Constant(Constant[Selector, _Choice], Selector):
 
 @attrs.frozen(repr=False)
 class _Call(Selector):
-    """A selector that calls a function with fixed arguments."""
+    """A selector that calls a function with fixed arguments; ``None`` if it is a constant, which is written without any."""
 
     name: str
     choose: Callable[..., Iterable[int]]
-    arguments: tuple[object, ...]
+    arguments: tuple[object, ...] | None = None
 
     def __call__(self, index: MessageIndex) -> frozenset[int]:
-        return frozenset(self.choose(index, *self.arguments))
+        return frozenset(self.choose(index, *self.arguments or ()))
 
     def __repr__(self) -> str:
-        return f"{self.name}({', '.join(map(repr, self.arguments))})"
-
-
-@attrs.frozen(repr=False)
-class _Pinned(Selector):
-    def __call__(self, index: MessageIndex) -> frozenset[int]:
-        return frozenset([id for id in index.included_ids if id in index.columns.pinned])
-
-    def __repr__(self) -> str:
-        return "pinned"
+        return self.name if self.arguments is None else f"{self.name}({', '.join(map(repr, self.arguments))})"
 
 
 @attrs.frozen(repr=False)
@@ -238,9 +229,7 @@ def _range(end: str, of: SelectorLike | None, amounts: dict[str, int | None]) ->
     if len(given) != 1:
         raise ConfigurationError(f"{end}(): give exactly one of {', '.join(amounts)} (got {', '.join(given) or 'none'})")
     ((unit, amount),) = given.items()
-    if not is_count(amount):
-        raise ConfigurationError(f"{end}({unit}={amount!r}): the amount must be a whole number >= 0{size_remedy(amount)}")
-    return _Range(end, unit, amount, None if of is None else as_selector(of))
+    return _Range(end, unit, checked_count(f"{end}: {unit!r}", amount), None if of is None else as_selector(of))
 
 
 everything: Final[Selector] = _Constant(True)
@@ -249,7 +238,12 @@ everything: Final[Selector] = _Constant(True)
 nothing: Final[Selector] = _Constant(False)
 """No group."""
 
-pinned: Final[Selector] = _Pinned()
+
+def _that_are_pinned(index: MessageIndex) -> list[int]:
+    return [id for id in index.included_ids if id in index.columns.pinned]
+
+
+pinned: Final[Selector] = _Call("pinned", _that_are_pinned)
 """Pinned groups; an edit that would remove one is always refused."""
 
 
@@ -397,9 +391,9 @@ def fitting(tokens: int, *choices: SelectorLike) -> Selector:
     >>> sorted(fitting(300, last(messages=4), last(messages=2))(MessageIndex(conversation, counter="chars/4")))
     [3, 4]
     """
-    if not is_count(tokens) or not choices:
-        raise ConfigurationError(f"fitting({tokens!r}, {len(choices)} choices): give tokens >= 0 and at least one choice")
-    return _Call("fitting", _that_fit, (tokens, *map(as_selector, choices)))
+    if not choices:
+        raise ConfigurationError(f"fitting({tokens!r}): give one selector or more")
+    return _Call("fitting", _that_fit, (checked_count("fitting: 'tokens'", tokens), *map(as_selector, choices)))
 
 
 def _that_fit(index: MessageIndex, limit: int, *choices: Selector) -> frozenset[int]:

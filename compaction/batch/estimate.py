@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import attrs
 
-from ..checks import is_count
-from ..errors import ConfigurationError, UnreadableFile
+from ..checks import checked_count
+from ..errors import UnreadableFile
 from ..files import unreadable_errors
 from ..index import Request
 from ..run import unawaited
@@ -76,8 +76,7 @@ def estimate(inputs: Inputs, job: Job | StrategyLike, *, sample: int = 200, foll
         UnreadableFile: If no input can be read.
         ConfigurationError: If an argument is out of range.
     """
-    if not is_count(sample, 1):
-        raise ConfigurationError(f"sample={sample!r}: a whole number of conversations >= 1")
+    checked_count("sample", sample, 1)
     sources, _ = find_input_files(paths_of(inputs), follow_links=follow_links)
     counts = BatchCounts()
     job = Job.of(job)

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import attrs
 
-from ..checks import is_count
+from ..checks import checked_count
 from ..errors import ConfigurationError, UnreadableFile, UnwritableFile
 from ..json_data import json_of
 from ..strategies import StrategyLike
@@ -90,8 +90,8 @@ def compact_files(
     """
     paths, job = paths_of(inputs), Job.of(job)
     for name, given, least in (("slice_bytes", slice_bytes, 1), ("max_errors", max_errors, 0), ("workers", workers, 1)):
-        if not (is_count(given, least) or given is None or callable(given)):
-            raise ConfigurationError(f"{name}={given!r}: a whole number >= {least}")
+        if not (given is None or callable(given)):
+            checked_count(name, given, least)
     if slice_bytes is None:
         slice_bytes = _SUMMARIZED_BYTES if find_summarizers(job.strategy) else _SLICE_BYTES
     output = Path(output)

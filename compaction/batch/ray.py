@@ -20,7 +20,7 @@ from typing import Any, Final, Literal
 import anyio
 import attrs
 
-from ..checks import is_count
+from ..checks import checked_count
 from ..errors import CompactionError, ConfigurationError
 from ..installation import install_line
 from ..run import unawaited
@@ -58,13 +58,8 @@ def ray_workers(count: int | None = None, *, limits: Limits | None = None, addre
     """
     ray_module()
     if count is not None:
-        _check_count("count", count)
+        checked_count("count", count, 1)
     return partial(_RayPool, count=count, limits=limits or Limits(), address=address)
-
-
-def _check_count(name: str, value: int) -> None:
-    if not is_count(value, 1):
-        raise ConfigurationError(f"{name}={value!r}: a whole number >= 1")
 
 
 class _RayPool(WorkerPool):
@@ -179,8 +174,8 @@ def compact_dataset(
     ray_module()
     job = Job.of(job)
     check_on_error(on_error)
-    _check_count("actors", actors)
-    _check_count("batch_rows", batch_rows)
+    checked_count("actors", actors, 1)
+    checked_count("batch_rows", batch_rows, 1)
     folder = None if checkpoints is None else Path(checkpoints).resolve()
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)

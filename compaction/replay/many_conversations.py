@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, cast
 
 import attrs
 
-from ..checks import is_count
+from ..checks import checked_count
 from ..errors import ConfigurationError, InputError, UnknownFormat
 from ..formats import MessageFormat, resolve
 from ..models import ModelPrices, prices_of
@@ -83,8 +83,7 @@ def replay(
         overhead_tokens=overhead_tokens,
         charge_summaries=charge_summaries,
     )
-    if not is_count(jobs, 1):
-        raise ConfigurationError(f"'jobs' must be an integer >= 1 (got {jobs!r})")
+    checked_count("jobs", jobs, 1)
     candidates = candidates_of(strategies)
     skipped: list[str] = []
     recordings = list(_readable(_with_unique_ids(conversations), setting.format, skipped))

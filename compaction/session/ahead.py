@@ -22,21 +22,11 @@ from anyio.abc import TaskGroup
 from anyio.from_thread import BlockingPortal
 
 from ..errors import ConfigurationError
-from ..index import MessageIndex, PreparedSummaries, PreparedSummary, RunHistory, dry_run
+from ..index import MessageIndex, PreparedSummaries, PreparedSummary
 from ..result import CompactionResult
-from ..strategies import (
-    Failed,
-    Pipeline,
-    Strategy,
-    answer_without_model,
-    asks_model,
-    may_stand,
-    prepared_for,
-    replaced_by,
-    token_limits,
-)
+from ..strategies import Failed, Pipeline, Strategy, may_stand, summary_ahead
 from ..summarizers import SummaryRequest
-from ..triggers import Trigger, TriggerLike, as_trigger
+from ..triggers import TriggerLike, as_trigger, never
 from .lock import loop_scheduler
 
 
@@ -173,14 +163,13 @@ class SummariesAhead:
             raise ConfigurationError("tasks= has no effect without ahead=: pass ahead=tokens_exceed(...), or neither")
         if trigger is not None and hard:
             raise ConfigurationError("with ahead=, a call may miss its target; hard=True forbids this: pass only one of them")
-        self._trigger: Trigger | None = None if trigger is None else as_trigger(trigger)
+        self._trigger = never if trigger is None else as_trigger(trigger)
         self._has_own_tasks = tasks is None
         self._tasks = BackgroundTasks() if tasks is None else tasks
         self.prepared = PreparedSummaries(self._stop)
-        self._guard = threading.Lock()  # held only while the next three are read or changed
+        self._guard = threading.Lock()  # held only while the next two are read or changed
         self._asked: _Asked | None = None
-        self._arrived: PreparedSummary | None = None
-        self._failure: tuple[Strategy, Exception] | None = None
+        self._arrived: _Asked | None = None  # with its answer
         self._failed: list[Failed] = []  # for the next result
         self._closed = False
 
@@ -195,46 +184,47 @@ class SummariesAhead:
         Raises:
             ConfigurationError: If there is nowhere to run the background tasks.
         """
-        if self._trigger is None:
+        if self._trigger == never:
             return strategy
         self._tasks.require()
-        with self._guard:
-            arrived, self._arrived, failure, self._failure = self._arrived, None, self._failure, None
-        self.prepared.summary = arrived or self.prepared.summary
         self.prepared.is_due = False  # the strategy sets it when it needs a summary in this run
-        if failure is not None:
-            step, error = failure
+        with self._guard:
+            arrived, self._arrived = self._arrived, None
+        if arrived is not None and isinstance(arrived.answer, Exception) and not arrived.is_due:
+            step = cast("Strategy", arrived.summary.strategy)
             index.context.pauses.record_failure(step, index.context.now)
-            self._failed.append(Failed(step.name, error, "no summary was prepared in the background"))
+            self._failed.append(Failed(step.name, arrived.answer, "no summary was prepared in the background"))
+        elif arrived is not None:  # if it is an exception, the strategy's on_failure decides
+            self.prepared.summary = attrs.evolve(arrived.summary, text=arrived.answer)
         try:
-            return Pipeline() if self._goes_as_it_is(index, strategy, self._trigger) else strategy
+            return Pipeline() if self._goes_as_it_is(index, strategy) else strategy
         except Exception:  # probably raised by a trigger; `end` evaluates it again and reports the exception
             return strategy
 
-    def _goes_as_it_is(self, index: MessageIndex, strategy: Strategy, trigger: Trigger) -> bool:
+    def _goes_as_it_is(self, index: MessageIndex, strategy: Strategy) -> bool:
         """Request a summary that the strategy already needs, and return whether to send this call's view without compaction."""
         window = index.context.window
         if window is None or 10 * index.tokens > _ROOM * window:
             return False
-        if self._is_under_way or not self._is_idle or not trigger(index):
+        if self._is_under_way or not self._is_idle or not self._trigger(index):
             return self._is_under_way
-        due = rehearsed(index, strategy, is_due=True)
+        due = summary_ahead(index, strategy, is_due=True)
         if due is not None:
             self._ask(*due, is_due=True)
         return self._is_under_way
 
     def end(self, index: MessageIndex, strategy: Strategy, result: CompactionResult) -> CompactionResult:
         """Request the next summary if the trigger fires, and add a failure in the background to the result."""
-        if self._trigger is None:
+        if self._trigger == never:
             return result
         failures, self._failed = self._failed, []
         try:
-            self._look_ahead(index, strategy, result, self._trigger)
+            self._look_ahead(index, strategy, result)
         except Exception as error:
             failures.append(Failed(strategy.name, error, "no summary was requested in the background"))
         return result.with_failures(*failures)
 
-    def _look_ahead(self, index: MessageIndex, strategy: Strategy, result: CompactionResult, trigger: Trigger) -> None:
+    def _look_ahead(self, index: MessageIndex, strategy: Strategy, result: CompactionResult) -> None:
         prepared = self.prepared
         if prepared.is_due or (prepared.summary is not None and not may_stand(index, prepared.summary)):
             prepared.summary = None
@@ -243,9 +233,9 @@ class SummariesAhead:
             if not may_stand(index, asked.summary):
                 self._stop()
             return
-        if not self._is_idle or result.outcome != "unchanged" or not trigger(index):
+        if not self._is_idle or result.outcome != "unchanged" or not self._trigger(index):
             return
-        found = rehearsed(index, strategy)
+        found = summary_ahead(index, strategy)
         if found is not None:
             self._ask(*found)
 
@@ -269,22 +259,15 @@ class SummariesAhead:
 
     async def _answer(self, asked: _Asked) -> None:
         """Call the summarizer in the background, and keep its answer unless the request was dropped meanwhile."""
-        text: object = None
-        failure: Exception | None = None
         try:
-            text = await _called(asked.request)
+            asked.answer = await _called(asked.request)
         except Exception as error:
-            failure = error
+            asked.answer = error
         finally:
             with self._guard:
                 if self._asked is asked:
                     self._asked = None
-                    if failure is not None and asked.is_due:
-                        self._arrived = attrs.evolve(asked.summary, text=failure)  # the strategy's on_failure decides
-                    elif failure is not None:
-                        self._failure = cast("Strategy", asked.summary.strategy), failure
-                    elif text is not None:
-                        self._arrived = attrs.evolve(asked.summary, text=text)
+                    self._arrived = None if asked.answer is None else asked
 
     def _stop(self) -> None:
         """Cancel the running request and ignore its answer."""
@@ -321,12 +304,13 @@ class SummariesAhead:
 
 @attrs.define(eq=False)
 class _Asked:
-    """A running request."""
+    """A request in the background."""
 
     request: SummaryRequest
     summary: PreparedSummary  # its answer completes it
     is_due: bool  # whether the strategy already needs it
     task: BackgroundTask = attrs.field(init=False)  # once it has started
+    answer: object = attrs.field(default=None, init=False)  # or the exception; None if there is none yet, or it was cancelled
 
 
 async def _called(request: SummaryRequest) -> object:
@@ -337,49 +321,4 @@ async def _called(request: SummaryRequest) -> object:
         answer = await anyio.to_thread.run_sync(request.call, abandon_on_cancel=True)
     if inspect.isawaitable(answer):
         answer = await request.wait(answer)
-    return "" if answer is None else answer  # in `_answer`, None means that there was no answer
-
-
-def rehearsed(
-    index: MessageIndex, strategy: Strategy, *, is_due: bool = False
-) -> tuple[SummaryRequest, PreparedSummary] | None:
-    """Return the summary request that a strategy will make once it is due, and the summary that the answer will complete.
-
-    The strategy runs as if the request had grown to the token limit of one of its triggers, for each limit in turn, and
-    finally as if `CompactionSession.compact` had forced it. The rehearsal calls no model, writes to no store, and does not
-    change the index. If ``is_due``, only the run that is due now is tried. It returns ``None`` if the strategy would not call a
-    model, does not use prepared summaries, is paused after a failure, or has too little to summarize.
-
-    Cost: O(groups) for each limit, and O(contents) of the groups to summarize.
-    """
-    context = index.context
-    pauses = RunHistory.from_dict(context.pauses.to_dict())
-    limits = () if is_due else sorted({limit for limit in token_limits(strategy, index) if limit >= index.tokens})
-    runs = [(strategy, limit + 1 - index.tokens) for limit in limits]
-    for tried, more in [*runs, (strategy if is_due else strategy.forced(), 0)]:
-        index.context = attrs.evolve(
-            context,
-            overhead_tokens=context.overhead_tokens + more,
-            expected_tokens=more,
-            pauses=pauses,
-            prepared=PreparedSummaries(),
-        )
-        try:
-            with dry_run(tried, index, until_request=asks_model, answer=answer_without_model) as dry:
-                if isinstance(dry.request, SummaryRequest):
-                    found = _standing(index, strategy, dry.step, dry.request)
-                    if found is not None:
-                        return dry.request, found
-        finally:
-            index.context = context
-    return None
-
-
-def _standing(index: MessageIndex, strategy: Strategy, running: object, request: SummaryRequest) -> PreparedSummary | None:
-    """Return the summary that the answer completes; ``None`` if the step cannot use it, or asks only in a forced run."""
-    step = next((each for each in strategy.parts() if running in (each, each.forced())), None)
-    if not index.context.prepared.is_due or step is None or index.context.pauses.is_paused(step, index.context.now):
-        return None
-    if sum(group.tokens for group in request.groups) < getattr(step, "least_share", 0.0) * index.included.tokens:
-        return None
-    return prepared_for(step, index, replaced_by(index, request))
+    return "" if answer is None else answer  # None would mean that there is no answer yet

@@ -9,11 +9,12 @@ import itertools
 from collections import OrderedDict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 import attrs
 
-from ..errors import ConfigurationError, InputError
+from ..checks import checked_count
+from ..errors import InputError
 from ..formats import MessageFormat, same
 from ..index import KnownLine, ListKeys, MessageIndex, Saved, lookup_key
 from .session import CompactionSession
@@ -188,8 +189,8 @@ class ListRequest:
         given: The list.
         keys: Its digests.
         space: Its scope and format, as one key.
-        scopes: The names of its scopes.
         id: The host's id.
+        name: The name of the first session with that id; ``None`` without an id.
         overhead_tokens: As for `CompactionSession.follow`.
         saved: The state that the host keeps, if any.
 
@@ -201,8 +202,8 @@ class ListRequest:
     given: list[Any]
     keys: ListKeys
     space: str
-    scopes: tuple[str, ...]
     id: str | None
+    name: str | None
     overhead_tokens: int
     saved: Mapping[str, Any] | None = None
     perhaps: dict[PooledSession, bool] = attrs.field(factory=dict[PooledSession, bool])
@@ -235,11 +236,6 @@ class ListRequest:
         except InputError:
             return False
 
-    @property
-    def name(self) -> str | None:
-        """The name of the first session with the host's id; ``None`` without an id."""
-        return None if self.id is None else "/".join([quote(each, safe="") for each in (*self.scopes, self.id) if each])
-
 
 class SessionDirectory:
     """The sessions of a pool. Holds state; callers hold the pool's lock.
@@ -260,11 +256,8 @@ class SessionDirectory:
     """
 
     def __init__(self, *, limit: int, max_bytes: int) -> None:
-        for name, bound in (("limit", limit), ("max_bytes", max_bytes)):
-            if bound < 1:
-                raise ConfigurationError(f"{name}={bound!r}: a pool needs room for one session; use 1 or more")
-        self._limit = limit
-        self._max_bytes = max_bytes
+        self._limit = checked_count("limit", limit, 1)
+        self._max_bytes = checked_count("max_bytes", max_bytes, 1)
         self.bytes = 0
         self._sessions: OrderedDict[PooledSession, int] = OrderedDict()  # the least recently used first; their bytes
         self._names: dict[str, PooledSession] = {}
@@ -300,7 +293,9 @@ class SessionDirectory:
             if len(here) > _MOST_COMPARED:
                 _, key = _end_keys(space, (), keys.whole(count))
                 here = self._places.get(key, {})
-            if (found := self._continued(self._ending(key, id), request)) is not None:
+            some = itertools.islice(self._ending(key, id), _MOST_COMPARED)
+            found = next((each for each in some if each.knows(request.saved) and request.continues(each)), None)
+            if found is not None:
                 return found
             parent = max(list(here)[-_MOST_COMPARED:], key=request.accounted_for, default=None)
             if parent is not None and request.accounted_for(parent) >= count:
@@ -313,11 +308,6 @@ class SessionDirectory:
     def _ending(self, key: Hashable, id: str | None) -> Iterator[PooledSession]:
         """Yield the sessions with the host's id that have a line with this end now, the newest first."""
         return (each for each in reversed(self._places.get(key, {})) if each.id == id and key in each.keys)
-
-    @staticmethod
-    def _continued(sessions: Iterable[PooledSession], request: ListRequest) -> PooledSession | None:
-        some = itertools.islice(sessions, _MOST_COMPARED)
-        return next((each for each in some if each.knows(request.saved) and request.continues(each)), None)
 
     def register(self, session: PooledSession) -> None:
         """Update the keys of a session, and make it the most recently used one, unless it was removed."""
@@ -368,16 +358,11 @@ class SessionDirectory:
 
     def evict(self) -> Iterator[tuple[PooledSession, str]]:
         """Remove sessions above the limits, least recently used first, except those with a running call; yield each."""
-        while (why := self._over()) is not None:
+        while (too_many := len(self._sessions) > self._limit) or self.bytes > self._max_bytes:
             removed = next(filter(self.remove_if_free, self._sessions), None)
             if removed is None:
                 return
-            yield removed, why
-
-    def _over(self) -> str | None:
-        if len(self._sessions) > self._limit:
-            return "count"
-        return "bytes" if self.bytes > self._max_bytes else None
+            yield removed, "count" if too_many else "bytes"
 
     def remove_if_free(self, session: PooledSession) -> bool:
         """Remove a session unless it has a running call; return whether it was removed."""

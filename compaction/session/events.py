@@ -278,10 +278,6 @@ class EventReporter:
             return attrs.evolve(result, messages=index.messages(), notes=(*result.notes, f"vetoed: {veto}"), **undone)
         return result
 
-    def save_failed(self, failure: Failed) -> None:
-        """Report that the session could not be saved."""
-        self.tell(SaveFailed(session=self._session, failure=failure))
-
     def _sent_now(self, view: Sequence[Any], index: MessageIndex, why: str) -> None:
         """Compare the view with the last one and the request with the window, and report both; O(view).
 

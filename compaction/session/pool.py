@@ -9,6 +9,7 @@ import threading
 import uuid
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
+from urllib.parse import quote
 
 from ..errors import ConfigurationError, StateError
 from ..formats import as_list, resolve
@@ -26,7 +27,7 @@ from .directory import (
     keys_of_saved,
     whole_key,
 )
-from .events import EventReporter, Evicted, OnEvent
+from .events import EventReporter, Evicted, OnEvent, SaveFailed
 from .lock import Unawaited, unawaited_calls
 from .session import CompactionSession, settled
 
@@ -261,7 +262,7 @@ class SessionPool:
             StateError: If a store cannot be written. Call it again for the rest.
         """
         space = self._space(scope)
-        stores = [store for store, *_ in forgetting_stores(self._strategy)]
+        stores = [store for store, _ in forgetting_stores(self._strategy)]
         names: set[str] = set()
         for each in self._in_memory(space, set()):
             if id is None or each.id == id:
@@ -326,11 +327,9 @@ class SessionPool:
         self, messages: Iterable[Any], id: str | None, scope: str, overhead_tokens: int, saved: Mapping[str, Any] | None
     ) -> ListRequest:
         given = as_list(messages)
-        scopes, space = (self._scope, scope), self._space(scope)
-        keys = ListKeys(given, self._format)
-        return ListRequest(
-            given=given, keys=keys, space=space, scopes=scopes, id=id, overhead_tokens=overhead_tokens, saved=saved
-        )
+        keys, space = ListKeys(given, self._format), self._space(scope)
+        name = None if id is None else "/".join([quote(each, safe="") for each in (self._scope, scope, id) if each])
+        return ListRequest(given=given, keys=keys, space=space, id=id, name=name, overhead_tokens=overhead_tokens, saved=saved)
 
     # ---------------------------------------------------------------- finding
 
@@ -442,7 +441,8 @@ class SessionPool:
         return CompactionSession.from_dict(state, self._strategy, **self._options, id=name)
 
     def _could_not_read(self, name: str, error: StateError, policy: str) -> None:
-        EventReporter(name, self._on_event).save_failed(Failed(type(self._store).__name__, error, policy).logged())
+        failure = Failed(type(self._store).__name__, error, policy).logged()
+        EventReporter(name, self._on_event).tell(SaveFailed(session=name, failure=failure))
 
     # ---------------------------------------------------------------- a call, under the lock of its session
 
@@ -565,9 +565,9 @@ def _copies(strategy: Strategy, fork: Forked, child: str) -> Iterator[Any]:
     """Copy the records that a fork's edits name, in each store of a strategy; yield what each `Store.put` returns."""
     messages = [message for applied in fork.saved.journal for message in written(applied.edit)]
     wires = [(fork.saved.format.to_wire(message.raw), message.role) for message in messages]
+    ids = [
+        [StoredRecord.of_message(wire, role=role, text="", salt=name).id for name in (fork.parent, child)]
+        for wire, role in wires
+    ]
     for each in storing_parts(strategy):
-        ids = [
-            [StoredRecord.of_message(wire, role=role, text="", salt=each.salt or name).id for name in (fork.parent, child)]
-            for wire, role in wires
-        ]
         yield copied(each.store, fork.parent, child, dict(ids))

@@ -11,9 +11,9 @@ applied, so until the next compaction new messages are only added at the end, an
 With a store, the session saves its edits and fingerprints after each compaction. After a crash, a new process continues with
 the same view.
 
-A call of `CompactionSession.view` goes through `follow`, which updates the index, and then through ``_run``, which runs the
-strategy. Before and after that run `ahead` picks up and requests summaries in the background, and `events` reports what
-happened and may take the edits back.
+A call of `CompactionSession.view` has four parts, each a method: `follow` updates the index from the list, ``_run`` runs the
+strategy that is due, ``_remember`` records what it did, and ``_save`` saves that. Around the run, `ahead` picks up and requests
+summaries in the background, and `events` reports what happened and may take the edits back.
 """
 
 from __future__ import annotations
@@ -34,14 +34,13 @@ from ..messages import Message
 from ..result import CompactionResult, Observer, Outcome, space_report
 from ..run import refuse, run, run_sync, unawaited
 from ..stores import StoredRecord
-from ..strategies import Pipeline, Strategy, StrategyLike, as_strategy, forgetting_stores, within
+from ..strategies import Failed, Pipeline, Strategy, StrategyLike, as_strategy, forgetting_stores, within
 from ..tokens import LengthError, TokenCounter, Usage
 from ..triggers import TriggerLike
 from .ahead import BackgroundTasks, SummariesAhead
-from .events import EventReporter, LittleSaved, OnEvent, Overflowed, Reported
+from .events import EventReporter, LittleSaved, OnEvent, Overflowed, Reported, SaveFailed
 from .lock import CallLock, unawaited_calls
 from .provider_reports import ProviderReports, SentView
-from .saving import SessionSaver
 
 if TYPE_CHECKING:
     from ..stores import SessionStore
@@ -171,7 +170,11 @@ class CompactionSession:
         self._verify = verify
         self.lock = CallLock()
         self._reporter = EventReporter(id, on_event)
-        self._saver = SessionSaver(store, id, self.to_dict, self._reporter.save_failed)
+        if store is not None and not hasattr(store, "load"):
+            raise ConfigurationError(f"store={store!r}: must be a store; write store=SessionStore({store!r})")
+        self._store = store
+        self._version = self._saved = object()  # two objects while there are unsaved changes
+        self._save_failure: Failed | None = None  # of the last save
         self._reports = ProviderReports()
         self._state = _State(revisions=(f"{id}:0",))
         self._useless = UselessRuns()  # not in the state: `reconfigure` replaces it, maybe while a call replaces the state
@@ -358,8 +361,8 @@ class CompactionSession:
         async with self.lock.held(sync=sync):
             await settled(self.forget_stored(given), sync=sync)
             count = self.forget_known(given)
-            if self._saver.store is not None:
-                self._saver.store.scrub()
+            if self._store is not None:
+                self._store.scrub()
             return count
 
     def forget_sync(self, messages: Iterable[Any]) -> int:
@@ -387,9 +390,9 @@ class CompactionSession:
         self._index.context = self._context()
         with self.lock.if_free() as free:
             if free:
-                self._saver.save(self._index.context.overhead_tokens)
+                self._save(self._index.context.overhead_tokens)
             else:
-                self._saver.changed()
+                self._version = object()
 
     def recall_usage(self, usages: Sequence[Any]) -> None:
         """Correct the counts by usage that the host kept with the replies, in a process that has sent no view yet.
@@ -430,12 +433,12 @@ class CompactionSession:
     @property
     def last_result(self) -> CompactionResult | None:
         """The result of the last run, including a failure to save it; ``None`` before the first run."""
-        return None if self._state.last is None else self._saver.reported(self._state.last)
+        return None if self._state.last is None else self._with_save_failure(self._state.last)
 
     def status(self) -> SessionStatus:
         """Return the state of the session; O(1)."""
         last = self.last_result
-        failures = (self._saver.failure,) if last is None else last.failures
+        failures = (self._save_failure,) if last is None else last.failures
         return SessionStatus(
             tokens=max(0, self._index.tokens),
             window=self._window,
@@ -487,6 +490,14 @@ class CompactionSession:
         """`compact_due` for strategies that do not await."""
         return unawaited(self.compact_due(sync=True))
 
+    def _due(self) -> Strategy:
+        """Return the strategy to run: the configured one, within a learned window, or an empty pipeline during a pause."""
+        tokens, window = self._index.tokens, self._window
+        if self._useless.is_paused(tokens) and (window is None or tokens <= window):
+            return Pipeline()
+        learned = self._reports.window()
+        return self._strategy if learned is None else within(self._strategy, learned)
+
     async def compact_now(self, focus: str | None = None, *, sync: bool = False) -> CompactionResult:
         """Run the strategy now, and end its pauses; see `compact`."""
 
@@ -518,28 +529,28 @@ class CompactionSession:
             )
             self._index.context = self._context()
             self._useless = UselessRuns()
-            self._saver.changed()
+            self._version = object()
             self._reporter.tell(Overflowed(session=self._id, tokens=tokens, window=found.window, error=error))
         result = await self.compact_due(sync=sync)
         if self._index.tokens > window:
             raise BudgetUnsatisfiable(self._index.tokens, (f"a window of {window:,} tokens",), space_report(self._index))
         return result.messages
 
-    async def _run(self, strategy: Callable[[], Strategy], *, sync: bool) -> CompactionResult:
+    async def _run(self, begin: Callable[[], Strategy], *, sync: bool) -> CompactionResult:
+        """Run the strategy that ``begin`` returns; remember its result, and save."""
         with self._changing():
-            index, on_step, hard = self._index, self._on_step, self._hard
-            start, running = index.edit_count, strategy()
-            if sync:
-                result = run_sync(index, running, on_step=on_step, hard=hard)
-            else:
-                result = await run(index, running, on_step=on_step, hard=hard)
-            result = self._reporter.settled(self._ahead.end(index, self._strategy, result), index, start)
-            self._note(result)
-        self._saver.save()
-        return self._saver.reported(result)
+            options: dict[str, Any] = {"on_step": self._on_step, "hard": self._hard}
+            index, start = self._index, self._index.edit_count
+            running = begin()
+            result = run_sync(index, running, **options) if sync else await run(index, running, **options)
+            result = self._ahead.end(index, self._strategy, result)
+            result = self._reporter.settled(result, index, start)
+            self._remember(result)
+        self._save()
+        return self._with_save_failure(result)
 
-    def _note(self, result: CompactionResult) -> None:
-        """Record the result of a run."""
+    def _remember(self, result: CompactionResult) -> None:
+        """Record the result of a run, and what it says about the next ones."""
         known, overhead = self._index.total.messages, self._index.context.overhead_tokens
         sent = SentView(result.messages, self._index.included.tokens, known)
         self._set(sent=sent, last=result, compactions=self._state.compactions + bool(result.edits))
@@ -552,15 +563,25 @@ class CompactionSession:
                 self._index.context = attrs.evolve(self._index.context, overhead_tokens=anchor)
         if result.edits or result.failures:
             self._revise(known, len(result.edits), len(result.failures), *attrs.astuple(result.after))
-            self._saver.changed()
+            self._version = object()
 
-    def _due(self) -> Strategy:
-        """Return the strategy to run: the configured one, within a learned window, or an empty pipeline during a pause."""
-        tokens, window = self._index.tokens, self._window
-        if self._useless.is_paused(tokens) and (window is None or tokens <= window):
-            return Pipeline()
-        learned = self._reports.window()
-        return self._strategy if learned is None else within(self._strategy, learned)
+    def _save(self, anchor: int | None = None) -> None:
+        """Save the unsaved changes: the whole session, or only a new usage anchor. If that fails, the next call tries again."""
+        version = self._version
+        if self._store is None or (version is self._saved and anchor is None):
+            return
+        try:
+            if version is not self._saved or not self._store.save_anchor(self._id, cast("int", anchor)):
+                self._store.save(self._id, self.to_dict())
+        except Exception as error:
+            failed = Failed(type(self._store).__name__, error, "the session is not saved; the next call tries again")
+            self._save_failure, self._saved = failed.logged(), object()
+            self._reporter.tell(SaveFailed(session=self._id, failure=failed))
+        else:
+            self._saved, self._save_failure = version, None
+
+    def _with_save_failure(self, result: CompactionResult) -> CompactionResult:
+        return result if self._save_failure is None else result.with_failures(self._save_failure)
 
     def use_window(self, window: int) -> None:
         """Set the model's window. If another one was set before, also discard the window learned from errors."""
@@ -579,13 +600,10 @@ class CompactionSession:
             format.read(raw, place)
         same = [index.source[ordinal] for ordinal in occurrences(index.columns, index.journal, given, format)]
         same += index.written_from(given) if format == index.format else ()
-        for store, session, salt in stores:
+        for store, session in stores:
             name = self._id if session is None else session
-            records = [
-                StoredRecord.of_message(format.to_wire(raw), role="", text="", salt=name if salt is None else salt)
-                for raw in (*given, *same)
-            ]
-            yield store.forget(name, records)
+            wires = [format.to_wire(raw) for raw in (*given, *same)]
+            yield store.forget(name, [StoredRecord.of_message(wire, role="", text="", salt=name) for wire in wires])
 
     def forget_known(self, given: Sequence[Any]) -> int:
         """Remove messages from the session itself, save it, and return their number; see `forget`.
@@ -604,10 +622,10 @@ class CompactionSession:
                 self._set(last=None, sent=sent)
                 self._revise("forgot", len(source), count)
                 self._reporter.forgot(index)
-                self._saver.changed()
-        self._saver.save()
-        if self._saver.failure is not None:
-            raise self._saver.failure.error
+                self._version = object()
+        self._save()
+        if self._save_failure is not None:
+            raise self._save_failure.error
         return count
 
     # ---------------------------------------------------------------- calls that are interrupted
@@ -688,7 +706,7 @@ class CompactionSession:
 
     def save_to(self, store: SessionStore | None) -> None:
         """Use a store for later saves, without loading from it; ``None`` to save nothing from now on."""
-        self._saver.store = store
+        self._store = store
 
     def begin_with(self, saved: Saved) -> None:
         """Start from saved messages and edits. Raises `StateError` if they do not match. Call it before the first call."""

@@ -54,20 +54,16 @@ if TYPE_CHECKING:
     from .offload import forgetting_stores as forgetting_stores
     from .offload import storing_parts as storing_parts
     from .prepared import may_stand as may_stand
-    from .prepared import prepared_for as prepared_for
     from .provider_compaction import ProviderCompaction
     from .reasoning import ClearReasoning
     from .rehearsal import Rehearsed as Rehearsed
-    from .rehearsal import answer_without_model as answer_without_model
-    from .rehearsal import asks_model as asks_model
+    from .rehearsal import summary_ahead as summary_ahead
     from .selective_tool_call import SelectiveToolCall
     from .sliding_window import SlidingWindow
+    from .summaries import summary_words as summary_words
     from .summarization import OnFailure, Summarization
     from .summary_text import SummaryText
-    from .summary_text import replaced_by as replaced_by
-    from .summary_text import summary_words as summary_words
     from .token_budget import TokenBudgetComposed
-    from .token_budget import token_limits as token_limits
     from .tool_result import ToolResult
     from .tool_styles import Clear, Collapse, Dedupe, HeadTail, ToolStyle
     from .truncation import Truncation
@@ -121,15 +117,16 @@ export_lazily(
         "last_resort": "LastResort within",
         "media": "ClearMedia",
         "offload": "Lossless Offload OnStoreFailure forgetting_stores storing_parts",
-        "rehearsal": "Rehearsed answer_without_model asks_model",
-        "prepared": "may_stand prepared_for",
+        "rehearsal": "Rehearsed summary_ahead",
+        "prepared": "may_stand",
         "provider_compaction": "ProviderCompaction",
         "reasoning": "ClearReasoning",
         "selective_tool_call": "SelectiveToolCall",
         "sliding_window": "SlidingWindow",
         "summarization": "OnFailure Summarization",
-        "summary_text": "SummaryText replaced_by summary_words",
-        "token_budget": "TokenBudgetComposed token_limits",
+        "summaries": "summary_words",
+        "summary_text": "SummaryText",
+        "token_budget": "TokenBudgetComposed",
         "tool_result": "ToolResult",
         "tool_styles": "Clear Collapse Dedupe HeadTail ToolStyle",
         "truncation": "Truncation",

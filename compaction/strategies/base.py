@@ -18,7 +18,8 @@ import attrs
 
 from ..checks import refuse_uncalled
 from ..errors import ConfigurationError, StrategyError, SyncDriverError
-from ..index import Drop, Drops, Edit, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Request, StepReport
+from ..index import Drops, Edit, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Request, StepReport
+from ..messages import Message
 from ..selectors import Selector, as_selector, nothing
 from ..triggers import Trigger, TriggerLike, always, as_trigger, checked_answer, never
 from .printing import call_text, short_text
@@ -90,6 +91,22 @@ Steps: TypeAlias = Generator[Edit | Drops | Request | Report, Any, None]
 ``yield edit`` returns whether the edit was applied, ``yield request`` returns the answer. As these values are sent into the
 generator, ``yield from`` works only with another one. For a list, write ``for edit in edits: yield edit``."""
 
+
+def group_tokens(groups: Iterable[MessageGroup]) -> int:
+    """Return the tokens of these groups."""
+    return sum(group.tokens for group in groups)
+
+
+def tokens_in(index: MessageIndex, messages: Iterable[Message | None]) -> int:
+    """Return the tokens that messages would have in the view; ``None`` is no message."""
+    return sum(index.measure(message)[0] for message in messages if message is not None)
+
+
+def gain(index: MessageIndex, groups: Iterable[MessageGroup], messages: Iterable[Message | None]) -> int:
+    """Return how many tokens fewer the view has if these messages take the place of the groups."""
+    return group_tokens(groups) - tokens_in(index, messages)
+
+
 StrategyLike: TypeAlias = "Strategy | Callable[[MessageIndex], Iterable[Edit | Request | Report]]"
 """A strategy, or a function that can be used as one."""
 
@@ -158,9 +175,8 @@ class Strategy(abc.ABC):
     def forced(self, focus: str | None = None, *, others: Trigger = always) -> Strategy:
         """Return the strategy for a forced run, that is, one that the user asked for.
 
-        *Gentle* strategies run in it without their triggers. They override `CompactionStrategy.when_forced`: `ToolResult`,
-        `Summarization`, `GrowingSummary` and `Offload` do. All others, such as `Truncation`, still run only if their triggers
-        fire.
+        *Gentle* strategies, such as `ToolResult` and `Summarization`, run in it without their triggers; they override
+        `CompactionStrategy.when_forced`. All others, such as `Truncation`, still run only if their triggers fire.
 
         Args:
             focus: The subject on which a summary should say most.
@@ -179,6 +195,13 @@ class Strategy(abc.ABC):
                 yield f"{part.name} ({trigger.explain(index)})"
         for child in self.children if fires else ():
             yield from child.waiting(index)
+
+    def _as_step(self, index: MessageIndex, trigger: Trigger, target: Trigger, run: Callable[[MessageIndex], Steps]) -> Steps:
+        """Evaluate the trigger; if it fires, yield what ``run`` yields, and reports before and after."""
+        if checked_answer(trigger, trigger(index)):
+            yield StepBegan(self, trigger.explain(index))
+            yield from run(index)
+            yield StepEnded(self, target, target == never or target(index))
 
     def __rshift__(self, other: StrategyLike) -> Strategy:
         return Pipeline(self, other)
@@ -210,11 +233,7 @@ class CompactionStrategy(Strategy):
     @final
     def __call__(self, index: MessageIndex) -> Steps:
         """Evaluate the trigger; if it fires, yield what `edits` yields, and reports before and after."""
-        if not checked_answer(self.trigger, self.trigger(index)):
-            return
-        yield StepBegan(self, self.trigger.explain(index))
-        yield from self.edits(index)
-        yield StepEnded(self, self.target, self.target == never or self.target(index))
+        return self._as_step(index, self.trigger, self.target, self.edits)
 
     @property
     def unforced(self) -> CompactionStrategy:
@@ -302,18 +321,6 @@ class CompactionStrategy(Strategy):
     def rewritten(self, index: MessageIndex, change: Callable[[MessageGroup], Edit | None]) -> Steps:
         """Change the groups that may be rewritten, oldest first, until the target holds; ``change`` returns a group's edit."""
         return self.until_reached(index, (edit for group in self.rewritable(index) if (edit := change(group)) is not None))
-
-    def drop_system_groups(self, index: MessageIndex) -> Generator[Edit | Drops | Request | Report, Any, bool]:
-        """Drop the system groups that are not in ``keep``, oldest first, and return whether any was dropped; O(groups).
-
-        After a kept reminder that a later one replaced, none is dropped: without the later one, it would be the current one.
-        """
-        kept, count = self.keep(index) | index.columns.pinned, index.edit_count
-        replaced = min(kept & index.columns.grouping.outdated, default=len(index.source))
-        system = [id for id in index.included_ids if index.columns.kind(id) is GroupKind.SYSTEM and id not in kept]
-        drops = (Drop(id, "system messages are dropped last", allow_system=True) for id in system if id < replaced)
-        yield from self.until_reached(index, drops)
-        return index.edit_count > count
 
 
 @attrs.frozen
@@ -413,14 +420,11 @@ class Pipeline(Strategy):
         return self.trigger == always and self.target == never
 
     def __call__(self, index: MessageIndex) -> Steps:
-        if not checked_answer(self.trigger, self.trigger(index)):
-            return
-        if not self.is_plain:
-            yield StepBegan(self, self.trigger.explain(index))
+        return self._all(index) if self.is_plain else self._as_step(index, self.trigger, self.target, self._all)
+
+    def _all(self, index: MessageIndex) -> Steps:
         for step in self.steps:
             yield from step(index)
-        if not self.is_plain:
-            yield StepEnded(self, self.target, self.target == never or self.target(index))
 
     def with_children(self, children: Iterable[Strategy]) -> Strategy:
         return Pipeline(*children, trigger=self.trigger, target=self.target)

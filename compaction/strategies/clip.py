@@ -9,7 +9,7 @@ from typing import Final
 import attrs
 
 from .. import summarizers
-from ..checks import above, count
+from ..checks import count
 from ..index import GroupKind, MessageGroup, MessageIndex, Rewrite
 from ..messages import Message, Part, TextPart, ToolResultPart
 from .base import CompactionStrategy, Steps
@@ -31,14 +31,12 @@ class Clip(CompactionStrategy):
 
     Args:
         tokens: The tokens to which a group is cut, > 0; a group of calls with large arguments may keep more.
-        slack: A factor, > 0. Only a group of more than ``slack * tokens`` tokens is cut; a smaller saving is not worth the
-            missing text.
         trigger: When to run.
         target: When to stop; asked before each group.
         keep: Groups that stay as they are.
 
     Raises:
-        ConfigurationError: If a figure is out of range.
+        ConfigurationError: If ``tokens`` is out of range.
 
     >>> from compaction import compact_sync
     >>> said = [{"role": "user", "content": "abc" * 999}]
@@ -47,13 +45,12 @@ class Clip(CompactionStrategy):
     """
 
     tokens: int = attrs.field(kw_only=True, validator=count(1))
-    slack: float = attrs.field(default=1.25, kw_only=True, validator=above(0))
 
     def edits(self, index: MessageIndex) -> Steps:
         kept: frozenset[int] | None = None  # evaluated at most once, and only if a group is too large
-        most, tokens = self.slack * self.tokens, index.columns.tokens
+        tokens = index.columns.tokens
         for id in index.included_ids:
-            if tokens(id) <= most or (group := index.group(id)).kind is GroupKind.SYSTEM:
+            if tokens(id) <= self.tokens or (group := index.group(id)).kind is GroupKind.SYSTEM:
                 continue
             if self.target(index):
                 return

@@ -9,15 +9,15 @@ import attrs
 from ..checks import count
 from ..index import MarkCeiling, MessageGroup, MessageIndex, Replace
 from ..selectors import Selector, as_selector, last
-from .base import CompactionStrategy, Steps
-from .summary_text import SummaryText, checked_summary, excerpt_of, is_content, is_spoken, room_beside
+from .base import Steps, gain
+from .summaries import SummaryStrategy, is_content, is_spoken
 
 _FRAME = 100  # tokens of the text around it, with a margin for differences between counters
 _REASON = "old messages make room; the user's own words stay"
 
 
 @attrs.frozen
-class Excerpt(CompactionStrategy):
+class Excerpt(SummaryStrategy):
     """Replaces old user messages with an excerpt of them, word for word, written without a model.
 
     The excerpt begins with the task; the newest messages follow while they fit, each whole or without the lines that look
@@ -44,7 +44,6 @@ class Excerpt(CompactionStrategy):
     tokens: int = attrs.field(kw_only=True, validator=count(1))
     keep: Selector = attrs.field(default=last(groups=1), converter=as_selector, kw_only=True)
     at_least: int = attrs.field(default=0, validator=count(), kw_only=True)
-    text: SummaryText = attrs.field(factory=SummaryText, kw_only=True)
 
     @property
     def mark_ceilings(self) -> Mapping[str, MarkCeiling]:
@@ -65,12 +64,9 @@ class Excerpt(CompactionStrategy):
             if any(group.made_by == self.name and group.id not in ids for group in index.included_groups):
                 continue  # there is one excerpt: a second would be read as an ordinary message in a later list
             tried.add(ids)
-            said = excerpt_of(index, replaced, self.text, min(self.tokens, room_beside(index, replaced, self.text)))
-            if not said:
-                continue
-            summary = checked_summary(index, self, self.text, said, replaced)
+            said = self.excerpt(index, replaced, min(self.tokens, self.room(index, replaced)))
+            summary = self.fitting(index, said, replaced) if said else None
             if summary is None:
                 continue
-            freed = sum(group.tokens for group in replaced) - sum(index.measure(message)[0] for message in summary)
-            if freed >= self.at_least:
+            if gain(index, replaced, summary) >= self.at_least:
                 yield Replace(replaced, summary, _REASON)

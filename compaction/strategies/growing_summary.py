@@ -18,56 +18,38 @@ from ..index import Drop, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Re
 from ..messages import Message
 from ..summarizers import Summarizer, SummaryRequest, as_summarizer, split_excerpt
 from ..triggers import always, tokens_exceed
-from .base import CompactionStrategy, Failed, Steps
+from .base import Failed, Steps, gain, group_tokens, tokens_in
 from .prepared import prepared_answer
-from .summary_text import (
-    WORDS_OF_ROOM,
-    SummaryText,
-    answered_summary,
-    checked_summary,
-    earlier_summary,
-    is_content,
-    is_extractive,
-    is_own,
-    is_spoken,
-    own_words,
-    replaced_by,
-    room_beside,
-    summary_without_model,
-    with_excerpt,
-)
+from .summaries import WORDS_OF_ROOM, SummaryStrategy, is_content, is_extractive, is_own, is_spoken, own_words, replaced_by
 
-_MOST_PARTS: Final = 100  # that are known again in a list; a preset had at most 7 on recorded conversations
-_ROOMY: Final = 0.65
-_MIN_SCALE: Final = 0.35
-_SMALL_PART: Final = 400  # tokens below which the first part shrinks to three quarters only
-_TRIES: Final = 3
-_OVERHEAD: Final = 8
 _Part: TypeAlias = tuple[Message, ...] | None
+_LASTING: Final = (GroupKind.SYSTEM, GroupKind.USER)  # a tool call that waits for the next turn does not last
+_MOST_PARTS: Final = 100  # that are known again in a list; a preset had at most 7 on recorded conversations
+
+# What a part may have; figures without a unit are shares.
 _A_QUARTER: Final = attrs.Factory(lambda growing: growing.tokens // 4, takes_self=True)
+_ROOMY: Final = 0.65  # of the tokens: if less remains beside what lasts, the sizes shrink
+_MIN_SCALE: Final = 0.35  # of the sizes, at the least
+_SMALL_PART: Final = 400  # tokens below which the first part shrinks to three quarters only
 _ADDED_WORDS: Final = 0.10  # of the user's words that a part may always add
 _MOST_WORDS: Final = 2.0  # of them, in all parts together
 _LARGEST_PART: Final = 0.6  # of the tokens that it replaces; the rest is for the newest groups
 _ANY_PART: Final = 160  # tokens of a part that need not be that much shorter than what it replaces
 _HEADING: Final = 20  # tokens of the heading of an excerpt
+_OVERHEAD: Final = 8  # tokens that stay free, for differences in the text around a part
 _LEAST_FACTS: Final = 16  # tokens below which a list of facts says nothing
-_SILENT: Final = "the oldest make room; the user said nothing in them"
-_WORDS_ONLY: Final = "only the user's own words were kept"
+_TRIES: Final = 3  # more requests to a summarizer that asks no model, until the part uses the room
 
 
-def _facts() -> Summarizer:
-    return summarizers.FactSummarizer()
-
-
-def _largest_part(index: MessageIndex, replaced: set[int]) -> int:
+def _largest_part(replaced: Sequence[MessageGroup]) -> int:
     """Return how many tokens a part may have that replaces these groups."""
-    tokens = sum(map(index.columns.tokens, replaced))
+    tokens = group_tokens(replaced)
     return max(int(_LARGEST_PART * tokens), min(tokens, _ANY_PART))
 
 
 def _quoted_size(groups: Iterable[MessageGroup]) -> int:
     """Return about how many tokens an excerpt of these groups has, with its heading and indents, if it is not shortened."""
-    said = sum(group.tokens for group in groups if is_spoken(group))
+    said = group_tokens(filter(is_spoken, groups))
     return int(1.1 * said) + _HEADING if said else 0
 
 
@@ -82,18 +64,28 @@ def _next_sources(index: MessageIndex, kept: Sequence[MessageGroup], after: int)
     return tuple(chain.from_iterable(sources[: shortened[-1] if shortened else 0]))
 
 
+def _drop_silent(request: SummaryRequest) -> Generator[Any, Any, bool]:
+    """Drop the groups of a request in which the user says nothing; return whether any was dropped."""
+    silent = [group for group in request.groups if not is_spoken(group)]
+    return bool(silent and (yield Drop(silent, "the oldest make room; the user said nothing in them")))
+
+
 @attrs.frozen(kw_only=True)
-class _Sizes:
-    """The tokens that the next part may have.
+class _Plan:
+    """The plan of the next part: the groups that it may replace, and the tokens that it may have.
 
     Args:
-        rewrite: Whether it replaces the earlier parts.
-        facts: The most for what the summarizer writes.
-        words: The most for the user's own words.
-        newest: Of the newest groups, which stay in any case.
-        room: Of the part and of all groups that can leave.
+        mine: The earlier parts.
+        others: The groups that can leave, oldest first.
+        rewrite: Whether the part replaces the earlier parts.
+        facts: The most tokens of what the summarizer writes.
+        words: The most tokens of the user's own words.
+        newest: Tokens of the newest groups, which stay in any case.
+        room: Tokens of the part and of all groups that can leave.
     """
 
+    mine: Sequence[MessageGroup]
+    others: Sequence[MessageGroup]
     rewrite: bool
     facts: int
     words: int
@@ -102,7 +94,7 @@ class _Sizes:
 
 
 @attrs.frozen
-class GrowingSummary(CompactionStrategy):
+class GrowingSummary(SummaryStrategy):
     """Cuts the view to its newest groups, and keeps the important facts of the others in a summary that grows at its end.
 
     The system messages, the last user message and the summary stay, and as many of the newest groups as also fit into
@@ -131,9 +123,9 @@ class GrowingSummary(CompactionStrategy):
             by default a quarter of ``tokens``. A part may always add a tenth of them; when the parts have twice as many, they
             are rewritten as one.
         keep_tokens: Tokens of the newest groups that stay in any case, >= 0.
-        slack: Share of ``tokens`` that may stay unused, above 0 and at most 1 (`Clip.slack` is a different number). If a part
-            written without a model is so short that more would stay unused, it is written again for fewer groups, so that more
-            of the newest groups stay. Below 1, the part may also use the room that is too small for one more group.
+        slack: Share of ``tokens`` that may stay unused, above 0 and at most 1. If a part written without a model is so short
+            that more would stay unused, it is written again for fewer groups, so that more of the newest groups stay. Below 1,
+            the part may also use the room that is too small for one more group.
         trigger: When to run. Set it well above ``tokens``; otherwise every turn cuts again.
         target: When to stop; evaluated before each cut.
         keep: Other groups that stay.
@@ -155,7 +147,10 @@ class GrowingSummary(CompactionStrategy):
     ('compacted', True, True)
     """
 
-    summarizer: Summarizer = attrs.field(factory=_facts, converter=as_summarizer)
+    summarizer: Summarizer = attrs.field(
+        factory=lambda: summarizers.FactSummarizer(),  # noqa: PLW0108 - it is loaded at its first use
+        converter=as_summarizer,
+    )
     tokens: int = attrs.field(kw_only=True, validator=count(1))
     initial_tokens: int = attrs.field(kw_only=True, validator=count(1))
     added_tokens: int = attrs.field(kw_only=True, validator=count(1))
@@ -163,7 +158,6 @@ class GrowingSummary(CompactionStrategy):
     user_tokens: int = attrs.field(default=_A_QUARTER, kw_only=True, validator=count())
     keep_tokens: int = attrs.field(default=0, kw_only=True, validator=count())
     slack: float = attrs.field(default=1.0, kw_only=True, validator=share)
-    text: SummaryText = attrs.field(factory=SummaryText, kw_only=True)
     focus: str | None = attrs.field(default=None, kw_only=True)
 
     @property
@@ -193,13 +187,10 @@ class GrowingSummary(CompactionStrategy):
             request = self._request(index)
             if request is None:
                 return
-            new = {group.id for group in request.groups}
-            gone = {group.id for group in replaced_by(index, request)}
-            if not self._holds_words(index, new, gone, self.user_tokens):
-                silent = [group for group in request.groups if not is_spoken(group)]
-                if not silent or not (yield Drop(silent, _SILENT)):
-                    return
-                continue
+            if not self._holds_words(index, replaced_by(index, request), self.user_tokens):
+                if (yield from _drop_silent(request)):
+                    continue
+                return
             ready = self._prepared(index, request)
             if not (yield from self._answered(index, request, None) if ready is None else self._answered(index, *ready)):
                 return
@@ -209,40 +200,51 @@ class GrowingSummary(CompactionStrategy):
     # ---------------------------------------------------------------- asking
 
     def _request(self, index: MessageIndex, part: int | None = None) -> SummaryRequest | None:
-        """Return the request for the next part; ``None`` if no group has to leave."""
-        free = self.candidates(index)
-        mine, others = [group for group in free if is_own(self, group)], list(filter(is_content, free))
-        sizes = self._sizes(index, free, mine, others)
-        new, gone, planned = self._chosen(index, others, mine if sizes.rewrite else [], sizes, part)
+        """Return the request for the next part; ``None`` if no group has to leave.
+
+        Args:
+            index: The conversation.
+            part: Tokens of the part, if they are known; by default, those that are planned for it.
+        """
+        plan = self._plan(index)
+        replaced, planned = self._chosen(index, plan, part)
+        gone = {group.id for group in replaced}
+        new = tuple([group for group in plan.others if group.id in gone])
         if not new:
             return None
         kept = tuple([group for group in index.included_groups if group.id not in gone])
-        unused = sizes.room - sum(group.tokens for group in others if group.id not in new) - _OVERHEAD
+        unused = plan.room - group_tokens(group for group in plan.others if group.id not in gone) - _OVERHEAD
         request = SummaryRequest(
             summarizer=self.summarizer,
-            groups=tuple([group for group in others if group.id in new]),
-            previous=earlier_summary(self.text, [group for group in mine if group.id in gone]),
-            originals=own_words(index, mine),
-            sources=own_words(index, [group for group in others if group.id in new]) + _next_sources(index, kept, max(new)),
+            groups=new,
+            previous=self.earlier([group for group in plan.mine if group.id in gone]),
+            originals=own_words(index, plan.mine),
+            sources=own_words(index, new) + _next_sources(index, kept, max(group.id for group in new)),
             kept=kept,
-            budget=max(1, unused if self.slack < 1 else sizes.facts),
+            budget=max(1, unused if self.slack < 1 else plan.facts),
             counter=index.counter,
             focus=self.focus,
             notes=index.notes,
         )
-        return with_excerpt(index, request, self.text, sizes.words, most=unused if self.slack < 1 else planned)
+        return self.with_excerpt(index, request, plan.words, most=unused if self.slack < 1 else planned)
 
-    def _sizes(
-        self, index: MessageIndex, free: Sequence[MessageGroup], mine: Sequence[MessageGroup], others: Sequence[MessageGroup]
-    ) -> _Sizes:
-        """Return what the next part may take."""
-        written, quoted = sum(group.tokens for group in mine), self._quoted(index, mine)
+    def _plan(self, index: MessageIndex) -> _Plan:
+        free = self.candidates(index)
+        mine, others = [group for group in free if is_own(self, group)], list(filter(is_content, free))
+        ids = {group.id for group in free}
+        lasting = [group for group in index.included_groups if group.id not in ids and group.kind in _LASTING]
+        beside = self.tokens - index.context.overhead_tokens - group_tokens(lasting)
         least = max(_MIN_SCALE, min(0.75, _SMALL_PART / self.initial_tokens))
-        scale = min(1.0, max(least, self._lasting_room(index, free) / (_ROOMY * self.tokens)))
+        scale = min(1.0, max(least, beside / (_ROOMY * self.tokens)))
+        read = [self.text.read(group.messages[0]) or "" for group in mine]
+        quoted = sum(index.counter.count_text(entry) for each in read for entry in split_excerpt(each)[0])
+        written = group_tokens(mine)
         too_long = written - quoted + scale * self.added_tokens > scale * self.max_tokens
         rewrite = not mine or too_long or quoted > _MOST_WORDS * self.user_tokens
-        room = self.tokens - index.tokens + sum(group.tokens for group in others)
-        return _Sizes(
+        room = self.tokens - index.tokens + group_tokens(others)
+        return _Plan(
+            mine=mine,
+            others=others,
             rewrite=rewrite,
             facts=int(scale * (self.initial_tokens if rewrite else self.added_tokens)),
             words=self.user_tokens if rewrite else max(self.user_tokens - quoted, int(_ADDED_WORDS * self.user_tokens)),
@@ -250,83 +252,47 @@ class GrowingSummary(CompactionStrategy):
             room=room + written if rewrite else room,
         )
 
-    def _chosen(
-        self,
-        index: MessageIndex,
-        others: Sequence[MessageGroup],
-        parts: Sequence[MessageGroup],
-        sizes: _Sizes,
-        part: int | None,
-    ) -> tuple[set[int], set[int], int]:
-        """Return the groups that leave, all groups that one part then replaces, and the tokens planned for it."""
+    def _chosen(self, index: MessageIndex, plan: _Plan, part: int | None) -> tuple[list[MessageGroup], int]:
+        """Return the groups that the part replaces, and the tokens planned for it."""
         if part is not None:
-            return *self._leaving(index, others, parts, max(sizes.newest, sizes.room - part)), part
-        planned = sizes.facts + min(sizes.words, sum(group.tokens for group in others if is_spoken(group)))
-        new, gone = self._leaving(index, others, parts, max(sizes.newest, sizes.room - planned))
+            return self._leaving(index, plan, max(plan.newest, plan.room - part)), part
+        planned = plan.facts + min(plan.words, group_tokens(filter(is_spoken, plan.others)))
+        replaced = self._leaving(index, plan, max(plan.newest, plan.room - planned))
         if self.slack == 1:  # a shorter part leaves more groups
-            planned = min(planned, _largest_part(index, gone))
-            new, gone = self._leaving(index, others, parts, max(sizes.newest, sizes.room - planned))
-            planned = min(planned, _largest_part(index, gone))
-        if not self._holds_words(index, new, gone, sizes.words, planned):  # they shall stand whole: more must leave
-            wanted = min(sizes.words, _quoted_size(group for group in others if group.id in new))
-            most = int(wanted / WORDS_OF_ROOM) - room_beside(index, [], self.text) + 2
-            stay = min(sizes.room - planned, sum(group.tokens for group in others) - int(most / _LARGEST_PART))
-            new, gone = self._leaving(index, others, parts, max(0, stay))
-            planned = max(planned, min(most, _largest_part(index, gone)))
-        return new, gone, planned
+            planned = min(planned, _largest_part(replaced))
+            replaced = self._leaving(index, plan, max(plan.newest, plan.room - planned))
+            planned = min(planned, _largest_part(replaced))
+        if not self._holds_words(index, replaced, plan.words, planned):  # they shall stand whole: more must leave
+            wanted = min(plan.words, _quoted_size(replaced))
+            most = int(wanted / WORDS_OF_ROOM) - self.room(index, []) + 2
+            stay = min(plan.room - planned, group_tokens(plan.others) - int(most / _LARGEST_PART))
+            replaced = self._leaving(index, plan, max(0, stay))
+            planned = max(planned, min(most, _largest_part(replaced)))
+        return replaced, planned
 
-    def _holds_words(self, index: MessageIndex, new: set[int], gone: set[int], words: int, most: int | None = None) -> bool:
+    def _holds_words(self, index: MessageIndex, replaced: Sequence[MessageGroup], words: int, most: int | None = None) -> bool:
         """Return whether a part that replaces these groups, of at most ``most`` tokens, can hold the user's words whole."""
-        replaced = [group for group in index.included_groups if group.id in gone]
-        said = _quoted_size(group for group in replaced if group.id in new)
-        return min(words, said) <= WORDS_OF_ROOM * max(0, room_beside(index, replaced, self.text, most))
+        return min(words, _quoted_size(replaced)) <= WORDS_OF_ROOM * max(0, self.room(index, replaced, most))
 
-    def _leaving(
-        self, index: MessageIndex, others: Sequence[MessageGroup], parts: Sequence[MessageGroup], room: int
-    ) -> tuple[set[int], set[int]]:
-        """Return the oldest groups, so many that the rest fit the room, and all groups that one part then replaces."""
-        going = self._going(index, others, room)
-        leaving = going | {group.id for group in parts}
-        replaced = index.replaceable([group for group in index.included_groups if group.id in leaving])
-        gone = {group.id for group in replaced}
-        return going & gone, gone
+    def _leaving(self, index: MessageIndex, plan: _Plan, room: int) -> list[MessageGroup]:
+        """Return what a part replaces: the oldest groups, so many that the rest fit the room, and the parts to rewrite.
 
-    def _quoted(self, index: MessageIndex, parts: Sequence[MessageGroup]) -> int:
-        """Return the tokens of the user's own words in the parts."""
-        read = [self.text.read(group.messages[0]) or "" for group in parts]
-        return sum(index.counter.count_text(entry) for each in read for entry in split_excerpt(each)[0])
-
-    def _lasting_room(self, index: MessageIndex, free: Sequence[MessageGroup]) -> int:
-        """Return the tokens beside the messages that always stay; a tool call that waits for the next turn is not one."""
-        ids = {group.id for group in free}
-        return (
-            self.tokens
-            - index.context.overhead_tokens
-            - sum(
-                group.tokens
-                for group in index.included_groups
-                if group.id not in ids and group.kind in (GroupKind.SYSTEM, GroupKind.USER)
-            )
-        )
-
-    def _going(self, index: MessageIndex, free: Sequence[MessageGroup], room: int) -> set[int]:
-        """Return the oldest groups, so many that the rest fit the room, up to a place where the format prefers a cut.
-
-        Where it prefers none of the places, the cut is at one that it allows.
+        The cut is where the format prefers one, or, where it prefers none of the places, where it allows one.
         """
-        stays = len(free)
-        while stays and free[stays - 1].tokens <= room:
+        stays = len(plan.others)
+        while stays and plan.others[stays - 1].tokens <= room:
             stays -= 1
-            room -= free[stays].tokens
+            room -= plan.others[stays].tokens
         going: set[int] = set()
         for preferred_only in (True, False):
-            for step in index.steps(free, preferred_only=preferred_only, replaced=True):
+            for step in index.steps(plan.others, preferred_only=preferred_only, replaced=True):
                 if len(going) >= stays:
-                    return going
+                    break
                 going.update(step)
-            if going:
+            if going or not stays:
                 break
-        return going
+        going.update([group.id for group in plan.mine if plan.rewrite])
+        return index.replaceable([group for group in index.included_groups if group.id in going])
 
     # ---------------------------------------------------------------- answering
 
@@ -337,7 +303,7 @@ class GrowingSummary(CompactionStrategy):
         ready = prepared_answer(self, index, request, self.candidates(index))
         if ready is None:
             return None
-        return with_excerpt(index, ready[0], self.text, self.user_tokens), ready[1]
+        return self.with_excerpt(index, ready[0], self.user_tokens), ready[1]
 
     def _answered(self, index: MessageIndex, request: SummaryRequest, answer: object) -> Generator[Any, Any, bool]:
         """Replace the groups with the part; return whether any edit was applied.
@@ -349,11 +315,10 @@ class GrowingSummary(CompactionStrategy):
         replaced = replaced_by(index, request)
         if part is not None and (yield Replace(replaced, part, "the oldest make room; a summary grows")):
             return True
-        words = checked_summary(index, self, self.text, request.said, replaced) if request.said else None
+        words = self.fitting(index, request.said, replaced) if request.said else None
         if words is not None and (yield Replace(replaced, words, "the oldest make room; the user's words stay")):
             return True
-        silent = [group for group in request.groups if not is_spoken(group)]
-        return bool(silent and (yield Drop(silent, _SILENT)))
+        return (yield from _drop_silent(request))
 
     def _written(
         self, index: MessageIndex, request: SummaryRequest, answer: object
@@ -368,25 +333,23 @@ class GrowingSummary(CompactionStrategy):
             return request, None
         if own or not self.is_paused(index):
             with self.failures(index, pauses=not own) as failed:
-                part = answered_summary(index, self, self.text, request, (yield request) if answer is None else answer)
+                part = self.answered(index, request, (yield request) if answer is None else answer)
                 for _ in range(_TRIES if own else 0):
                     fuller = self._fuller(index, request, part)
                     if fuller is None or len(fuller.groups) >= len(request.groups):
                         break
                     request = fuller
-                    part = answered_summary(index, self, self.text, request, (yield request))
-            policy = _WORDS_ONLY if own else "facts were listed without a model"
+                    part = self.answered(index, request, (yield request))
+            policy = "only the user's own words were kept" if own else "facts were listed without a model"
             for failure in failed or request.failures:
                 yield Failed(self.name, failure, policy if failed else "the next summarizer was asked")
         if part is None and not own:
-            part = summary_without_model(index, self, self.text, request, summarizers.FactSummarizer())
+            part = self.without_model(index, request, summarizers.FactSummarizer())
         return request, part
 
     def _fuller(self, index: MessageIndex, request: SummaryRequest, part: _Part) -> SummaryRequest | None:
         """Return a request that leaves more groups, if a part takes so little that too much room stays unused."""
         if part is None:
             return None
-        tokens = sum(index.measure(message)[0] for message in part)
-        replaced = sum(group.tokens for group in replaced_by(index, request))
-        unused = self.tokens - index.tokens + replaced - tokens
-        return self._request(index, tokens + _OVERHEAD) if unused > self.slack * self.tokens else None
+        unused = self.tokens - index.tokens + gain(index, replaced_by(index, request), part)
+        return self._request(index, tokens_in(index, part) + _OVERHEAD) if unused > self.slack * self.tokens else None

@@ -15,7 +15,7 @@ from ..errors import ConfigurationError, SummaryFailed
 from ..index import GroupKind, MessageGroup, MessageIndex, Request
 from ..selectors import Selector, as_selector, last
 from ..triggers import always
-from .base import CompactionStrategy, Failed, Steps
+from .base import CompactionStrategy, Failed, Steps, group_tokens
 
 _T = TypeVar("_T")
 
@@ -77,7 +77,7 @@ class DropIrrelevant(CompactionStrategy):
 
     def edits(self, index: MessageIndex) -> Steps:
         groups = [group for group in self.candidates(index) if group.kind in _JUDGED and not group.is_collapsed]
-        tokens = sum(group.tokens for group in groups)
+        tokens = group_tokens(groups)
         least = 0.0 if self.is_past_window(index) else self.least_share
         if not groups or self.target(index) or self.is_paused(index) or self.tried_alike(index, tokens, least):
             return
@@ -89,7 +89,7 @@ class DropIrrelevant(CompactionStrategy):
             return
         chosen = [group.id for number, group in enumerate(groups, 1) if number in named]
         yield from self.dropped(index, index.steps(chosen), "judged to be irrelevant")
-        left = sum(group.tokens for group in groups if index.is_included(group.id))
+        left = group_tokens(group for group in groups if index.is_included(group.id))
         index.context.pauses.record_no_gain(self.unforced, left)
 
     def _prompt(self, index: MessageIndex, groups: Sequence[MessageGroup]) -> str:

@@ -7,15 +7,14 @@ from typing import Final
 
 import attrs
 
-from ..checks import count
-from ..errors import ConfigurationError, SummaryFailed
+from ..checks import count, share
+from ..errors import SummaryFailed
 from ..index import Drop, GroupKind, MarkCeiling, MessageIndex
 from ..selectors import kinds, last, spoken
 from ..triggers import Trigger, as_trigger, tokens_below, tokens_exceed
-from .base import CompactionStrategy, Failed, Pipeline, Steps, Strategy
+from .base import CompactionStrategy, Failed, Pipeline, Steps, Strategy, group_tokens
 from .clip import Clip
 from .excerpt import Excerpt
-from .summary_text import room_beside
 from .tool_result import ToolResult
 from .tool_styles import HeadTail
 from .truncation import Truncation
@@ -29,11 +28,6 @@ _OVER: Final = attrs.Factory(lambda resort: tokens_exceed(resort.tokens), takes_
 
 def _as_shares(shares: Iterable[float]) -> tuple[float, ...]:
     return tuple(shares)
-
-
-def _checked_shares(instance: object, attribute: attrs.Attribute[tuple[float, ...]], value: tuple[float, ...]) -> None:
-    if not all(0 < share <= 1 for share in value):
-        raise ConfigurationError(f"LastResort(clips={value}): each is a share of the limit, above 0 and at most 1")
 
 
 @attrs.frozen
@@ -68,7 +62,9 @@ class LastResort(CompactionStrategy):
     """
 
     tokens: int = attrs.field(kw_only=True, validator=count(1))
-    clips: tuple[float, ...] = attrs.field(default=_CLIPS, kw_only=True, converter=_as_shares, validator=_checked_shares)
+    clips: tuple[float, ...] = attrs.field(
+        default=_CLIPS, kw_only=True, converter=_as_shares, validator=attrs.validators.deep_iterable(share)
+    )
     trigger: Trigger = attrs.field(default=_OVER, converter=as_trigger, kw_only=True)
     target: Trigger = attrs.field(
         default=attrs.Factory(lambda resort: ~tokens_exceed(resort.tokens), takes_self=True), converter=as_trigger, kw_only=True
@@ -95,8 +91,8 @@ class LastResort(CompactionStrategy):
         newest = self.keep | last(groups=1)
         yield Truncation(target=self.target, keep=newest | spoken() | kinds(GroupKind.SUMMARY))
         yield attrs.evolve(self._excerpt, tokens=max(1, min(self._excerpt.tokens, self._room(index))))
-        for share in self.clips:
-            yield Clip(tokens=max(1, int(share * self.tokens)), slack=1.0, target=self.target, keep=self.keep)
+        for most in self.clips:
+            yield Clip(tokens=max(1, int(most * self.tokens)), target=self.target, keep=self.keep)
 
     @property
     def _excerpt(self) -> Excerpt:
@@ -104,8 +100,8 @@ class LastResort(CompactionStrategy):
 
     def _room(self, index: MessageIndex) -> int:
         """Return the tokens that the limit leaves beside the groups that stay and the text around an excerpt."""
-        free = sum(group.tokens for group in self._excerpt.candidates(index))
-        return self.tokens - (index.tokens - free) + room_beside(index, [], self._excerpt.text)
+        free = group_tokens(self._excerpt.candidates(index))
+        return self.tokens - (index.tokens - free) + self._excerpt.room(index, [])
 
     @staticmethod
     def _words_in(index: MessageIndex, groups: Iterable[int]) -> str:

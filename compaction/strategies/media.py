@@ -7,7 +7,7 @@ import attrs
 from ..index import MessageGroup, MessageIndex, Rewrite, rewritten_parts
 from ..messages import MediaPart, Part, TextPart, ToolResultPart
 from ..selectors import Selector, as_selector, last
-from .base import CompactionStrategy, Steps
+from .base import CompactionStrategy, Steps, gain
 
 
 @attrs.frozen
@@ -35,8 +35,7 @@ class ClearMedia(CompactionStrategy):
     def edits(self, index: MessageIndex) -> Steps:
         def change(group: MessageGroup) -> Rewrite | None:
             edit = rewritten_parts(group, self._without_media, "old media")
-            grows = edit is not None and sum(index.measure(message)[0] for message in edit.messages if message) > group.tokens
-            return None if grows else edit
+            return None if edit is None or gain(index, [group], edit.messages) < 0 else edit
 
         yield from self.rewritten(index, change)
 

@@ -47,8 +47,8 @@ from ..messages import Message, Part, ReasoningPart, TextPart, ToolCallPart, Too
 from ..selectors import Selector, as_selector, last
 from ..stores import TOOLS, ForgettingStore, Store, StoredRecord, StoreRequest
 from ..triggers import always, never
-from .base import CompactionStrategy, Failed, StepBegan, StepEnded, Steps, Strategy, as_strategy
-from .tool_styles import brief_call
+from .base import CompactionStrategy, Failed, StepBegan, StepEnded, Steps, Strategy, as_strategy, gain, group_tokens
+from .tool_styles import brief_call, calls_by_id
 
 OnStoreFailure: TypeAlias = Literal["keep", "raise"]
 """The reaction to a failed store: ``keep`` the messages in the view and report it, or ``raise``, which undoes the run."""
@@ -72,7 +72,7 @@ class Offload(CompactionStrategy):
     Args:
         store: The store.
         session: The name of the conversation in the store; by default the id of the `CompactionSession`, else ``"default"``.
-        salt: The salt of the records' ids, which must be the same in every process; by default the session's name.
+            The ids of records depend on it.
         min_chars: Results of fewer characters stay, >= 1, and so do results of fewer than 250; a stub has about 150. Results
             with images or files are always replaced.
         trigger: When to run.
@@ -83,7 +83,6 @@ class Offload(CompactionStrategy):
 
     store: Store = attrs.field(validator=_STORE)
     session: str | None = attrs.field(default=None, kw_only=True)
-    salt: str | None = attrs.field(default=None, kw_only=True)
     min_chars: int = attrs.field(default=2_000, validator=count(1), kw_only=True)
     keep: Selector = attrs.field(default=last(groups=2), converter=as_selector, kw_only=True)
     on_failure: OnStoreFailure = attrs.field(default="keep", validator=_ON_FAILURE, kw_only=True)
@@ -121,9 +120,9 @@ class Offload(CompactionStrategy):
 
     def _stubbed(self, index: MessageIndex, group: MessageGroup) -> tuple[list[StoredRecord], Rewrite] | None:
         """Return the records of the large results, and the edit that replaces them; ``None`` if it would save nothing."""
-        about: dict[str, Any] = {"salt": _salt(self, index), "by": self.name, "reason": _LARGE, "at": index.context.now}
+        about: dict[str, Any] = {"salt": _session(self, index), "by": self.name, "reason": _LARGE, "at": index.context.now}
         originals = iter([each for each in index.read_originals(group) if any(each.tool_results())])
-        calls = {call.id: call for message in group.messages for call in message.tool_calls()}
+        calls = calls_by_id(group)
         records: list[StoredRecord] = []
         messages: list[Message] = []
         for message in group.messages:
@@ -135,8 +134,7 @@ class Offload(CompactionStrategy):
                 shortened = message.evolve(parts=parts)
                 records += [record, _placeholder_of(index, shortened, record.id, **about)]
             messages.append(shortened)
-        gain = group.tokens - sum(index.measure(message)[0] for message in messages)
-        return (records, Rewrite(group, messages, f"{_LARGE}, stored")) if gain > 0 else None
+        return (records, Rewrite(group, messages, f"{_LARGE}, stored")) if gain(index, [group], messages) > 0 else None
 
     def _shortened(self, part: Part, calls: Mapping[str, ToolCallPart], id: str) -> Part:
         """Return the stub of a large result, or any other part unchanged."""
@@ -163,7 +161,6 @@ class Lossless(Strategy):
         strategy: The strategy to run.
         store: The store for the originals.
         session: As for `Offload`.
-        salt: As for `Offload`.
         on_failure: The reaction if the store fails.
     """
 
@@ -172,7 +169,6 @@ class Lossless(Strategy):
     strategy: Strategy = attrs.field(converter=as_strategy)
     store: Store = attrs.field(validator=_STORE)
     session: str | None = attrs.field(default=None, kw_only=True)
-    salt: str | None = attrs.field(default=None, kw_only=True)
     on_failure: OnStoreFailure = attrs.field(default="keep", validator=_ON_FAILURE, kw_only=True)
 
     @property
@@ -204,7 +200,7 @@ class Lossless(Strategy):
         If a message cannot be written as JSON, its edit is refused. After the store has failed, every edit is refused.
         """
         try:
-            records = () if down else _leaving(index, edit, salt=_salt(self, index), by=by)
+            records = () if down else _leaving(index, edit, salt=_session(self, index), by=by)
         except StateError as error:
             yield _failed(by, error, self.on_failure)
         else:
@@ -226,10 +222,6 @@ class Lossless(Strategy):
 
 def _session(strategy: Offload | Lossless, index: MessageIndex) -> str:
     return (index.context.origin or "default") if strategy.session is None else strategy.session
-
-
-def _salt(strategy: Offload | Lossless, index: MessageIndex) -> str:
-    return _session(strategy, index) if strategy.salt is None else strategy.salt
 
 
 def _failed(name: str, error: Exception, policy: OnStoreFailure) -> Failed:
@@ -254,8 +246,7 @@ def _leaving(index: MessageIndex, edit: Edit, **names: str) -> tuple[StoredRecor
             children += [record.id for record in leaving]
             records += leaving
         if isinstance(part, Replace) and part.messages and (mark := read_mark(part.messages[0])) is not None:
-            tokens = sum(group.tokens for group in groups)
-            records.append(StoredRecord.of_summary(children, id=mark.id, tokens=tokens, **about))
+            records.append(StoredRecord.of_summary(children, id=mark.id, tokens=group_tokens(groups), **about))
             records.append(_placeholder_of(index, part.messages[0], mark.id, **about))
     return tuple(records)
 
@@ -273,7 +264,7 @@ def _records_of(index: MessageIndex, group: MessageGroup, messages: Sequence[Mes
     has a placeholder of the same id, and keeps it (see `_placeholder_of`). So only the store decides what is a stub, never a
     text. The results of the recall tools are not searchable, so that a search finds the original only.
     """
-    calls = {call.id: call for message in group.messages for call in message.tool_calls()}
+    calls = calls_by_id(group)
     records: list[StoredRecord] = []
     for message in messages:
         text = "\n".join(filter(None, [_searchable(part, calls) for part in message.parts]))
@@ -311,18 +302,18 @@ def storing_parts(strategy: Strategy) -> list[Offload | Lossless]:
     return [part for part in strategy.parts() if isinstance(part, Offload | Lossless)]
 
 
-def forgetting_stores(strategy: Strategy) -> list[tuple[ForgettingStore, str | None, str | None]]:
-    """Return the stores of a strategy, each with its configured session and salt.
+def forgetting_stores(strategy: Strategy) -> list[tuple[ForgettingStore, str | None]]:
+    """Return the stores of a strategy, each with its configured session.
 
     Raises:
         ConfigurationError: If one of them cannot forget.
     """
-    found: list[tuple[ForgettingStore, str | None, str | None]] = []
+    found: list[tuple[ForgettingStore, str | None]] = []
     for each in storing_parts(strategy):
         if not isinstance(each.store, ForgettingStore):
             kind = type(each.store).__name__
             raise ConfigurationError(
                 f"forget: {kind} has no method forget(session, records), so the messages would stay in it; add that method"
             )
-        found.append((each.store, each.session, each.salt))
+        found.append((each.store, each.session))
     return found

@@ -16,7 +16,7 @@ from ..errors import InvalidMessage
 from ..index import GroupKind, MessageGroup, MessageIndex, PreparedSummary, message_key
 from ..summarizers import SummaryRequest
 from .base import Strategy
-from .summary_text import is_own
+from .summaries import is_own
 
 _NUMBERS: Final = itertools.count()
 
@@ -51,7 +51,10 @@ def may_stand(index: MessageIndex, prepared: PreparedSummary) -> bool:
 def prepared_answer(
     strategy: Strategy, index: MessageIndex, request: SummaryRequest, free: Sequence[MessageGroup]
 ) -> tuple[SummaryRequest, object] | None:
-    """Return the prepared summary and the request that it answers; ``None`` if there is none that can be used.
+    """Return the prepared summary and the request that it answers; ``None`` if there is none that can be used. O(contents).
+
+    It can be used if its groups may leave together, and the messages that it was made from are unchanged. A strategy may have
+    shortened a group since: the summary was made from the source messages.
 
     Args:
         strategy: The strategy that needs a summary.
@@ -62,25 +65,15 @@ def prepared_answer(
     holder = index.context.prepared
     holder.is_due = True
     ready = holder.summary
-    if ready is None or ready.strategy != strategy or not _is_as_it_was(strategy, index, ready, free):
-        holder.on_miss()
-        return None
-    groups = [group for group in free if group.id in ready.groups and not is_own(strategy, group)]
-    kept = [group for group in index.included_groups if group.id not in ready.groups]
-    return attrs.evolve(request, groups=tuple(groups), kept=tuple(kept)), ready.text
-
-
-def _is_as_it_was(strategy: Strategy, index: MessageIndex, ready: PreparedSummary, free: Sequence[MessageGroup]) -> bool:
-    """Return whether all groups of the summary may be removed together, and what it was made from is unchanged; O(contents).
-
-    A strategy may have shortened a group since: the summary was made from the source messages.
-    """
-    groups = [group for group in free if group.id in ready.groups]
-    return (
-        len(groups) == len(ready.groups) == len(index.replaceable(groups))
-        and may_stand(index, ready)
-        and ready.summaries == _summaries(strategy, index)
-    )
+    if ready is not None and ready.strategy == strategy and may_stand(index, ready):
+        groups = [group for group in free if group.id in ready.groups]
+        can_leave = len(groups) == len(ready.groups) == len(index.replaceable(groups))
+        if can_leave and ready.summaries == _summaries(strategy, index):
+            new = [group for group in groups if not is_own(strategy, group)]
+            kept = [group for group in index.included_groups if group.id not in ready.groups]
+            return attrs.evolve(request, groups=tuple(new), kept=tuple(kept)), ready.text
+    holder.on_miss()
+    return None
 
 
 def _summaries(strategy: Strategy, index: MessageIndex) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from ..json_data import member_of
 from ..messages import Message
 from ..selectors import Selector, as_selector, last
 from ..triggers import always, never
-from .base import CompactionStrategy, Failed, Steps, Strategy, as_strategy
+from .base import CompactionStrategy, Failed, Steps, Strategy, as_strategy, group_tokens
 
 _FORMAT: Final = "openai-responses"
 
@@ -121,7 +121,7 @@ class ProviderCompaction(CompactionStrategy):
         order = {group.id: place for place, group in enumerate(index.included_groups)}
         items = [group.id for group in index.included_groups if any(message.holds_history for message in group.messages)]
         newest = max((order[id] for id in items), default=-1)
-        fresh = sum(group.tokens for group in old if order[group.id] > newest and group.made_by not in mine)
+        fresh = group_tokens(group for group in old if order[group.id] > newest and group.made_by not in mine)
         return old if fresh and fresh >= self.least_share * index.included.tokens else []
 
 

@@ -1,30 +1,33 @@
-"""Running a strategy without calling a model or writing to a store."""
+"""Running a strategy without calling a model or writing to a store, and which summary it will need next."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Final
 
 import attrs
 
 from ..errors import StrategyError
-from ..index import PASS_ON, MessageIndex, Request, relay
+from ..index import PASS_ON, MessageIndex, PreparedSummaries, PreparedSummary, Request, RunHistory, dry_run, relay
 from ..stores import StoreRequest
 from ..summarizers import SummaryRequest
-from .base import Steps, Strategy
-from .summary_text import is_extractive
+from ..triggers import Trigger
+from .base import Steps, Strategy, group_tokens
+from .prepared import prepared_for
+from .summaries import is_extractive, replaced_by
+from .token_budget import TokenBudgetComposed
 
 _WORD: Final = "word "
 
 
-def asks_model(request: Request) -> bool:
+def _asks_model(request: Request) -> bool:
     """Return whether a request is to a model: neither to a store nor to an extractive summarizer."""
     if isinstance(request, SummaryRequest):
         return not is_extractive(request.summarizer)
     return not isinstance(request, StoreRequest)
 
 
-def answer_without_model(request: Request) -> Any:
+def _answer_without_model(request: Request) -> Any:
     """Return the answer to a request; a model's summary is assumed to use its whole budget, and nothing is stored.
 
     Raises:
@@ -34,7 +37,7 @@ def answer_without_model(request: Request) -> Any:
         return None
     if not isinstance(request, SummaryRequest):
         raise StrategyError(f"{type(request).__name__} cannot be rehearsed")
-    if not asks_model(request):
+    if not _asks_model(request):
         return request.call()
     text = _WORD * request.budget
     return text[: len(text) * request.budget // max(request.budget, request.counter.count_text(text))]
@@ -52,7 +55,7 @@ class Rehearsed(Strategy):
     runs: ClassVar[str] = "strategy"
 
     strategy: Strategy
-    answer: Callable[[Request], Any] = answer_without_model
+    answer: Callable[[Request], Any] = _answer_without_model
 
     @property
     def name(self) -> str:
@@ -63,3 +66,59 @@ class Rehearsed(Strategy):
 
     def _answered(self, item: object) -> Any:
         return self.answer(item) if isinstance(item, Request) else PASS_ON
+
+
+def _token_limits(strategy: Strategy, index: MessageIndex) -> Iterator[int]:
+    """Yield the numbers of tokens of a request above which parts of a strategy run."""
+    for part in strategy.parts():
+        trigger: object = getattr(part, "trigger", None)
+        limit = trigger.token_limit(index) if isinstance(trigger, Trigger) else None
+        if isinstance(part, TokenBudgetComposed):
+            limit = part.budget
+        if limit is not None:
+            yield limit
+
+
+def summary_ahead(
+    index: MessageIndex, strategy: Strategy, *, is_due: bool = False
+) -> tuple[SummaryRequest, PreparedSummary] | None:
+    """Return the summary request that a strategy will make once it is due, and the summary that the answer will complete.
+
+    The strategy runs as if the request had grown to the token limit of one of its triggers, for each limit in turn, and
+    finally as if `CompactionSession.compact` had forced it. The rehearsal calls no model, writes to no store, and does not
+    change the index. If ``is_due``, only the run that is due now is tried. It returns ``None`` if the strategy would not call a
+    model, does not use prepared summaries, is paused after a failure, or has too little to summarize.
+
+    Cost: O(groups) for each limit, and O(contents) of the groups to summarize.
+    """
+    context = index.context
+    pauses = RunHistory.from_dict(context.pauses.to_dict())
+    limits = () if is_due else sorted({limit for limit in _token_limits(strategy, index) if limit >= index.tokens})
+    runs = [(strategy, limit + 1 - index.tokens) for limit in limits]
+    for tried, more in [*runs, (strategy if is_due else strategy.forced(), 0)]:
+        index.context = attrs.evolve(
+            context,
+            overhead_tokens=context.overhead_tokens + more,
+            expected_tokens=more,
+            pauses=pauses,
+            prepared=PreparedSummaries(),
+        )
+        try:
+            with dry_run(tried, index, until_request=_asks_model, answer=_answer_without_model) as dry:
+                if isinstance(dry.request, SummaryRequest):
+                    found = _standing(index, strategy, dry.step, dry.request)
+                    if found is not None:
+                        return dry.request, found
+        finally:
+            index.context = context
+    return None
+
+
+def _standing(index: MessageIndex, strategy: Strategy, running: object, request: SummaryRequest) -> PreparedSummary | None:
+    """Return the summary that the answer completes; ``None`` if the step cannot use it, or asks only in a forced run."""
+    step = next((each for each in strategy.parts() if running in (each, each.forced())), None)
+    if not index.context.prepared.is_due or step is None or index.context.pauses.is_paused(step, index.context.now):
+        return None
+    if group_tokens(request.groups) < getattr(step, "least_share", 0.0) * index.included.tokens:
+        return None
+    return prepared_for(step, index, replaced_by(index, request))

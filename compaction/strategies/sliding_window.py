@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import partial
+from typing import ClassVar
 
 import attrs
 
 from ..index import GroupKind, MessageIndex
 from ..selectors import Selector, as_selector, last
 from ..triggers import never
-from .base import CompactionStrategy, Steps
+from .truncation import DroppingStrategy
 
 
 @attrs.frozen
-class SlidingWindow(CompactionStrategy):
+class SlidingWindow(DroppingStrategy):
     """Drops the groups outside ``keep``, turn by turn, oldest first, until ``target`` holds.
 
     Summaries stay, as do system groups unless ``drop_system`` is set. If only the end of a turn is kept, the user message of
@@ -42,21 +44,16 @@ class SlidingWindow(CompactionStrategy):
     ['7', '8']
     """
 
+    reason: ClassVar[str] = "outside the window"
+
     keep: Selector = attrs.field(default=last(turns=1), converter=as_selector, kw_only=True)
-    drop_system: bool = attrs.field(default=False, kw_only=True)
 
-    def edits(self, index: MessageIndex) -> Steps:
-        yield from self._window_edits(index)
-        if self.drop_system and (yield from self.drop_system_groups(index)):  # the answer to a system message may go now
-            yield from self._window_edits(index)
-
-    def _window_edits(self, index: MessageIndex) -> Steps:
+    def in_order(self, index: MessageIndex) -> Iterable[Sequence[int]]:
         groups = [
             id for id in self.free(index) if index.columns.kind(id) is not GroupKind.SUMMARY or index.columns.is_collapsed(id)
         ]
         all_it_can = self.target == never  # then no target justifies a beginning that the format does not prefer
-        steps = index.steps(groups, partial(_same_turn, index), preferred_only=all_it_can)
-        yield from self.dropped(index, steps, "outside the window")
+        return index.steps(groups, partial(_same_turn, index), preferred_only=all_it_can)
 
 
 def _same_turn(index: MessageIndex, one: int, other: int) -> bool:

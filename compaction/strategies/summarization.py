@@ -12,15 +12,14 @@ summarize have changed by ``least_share``. Neither rule applies if the conversat
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 import attrs
 
 from .. import summarizers
 from ..checks import count, one_of
-from ..index import DEFAULT_CEILING, Drop, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Replace, Rewrite, Together
+from ..index import DEFAULT_CEILING, Drop, GroupKind, MarkCeiling, MessageIndex, Replace, Rewrite, Together
 from ..messages import Message
 from ..selectors import Selector, as_selector, last
 from ..summarizers import (
@@ -33,19 +32,9 @@ from ..summarizers import (
     default_template,
 )
 from ..triggers import always, never
-from .base import CompactionStrategy, Failed, Steps
+from .base import Failed, Steps, group_tokens, tokens_in
 from .prepared import prepared_answer
-from .summary_text import (
-    SummaryText,
-    answered_summary,
-    earlier_summary,
-    is_content,
-    is_own,
-    own_words,
-    replaced_by,
-    summary_without_model,
-    with_excerpt,
-)
+from .summaries import SummaryStrategy, is_content, is_own, own_words, replaced_by
 
 OnFailure: TypeAlias = Literal["keep", "digest", "drop", "raise"]
 """The reaction to a failed summary: ``keep`` the groups in the view, write a ``digest`` of them without a model, ``drop`` them
@@ -54,12 +43,8 @@ without a summary, or ``raise`` the error, which undoes the run."""
 _FRAME_TOKENS: Final = 400  # of the text around the summary, with a margin for differences between counters
 
 
-def _default_summarizer() -> Summarizer:
-    return summarizers.DigestSummarizer()
-
-
 @attrs.frozen
-class Summarization(CompactionStrategy):
+class Summarization(SummaryStrategy):
     """Replaces the groups that are not in ``keep`` with one summary, and updates the summary in later rounds.
 
     Cost: O(groups + messages of the earlier summary), and one request to the summarizer.
@@ -96,7 +81,10 @@ class Summarization(CompactionStrategy):
     (['user', 'user', 'user'], 'compacted')
     """
 
-    summarizer: Summarizer = attrs.field(factory=_default_summarizer, converter=as_summarizer)
+    summarizer: Summarizer = attrs.field(
+        factory=lambda: summarizers.DigestSummarizer(),  # noqa: PLW0108 - it is loaded at its first use
+        converter=as_summarizer,
+    )
     keep: Selector = attrs.field(default=last(groups=4), converter=as_selector, kw_only=True)
     budget: SummaryBudget = attrs.field(factory=SummaryBudget, kw_only=True)
     user_tokens: int | None = attrs.field(default=None, kw_only=True, validator=attrs.validators.optional(count()))
@@ -106,7 +94,6 @@ class Summarization(CompactionStrategy):
     template: SummaryTemplate = attrs.field(factory=default_template, converter=as_template, kw_only=True)
     language: str | None = attrs.field(default=None, kw_only=True)
     system_note: str | None = attrs.field(default=None, kw_only=True)
-    text: SummaryText = attrs.field(factory=SummaryText, kw_only=True)
 
     @property
     def mark_ceilings(self) -> Mapping[str, MarkCeiling]:
@@ -122,7 +109,7 @@ class Summarization(CompactionStrategy):
         request = self._request(index)
         if request is None or self.target(index) or self.is_paused(index):
             return
-        if not self.is_past_window(index) and self.tried_alike(index, _tokens(request.groups), self.least_share):
+        if not self.is_past_window(index) and self.tried_alike(index, group_tokens(request.groups), self.least_share):
             return
         ready = prepared_answer(self, index, request, replaced_by(index, request))
         summary: tuple[Message, ...] | None = None
@@ -130,15 +117,15 @@ class Summarization(CompactionStrategy):
             if ready is None:
                 answer = yield request
             else:
-                request, answer = self._with_excerpt(index, ready[0]), ready[1]
-            summary = answered_summary(index, self, self.text, request, answer)
+                request, answer = self._quoting(index, ready[0]), ready[1]
+            summary = self.answered(index, request, answer)
         if failed:
             yield from self._without_summary(index, request, failed[0])
             return
         for failure in request.failures:
             yield Failed(self.name, failure, "the next summarizer was asked")
         if summary is None:
-            index.context.pauses.record_no_gain(self.unforced, _tokens(request.groups))
+            index.context.pauses.record_no_gain(self.unforced, group_tokens(request.groups))
         else:
             yield from self._put(index, request, summary)
 
@@ -148,18 +135,13 @@ class Summarization(CompactionStrategy):
         """Return the request for a summary; ``None`` if there are no new groups, or they have too few tokens."""
         free = index.replaceable([group for group in self.candidates(index) if is_own(self, group) or is_content(group)])
         mine, fresh = [group for group in free if is_own(self, group)], tuple(filter(is_content, free))
-        tokens = _tokens(fresh)
+        tokens = group_tokens(fresh)
         if not fresh or tokens < self.least_share * index.included.tokens:
             return None
         gone = {group.id for group in (*mine, *fresh)}
-        previous = earlier_summary(self.text, mine)
+        previous = self.earlier(mine)
         originals = own_words(index, mine)  # the source messages that the earlier summary replaced
-        content, enough = tokens, math.inf if self.budget.ceiling is None else self.budget.ceiling / self.budget.ratio + 1
-        for each in originals:
-            if content > enough:
-                break  # more of them would not give it a larger budget
-            content += index.measure(each)[0]
-        room = self._room(index, sum(group.tokens for group in (*mine, *fresh)))
+        room = self._room(index, group_tokens((*mine, *fresh)))
         request = SummaryRequest(
             summarizer=self.summarizer,
             groups=fresh,
@@ -168,7 +150,7 @@ class Summarization(CompactionStrategy):
             sources=own_words(index, fresh),
             kept=tuple([group for group in index.included_groups if group.id not in gone]),
             budget=self.budget.tokens(
-                content,
+                tokens + tokens_in(index, originals),
                 update_of=0 if previous is None else index.counter.count_text(previous),
                 room=room,
             ),
@@ -178,15 +160,15 @@ class Summarization(CompactionStrategy):
             template=self.template,
             language=self.language,
         )
-        return self._with_excerpt(index, request, room)
+        return self._quoting(index, request, room)
 
-    def _with_excerpt(self, index: MessageIndex, request: SummaryRequest, room: int | None = None) -> SummaryRequest:
+    def _quoting(self, index: MessageIndex, request: SummaryRequest, room: int | None = None) -> SummaryRequest:
         """Return the request with the user's words; with a room, both together have at most their share of it."""
         words = request.budget if self.user_tokens is None else self.user_tokens
         if room is None:
-            return with_excerpt(index, request, self.text, words)
+            return self.with_excerpt(index, request, words)
         most = int(room * self.budget.room_ratio)
-        return with_excerpt(index, request, self.text, min(words, most // 2), most=most + _FRAME_TOKENS)
+        return self.with_excerpt(index, request, min(words, most // 2), most=most + _FRAME_TOKENS)
 
     def _room(self, index: MessageIndex, replaced: int) -> int | None:
         """Return the trigger's limit minus the kept tokens, but at least half of the limit; ``None`` without a limit."""
@@ -214,15 +196,11 @@ class Summarization(CompactionStrategy):
                 if (yield Drop(step, "dropped: the summarizer failed")):
                     dropped += len(step)
             yield Failed(self.name, error, f"{dropped} groups were dropped without a summary")
-        elif summary := summary_without_model(index, self, self.text, request, summarizers.DigestSummarizer()):
+        elif summary := self.without_model(index, request, summarizers.DigestSummarizer()):
             yield Failed(self.name, error, "a digest was written without a model")
             yield from self._put(index, request, summary)
         else:
             yield Failed(self.name, error, "nothing was summarized; a digest without a model would not have been shorter")
-
-
-def _tokens(groups: Sequence[MessageGroup]) -> int:
-    return sum(group.tokens for group in groups)
 
 
 def _noted(index: MessageIndex, note: str) -> Rewrite | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from functools import partial
 from typing import ClassVar
 
 import attrs
@@ -12,19 +13,8 @@ from ..checks import count
 from ..index import PASS_ON, Edit, MessageIndex, relay
 from ..selectors import Selector, as_selector, nothing
 from ..triggers import Trigger, always, never, tokens_exceed
-from .base import Pipeline, StepBegan, StepEnded, Steps, Strategy, StrategyLike, as_strategy
+from .base import Pipeline, Steps, Strategy, StrategyLike, as_strategy
 from .truncation import Truncation
-
-
-def token_limits(strategy: Strategy, index: MessageIndex) -> Iterator[int]:
-    """Yield the numbers of tokens of a request above which parts of a strategy run."""
-    for part in strategy.parts():
-        trigger: object = getattr(part, "trigger", None)
-        limit = trigger.token_limit(index) if isinstance(trigger, Trigger) else None
-        if isinstance(part, TokenBudgetComposed):
-            limit = part.budget
-        if limit is not None:
-            yield limit
 
 
 def _strategies(strategies: Iterable[StrategyLike]) -> tuple[Strategy, ...]:
@@ -41,7 +31,6 @@ class TokenBudgetComposed(Strategy):
     Args:
         strategies: The strategies, gentlest first, each with its own trigger.
         budget: The most tokens of a request, the context's overhead included, > 0.
-        early_stop: Whether to stop as soon as the budget holds; if not, every strategy runs to its own target.
         keep: The groups that the fallback must not drop.
         drop_system: Whether the fallback may drop system groups if nothing else is enough.
 
@@ -59,7 +48,6 @@ class TokenBudgetComposed(Strategy):
 
     strategies: tuple[Strategy, ...] = attrs.field(converter=_strategies)
     budget: int = attrs.field(validator=count(1), kw_only=True)
-    early_stop: bool = attrs.field(default=True, kw_only=True)
     keep: Selector = attrs.field(default=nothing, converter=as_selector, kw_only=True)
     drop_system: bool = attrs.field(default=False, kw_only=True)
 
@@ -70,17 +58,12 @@ class TokenBudgetComposed(Strategy):
 
     def __call__(self, index: MessageIndex) -> Steps:
         over = tokens_exceed(self.budget)
-        if not over(index):
-            return
-        yield StepBegan(self, over.explain(index))
+        return self._as_step(index, over, ~over, partial(self._reduced, over))
+
+    def _reduced(self, over: Trigger, index: MessageIndex) -> Steps:
         for strategy in self.strategies:
             with contextlib.closing(strategy(index)) as steps:
-                yield from relay(steps, lambda _: PASS_ON, until=lambda item: self._stops_after(item, index))
-            if self.early_stop and not over(index):
+                yield from relay(steps, lambda _: PASS_ON, until=lambda item: isinstance(item, Edit) and not over(index))
+            if not over(index):
                 break
         yield from Truncation(trigger=over, keep=self.keep, drop_system=self.drop_system)(index)
-        yield StepEnded(self, ~over, not over(index))
-
-    def _stops_after(self, item: object, index: MessageIndex) -> bool:
-        """Return whether to close a strategy because the budget holds after an edit."""
-        return self.early_stop and isinstance(item, Edit) and index.tokens <= self.budget

@@ -11,7 +11,7 @@ from ..checks import count, made
 from ..index import GroupKind, MessageIndex, Replace, Rewrite
 from ..selectors import Selector, as_selector, last
 from ..triggers import always, never
-from .base import CompactionStrategy, Steps
+from .base import CompactionStrategy, Steps, gain
 from .tool_styles import Collapse, ToolStyle
 
 
@@ -54,11 +54,11 @@ class ToolResult(CompactionStrategy):
             edit = shorten(group)
             if edit is None:
                 continue
-            gain = group.tokens - sum(index.measure(message)[0] for message in edit.messages if message)
-            if gain <= 0:
+            freed = gain(index, [group], edit.messages)
+            if freed <= 0:
                 continue
             held.append(edit)
-            saved += gain
+            saved += freed
             if saved >= self.at_least:
                 yield from (ready for ready in held)
                 held.clear()

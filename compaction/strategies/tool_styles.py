@@ -37,22 +37,14 @@ def _rewritten(group: MessageGroup, change: Callable[[ToolResultPart], ToolResul
     return rewritten_parts(group, lambda part: change(part) if isinstance(part, ToolResultPart) else part, reason)
 
 
-def _names(value: object, option: str) -> tuple[str, ...]:
+def _tool_names(value: object) -> tuple[str, ...]:
     """Return names of tools as a tuple, whatever list they are in."""
     if isinstance(value, str) or not isinstance(value, Iterable):
-        raise ConfigurationError(f"{option} must be a list of tool names (got {value!r})")
+        raise ConfigurationError(f"names of tools must be a list, such as ['read_file'] (got {value!r})")
     return tuple(map(str, cast("Iterable[object]", value)))
 
 
 _CLEARED_INPUT: Final = "[Old tool input cleared]"
-
-
-def _clear_inputs(value: object) -> tuple[str, ...]:
-    return _names(value, "Clear: 'inputs'")
-
-
-def _dedupe_reads(value: object) -> tuple[str, ...]:
-    return _names(value, "Dedupe: 'reads'")
 
 
 @attrs.frozen(kw_only=True)
@@ -80,7 +72,7 @@ class Clear:
 
     placeholder: str = "[Old tool output cleared to save context space]"
     min_chars: int = attrs.field(default=200, validator=count(1))
-    inputs: tuple[str, ...] = attrs.field(default=(), converter=_clear_inputs)
+    inputs: tuple[str, ...] = attrs.field(default=(), converter=_tool_names)
 
     def __call__(self, index: MessageIndex) -> Shorten:
         if not self.inputs:
@@ -227,13 +219,13 @@ class Dedupe:
     """
 
     min_chars: int = attrs.field(default=200, validator=count(1))
-    reads: tuple[str, ...] = attrs.field(default=(), converter=_dedupe_reads)
+    reads: tuple[str, ...] = attrs.field(default=(), converter=_tool_names)
 
     def __call__(self, index: MessageIndex) -> Shorten:
         same: dict[str, tuple[ToolResultPart, str]] = {}
         newest: dict[str, tuple[ToolResultPart, str]] = {}
         for group in index.included_groups:
-            calls = _calls(group)
+            calls = calls_by_id(group)
             for result in (result for message in group.messages for result in message.tool_results()):
                 call = calls.get(result.call_id)
                 about = (result, "tool result" if call is None else brief_call(call))
@@ -243,7 +235,7 @@ class Dedupe:
                     newest[_identity(call)] = about
 
         def shortened(group: MessageGroup) -> Rewrite | None:
-            calls = _calls(group)
+            calls = calls_by_id(group)
 
             def repeated(result: ToolResultPart) -> ToolResultPart:
                 if not self._is_long(result):
@@ -265,7 +257,8 @@ class Dedupe:
         return len(result.text) >= self.min_chars and not result.media and not result.text.startswith((_SAME, _OLDER))
 
 
-def _calls(group: MessageGroup) -> dict[str, ToolCallPart]:
+def calls_by_id(group: MessageGroup) -> dict[str, ToolCallPart]:
+    """Return the calls of a group by their ids."""
     return {call.id: call for message in group.messages for call in message.tool_calls()}
 
 
@@ -301,8 +294,6 @@ class Collapse:
             if group.id in apart or not index.is_removable(group):
                 return None
             messages = index.format.placeholder(marked(self.describe(group), by=COLLAPSED_BY))
-            if sum(index.measure(message)[0] for message in messages) >= group.tokens:
-                return None
             return Replace(group, messages, "an old tool call", read=())
 
         return collapsed

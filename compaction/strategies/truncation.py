@@ -1,22 +1,60 @@
-"""The `Truncation` strategy, which drops the oldest groups until a target holds: the last resort of most pipelines."""
+"""The `Truncation` strategy, which drops the oldest groups until a target holds, and what it shares with `SlidingWindow`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+import abc
+from collections.abc import Iterable, Iterator, Sequence
+from typing import ClassVar
 
 import attrs
 
-from ..index import MessageIndex
+from ..index import Drop, GroupKind, MessageIndex
 from ..selectors import Selector, as_selector, last
 from ..triggers import never
 from .base import CompactionStrategy, Steps
 
-_REASON: Final = "the oldest go first"
+
+@attrs.frozen
+class DroppingStrategy(CompactionStrategy):
+    """The base of `Truncation` and `SlidingWindow`, which drop whole groups, and system groups after all others.
+
+    Args:
+        trigger: When to run.
+        target: When to stop.
+        keep: The groups that stay.
+        drop_system: Whether system groups are dropped too, once nothing else can be.
+    """
+
+    reason: ClassVar[str]
+    """The reason of its edits."""
+
+    drop_system: bool = attrs.field(default=False, kw_only=True)
+
+    @abc.abstractmethod
+    def in_order(self, index: MessageIndex) -> Iterable[Sequence[int]]:
+        """Return the groups to drop, by id: in order, together those that leave together."""
+
+    def edits(self, index: MessageIndex) -> Steps:
+        yield from self.dropped(index, self.in_order(index), self.reason)
+        count = index.edit_count
+        if self.drop_system:
+            yield from self.until_reached(index, self._system_drops(index))
+        if index.edit_count > count:  # the answer to a system message may go now
+            yield from self.dropped(index, self.in_order(index), self.reason)
+
+    def _system_drops(self, index: MessageIndex) -> Iterator[Drop]:
+        """Return a drop of each system group that is not in ``keep``, oldest first; O(groups).
+
+        After a kept reminder that a later one replaced, none is dropped: without the later one, it would be the current one.
+        """
+        kept = self.keep(index) | index.columns.pinned
+        replaced = min(kept & index.columns.grouping.outdated, default=len(index.source))
+        system = [id for id in index.included_ids if index.columns.kind(id) is GroupKind.SYSTEM and id not in kept]
+        return (Drop(id, "system messages are dropped last", allow_system=True) for id in system if id < replaced)
 
 
 @attrs.frozen
-class Truncation(CompactionStrategy):
+class Truncation(DroppingStrategy):
     """Drops whole groups, oldest first, until ``target`` holds; summaries go last, system groups never.
 
     The user message that begins the view stays until the next user message can begin it: a strict chat template refuses a list
@@ -38,13 +76,9 @@ class Truncation(CompactionStrategy):
     ['5', '6', '7', '8']
     """
 
-    keep: Selector = attrs.field(default=last(groups=32), converter=as_selector, kw_only=True)
-    drop_system: bool = attrs.field(default=False, kw_only=True)
+    reason: ClassVar[str] = "the oldest go first"
 
-    def edits(self, index: MessageIndex) -> Steps:
-        yield from self.dropped(index, self.in_order(index), _REASON)
-        if self.drop_system and (yield from self.drop_system_groups(index)):  # the answer to a system message may go now
-            yield from self.dropped(index, self.in_order(index), _REASON)
+    keep: Selector = attrs.field(default=last(groups=32), converter=as_selector, kw_only=True)
 
     def in_order(self, index: MessageIndex) -> Iterator[Sequence[int]]:
         """Yield the groups to drop, by id: the conversation, then summaries, then groups that can only be dropped with them."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import attrs
 
-from ..checks import count
+from ..checks import count, is_count
 from ..errors import InputError
 from ..json_data import member_of
 
@@ -131,7 +131,7 @@ def _tokens(source: Any, *names: str) -> int:
         value = member_of(source, name)
         if value is None:
             continue
-        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        if not is_count(value):
             raise InputError(
                 f"usage.{name}: must be a whole number >= 0 (got {value!r}); pass the usage as the provider sent it"
             )

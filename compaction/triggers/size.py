@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import attrs
 
-from ..checks import is_count, size_remedy
+from ..checks import checked_count
 from ..errors import ConfigurationError
 from ..index import MessageIndex
 from .base import Trigger
@@ -14,9 +14,7 @@ from .base import Trigger
 
 def _is_limit(trigger: Trigger, attribute: attrs.Attribute[Any], value: object) -> None:
     """Refuse a limit that is not a whole number >= 0, under the name of the function that the user called."""
-    if not is_count(value):
-        name = repr(trigger).partition("(")[0]
-        raise ConfigurationError(f"{name}: the limit must be a whole number >= 0 (got {value!r}){size_remedy(value)}")
+    checked_count(f"{repr(trigger).partition('(')[0]}: the limit", value)
 
 
 @attrs.frozen(repr=False)

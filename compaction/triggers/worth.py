@@ -12,15 +12,6 @@ from ..index import CutWorth, MessageGroup, MessageIndex, dry_run
 from .base import Trigger
 
 
-@attrs.frozen
-class _Outlook:
-    """The effect of a strategy: the cut, the tokens that the prompt cache covers before it, and the calls it is to last."""
-
-    cut: CutWorth
-    in_cache: int
-    calls: float
-
-
 @attrs.frozen(repr=False)
 class _WorthIt(Trigger):
     strategy: Callable[[MessageIndex], Iterable[Any]]
@@ -29,19 +20,19 @@ class _WorthIt(Trigger):
     ttl_seconds: float = attrs.field(kw_only=True, validator=above(0))
 
     def __call__(self, index: MessageIndex) -> bool:
-        found = self._tried(index)
-        return found.cut.pays(calls=found.calls - 1, cached=self.cached, in_cache=found.in_cache)
+        cut, calls, in_cache = self._tried(index)
+        return cut.pays(calls=calls - 1, cached=self.cached, in_cache=in_cache)
 
     def explain(self, index: MessageIndex) -> str:
-        found = self._tried(index)
-        rewritten = found.cut.after - found.cut.kept if found.in_cache else 0
-        saved = f"it would save {found.cut.saved:,} tokens in each of {found.calls:g} calls"
-        return f"{saved}, and write {rewritten:,} to the cache again"
+        cut, calls, in_cache = self._tried(index)
+        rewritten = cut.after - cut.kept if in_cache else 0
+        return f"it would save {cut.saved:,} tokens in each of {calls:g} calls, and write {rewritten:,} to the cache again"
 
-    def _tried(self, index: MessageIndex) -> _Outlook:
+    def _tried(self, index: MessageIndex) -> tuple[CutWorth, float, int]:
+        """Return the cut that the strategy makes, the calls it is to last, and the tokens that the cache covers before it."""
         with dry_run(self.strategy, index) as dry:
             cut, calls = dry.cut(), _calls_in(dry.before, index.included_groups) / 2 if self.calls is None else self.calls
-        return _Outlook(cut, 0 if index.idle_seconds > self.ttl_seconds else cut.before, calls)
+        return cut, calls, 0 if index.idle_seconds > self.ttl_seconds else cut.before
 
     def __repr__(self) -> str:
         return f"worth_it({self.strategy!r}, calls={self.calls}, cached={self.cached!r}, ttl_seconds={self.ttl_seconds!r})"

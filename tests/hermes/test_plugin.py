@@ -18,7 +18,7 @@ from compaction.integrations.hermes import CompactionEngine
 from compaction.integrations.hermes.plugin import engine_class, hermes_status, install_plugin, uninstall_plugin
 from compaction.integrations.hermes.settings import EngineSettings, MainModel
 from compaction.summarizers import OpenAISummarizer
-from compaction.summarizers.model.text_generator import GeneratedSummary
+from compaction.summarizers.model.text_generator import GeneratorSummarizer
 from tests.hermes.conftest import CONFIG
 
 ENGINES = Path(directory.__file__).parent
@@ -190,7 +190,7 @@ def test_every_provider_name(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in sorted(names):
         settings = EngineSettings.from_config({"auxiliary": {"compression": {"provider": name, "model": "small"}}})
         summarizer = settings.summarizer(MainModel("large", "http://127.0.0.1:9/v1", "none"))
-        if isinstance(summarizer, GeneratedSummary):
+        if isinstance(summarizer, GeneratorSummarizer):
             assert summarizer.model.generate("Summarize.") == "Find the time-outs."
         else:
             assert isinstance(summarizer, OpenAISummarizer)

@@ -137,16 +137,13 @@ CONFIGURATIONS: dict[str, Strategy] = {
     ),
     "empty pipeline": Pipeline(),
     "budget": TokenBudgetComposed([ToolResult(keep=nothing), SlidingWindow()], budget=80),
-    "budget, each to its end": TokenBudgetComposed(
-        [ToolResult(HeadTail(chars=9)), SelectiveToolCall()], budget=120, early_stop=False
-    ),
     "budget, system too": TokenBudgetComposed([ClearReasoning()], budget=20, drop_system=True),
     "budget alone": TokenBudgetComposed([], budget=60, keep=last(groups=2)),
     "token budget": presets.token_budget(120),
     "hermes": presets.hermes(400, Terse(), protect_last_n=2),
     "langgraph summary": presets.langgraph_summary(Terse(), max_tokens_before_summary=150, max_summary_tokens=50),
     "clip": Clip(tokens=40),
-    "clip at once": Clip(tokens=25, slack=1.0, trigger=tokens_exceed(100), keep=USERS),
+    "clip at once": Clip(tokens=25, trigger=tokens_exceed(100), keep=USERS),
     "growing summary": GrowingSummary(
         tokens=150, initial_tokens=60, added_tokens=30, max_tokens=100, trigger=tokens_exceed(200)
     ),

@@ -248,7 +248,7 @@ def test_nothing_is_lost_whatever_a_text_claims(
     """Read anew in each round, or in one session: no error, no degraded run, and every message can be read back."""
     make, from_view = STRATEGIES[name]
     named = next(SESSIONS)
-    strategy = make(store=store, session=named, salt="kim-17")
+    strategy = make(store=store, session=named)
     session = CompactionSession(strategy, counter="chars/4", format=format)
     talk, view = Conversation(WIRES[format]), list[Raw]()
     for actions in rounds:

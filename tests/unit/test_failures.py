@@ -23,7 +23,6 @@ from compaction import (
     Request,
     Rewrite,
     Together,
-    compact,
     compact_sync,
     presets,
     run,
@@ -66,7 +65,6 @@ STRATEGIES: dict[str, Strategy] = {
     "digest": Summarization(keep=last(groups=4), on_failure="raise"),
     "pipeline": ClearReasoning() >> ToolResult(Clear()) >> SlidingWindow() >> Truncation(keep=last(groups=1)),
     "budget": TokenBudgetComposed([ToolResult(HeadTail(chars=60)), SelectiveToolCall()], budget=200),
-    "budget, each to its end": TokenBudgetComposed([ClearMedia(), ToolResult(keep=nothing)], budget=200, early_stop=False),
     "context window": presets.context_window(700),
 }
 MIXED: Chat = [*agent_session(40), *itertools.chain.from_iterable(sample_conversations()[2:5])]
@@ -428,20 +426,6 @@ def test_a_strategy_that_misbehaves_on_close_hides_no_failure(at_close: str, err
     assert state(index) == before
 
 
-async def test_two_runs_of_one_strategy_do_not_meet(anyio_backend: str) -> None:
-    """If one of two runs of a strategy is cancelled, the other run completes, and only its conversation is changed."""
-    good, bad = indexed(), indexed()
-    before = state(bad)
-    strategy = Asking(("ok", "hangs"))
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(run, bad, strategy)
-        result = await run(good, Asking(("ok", "ok")))
-        await anyio.wait_all_tasks_blocked()
-        tasks.cancel_scope.cancel()
-    assert len(result.edits) == 2
-    assert state(bad) == before
-
-
 # ------------------------------------------------------------------------ custom strategies
 
 
@@ -450,29 +434,6 @@ def dropping(index: MessageIndex) -> Steps:
     for group in index.included_groups:
         if index.is_removable(group):
             yield Drop(group, "may go")
-
-
-def listing(index: MessageIndex) -> list[Drop]:
-    """Drop every removable group, as a function that returns a list."""
-    return [Drop(group, "may go") for group in index.included_groups if index.is_removable(group)]
-
-
-class Dropping:
-    """Drop every removable group, as a callable object."""
-
-    def __call__(self, index: MessageIndex) -> Steps:
-        """Return the edits of the generator function."""
-        return dropping(index)
-
-
-@pytest.mark.parametrize("strategy", [dropping, listing, Dropping()])
-async def test_plain_callables_are_strategies(anyio_backend: str, strategy: Any) -> None:
-    """A generator function, a function that returns a list and a callable object work as strategies, with both drivers."""
-    messages = agent_session(20)
-    expected = compact_sync(messages, dropping, counter="chars/4")
-    assert 0 < len(expected.messages) < 20
-    assert compact_sync(messages, strategy, counter="chars/4").messages == expected.messages
-    assert (await compact(messages, strategy, counter="chars/4")).edits == expected.edits
 
 
 @pytest.mark.parametrize("item", [None, "drop it", 3, {"drop": 1}, Drop])

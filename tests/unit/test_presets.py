@@ -162,21 +162,21 @@ class TestContextWindow:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ({"window": 0}, "the window is above 0"),
-            ({"window": -1}, "the window is above 0"),
+            ({"window": 0}, "'window' must be a whole number >= 1"),
+            ({"window": -1}, "'window' must be a whole number >= 1"),
             ({"window": "32k"}, "pass a number of tokens"),
-            ({"window": 10.5}, "the window is above 0"),
-            ({"window": 10, "reserve_output": 10}, "the window is above 0 and above the reserve"),
-            ({"window": 10, "reserve_output": -1}, "the window is above 0 and above the reserve"),
+            ({"window": 10.5}, "'window' must be a whole number >= 1"),
+            ({"window": 10, "reserve_output": 10}, "the window must be above the reserve"),
+            ({"window": 10, "reserve_output": -1}, "'reserve_output' must be a whole number >= 0"),
             ({"window": 10, "tool_threshold": 0}, "0 < tool_threshold <= threshold <= 1"),
             ({"window": 10, "tool_threshold": 0.9}, "0 < tool_threshold <= threshold <= 1"),
             ({"window": 10, "threshold": 1.1}, "0 < tool_threshold <= threshold <= 1"),
-            ({"window": 10, "target": 0.8}, "a share above 0 and below threshold"),
-            ({"window": 10, "target": 0}, "a share above 0 and below threshold"),
-            ({"window": 10, "tool_batch": 1}, "a share from 0 to below 1"),
-            ({"window": 10, "tool_batch": -0.1}, "a share from 0 to below 1"),
-            ({"window": 10, "keep_groups": -1}, r"last\(groups=-1\)"),
-            ({"window": 10, "keep_tool_groups": -1}, r"last\(groups=-1\)"),
+            ({"window": 10, "target": 0.8}, "0 < target < threshold"),
+            ({"window": 10, "target": 0}, "0 < target < threshold"),
+            ({"window": 10, "tool_batch": 1}, "0 <= tool_batch < 1"),
+            ({"window": 10, "tool_batch": -0.1}, "0 <= tool_batch < 1"),
+            ({"window": 10, "keep_groups": -1}, "last: 'groups' must be a whole number >= 0"),
+            ({"window": 10, "keep_tool_groups": -1}, "last: 'groups' must be a whole number >= 0"),
         ],
     )
     def test_bad_arguments(self, arguments: dict[str, Any], message: str) -> None:
@@ -252,3 +252,14 @@ def test_token_budget_cuts_what_is_larger_than_the_budget() -> None:
         ends = result.messages[-1]["content"]
         assert ends.startswith("first word")
         assert ends.endswith("word last")
+
+
+def test_token_budget_fills_its_budget_with_the_newest_messages() -> None:
+    """If the digest needs little of its room, more of the newest messages stay as they are."""
+    chat = [
+        system(),
+        *(each for n in range(60) for each in (user(f"Box {n}?"), assistant(f"On shelf {n}. " + "So it is. " * 60))),
+    ]
+    budget = int(0.7 * indexed(chat).tokens)
+    done = compact_sync(chat, presets.token_budget(budget), counter="chars/4")
+    assert 0.95 * budget < done.after.tokens <= budget

@@ -22,11 +22,12 @@ from compaction.strategies import (
     Lossless,
     Offload,
     Summarization,
+    SummaryText,
     TokenBudgetComposed,
     ToolResult,
     Truncation,
 )
-from compaction.summarizers import OpenAISummarizer
+from compaction.summarizers import OpenAISummarizer, SummaryBudget
 from compaction.tokens import CharsPerToken, EstimateWarning, Memoized, counter, resolve
 from compaction.triggers import tokens_exceed, worth_it
 from tests.support.chats import tool_turns
@@ -102,18 +103,20 @@ SIZES = {"tokens": 9, "initial_tokens": 9, "added_tokens": 9, "max_tokens": 9}
             (partial(Clip, tokens=wrong), "Clip: 'tokens' must be a whole number >= 1")
             for wrong in (0, -1, 1.5, True, "9", None)
         ),
-        (lambda: Clip(tokens=10, slack=0), "Clip: 'slack' must be a number above 0"),
         *((partial(GrowingSummary, **{**SIZES, name: 0}), f"GrowingSummary: '{name}' must be") for name in SIZES),
         (lambda: TokenBudgetComposed([], budget=0), "TokenBudgetComposed: 'budget' must be a whole number >= 1"),
         (lambda: ToolResult(at_least=-1), "ToolResult: 'at_least' must be a whole number >= 0"),
         (lambda: Clear(min_chars=0), "Clear: 'min_chars' must be a whole number >= 1"),
-        (lambda: Clear(inputs="write_file"), "Clear: 'inputs' must be a list of tool names"),  # type: ignore[arg-type]
-        (lambda: Dedupe(reads="read_file"), "Dedupe: 'reads' must be a list of tool names"),  # type: ignore[arg-type]
+        (lambda: Clear(inputs="write_file"), "names of tools must be a list"),  # type: ignore[arg-type]
+        (lambda: Dedupe(reads="read_file"), "names of tools must be a list"),  # type: ignore[arg-type]
         (lambda: HeadTail(chars=0), "HeadTail: 'chars' must be a whole number >= 1"),
         (lambda: Collapse(outcome_chars=0), "Collapse: 'outcome_chars' must be a whole number >= 1"),
         (lambda: Collapse(argument_chars=0), "Collapse: 'argument_chars' must be a whole number >= 1"),
         (lambda: Offload(Shelf(), min_chars=0), "Offload: 'min_chars' must be a whole number >= 1"),
         (lambda: Lossless(3, Shelf()), "a strategy must be a callable"),  # type: ignore[arg-type]
+        (lambda: SummaryBudget(ratio=1.5), "ratio"),
+        (lambda: SummaryText(preface="two\n\nparagraphs"), "'preface' must be one paragraph"),
+        (lambda: Offload(Shelf(), on_failure="ignore"), "'on_failure' must be one of keep, raise"),  # type: ignore[arg-type]
         (lambda: worth_it(Truncation(), calls=0), "'calls' must be a whole number >= 1"),
         *((partial(worth_it, Truncation(), cached=wrong), "'cached' must be a share") for wrong in (0, 1.1)),
         (lambda: worth_it(Truncation(), ttl_seconds=0), "'ttl_seconds' must be a number above 0"),

@@ -11,6 +11,7 @@ import attrs
 from anyio.from_thread import start_blocking_portal
 
 from ... import presets
+from ...checks import is_count
 from ...errors import InputError
 from ...formats import MessageFormat, same
 from ...index import GroupKind, MessageIndex
@@ -382,7 +383,7 @@ def _reported(usage: Mapping[str, Any], name: str) -> int:
     value: Any = usage.get(name) if isinstance(usage, Mapping) else "nothing"
     if value is None:
         return 0
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+    if not is_count(value):
         raise InputError(f"usage {name}={value!r}: pass a mapping with the tokens a provider reported, whole numbers >= 0")
     return value
 

@@ -51,11 +51,11 @@ def as_summarizer(summarizer: SummarizerLike) -> Summarizer:
     if not isinstance(summarizer, TextGenerator):
         remedy = f"; for a model's name, write OpenAISummarizer({summarizer!r})" if isinstance(summarizer, str) else ""
         raise ConfigurationError(f"a summarizer has summarize(request) or generate(prompt) (got {summarizer!r}){remedy}")
-    return GeneratedSummary(summarizer)
+    return GeneratorSummarizer(summarizer)
 
 
 @attrs.frozen
-class GeneratedSummary:
+class GeneratorSummarizer:
     """A summarizer that has an object with ``generate(prompt) -> str`` write the summary, sync or async.
 
     Such an object does not say why an answer ended, so one that was cut off at the length limit is not detected: let it allow
@@ -63,12 +63,12 @@ class GeneratedSummary:
 
     Args:
         model: The object.
-        options: The model's window, and the limits of the summary.
+        summary_options: The model's window, and the limits of the summary.
     """
 
-    timeout_seconds: ClassVar[None] = None  # each call of the model has one, in ``options``
+    timeout_seconds: ClassVar[None] = None  # each call of the model has one, in ``summary_options``
     model: TextGenerator
-    options: SummaryOptions = attrs.field(factory=SummaryOptions, kw_only=True)
+    summary_options: SummaryOptions = attrs.field(factory=SummaryOptions, kw_only=True)
 
     @property
     def cache_key(self) -> str:
@@ -83,8 +83,8 @@ class GeneratedSummary:
         """
         name = type(self.model).__name__
         if inspect.iscoroutinefunction(inspect.unwrap(self.model.generate)):
-            return self.options.summary(request, name, self._ask)
-        return self.options.summary_sync(request, name, self._ask_sync)
+            return self.summary_options.summary(request, name, self._ask)
+        return self.summary_options.summary_sync(request, name, self._ask_sync)
 
     async def _ask(self, call: ModelCall) -> ModelReply:
         answer = self.model.generate(_prompt(call))

@@ -544,7 +544,7 @@ def test_an_estimate_of_a_part_is_scaled(tmp_path: Path, monkeypatch: pytest.Mon
     assert (found.whole.conversations, list(found.failed)) == (0, [str(tmp_path / "bad.parquet")])
     sample: Any
     for sample in (0, "9", True):
-        with pytest.raises(ConfigurationError, match=f"sample={sample!r}: a whole number"):
+        with pytest.raises(ConfigurationError, match="sample must be a whole number >= 1"):
             estimate(tmp_path / "in.jsonl", STRATEGY, sample=sample)
 
 

@@ -228,7 +228,7 @@ def test_arguments_that_cannot_be(options: dict[str, Any], cluster: Cluster) -> 
     """They are refused before an actor is started."""
     with pytest.raises(ConfigurationError, match=next(iter(options))):
         compact_dataset(cluster, JOB, **options)
-    with pytest.raises(ConfigurationError, match="count=0"):
+    with pytest.raises(ConfigurationError, match="count must be a whole number >= 1"):
         ray_workers(0)
 
 

@@ -164,7 +164,7 @@ def test_the_result_is_json() -> None:
     ("options", "words"),
     [
         ({"window": 0}, "'window'"),
-        ({"jobs": 0}, "'jobs' must be"),
+        ({"jobs": 0}, "jobs must be"),
         ({"strategies": ["quantum"]}, "'quantum' is unknown"),
         ({"model": "gpt-0"}, "no table has prices for model"),
         ({"strategies": [7]}, "a strategy must be a callable"),

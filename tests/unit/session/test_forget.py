@@ -216,12 +216,11 @@ class AwaitedStore(Plain):
         return later()
 
 
-@pytest.mark.parametrize("salt", [None, "pepper"])
 @pytest.mark.parametrize("kind", [CompactionSession, SessionPool])
-async def test_an_awaited_store(kind: type[CompactionSession | SessionPool], salt: str | None, tmp_path: Path) -> None:
+async def test_an_awaited_store(kind: type[CompactionSession | SessionPool], tmp_path: Path) -> None:
     """`forget` awaits an async store; `forget_sync` raises."""
     store = AwaitedStore(SQLiteStore(tmp_path / "records.db"))
-    session = kind(Lossless(summarizing(), store, salt=salt), **options())
+    session = kind(Lossless(summarizing(), store), **options())
     chat = chat_of("kim")
     for place in range(2, len(chat)):
         if chat[place]["role"] == "user":

@@ -20,8 +20,7 @@ from compaction.session import CompactionSession, unawaited_calls
 from compaction.session.lock import CallLock
 from tests.laws.test_interruptions import Interruption
 from tests.support.limits import WAIT_SECONDS
-from tests.support.scripted import Awaited
-from tests.unit.session.test_session import chat, cut, session, summarizing
+from tests.unit.session.test_session import chat, cut, session
 
 BACKENDS = ["asyncio", "trio"]
 
@@ -167,17 +166,6 @@ async def _started(loop: Any, room: Room) -> None:
 
 
 _ABANDONED: list[Any] = []
-
-
-async def test_a_call_that_blocks_its_own_loop_is_refused() -> None:
-    """`view_sync` raises in an event loop in which another task holds the lock."""
-    watched = session(summarizing(Awaited("Round.", seconds=0.2)))
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(watched.view, chat(9))
-        await anyio.wait_all_tasks_blocked()
-        with pytest.raises(SyncDriverError, match="deadlock"):
-            watched.view_sync(chat(9))
-    assert watched.status().compactions == 1
 
 
 async def test_a_call_inside_a_call_is_refused() -> None:

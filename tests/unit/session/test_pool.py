@@ -6,7 +6,7 @@ import copy
 import itertools
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -85,42 +85,6 @@ def looped(pool: SessionPool, chat: Chat, **about: Any) -> CompactionSession:
 
 
 # ---------------------------------------------------------------- one conversation
-
-
-@pytest.mark.parametrize("id", [None, "kim"])
-def test_a_plain_loop_gets_the_views_of_a_session(id: str | None, caplog: pytest.LogCaptureFixture) -> None:
-    """A growing conversation is one session with the views of a `CompactionSession`; so is the same one with another id."""
-    pool, alone = pool_of(), single()
-    for messages in calls_of(grown("Ann", 30, [user("Hello.")])):
-        assert pool.view_sync(messages, id) == alone.view_sync(messages)
-    assert len(pool) == 1
-    assert alone.status().compactions > 1
-    assert session_of(pool, messages, id="lee").id == "lee"
-    assert (len(pool), caplog.records) == (2, [])
-
-
-@pytest.mark.parametrize("id", [None, "kim"])
-@pytest.mark.parametrize("strategy", ["cut", "summaries"])
-def test_views_that_are_fed_back_continue_the_session(strategy: str, id: str | None) -> None:
-    """A host may pass the last view, or an earlier view with newer messages, as the Agents SDK does."""
-    make: Callable[[], Any] = cut if strategy == "cut" else lambda: summarizing(quoting())
-    pool, alone = pool_of(make()), single(make())
-    source: Chat = [SYSTEM]
-    kept: Chat = [SYSTEM]
-    for run in range(8):
-        for step in range(4):
-            new = [user(f"run {run} step {step} " + "why? " * 10)]
-            source += new
-            kept += new
-            view = pool.view_sync(rebuilt(kept), id)
-            assert view == alone.view_sync(rebuilt(source))
-            said = [answer(f"answer {run} {step} " + "so. " * 10)]
-            source += said
-            kept += said
-            if step == 3:
-                kept = [*view, *said]
-    assert len(pool) == 1
-    assert alone.status().compactions > 2
 
 
 def test_identical_short_messages_are_told_apart_by_the_rest() -> None:

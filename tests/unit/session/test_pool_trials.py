@@ -10,7 +10,6 @@ import pytest
 from compaction import SessionPool, last
 from compaction.errors import StrategyError
 from compaction.index import Request
-from compaction.run import unawaited
 from compaction.stores import SessionStore, SQLiteStore
 from compaction.strategies import Offload, Summarization, Truncation
 from compaction.summarizers import DigestSummarizer
@@ -121,15 +120,3 @@ def test_a_session_is_discarded(chat: list[Any]) -> None:
         assert not pool.discard(session.id)
     assert (pool.discard(session.id), pool.discard(session.id), len(pool), pool.bytes) == (True, False, 0, 0)
     assert pool.view_sync(chat)
-
-
-def test_a_refused_view_is_shortened_under_the_lock(chat: list[Any]) -> None:
-    """`compact_refused` is `overflowed` inside a call."""
-    pool = pool_of()
-    error = ValueError("prompt is too long: 500 tokens > 400 maximum")
-    with pool.call_sync(chat[:13]) as session:
-        session.compact_due_sync()
-        shorter = unawaited(session.compact_refused(error, sync=True))
-        assert shorter[-1] == chat[12]
-        with pytest.raises(KeyError):
-            unawaited(session.compact_refused(KeyError("another error"), sync=True))

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from compaction import BudgetUnsatisfiable, Edit, MessageIndex, last, presets
-from compaction.errors import ConfigurationError, InputError, StateError, SummaryFailed, SyncDriverError
-from compaction.index.groups import GroupKind
+from compaction import BudgetUnsatisfiable, MessageIndex, last, presets
+from compaction.errors import ConfigurationError, SummaryFailed, SyncDriverError
 from compaction.index.projection import Metrics
 from compaction.session import CompactionSession, Event, StepFailed
-from compaction.stores import SessionStore, SQLiteStore
+from compaction.stores import SessionStore
 from compaction.strategies import Clear, Summarization, ToolResult, Truncation
 from compaction.summarizers import SummaryBudget
 from compaction.tokens import Usage
@@ -89,18 +87,6 @@ def test_the_prefix_is_stable_on_recorded_sessions(corpus: Callable[[str], list[
     assert changed <= 0.08 * calls
 
 
-def test_summaries_are_carried_through_many_rounds() -> None:
-    """Each round updates the one summary; the originals of all of it stay reachable."""
-    scripted = Scripted("Round.")
-    source, watched = chat(60), session(summarizing(scripted))
-    for place in calls_of(source):
-        view = watched.view_sync(source[:place])
-    assert sum("[compaction" in str(message["content"]) for message in view) == 1
-    (summary,) = [group for group in watched.index.included_groups if group.kind is GroupKind.SUMMARY]
-    assert watched.index.originals(summary)[:2] == source[1:3]
-    assert [request.previous for request in scripted.requests][:2] == [None, "Round."]
-
-
 # ---------------------------------------------------------------- usage, focus, status
 
 
@@ -162,15 +148,6 @@ def test_the_count_is_not_too_low_after_a_large_cut(ratio: float, overhead: int,
     assert session.status().tokens == pytest.approx(500 + ratio * session.index.included.tokens, rel=0.02)
 
 
-def test_usage_that_cannot_be_read_is_refused() -> None:
-    """Usage without token counts raises a typed error, and the session still works."""
-    watched = session()
-    watched.view_sync(chat(2))
-    with pytest.raises(InputError):
-        watched.record_usage({"cost": 3})
-    assert watched.view_sync(chat(3)) == chat(3)
-
-
 async def test_every_call_may_await_the_summarizer() -> None:
     """So may those after a length error and in a lock that is held. A call that must not is refused and changes nothing."""
     watched = session(summarizing(Awaited("Round.")))
@@ -191,17 +168,6 @@ async def test_every_call_may_await_the_summarizer() -> None:
         assert "Round." in (await watched.compact_now()).messages[1]["content"]
 
 
-def test_without_an_event_loop_nothing_is_awaited() -> None:
-    """That the summarizer has to be awaited is not a failure which the strategy could handle."""
-    watched = session(summarizing(Awaited("Round.")))
-    with pytest.raises(SyncDriverError):
-        watched.view_sync(chat(9))
-    watched.follow(chat(9))
-    with pytest.raises(SyncDriverError):
-        watched.compact_due_sync()
-    assert watched.last_result is None
-
-
 async def test_compacting_on_demand_takes_a_focus_and_needs_no_trigger() -> None:
     """A forced run ignores the triggers of summaries and tool results, not those of cuts. It may await the summarizer."""
     scripted = Awaited("About boxes.")
@@ -211,17 +177,6 @@ async def test_compacting_on_demand_takes_a_focus_and_needs_no_trigger() -> None
     result = await watched.compact(focus="boxes")
     assert (scripted.requests[0].focus, result.outcome) == ("boxes", "compacted")
     assert result.messages[-4:] == chat(5)[-4:]
-
-
-def test_compacting_on_demand_ends_the_pause_after_a_failure() -> None:
-    """The summarizer is asked again at once; that it fails again is the only thing to say."""
-    scripted = Scripted(SummaryFailed("no"))
-    watched = session(summarizing(scripted))
-    for _ in range(2):
-        watched.view_sync(chat(9))
-    assert len(scripted.requests) == 1
-    result = watched.compact_sync()
-    assert (len(scripted.requests), len(result.failures), result.notes) == (2, 1, ())
 
 
 def test_a_preset_compacts_a_small_conversation_on_demand_or_says_why_not() -> None:
@@ -306,54 +261,6 @@ def test_a_session_resumed_after_any_call_continues_with_the_same_views(make: Ca
         through_sqlite = session(make(), store=store, id="one")
         assert through_sqlite.view_sync(json.loads(json.dumps(source[:place]))) == expected
     assert calm.status().compactions > 2
-
-
-def test_a_store_that_is_corrupt_newer_or_foreign_is_refused(tmp_path: Path) -> None:
-    """Typed errors that say what to do; nothing is overwritten."""
-    foreign = tmp_path / "foreign.db"
-    foreign.write_bytes(b"this is no database, it is a letter to a friend" * 50)
-    with pytest.raises(StateError, match="foreign"):
-        SessionStore(foreign)
-    assert foreign.read_bytes().startswith(b"this is no database")
-    newer = tmp_path / "newer.db"
-    SessionStore(newer)
-    with sqlite3.connect(newer) as database:
-        database.execute("PRAGMA user_version=99")
-    database.close()
-    with pytest.raises(StateError, match="schema 99 is newer"):
-        SessionStore(newer)
-    messages = SQLiteStore(tmp_path / "messages.db")
-    with pytest.raises(StateError, match="not a store of this package"):
-        SessionStore(messages.path)
-
-
-def test_pauses_after_failures_are_kept(tmp_path: Path) -> None:
-    """Pauses after failures last over calls and processes; a state saved without them can be read."""
-    seen: list[bool] = []
-
-    def failing(index: MessageIndex) -> Iterator[Edit]:
-        pauses, now = index.context.pauses, index.context.now
-        seen.append(pauses.is_paused("failing", now))
-        pauses.record_failure("failing", now)
-        yield from cut()(index)
-
-    def opened(now: float) -> CompactionSession:
-        return CompactionSession(failing, counter="chars/4", store=store, clock=lambda: now)
-
-    store = SessionStore(tmp_path / "sessions.db")
-    session = opened(0.0)
-    session.view_sync(chat(5))
-    session.view_sync(chat(6))
-    session.view_sync(chat(11))
-    opened(2_000.0).view_sync(chat(12))
-    opened(100.0).view_sync(chat(12))
-    assert seen == [False, True, True, False, True]
-    saved = store.load("default")
-    assert saved is not None
-    del saved["pauses"]
-    store.save("default", saved)
-    opened(100.0).view_sync(chat(12))
-    assert seen[-1] is False
 
 
 class Failing:
@@ -478,13 +385,3 @@ def test_recalled_usage_does_not_replace_a_report() -> None:
     before = session.status().tokens
     session.recall_usage(usages_of(chat(2), lambda size: 3 * size))
     assert session.status().tokens == before
-
-
-@pytest.mark.parametrize("ratio", [0.001, 0.1, 1_000])
-def test_a_report_that_cannot_be_right_is_ignored(ratio: float) -> None:
-    """A server that reports another unit, or only what was not cached, changes no view."""
-    plain, told = (CompactionSession(cut(), counter="chars/4", window=2_000) for _ in range(2))
-    for turns in range(1, 16):
-        view = told.view_sync(chat(turns))
-        assert view == plain.view_sync(chat(turns))
-        told.record_usage({"prompt_tokens": int(MessageIndex(view, counter="chars/4").tokens * ratio), "completion_tokens": 1})

@@ -8,11 +8,11 @@ import attrs
 import pytest
 
 from compaction import CompactionResult, MessageIndex, last, run, run_sync
-from compaction.errors import SummaryFailed, SyncDriverError
+from compaction.errors import SummaryFailed
 from compaction.index import RunContext
 from compaction.session import CompactionSession
 from compaction.strategies import CompactionStrategy, GrowingSummary, Summarization
-from compaction.summarizers import DigestSummarizer, FirstOf
+from compaction.summarizers import FirstOf
 from compaction.summarizers.base import TIMEOUT_SECONDS, timeout_of
 from compaction.triggers import tokens_exceed
 from tests.support.scripted import Awaited, Scripted
@@ -86,16 +86,6 @@ async def test_a_summarizer_that_hangs_is_given_up(make: Any) -> None:
     index = MessageIndex(said(40), counter="chars/4")
     assert failure(await run(index, make(hanging))) == "Hanging did not answer within 0.01 s"
     assert hanging.running == 0
-
-
-async def test_a_summarizer_that_hangs_does_not_hold_up_a_session() -> None:
-    """If the summarizer exceeds its timeout, a session returns the unchanged list and does not call it in the next turns."""
-    hanging = Hanging()
-    session = CompactionSession(summarizing(hanging), counter="chars/4", clock=lambda: 5.0)
-    chat = said(5)
-    for _ in range(3):
-        assert await session.view(chat) == chat
-    assert hanging.most_running == 1
 
 
 def test_an_awaited_summarizer_has_a_minute() -> None:
@@ -219,14 +209,3 @@ async def test_when_all_failed_the_strategy_does_what_it_always_does(make: Any) 
     assert told.startswith("every summarizer failed: Awaited: the summarizer answered '': ")
     assert told.endswith("; Scripted: boom")
     assert index.context.pauses.is_paused(strategy, 1.0)
-
-
-def test_the_sync_driver_takes_no_awaited_summarizer() -> None:
-    """The synchronous driver raises a `SyncDriverError` at an awaitable summarizer, unless an earlier one has answered."""
-    index = MessageIndex(said(5), counter="chars/4")
-    with pytest.raises(SyncDriverError):
-        run_sync(index, summarizing(FirstOf(Scripted(RuntimeError("boom")), Awaited("Well."))))
-    outcome = run_sync(index, summarizing(FirstOf(Scripted("Well."), Awaited("Well."))))
-    assert outcome.outcome == "compacted"
-    outcome = run_sync(MessageIndex(said(5), counter="chars/4"), summarizing(FirstOf(Scripted(""), DigestSummarizer())))
-    assert outcome.outcome == "degraded"

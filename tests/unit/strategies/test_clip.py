@@ -33,10 +33,11 @@ def test_both_ends_stay() -> None:
 
 
 def test_what_is_small_enough_is_the_same_object() -> None:
-    """Messages within the limit times the slack are the same objects."""
+    """Messages within the limit are the same objects; one of a token more is not."""
     messages = [user("word " * 60), user("word " * 95)]
-    assert [one is other for one, other in zip(clipped(messages), messages, strict=True)] == [True, True]
-    assert clipped(messages, slack=1.0)[1] is not messages[1]
+    tokens = sizes(messages)[1]
+    assert all(one is other for one, other in zip(clipped(messages, tokens=tokens), messages, strict=True))
+    assert clipped(messages, tokens=tokens - 1)[1] is not messages[1]
 
 
 def test_the_larger_results_of_parallel_calls_come_down() -> None:

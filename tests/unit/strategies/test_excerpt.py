@@ -94,7 +94,7 @@ def test_the_target_may_be_below_the_trigger() -> None:
 @pytest.mark.parametrize("clips", [(0.0,), (1.1,), (0.5, -1)])
 def test_shares_are_checked(clips: tuple[float, ...]) -> None:
     """A share outside 0 to 1 raises a ``ConfigurationError``."""
-    with pytest.raises(ConfigurationError, match="share of the limit"):
+    with pytest.raises(ConfigurationError, match="a share above 0 and at most 1"):
         LastResort(tokens=100, clips=clips)
 
 

@@ -107,20 +107,6 @@ def test_a_failing_summarizer_is_reported_and_its_part_listed() -> None:
     assert "BX-1000" in summaries(done.messages)[0]
 
 
-def test_a_summarizer_that_failed_rests() -> None:
-    """A failed summarizer is not called again for a while by the session's clock."""
-    failing = Scripted(ValueError("no"))
-    now = [0.0]
-    session = CompactionSession(growing(summarizer=failing), counter="chars/4", clock=lambda: now[0])
-    messages = orders(0, 60)
-    for at in range(1, len(messages), 2):
-        session.view_sync(messages[:at])
-    assert len(failing.requests) == 1
-    now[0] = 61.0
-    session.view_sync([*messages, *orders(60, 90)])
-    assert len(failing.requests) == 2
-
-
 def test_a_cut_never_clips_a_short_task_to_gain_a_few_tokens() -> None:
     """If the user's words do not fit beside the frame of a part, more groups leave, or only groups without words."""
     task = "Fix the rounding of totals in checkout.py. Never touch the migrations folder."

@@ -21,29 +21,28 @@ def cleared(messages: Chat, **options: Any) -> Chat:
     return compact_sync(messages, ClearReasoning(**options), counter="chars/4").messages
 
 
-@pytest.mark.parametrize("field", ["reasoning", "reasoning_content"])
-def test_the_thought_goes_and_the_words_stay(field: str) -> None:
+DETAILS = [{"type": "reasoning.text", "text": "hm"}, {"type": "reasoning.encrypted", "data": "x" * 400}]
+WORDS = {"type": "text", "text": "4"}
+
+
+@pytest.mark.parametrize(
+    ("thought", "content"),
+    [
+        ({"reasoning": "two and two", "content": "4"}, "4"),
+        ({"reasoning_content": "two and two", "content": "4"}, "4"),
+        ({"reasoning_details": DETAILS, "content": "4"}, "4"),
+        ({"content": [{"type": "thinking", "thinking": "hm"}, WORDS]}, [WORDS]),
+    ],
+    ids=["reasoning", "reasoning_content", "details", "a part"],
+)
+def test_the_thought_goes_and_the_words_stay(thought: dict[str, Any], content: Any) -> None:
     """Reasoning is removed; texts and unknown fields stay, and messages without reasoning are the same objects."""
-    said = {"role": "assistant", "content": "4", field: "two and two", "trace": 7}
+    said = {"role": "assistant", "trace": 7, **thought}
     messages = [user("2+2?"), said, user("thanks"), assistant("sure"), user("bye")]
     left = cleared(messages)
-    assert left[1] == {"role": "assistant", "content": "4", "trace": 7}
-    assert said[field] == "two and two"
+    assert left[1] == {"role": "assistant", "content": content, "trace": 7}
+    assert said == {"role": "assistant", "trace": 7, **thought}
     assert [out is put_in for out, put_in in zip(left, messages, strict=True)] == [True, False, True, True, True]
-
-
-def test_reasoning_details_go_too() -> None:
-    """``reasoning_details`` are removed, including encrypted blocks."""
-    details = [{"type": "reasoning.text", "text": "hm"}, {"type": "reasoning.encrypted", "data": "x" * 400}]
-    said = {"role": "assistant", "content": "4", "reasoning_details": details}
-    assert cleared([user("q"), said, user("r")])[1] == assistant("4")
-
-
-def test_thoughts_among_the_parts_of_the_content() -> None:
-    """Reasoning among the parts of the content is removed, and the other parts stay."""
-    parts = [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "4"}]
-    left = cleared([user("q"), {"role": "assistant", "content": parts}, user("r")])
-    assert left[1]["content"] == [{"type": "text", "text": "4"}]
 
 
 def test_a_tool_group_keeps_calls_and_results() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from compaction import Drop, GroupKind, compact_sync, kinds, last, nothing, tools
+from compaction import Drop, GroupKind, compact_sync, kinds, last
 from compaction.strategies import SelectiveToolCall
-from tests.support.chats import assistant, call, edits_of, indexed, result, shown, system, tool_turns, user
+from tests.support.chats import assistant, edits_of, indexed, shown, system, tool_turns, user
 
 TOOL_GROUPS = kinds(GroupKind.TOOL_CALL)
 
@@ -24,25 +24,6 @@ def test_how_many_stay(groups: int, kept: list[str]) -> None:
     done = compact_sync(tool_turns(3), SelectiveToolCall(keep=last(groups=groups, of=TOOL_GROUPS)), counter="chars/4")
     assert [each for each in shown(done.messages) if each.startswith("c")] == kept
     assert done.outcome == ("unchanged" if groups == 9 else "compacted")
-
-
-def test_a_call_that_was_given_up_goes() -> None:
-    """A call without a result is dropped if the conversation continued after it."""
-    done = compact_sync([user("q"), call("1"), user("r"), assistant("a")], SelectiveToolCall(keep=nothing), counter="chars/4")
-    assert shown(done.messages) == ["q", "r", "a"]
-
-
-def test_orphan_results_are_tool_groups() -> None:
-    """A result without a call is dropped like a tool group."""
-    done = compact_sync([result("9"), user("q"), assistant("a")], SelectiveToolCall(keep=nothing), counter="chars/4")
-    assert shown(done.messages) == ["q", "a"]
-
-
-def test_only_some_tools() -> None:
-    """``keep=tools(...)`` keeps the calls of these tools."""
-    messages = [user("q"), call("1", name="read"), result("1"), call("2", name="write"), result("2"), assistant("a")]
-    done = compact_sync(messages, SelectiveToolCall(keep=tools("write")), counter="chars/4")
-    assert shown(done.messages) == ["q", "2", "found", "a"]
 
 
 def test_a_call_that_must_stay_is_named() -> None:

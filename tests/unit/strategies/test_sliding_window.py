@@ -77,13 +77,6 @@ class TestWhatStays:
         run_sync(index, SlidingWindow())
         assert (len(index.messages()), shown(index.messages())[2:]) == (5, ["t", "q1", "a1"])
 
-    def test_collapsed_tool_calls_go_with_what_is_around_them(self) -> None:
-        """Collapsed tool calls are dropped with their turn, unlike summaries."""
-        index = indexed([*tool_turns(3), user("q")])
-        run_sync(index, ToolResult(keep=nothing))
-        run_sync(index, SlidingWindow(trigger=turns_exceed(2)))
-        assert [text.split("\n")[-1][:6] for text in shown(index.messages())] == ["q3", "look()", "a3", "q"]
-
     def test_a_collapsed_tool_call_is_of_the_turn_it_stands_in(self) -> None:
         """A collapsed tool call is dropped in one step with the question before it and the answer after it."""
         index = indexed([*tool_turns(2), user("q")])

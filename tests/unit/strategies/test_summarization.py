@@ -20,16 +20,11 @@ from compaction import (
 from compaction.errors import ConfigurationError, SummaryFailed
 from compaction.formats import MessageFormat, openai_chat, openai_responses
 from compaction.index.marks import Marks, marked, read_mark
-from compaction.strategies import SlidingWindow, Summarization, SummaryText, ToolResult
+from compaction.strategies import Summarization, SummaryText, ToolResult
 from compaction.summarizers import SummaryBudget
 from compaction.triggers import always, never, tokens_below, tokens_exceed
+from tests.support.chats import Chat, call, indexed, result, said
 from tests.support.scripted import Scripted
-
-Chat = list[dict[str, Any]]
-
-
-def said(role: str, text: str) -> dict[str, Any]:
-    return {"role": role, "content": text}
 
 
 def turns(count: int, start: int = 1) -> Chat:
@@ -41,15 +36,6 @@ def turns(count: int, start: int = 1) -> Chat:
             said("assistant", f"Answer {turn}: " + "this about it. " * 12),
         ]
     return chat
-
-
-def call(name: str, *ids: str) -> dict[str, Any]:
-    calls = [{"id": id, "type": "function", "function": {"name": name, "arguments": "{}"}} for id in ids]
-    return {"role": "assistant", "content": None, "tool_calls": calls}
-
-
-def result(id: str, text: str = "done " * 60) -> dict[str, Any]:
-    return {"role": "tool", "tool_call_id": id, "content": text}
 
 
 SYSTEM = said("system", "You are a careful assistant.")
@@ -102,7 +88,7 @@ def test_a_later_round_updates_the_summary_and_does_not_summarize_it_again() -> 
     """A second run sends the earlier summary as ``previous`` and its originals, and replaces it with a summary of round 2."""
     scripted = Scripted("First.", "Second.")
     strategy = Summarization(scripted, keep=last(messages=2))
-    index = MessageIndex(turns(5), counter="chars/4")
+    index = indexed(turns(5))
     run_sync(index, strategy)
     index.append(turns(5, start=6))
     run_sync(index, strategy)
@@ -120,7 +106,7 @@ def test_the_budget_is_a_share_of_all_that_the_summary_stands_for() -> None:
     scripted = Scripted("First. " * 260, "Second.")
     budget = SummaryBudget(ratio=0.5, floor=1)
     strategy = Summarization(scripted, keep=last(messages=2), budget=budget, user_tokens=0)
-    index = MessageIndex(turns(9), counter="chars/4")
+    index = indexed(turns(9))
     run_sync(index, strategy)
     index.append(turns(2, start=10))
     run_sync(index, strategy)
@@ -154,7 +140,7 @@ def test_a_mark_of_the_last_round_does_not_end_the_run() -> None:
 def test_what_another_strategy_collapsed_is_content_not_a_conversation_summary() -> None:
     """A collapsed tool call is summarized like any other group."""
     scripted = Scripted("All of it.")
-    chat = [said("user", "Go on."), call("look", "c1"), result("c1"), *turns(4)]
+    chat = [said("user", "Go on."), call("c1"), result("c1", "done " * 60), *turns(4)]
     pipeline = ToolResult(keep=last(groups=2)) >> Summarization(scripted, keep=last(messages=2))
     compact_sync(chat, pipeline, counter="chars/4")
     assert [group.made_by for group in scripted.requests[0].groups if group.kind is GroupKind.SUMMARY] == ["ToolResult"]
@@ -199,17 +185,6 @@ def test_the_summary_says_that_it_is_a_record_in_few_characters() -> None:
     assert "not instructions" in text
     assert text.endswith("[end]")
     assert len(text) - len("Done: all.") - len("A record of earlier messages, not instructions:") <= 60
-
-
-def test_no_later_summary_repeats_an_id() -> None:
-    """Over eight rounds in which the view is passed back, no two summaries have the same id."""
-    strategy = Summarization(Scripted("Always the same words."), keep=last(messages=2))
-    chat: Chat = turns(4)
-    seen: list[str] = []
-    for round in range(8):
-        chat = [*summarized(chat, strategy).messages, *turns(3, start=10 * round + 10)]
-        seen += [message["content"].split("\n")[0] for message in chat if message["content"].startswith("[compaction")]
-    assert len(set(seen)) == len(seen) == 8
 
 
 def test_the_note_is_added_to_the_system_prompt_once() -> None:
@@ -292,7 +267,7 @@ def test_nothing_is_asked_when_there_is_nothing_new() -> None:
     """No summary is requested if there are no new groups, also if the view is passed back."""
     scripted = Scripted("Once.")
     strategy = Summarization(scripted, keep=last(messages=2))
-    index = MessageIndex(turns(5), counter="chars/4")
+    index = indexed(turns(5))
     for _ in range(3):
         run_sync(index, strategy)
     assert len(scripted.requests) == 1
@@ -304,7 +279,7 @@ def test_a_conversation_whose_kept_part_alone_is_too_large_is_not_summarized_eve
     """If the kept part alone exceeds the trigger, a summary is requested only once the new groups are a tenth of the view."""
     scripted = Scripted("Short.")
     strategy = Summarization(scripted, trigger=tokens_exceed(500), keep=last(messages=20))
-    index = MessageIndex(turns(10), counter="chars/4")
+    index = indexed(turns(10))
     for turn in range(40):
         index.append(turns(1, start=100 + turn))
         run_sync(index, strategy)
@@ -322,7 +297,7 @@ def test_a_strategy_that_failed_rests_longer_each_time() -> None:
     """After each failure the strategy pauses longer: 60, 300, then 900 seconds of the given clock; a success ends the pause."""
     scripted = Scripted(*[SummaryFailed("down")] * 4, "Up again.")
     strategy = Summarization(scripted, keep=last(messages=2))
-    index = MessageIndex(turns(5), counter="chars/4")
+    index = indexed(turns(5))
     asked: list[float] = []
     for now in range(0, 2_400, 10):
         index.context = attrs.evolve(index.context, now=float(now))
@@ -338,25 +313,28 @@ def test_a_strategy_that_failed_rests_longer_each_time() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer",
-    [SummaryFailed("no"), RuntimeError("boom"), "", "   \n", lambda request: None, lambda request: "long " * 50_000],
-    ids=["failed", "raised", "empty", "blank", "no text", "far too long"],
+    ("options", "kept", "policy"),
+    [
+        ({}, 11, "nothing was summarized; the conversation is unchanged"),
+        ({"on_failure": "digest"}, 4, "a digest was written without a model"),
+        ({"on_failure": "drop"}, 3, "8 groups were dropped without a summary"),
+    ],
+    ids=["keep", "digest", "drop"],
 )
-def test_without_a_usable_summary_the_conversation_stays_as_it_is(answer: Any) -> None:
-    """By default, if the summarizer fails or its answer is unusable, nothing changes, and the failure names the policy."""
+def test_a_failure_is_reported_with_what_was_done_instead(options: Any, kept: int, policy: str) -> None:
+    """By default the conversation stays as it is; a digest takes its place, or nothing does, only if that is configured."""
     chat = [SYSTEM, *turns(5)]
-    outcome = summarized(chat, Summarization(Scripted(answer), keep=last(messages=2)))
-    assert outcome.outcome == "degraded"
-    assert all(now is then for now, then in zip(outcome.messages, chat, strict=True))
-    (failure,) = outcome.failures
-    assert (failure.strategy, "is unchanged" in failure.policy) == ("Summarization", True)
+    outcome = summarized(chat, Summarization(Scripted(RuntimeError("boom")), keep=last(messages=2), **options))
+    assert (outcome.outcome, len(outcome.messages)) == ("degraded", kept)
+    assert all(any(raw is old for old in chat) for raw in outcome.messages if "[compaction" not in raw["content"])
+    assert [(failure.strategy, failure.policy) for failure in outcome.failures] == [("Summarization", policy)]
 
 
 def test_a_summary_is_shorter_than_what_it_stands_for() -> None:
     """A summary is used only if the view becomes at least one token smaller."""
     chat = [said("user", "word " * 90), said("user", "now?")]
     frame = summarized(chat, Summarization(Scripted("x" * 4), keep=last(messages=1))).after.tokens
-    room = MessageIndex(chat, counter="chars/4").tokens - frame
+    room = indexed(chat).tokens - frame
     for more in (-1, 0, 1):
         outcome = summarized(chat, Summarization(Scripted("x" * 4 * (1 + room + more)), keep=last(messages=1)))
         assert outcome.outcome == ("compacted" if more < 0 else "unchanged")
@@ -381,26 +359,6 @@ def test_what_is_configured_wrongly_is_no_failure(on_failure: Any) -> None:
         )
 
 
-def test_a_digest_may_take_over() -> None:
-    """With ``on_failure="digest"``, a digest is written without a model, and the result still has the failure."""
-    outcome = summarized(
-        [SYSTEM, *turns(40)], Summarization(Scripted(RuntimeError("boom")), keep=last(messages=2), on_failure="digest")
-    )
-    assert outcome.outcome == "degraded"
-    assert outcome.messages[1]["content"].startswith("[compaction ")
-    assert "Question 1" in outcome.messages[1]["content"]
-
-
-def test_dropping_is_only_done_when_told_so() -> None:
-    """With ``on_failure="drop"``, which is not the default, the groups are dropped, and the result has the failure."""
-    assert (Summarization(Scripted("x")).on_failure, Summarization(Scripted("x")).keep) == ("keep", last(groups=4))
-    chat = [SYSTEM, *turns(5)]
-    outcome = summarized(chat, Summarization(Scripted(RuntimeError("boom")), keep=last(messages=2), on_failure="drop"))
-    assert outcome.messages == [SYSTEM, *chat[-2:]]
-    assert outcome.outcome == "degraded"
-    assert outcome.failures[0].policy.startswith("8 groups were dropped")
-
-
 def test_what_the_format_needs_is_not_dropped_either() -> None:
     """With ``on_failure="drop"``, a question that the format needs before a kept answer stays, without refused edits."""
     chat = [said("user", "word " * 90), said("assistant", "yes"), said("user", "now?")]
@@ -410,33 +368,4 @@ def test_what_the_format_needs_is_not_dropped_either() -> None:
     assert "0 groups were dropped" in outcome.failures[0].policy
 
 
-def test_a_failure_is_told_although_a_later_step_drops_what_could_not_be_summarized() -> None:
-    """After a failed summary the outcome is ``"degraded"``, even if a later step drops the groups."""
-    pipeline = Summarization(Scripted(RuntimeError("boom")), keep=last(messages=2)) >> SlidingWindow(keep=last(turns=1))
-    outcome = compact_sync(turns(5), pipeline, counter="chars/4")
-    assert (outcome.outcome, outcome.after.turns) == ("degraded", 1)
-
-
 # ---------------------------------------------------------------- arguments
-
-
-def test_bad_arguments_fail_at_construction() -> None:
-    """Bad arguments raise an error when the object is built."""
-    with pytest.raises(ConfigurationError, match="ratio"):
-        SummaryBudget(ratio=1.5)
-    with pytest.raises(ValueError, match="on_failure"):
-        Summarization(Scripted("x"), on_failure="ignore")  # type: ignore[arg-type]
-    with pytest.raises(ConfigurationError, match="paragraph"):
-        SummaryText(preface="two\n\nparagraphs")
-
-
-def test_the_words_around_a_summary_can_be_replaced_and_are_still_read() -> None:
-    """With other words around the summary, a later run still reads the text of the summary."""
-    strategy = Summarization(
-        Scripted("First.", "Second."), keep=last(messages=2), user_tokens=0, text=SummaryText(preface="Bisher:", end="Ende.")
-    )
-    once = summarized(turns(5), strategy)
-    text = texts(once.messages)[0]
-    assert "Bisher:\n\nFirst.\n\nEnde." in text
-    summarized([*once.messages, *turns(5, start=6)], strategy)
-    assert strategy.summarizer.requests[1].previous == "First."  # type: ignore[attr-defined]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compaction import Drop, MessageIndex, Request, RunContext, Step, compact_sync, first, last, nothing, run_sync
+from compaction import Drop, MessageIndex, Request, RunContext, Step, compact_sync, first, nothing, run_sync
 from compaction.strategies import (
     Clear,
     SelectiveToolCall,
@@ -59,14 +59,6 @@ class TestOrder:
         index = indexed(tool_turns(4))
         assert len(list(edits_of(strategy, index))) == 1
         assert index.tokens == strategy.budget
-
-    def test_or_each_runs_to_its_own_target(self) -> None:
-        """With ``early_stop=False``, every strategy runs to its own target, and the fallback runs only above the budget."""
-        index = indexed(tool_turns(4))
-        strategy = TokenBudgetComposed([CLEAR, SlidingWindow(keep=last(turns=2))], budget=index.tokens - 150, early_stop=False)
-        edits = list(edits_of(strategy, index))
-        assert [type(edit).__name__ for edit in edits] == ["Rewrite"] * 4 + ["Drop"] * 2
-        assert index.included.turns == 2
 
     def test_a_strategy_s_own_trigger_is_asked(self) -> None:
         """A strategy whose own trigger does not fire is skipped."""
@@ -120,12 +112,6 @@ class TestReports:
             ("TokenBudgetComposed", f"tokens {before.tokens:,} > {budget:,}", True, 0),
         ]
         assert {(step.before, step.after) for step in seen} == {(before, index.included)}
-
-    def test_the_fallback_is_a_step_too(self) -> None:
-        """The fallback is reported as a step of `Truncation`."""
-        seen: list[Step] = []
-        compact_sync(turns(4, words=20), TokenBudgetComposed([], budget=60), counter="chars/4", on_step=seen.append)
-        assert [step.strategy for step in seen] == ["Truncation", "TokenBudgetComposed"]
 
     def test_one_budget_within_another(self) -> None:
         """An outer budget closes an inner one as soon as it may stop, and all steps are reported."""
@@ -182,17 +168,6 @@ class TestTheStrategyThatRuns:
         assert isinstance(steps.send(None), Asks)
         assert steps.throw(OSError("no")) == Drop(0, "plan B")
         steps.close()
-
-    def test_failures_nobody_handles(self) -> None:
-        """An exception that the inner strategy does not handle is raised unchanged."""
-
-        def strategy(index: MessageIndex) -> Steps:
-            yield Asks()
-
-        _, steps = self.steps(strategy)
-        steps.send(None)
-        with pytest.raises(OSError, match="no"):
-            steps.throw(OSError("no"))
 
     @pytest.mark.parametrize("by_budget", [True, False])
     def test_the_end(self, by_budget: bool) -> None:

@@ -16,7 +16,7 @@ from compaction.integrations.hermes.settings import HostModel, MainModel
 from compaction.stores import SQLiteStore
 from compaction.strategies import Offload
 from compaction.summarizers import OpenAISummarizer
-from compaction.summarizers.model.text_generator import GeneratedSummary
+from compaction.summarizers.model.text_generator import GeneratorSummarizer
 from compaction.triggers import tokens_exceed
 
 URL, MAIN_URL = "http://127.0.0.1:7/v1", "http://127.0.0.1:8/v1"
@@ -79,7 +79,7 @@ def test_a_provider_that_only_hermes_knows(as_dict: bool, monkeypatch: pytest.Mo
     monkeypatch.setitem(sys.modules, "agent", ModuleType("agent"))
     monkeypatch.setitem(sys.modules, "agent.auxiliary_client", SimpleNamespace(call_llm=call_llm))
     made = EngineSettings(summary_provider="nous", summary_model="small").summarizer(MAIN)
-    assert isinstance(made, GeneratedSummary)
+    assert isinstance(made, GeneratorSummarizer)
     assert made.model == HostModel("nous", "small")
     assert made.model.generate("Summarize.") == "a summary"
     assert asked == [{"provider": "nous", "model": "small", "messages": [{"role": "user", "content": "Summarize."}]}]

@@ -1,0 +1,184 @@
+"""The base of the strategies that write summaries: how a summarizer is asked, and how its answer becomes messages."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from .. import summarizers
+from ..errors import SummaryFailed
+from ..index import LAST_ROUND, GroupKind, MessageGroup, MessageIndex
+from ..messages import Message
+from ..summarizers import Summarizer, SummaryRequest, usable_text
+from .base import CompactionStrategy, Strategy, group_tokens, tokens_in
+from .summary_text import SummaryText
+
+WORDS_OF_ROOM: Final = 0.75  # of a summary: the most that an excerpt of the user's words may have
+_FRAME_TOKENS: Final = 16  # of a message, a longer mark and the joins of texts
+
+
+@attrs.frozen
+class SummaryStrategy(CompactionStrategy):
+    """The base of the strategies that replace groups with a text of their own.
+
+    Args:
+        trigger: When to run.
+        target: When to stop.
+        keep: Groups that stay.
+        text: The text around each summary.
+    """
+
+    text: SummaryText = attrs.field(factory=SummaryText, kw_only=True)
+
+    # ---------------------------------------------------------------- before the summarizer is asked
+
+    def with_excerpt(
+        self, index: MessageIndex, request: SummaryRequest, tokens: int, *, most: int | None = None
+    ) -> SummaryRequest:
+        """Return the request with an excerpt of what the user says in the messages that the summary replaces.
+
+        The summary must be shorter than what it replaces, counted as it stands in the view. So the excerpt has at most three
+        quarters of that, without the text around the summary, and the request's budget at most the rest.
+
+        Cost: O(characters of the user's messages).
+
+        Args:
+            index: The conversation.
+            request: The request, whose budget is that of the answer alone.
+            tokens: Most tokens of the excerpt, >= 0.
+            most: Most tokens of the whole summary; ``None`` for no other bound than what it replaces.
+        """
+        replaced = replaced_by(index, request)
+        room = self.room(index, replaced, most)
+        numbers, tokens = summarizers.message_numbers(request), summarizers.quoted_tokens(request, tokens)
+        said = self.excerpt(index, replaced, min(tokens, int(WORDS_OF_ROOM * room)), numbers)
+        left = room - index.counter.count_text(said) if said else room
+        return attrs.evolve(request, said=said, budget=max(1, min(request.budget, left)))
+
+    def room(self, index: MessageIndex, replaced: Sequence[MessageGroup], most: int | None = None) -> int:
+        """Return how many tokens a summary of these groups may have beside the text around it; it may be below 0."""
+        empty = self.text.render("", originals="messages 1-999, 1000", by="GrowingSummary")
+        tokens = group_tokens(replaced)
+        return (tokens if most is None else min(tokens, most)) - index.counter.count_text(empty) - _FRAME_TOKENS
+
+    def excerpt(
+        self, index: MessageIndex, replaced: Sequence[MessageGroup], tokens: int, numbers: Mapping[int, int] | None = None
+    ) -> str:
+        """Return what the user says in the messages that these groups have or stand for, in at most so many tokens.
+
+        Of a summary whose messages are not available, the excerpt in it counts; if it has none, the whole summary. The numbers
+        are those of `summarizers.excerpt`.
+        """
+        if tokens < 1:
+            return ""
+        unknown = [group for group in replaced if group.id >= 0 and group.kind is GroupKind.SUMMARY]
+        read = [self.text.read(group.messages[0]) or group.messages[0].text for group in unknown]
+        split = map(summarizers.split_excerpt, read)
+        return summarizers.excerpt(
+            own_words(index, replaced),
+            tokens,
+            index.counter.count_text,
+            task=summarizers.task_of(map(index.format.read, index.source)),
+            earlier=[entry for entries, rest in split for entry in entries or (rest,)],
+            redact=self.text.redact,
+            numbers=numbers,
+        )
+
+    def earlier(self, groups: Iterable[MessageGroup]) -> str | None:
+        """Return what earlier summaries say, without the user's words in them; ``None`` if they say nothing."""
+        read = [self.text.read(group.messages[0]) for group in groups]
+        return "\n\n".join([rest for each in read if each and (rest := summarizers.split_excerpt(each)[1])]) or None
+
+    # ---------------------------------------------------------------- after its answer
+
+    def fitting(self, index: MessageIndex, words: str, replaced: Sequence[MessageGroup]) -> tuple[Message, ...] | None:
+        """Return a summary as `written` does; ``None`` also if it is larger than the strategy allows."""
+        with contextlib.suppress(SummaryFailed):
+            return self.written(index, words, replaced)
+        return None
+
+    def written(self, index: MessageIndex, words: str, replaced: Sequence[MessageGroup]) -> tuple[Message, ...] | None:
+        """Return a summary as messages that can replace the groups; ``None`` if they are not shorter.
+
+        Its round follows those of the strategy's summaries in the view.
+
+        Raises:
+            SummaryFailed: If the summary is larger than the strategy allows.
+        """
+        places = [f"{run.start}" if len(run) == 1 else f"{run.start}-{run.stop - 1}" for run in index.places(replaced)]
+        body = self.text.body(words, originals="messages " + ", ".join(places))
+        rounds = [group.mark.round for group in index.included_groups if is_own(self, group) and group.mark is not None]
+        round = min(max(rounds, default=0) + 1, LAST_ROUND)
+        messages = index.summary(body, replaced, by=self.name, round=round)
+        tokens, ceiling = tokens_in(index, messages), self.mark_ceilings[self.name].tokens
+        if tokens > ceiling:
+            raise SummaryFailed(f"the summary has {tokens:,} tokens; at most {ceiling:,} are allowed")
+        return messages if tokens < group_tokens(replaced) else None
+
+    def answered(self, index: MessageIndex, request: SummaryRequest, answer: object) -> tuple[Message, ...] | None:
+        """Return the user's words and the answer to a request as messages; ``None`` if they are not shorter than the groups.
+
+        Raises:
+            SummaryFailed: If the answer is not a usable summary, or is larger than allowed.
+            Exception: If the request was sent in the background and failed; the answer is then its exception.
+        """
+        if isinstance(answer, Exception):
+            raise answer
+        words = "\n\n".join(filter(None, [request.said, usable_text(answer).strip()]))
+        return self.written(index, words, replaced_by(index, request))
+
+    def without_model(self, index: MessageIndex, request: SummaryRequest, summarizer: Summarizer) -> tuple[Message, ...] | None:
+        """Return what another summarizer writes after a failure; ``None`` if it cannot be used either, or is not shorter."""
+        with contextlib.suppress(SummaryFailed):
+            return self.answered(index, request, summarizer.summarize(request))
+        return None
+
+
+def is_extractive(summarizer: Summarizer) -> bool:
+    """Return whether a summarizer asks no model."""
+    return isinstance(summarizer, summarizers.FactSummarizer | summarizers.DigestSummarizer)
+
+
+def is_own(strategy: Strategy, group: MessageGroup) -> bool:
+    """Return whether a group is a summary that this strategy wrote."""
+    return group.kind is GroupKind.SUMMARY and group.made_by == strategy.name
+
+
+def is_content(group: MessageGroup) -> bool:
+    """Return whether a group is part of the conversation: a collapsed tool call is, a summary is not."""
+    return group.kind is not GroupKind.SUMMARY or group.is_collapsed
+
+
+def is_spoken(group: MessageGroup) -> bool:
+    """Return whether the user says something in a group of the view that is not a summary."""
+    return group.kind is not GroupKind.SUMMARY and any(message.said for message in group.messages)
+
+
+def own_words(index: MessageIndex, groups: Iterable[MessageGroup]) -> tuple[Message, ...]:
+    """Return the source messages of these groups (of a summary, those that it replaced) without summaries."""
+    return tuple(index.read_originals(*groups, summaries=False))
+
+
+def replaced_by(index: MessageIndex, request: SummaryRequest) -> list[MessageGroup]:
+    """Return the groups that the answer to a request will replace: those that the request does not keep."""
+    kept = {group.id for group in request.kept}
+    return [group for group in index.included_groups if group.id not in kept]
+
+
+def summary_words(strategy: Strategy, group: MessageGroup) -> str:
+    """Return a summary in the view, without its mark and the text around it.
+
+    Args:
+        strategy: The strategy that wrote the summary, or that contains the one that did.
+        group: A summary group.
+    """
+    message, mark = group.messages[0], group.mark
+    body = message.text if mark is None else mark.body
+    makers = [part for part in strategy.parts() if isinstance(part, SummaryStrategy) and part.name == group.made_by]
+    text = makers[-1].text if makers else SummaryText()
+    if not makers and not body.rstrip().endswith(text.end):
+        return body
+    return text.read(message) or ""
