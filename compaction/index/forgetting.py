@@ -55,28 +55,27 @@ class Forgotten:
         return attrs.evolve(marks, until=until, own=marks.own - _digests(self.undone))
 
 
-def forgotten(projection: Projection, journal: Sequence[Applied], given: Sequence[Any], format: MessageFormat) -> Forgotten:
+def forgotten(projection: Projection, given: Sequence[Any]) -> Forgotten:
     """Return the messages and edits to remove in order to forget these messages. O(contents).
 
     A group of which only a part is forgotten is removed whole if the rest would break more rules of the format.
     """
-    found = occurrences(projection, journal, given, format)
+    found, format = occurrences(projection, given), projection.format
     source, groups = projection.source, {projection.grouping.group_of[ordinal] for ordinal in found}
 
     def names(applied: Applied) -> bool:
         return not groups.isdisjoint(named(applied.edit))
 
-    kept, undone = _judged(journal, names, groups, given, start=min(found, default=NEVER), format=format)
+    kept, undone = _judged(projection.journal, names, groups, given, start=min(found, default=NEVER), format=format)
     whole = {ordinal for group in groups for ordinal in projection.ordinals(group)}
     goes = whole if whole != found and _breaks(source, found, format) > _breaks(source, whole, format) else found
     return Forgotten(len(found), sorted(goes), kept, undone)
 
 
-def occurrences(projection: Projection, journal: Sequence[Applied], given: Sequence[Any], format: MessageFormat) -> set[int]:
+def occurrences(projection: Projection, given: Sequence[Any]) -> set[int]:
     """Return the positions in the source of messages with the same content as these, in any version shown. O(contents)."""
-    keys = _keys(given, format)
-    known, _ = known_messages(projection, journal)
-    return {each.position[0] for each in known if each.group >= 0 and known_key(each.raw, format) in keys}
+    keys, (known, _) = _keys(given, projection.format), known_messages(projection)
+    return {each.position[0] for each in known if each.group >= 0 and known_key(each.raw, projection.format) in keys}
 
 
 def saved_without(saved: Saved, given: Sequence[Any]) -> tuple[Saved, int, list[Applied]]:

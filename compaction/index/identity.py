@@ -22,16 +22,16 @@ from .alignment import NEVER, Known, Position, align
 from .edits import Restore, Rewrite, Together
 from .journal import Applied, flat
 from .keys import message_key
-from .projection import Projection
+from .projection import Inserted, Projection
 
 
-def has_moved_reminder(projection: Projection, given: Sequence[Any], format: MessageFormat) -> bool:
+def has_moved_reminder(projection: Projection, given: Sequence[Any]) -> bool:
     """Whether a list has all of the source but a reminder at its end, which some agents move to the end of each call.
 
     The reminder is a system message, now the list's last, or a part or text that the newest message has lost. An agent may also
     have added it. The list has messages after that place.
     """
-    source, newest = projection.source, len(projection.source) - 1
+    source, newest, format = projection.source, len(projection.source) - 1, projection.format
     if not 0 < newest < len(given) - 1 or format.common_prefix(source, given) != newest:
         return False
     before, now = projection.read(newest), format.read(given[newest], newest)
@@ -156,9 +156,9 @@ class PassedList:
         """Forget the last list, because the source is about to change."""
         self._last = []
 
-    def continued(self, projection: Projection, given: list[Any], format: MessageFormat, edited: bool) -> int | None:
+    def continued(self, projection: Projection, given: list[Any]) -> int | None:
         """Return how many messages at the start are the whole source or, after edits, the whole view; ``None`` if neither."""
-        source, last = projection.source, self._last
+        source, format, last = projection.source, projection.format, self._last
         self._last = []
         count = len(source)
         if 0 < count == len(last) <= len(given) and type(last[0]) is dict and last[-1] is given[count - 1]:
@@ -171,7 +171,7 @@ class PassedList:
         known = count if is_same else _begins_with(source, given, format)
         if known:
             self._last = given.copy()
-        elif edited and (view := projection.raws()):
+        elif projection.journal and (view := projection.raws()):
             known = _begins_with(view, given, format)
         return known
 
@@ -184,20 +184,19 @@ def _begins_with(known: Sequence[Any], given: Sequence[Any], format: MessageForm
     return count if format.common_prefix(known, given) == count else None
 
 
-def accounts_for(
-    projection: Projection, journal: Sequence[Applied], given: Sequence[Any], format: MessageFormat, *, by_id: bool
-) -> bool:
+def accounts_for(projection: Projection, given: Sequence[Any], *, by_id: bool) -> bool:
     """Whether a list accounts for the whole source, and so continues the conversation. Cost: as for `follow`.
 
     Each source message must be in the list unchanged, or be shown and have only lost or gained parts, or be replaced by a
     summary in the list. If the host names the conversation (``by_id``), messages before a known one may be altered or missing.
     The newest source message may also be a reminder, see `has_moved_reminder`.
     """
-    if _begins_with(projection.source, given, format) is not None or has_moved_reminder(projection, given, format):
+    format = projection.format
+    if _begins_with(projection.source, given, format) is not None or has_moved_reminder(projection, given):
         return True
-    if by_id and journal and (view := projection.raws()) and _begins_with(view, given, format) is not None:
+    if by_id and projection.journal and (view := projection.raws()) and _begins_with(view, given, format) is not None:
         return True
-    plan = follow(projection, journal, given, format, verify=False)
+    plan = follow(projection, given, verify=False)
     if plan.changes.rewound or by_id:
         return not plan.changes.rewound
     group_of, shown = projection.grouping.group_of, projection.is_included
@@ -212,19 +211,18 @@ def accounts_for(
     return all(shown(group_of[ordinal]) for ordinal in only_in_source - stood_for)
 
 
-def follow(
-    projection: Projection, journal: Iterable[Applied], given: Sequence[Any], format: MessageFormat, *, verify: bool
-) -> Plan:
+def follow(projection: Projection, given: Sequence[Any], *, verify: bool) -> Plan:
     """Return how a list continues a conversation. O(messages), and O(contents) of those that are not the same objects.
 
     ``verify`` tells whether to compare the contents of the same objects too.
     """
-    if not verify and has_moved_reminder(projection, given, format):  # comparing all contents would take twice as long
+    if not verify and has_moved_reminder(projection, given):  # comparing all contents would take twice as long
         found: list[Known | None] = [None] * len(given)
         for ordinal, group in enumerate(projection.grouping.group_of[:-1]):
             found[ordinal] = Known((ordinal, 0, 0), group)
         return _Planner(projection, found, set(), given, _keep_whole_groups(projection, found, set())).plan()
-    known, hidden = known_messages(projection, journal)
+    known, hidden = known_messages(projection)
+    format = projection.format
 
     def changed(each: Known, place: int) -> bool:
         if each.group < 0 or each.raw is not projection.source[each.position[0]]:
@@ -237,22 +235,25 @@ def follow(
     return _Planner(projection, found, altered, given, partial).plan()
 
 
-def known_messages(projection: Projection, journal: Iterable[Applied]) -> tuple[list[Known], set[int]]:
+def known_messages(projection: Projection) -> tuple[list[Known], set[int]]:
     """Return every message in every version that was or may be shown, in order, and the ordinals that a rewrite removed."""
-    history = _History(journal)
+    history = _History(projection.journal)
     known: list[Known] = []
+    at_anchor: dict[int, list[Inserted]] = defaultdict(list)
+    for group in projection.inserted.values():
+        at_anchor[group.anchor].append(group)
     group_of, included = projection.grouping.group_of, projection.is_included
     for ordinal, raw in enumerate(projection.source):
-        for id in projection.visibility.at_anchor(ordinal):
-            times = history.made.get(id, 0), history.gone.get(id, NEVER)
-            for part, each in enumerate(projection.inserted[id].messages):
-                known.append(Known((ordinal, -1, -2 * id + part), id, each.raw, each.role, included(id), *times))
-        group = group_of[ordinal]
-        shown, gone, role = included(group), history.gone.get(group, NEVER), projection.read(ordinal).role
+        for group in at_anchor.get(ordinal, ()):
+            id, times = group.id, (history.made.get(group.id, 0), history.gone.get(group.id, NEVER))
+            for part, each in enumerate(group.messages):
+                known.append(Known((ordinal, -1, -2 * id + part), id, each.raw, each.role, group.shown, *times))
+        id = group_of[ordinal]
+        shown, gone, role = included(id), history.gone.get(id, NEVER), projection.read(ordinal).role
         since = 0
         for version, until in [(raw, NEVER)] if ordinal not in history.versions else history.of(ordinal, raw):
             if version is not None:
-                known.append(Known((ordinal, 0, 0), group, version, role, shown, since, min(gone, until)))
+                known.append(Known((ordinal, 0, 0), id, version, role, shown, since, min(gone, until)))
             since = until + 1
     return known, history.hidden
 

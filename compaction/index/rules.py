@@ -10,6 +10,7 @@ import operator
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
+from typing import Final
 
 import attrs
 
@@ -18,17 +19,19 @@ from ..formats import MessageFormat, fields_of
 from ..messages import MediaPart, Message, ReasoningPart, TextPart
 from .edits import Drop, Edit, Refusal, Replace, Restore, Rewrite, Together, signature
 from .groups import GroupKind, only_reasoning, says_nothing
-from .journal import visible_ordinals
 from .projection import Node, Projection
 
+_USER: Final = "the last user message must be kept"
+_HISTORY: Final = "the newest summary that the provider itself wrote must be kept"
 
-def refusal(projection: Projection, format: MessageFormat, edit: Edit, by: str, *, seen: int | None = None) -> str | None:
+
+def refusal(projection: Projection, edit: Edit, by: str, *, seen: int | None = None) -> str | None:
     """Return the rule that an edit of this strategy would break; ``None`` if it is allowed. O(named groups).
 
     ``seen`` is the number of messages that had been read when a journaled edit was decided. It may remove a group that only
-    later messages protect: the journal, or `Editor.restore_words`, brings that group back.
+    later messages protect: the journal, or `editing.restore_words`, brings that group back.
 
-    The `Editor` checks two more rules after applying the edit: the view's tokens must not grow, and the new neighbours must be
+    `editing` checks two more rules after applying the edit: the view's tokens must not grow, and the new neighbours must be
     valid. It calls this function for each part of a `Together`, and checks these two rules for the whole.
 
     Raises:
@@ -38,14 +41,14 @@ def refusal(projection: Projection, format: MessageFormat, edit: Edit, by: str, 
         return removal(projection, edit.groups, allow_system=edit.allow_system, seen=seen)
     if isinstance(edit, Replace):
         newer = any(message.holds_history for message in edit.messages)
-        rule = removal(projection, edit.groups, by=by, newer=newer, seen=seen) or _replacement(format, edit.messages)
+        rule = removal(projection, edit.groups, by=by, newer=newer, seen=seen) or _replacement(projection.format, edit.messages)
         if rule is None and newer:
             rule = _repetition(projection, edit)
-        if rule is None and format.judges_joins:
+        if rule is None and projection.format.judges_joins:
             rule = _within(projection, edit.groups)
         return rule or _parting(projection, edit.groups)
     if isinstance(edit, Rewrite):
-        return _rewriting(projection, format, edit)
+        return _rewriting(projection, edit)
     if isinstance(edit, Restore):
         return "only the index may restore groups, when a late result arrives"
     if not isinstance(edit, Together):
@@ -59,9 +62,7 @@ def removable(projection: Projection, by: str = "") -> list[int]:
     ``by`` names the strategy. It may remove its own summary, even if that is the last message with the user role, or if the
     provider wrote it.
     """
-    grouping = projection.grouping  # `Grouping` explains the groups that are kept
-    kept = {*projection.pinned, grouping.pending, grouping.newest, grouping.last_user, grouping.last_words, grouping.history}
-    kept.add(grouping.last_marked_of_others(by))
+    grouping, kept = projection.grouping, {*projection.pinned, *_newest(projection, by)}
     end = len(projection.source) if grouping.pending is None else grouping.pending
     kinds, system, outdated = grouping.kinds, GroupKind.SYSTEM, grouping.outdated
     return [  # calling `protection` for each would make a truncation 50 % slower
@@ -115,12 +116,13 @@ def protection(projection: Projection, id: int, *, allow_system: bool = False, b
     if id in projection.pinned:
         return "pinned groups must be kept"
     pending = grouping.pending
-    if pending is not None:
-        if id == pending:
-            return "a tool call must be kept until its result arrives"
-        if projection.anchor(id) > pending:
-            return "groups after an unanswered tool call must be kept until its result arrives"
-    return _newest(projection, id, by, newer)
+    if pending is not None and id == pending:
+        return "a tool call must be kept until its result arrives"
+    if pending is not None and projection.anchor(id) > pending:
+        return "groups after an unanswered tool call must be kept until its result arrives"
+    if id < 0:
+        return _HISTORY if not newer and _is_newest_history(projection, id) else None
+    return _newest(projection, by, newer=newer).get(id)
 
 
 def _is_removed_before(projection: Projection, id: int, seen: int, *, allow_system: bool) -> bool:
@@ -130,18 +132,16 @@ def _is_removed_before(projection: Projection, id: int, seen: int, *, allow_syst
     return allow_system or projection.grouping.kinds[id] is not GroupKind.SYSTEM
 
 
-def _newest(projection: Projection, id: int, by: str, newer: bool) -> str | None:
-    """Return why this group may not be removed because it is the newest of its kind."""
+def _newest(projection: Projection, by: str, *, newer: bool = False) -> dict[int | None, str]:
+    """Return the groups of the source that stay because each is the newest of its kind, with the reason (see `Grouping`)."""
     grouping = projection.grouping
-    if id == grouping.newest:
-        return "the newest group must be kept"
-    if not newer and (id == grouping.history or (id < 0 and _is_newest_history(projection, id))):
-        return "the newest summary that the provider itself wrote must be kept"
-    if id == grouping.last_user or id == grouping.last_words:
-        return "the last user message must be kept"
-    if grouping.last_marked and id == grouping.last_marked_of_others(by):
-        return "the last user message must be kept, even if it begins with a summary mark"
-    return None
+    return {
+        grouping.last_marked_of_others(by): "the last user message must be kept, even if it begins with a summary mark",
+        grouping.last_words: _USER,
+        grouping.last_user: _USER,
+        None if newer else grouping.history: _HISTORY,
+        grouping.newest: "the newest group must be kept",
+    }
 
 
 def _is_newest_history(projection: Projection, id: int) -> bool:
@@ -153,7 +153,7 @@ def _is_newest_history(projection: Projection, id: int) -> bool:
 def _repetition(projection: Projection, edit: Replace) -> str | None:
     """Return the rule against a provider's summary that the conversation already has; O(messages)."""
     sources = [projection.read(ordinal) for ordinal in range(len(projection.source))]
-    inserted = [projection.inserted[id].messages for id in projection.visibility.shown_groups.difference(edit.groups)]
+    inserted = [each.messages for each in projection.inserted.values() if each.shown and each.id not in edit.groups]
     known = [each for each in chain(sources, *inserted) if each.holds_history]
     for message in filter(operator.attrgetter("holds_history"), edit.messages):
         id = _message_id(message)
@@ -218,12 +218,12 @@ def _answers(projection: Projection, node: Node) -> bool:
     return message.role == "tool" or message.role == "function" or any(message.tool_results())
 
 
-def _rewriting(projection: Projection, format: MessageFormat, edit: Rewrite) -> str | None:
+def _rewriting(projection: Projection, edit: Rewrite) -> str | None:
     """Return the rule that this rewrite would break; ``None`` if it is allowed."""
-    id = edit.group
+    id, format = edit.group, projection.format
     if rule := rewrite_protection(projection, id):
         return rule
-    before = [projection.at(ordinal, end=False) for ordinal in visible_ordinals(projection, id)]
+    before = [projection.at(ordinal, end=False) for ordinal in projection.shown_ordinals(id)]
     if len(edit.messages) > len(before):
         return "the rewrite has more messages than its group"
     part = before[: len(edit.messages)]

@@ -577,8 +577,10 @@ class CompactionSession:
         format = index.format if self._named or fits(given, index.format) else resolve(None, given)
         for place, raw in enumerate(given):
             format.read(raw, place)
-        same = [index.source[ordinal] for ordinal in occurrences(index.columns, index.journal, given, format)]
-        same += index.written_from(given) if format == index.format else ()
+        same: list[Any] = []
+        if format == index.format:
+            same += [index.source[ordinal] for ordinal in occurrences(index.columns, given)]
+            same += index.written_from(given)
         for store, session, salt in stores:
             name = self._id if session is None else session
             records = [

@@ -8,8 +8,9 @@ from random import Random
 import pytest
 
 from compaction import Drop, Edit, Message, MessageIndex, Replace, Rewrite, Together
+from compaction.index.editing import perform
 from compaction.index.edits import Restore
-from compaction.index.journal import Applied, perform
+from compaction.index.journal import Applied
 from compaction.index.rules import refusal
 from compaction.messages import ReasoningPart
 from tests.support.index_model import View
@@ -64,9 +65,10 @@ def check(index: MessageIndex, view: View) -> None:
     assert index.removable_ids() == [id for id in index.included_ids if index.is_removable(id)]
     visibility = index.columns.visibility
     order = list(dict.fromkeys(place for place, _ in places))
-    assert visibility.first() == order[0]
+    assert visibility.after(None) == order[0]
     assert list(visibility.nodes()) == order
-    every = [place for at in range(len(view.shown)) for place in (*visibility.at_anchor(at), at)]
+    inserted = sorted(visibility.inserted.values(), key=lambda group: (group.anchor, -group.id))
+    every = [place for at in range(len(view.shown)) for place in (*[each.id for each in inserted if each.anchor == at], at)]
     for number, place in enumerate(every):
         assert visibility.is_shown(place) == (place in order)
         assert visibility.before(place) == next((each for each in reversed(every[:number]) if each in order), None)
@@ -76,7 +78,7 @@ def check(index: MessageIndex, view: View) -> None:
 def may_happen(format: Letters, index: MessageIndex, edit: Edit) -> bool:
     """Whether an edit is allowed: by the rules about itself, by its size, and by the neighbours it makes."""
     before, after = View.of(index), View.of(index)
-    rule = refusal(index.columns, format, edit, "Tests")
+    rule = refusal(index.columns, edit, "Tests")
     if isinstance(edit, Replace) and rule in (None, WITHIN, APART):
         assert (rule == WITHIN) == within(before, edit)
         assert (rule == APART) == (rule != WITHIN and apart(index, before, edit))
@@ -156,9 +158,9 @@ def settled(index: MessageIndex, edits: Sequence[Edit]) -> tuple[list[Edit], lis
         source, view = View.of(index, ()), MessageIndex(index.source, counter="chars/4", format=index.format)
         applied: list[Applied] = []
         for edit in left:  # again, if it is still allowed; the first time they simply stay
-            if not undone or refusal(view.columns, view.format, edit, "Tests") is None:
+            if not undone or refusal(view.columns, edit, "Tests") is None:
                 assert not isinstance(edit, Together)
-                applied.append(perform(view.columns, edit, view.measure, "Tests"))
+                applied.append(perform(view.columns, edit, "Tests"))
         left, model = [each.edit for each in applied], View.of(view, applied)
         wrong = [
             (fault, place)
