@@ -156,7 +156,7 @@ def restore(projection: Projection, id: int) -> None:
 def restore_words(projection: Projection) -> None:
     """Put back the user's last words, if an edit hid their group before they came with a late result. O(1)."""
     for id in (projection.grouping.last_user, projection.grouping.last_words):
-        if id is not None and projection.excluded(id):
+        if id is not None and not projection.is_included(id):
             restore(projection, id)
 
 
@@ -192,7 +192,7 @@ def replay(
 def _repeated(projection: Projection, edit: Edit, known: Applied) -> Applied | None:
     """Apply an edit again if it is allowed."""
     if isinstance(edit, Restore):
-        is_gone = all(projection.exists(id) and projection.excluded(id) for id in edit.groups)
+        is_gone = all(projection.exists(id) and not projection.is_included(id) for id in edit.groups)
         return perform(projection, edit, known.by) if is_gone else None
     done = _attempt(projection, edit, known.by, known.seen)
     return done if isinstance(done, Applied) else None

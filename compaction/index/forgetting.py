@@ -14,7 +14,7 @@ import attrs
 
 from ..formats import MessageFormat
 from .alignment import NEVER
-from .edits import Replace, Restore, Rewrite, named, written
+from .edits import Replace, Restore, Rewrite, named, summaries, written
 from .identity import HostChanges, Plan, known_messages
 from .journal import Applied, flat, inserted
 from .keys import known_key, message_key
@@ -46,8 +46,7 @@ class Forgotten:
         """Return the plan for a host's list that lacks only the removed messages."""
         gone = set(self.ordinals)
         left = [ordinal for ordinal in range(len(source)) if ordinal not in gone]
-        entries: list[tuple[Any, int | None]] = [(source[ordinal], ordinal) for ordinal in left]
-        return attrs.evolve(Plan.of(entries), changes=HostChanges(removed=tuple(self.ordinals)))
+        return attrs.evolve(Plan.of([source[at] for at in left], left), changes=HostChanges(removed=tuple(self.ordinals)))
 
     def marks(self, marks: Marks) -> Marks:
         """Return the marks without the undone summaries; they still end at the same message."""
@@ -168,5 +167,4 @@ def _moved(place: int, gone: Sequence[int]) -> int:
 
 def _digests(journal: Iterable[Applied]) -> set[str]:
     """Return the checksums of the summaries that edits wrote (see `Marks`)."""
-    edits = [applied.edit for applied in flat(journal)]
-    return {text_digest(message) for edit in edits if isinstance(edit, Replace) for message in edit.messages[:1]}
+    return {text_digest(message) for message in summaries(applied.edit for applied in journal)}

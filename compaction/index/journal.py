@@ -51,7 +51,7 @@ def flat(journal: Iterable[Applied]) -> Iterator[Applied]:
     """Yield every edit of a journal, each followed by its parts."""
     for applied in journal:
         yield applied
-        yield from flat(applied.parts)
+        yield from applied.parts
 
 
 def inserted(applied: Applied) -> list[int]:

@@ -27,14 +27,14 @@ from ..tokens import MessageMeter, TokenCounter
 from ..tokens import counter as resolve_counter
 from . import cuts, editing
 from .context import Notes, RunContext
-from .edits import Drop, Drops, Edit, Refusal, Replace, Restore, Together, group_id, written
+from .edits import Drop, Drops, Edit, Refusal, Restore, Together, group_id, summaries, written
 from .forgetting import forgotten, saved_without
 from .groups import MessageGroup
 from .identity import (
     HostChanges,
-    PassedList,
     Plan,
     accounts_for,
+    continued,
     follow,
     follow_saved,
     same_beginning,
@@ -100,11 +100,9 @@ class MessageIndex:
         self._seen_at: float | None = None  # when messages last arrived
         self._gap_seconds = 0.0  # between the last two times that messages arrived
         self._keys: list[str] = []  # of the first source messages, as far as they were needed
-        self._passed = PassedList()
         self._groups: tuple[MessageGroup, ...] | None = None
         self._view: list[Any] | None = None
         self._refusals = Refusals()
-        self._waiting: list[tuple[Drop, str]] = []  # drops of the running strategy that only their neighbours forbid
         self._undone: list[Edit] = []
         self._start()
         self._add(given)
@@ -310,7 +308,7 @@ class MessageIndex:
             return True
         self._refusals.note(edit, broken.rule, by)
         if isinstance(edit, Drop) and broken.by_neighbours:
-            self._waiting.append((edit, by))
+            self._refusals.waiting.append((edit, by))
         return False
 
     def apply_all(self, drops: Drops, *, by: str = "") -> None:
@@ -336,22 +334,22 @@ class MessageIndex:
     def checkpoint(self) -> int:
         """Begin a run: clear ``refused``, and return the position in the journal, for `rollback`."""
         self._refusals = Refusals()
-        self._waiting.clear()
         return self.edit_count
 
     def begin_step(self) -> None:
         """Begin a strategy, which may try an edit again that was refused when an earlier strategy made it."""
         self._refusals.changed()
-        self._waiting.clear()
+        self._refusals.waiting.clear()
 
     def end_step(self) -> bool:
         """End a strategy: apply its refused drops that are valid together, and return whether there were any.
 
         The others stay refused.
         """
-        if not self._waiting:
+        waiting, is_shown, count = self._refusals.waiting.copy(), self.columns.is_included, self.edit_count
+        if not waiting:
             return False
-        waiting, self._waiting, is_shown, count = self._waiting, [], self.columns.is_included, self.edit_count
+        self._refusals.waiting.clear()
         gone: list[Edit] = [drop for drop, _ in waiting if not any(map(is_shown, drop.groups))]
         units: dict[int, tuple[Drop, str]] = {}  # by their first groups
         taken: set[int] = set()
@@ -375,13 +373,13 @@ class MessageIndex:
     @contextlib.contextmanager
     def trial(self) -> Generator[None]:
         """Return a context manager that, at its end, undoes the edits applied in it and discards the refusals made in it."""
-        checkpoint, refusals, waiting = self.edit_count, self._refusals, self._waiting
-        self._refusals, self._waiting = Refusals(), []
+        checkpoint, refusals = self.edit_count, self._refusals
+        self._refusals = Refusals()
         try:
             yield
         finally:
             editing.rollback(self.columns, checkpoint)
-            self._refusals, self._waiting = refusals, waiting
+            self._refusals = refusals
             self._changed()
 
     def rollback(self, checkpoint: int = 0) -> None:
@@ -392,7 +390,7 @@ class MessageIndex:
         if not 0 <= checkpoint <= self.edit_count:
             raise InputError(f"rollback({checkpoint}): the journal has {self.edit_count} edits; pass a value from checkpoint()")
         columns = self.columns
-        self._waiting.clear()
+        self._refusals.waiting.clear()
         undone = editing.rollback(columns, checkpoint)
         editing.restore_words(columns)
         if columns.journal and undone:
@@ -433,7 +431,6 @@ class MessageIndex:
         if self._saved is not None:
             raise StateError("append: this index was saved without its messages; pass the full list to sync first")
         self._undone.clear()
-        self._passed.clear()
         if self._detects and not fits(given, self.format):
             self._turn_to(resolve(None, [*self.columns.source, *given]))
         self._add(given)
@@ -517,10 +514,8 @@ class MessageIndex:
         """Begin with these messages and no edits."""
         self.columns = Projection(self.format, self.measure, self.marks)
         self._refusals = Refusals()
-        self._waiting = []
         self._keys = []
         self._changed()
-        self._passed.clear()
         if fresh is not None:
             self._extend(fresh)
 
@@ -557,7 +552,7 @@ class MessageIndex:
             return
         self.changes, columns = _UNCHANGED, self.columns
         try:
-            known = None if verify else self._passed.continued(columns, given)
+            known = None if verify else continued(columns, given)
             new = given if known is None else given[known:]
             if self._detects and not fits(new, self.format) and (other := resolve(None, given)) != self.format:
                 self._turn_to(other)
@@ -590,7 +585,7 @@ class MessageIndex:
         if same_beginning(saved.fingerprints, given, format) == len(saved.fingerprints):
             return True
         plan = follow_saved(saved.fingerprints, given, format) if by_id else None
-        return plan is not None and sum(ordinal is not None for _, ordinal in plan.entries) == len(saved.fingerprints)
+        return plan is not None and sum(ordinal is not None for _, ordinal, _ in plan.entries) == len(saved.fingerprints)
 
     def _is_worse(self, given: Sequence[Any]) -> bool:
         """Whether the view breaks more rules of the format than the host's own list. O(contents)."""
@@ -601,10 +596,10 @@ class MessageIndex:
         old = self.columns
         reads = [
             old.reads[ordinal] if ordinal is not None and ordinal not in plan.altered else self.format.read(raw, place or 0)
-            for (raw, ordinal), place in zip(plan.entries, plan.places, strict=True)
+            for raw, ordinal, place in plan.entries
         ]
         tail, end, edits = given[plan.matched :], len(plan.entries), self.edits
-        fresh = self._fresh([*[raw for raw, _ in plan.entries], *tail], reads + self._reads(tail, plan.matched))
+        fresh = self._fresh([*[raw for raw, _, _ in plan.entries], *tail], reads + self._reads(tail, plan.matched))
         kept = carried_over(
             journal,
             unchanged=plan.unchanged,
@@ -636,7 +631,7 @@ class MessageIndex:
             self._extend(new)
             return
         fresh = self._measured(given, 0)
-        plan = follow_saved(prints, given, self.format) or Plan.of(list(zip(given, range(matched), strict=False)))
+        plan = follow_saved(prints, given, self.format) or Plan.of(given, range(matched))
         self._saved = None
         self._remember_summaries(applied.edit for applied in saved.journal)
         self._start(fresh)
@@ -655,7 +650,7 @@ class MessageIndex:
         """Bring back the hidden groups that have messages at or after a place, and undo edits that their joins make invalid."""
         columns, count = self.columns, self.edit_count
         for id in dict.fromkeys(columns.grouping.group_of[start:]):
-            if columns.excluded(id):
+            if not columns.is_included(id):
                 editing.restore(columns, id)
         self._undone += editing.settle(columns, editing.touched(columns, *columns.journal[count:]))
 
@@ -670,8 +665,7 @@ class MessageIndex:
     def _remember_summaries(self, edits: Iterable[Edit]) -> None:
         """Believe the marks of the summaries that these edits wrote."""
         if self.marks is not None:
-            parts = [part for edit in edits for part in (edit.edits if isinstance(edit, Together) else [edit])]
-            self.marks = self.marks.with_own(each for edit in parts if isinstance(edit, Replace) for each in edit.messages[:1])
+            self.marks = self.marks.with_own(summaries(edits))
 
     # ---------------------------------------------------------------- forgetting
 
@@ -698,7 +692,7 @@ class MessageIndex:
             plan = gone.plan(self.columns.source)
             self.marks = None if self.marks is None else gone.marks(self.marks)
             self.changes = _UNCHANGED
-            self._follow(plan, [raw for raw, _ in plan.entries], gone.kept)
+            self._follow(plan, [raw for raw, _, _ in plan.entries], gone.kept)
         return gone.count
 
     def written_from(self, messages: Iterable[Any]) -> list[Any]:

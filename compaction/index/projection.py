@@ -374,10 +374,6 @@ class Projection:
             return self.visibility.is_shown(id)
         return id < len(self._gone) and not self._gone[id] and self.grouping.group_of[id] == id
 
-    def excluded(self, id: int) -> bool:
-        """Whether a group that exists is out of the view."""
-        return not self.inserted[id].shown if id < 0 else bool(self._gone[id])
-
     def kind(self, id: int) -> GroupKind:
         """Return the kind of a group."""
         return GroupKind.SUMMARY if id < 0 else self.grouping.kinds[id]

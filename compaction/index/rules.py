@@ -22,6 +22,7 @@ from .groups import GroupKind, only_reasoning, says_nothing
 from .projection import Node, Projection
 
 _USER: Final = "the last user message must be kept"
+_REASONING: Final = "a replacement must not contain reasoning"
 _HISTORY: Final = "the newest summary that the provider itself wrote must be kept"
 
 
@@ -164,18 +165,27 @@ def _repetition(projection: Projection, edit: Replace) -> str | None:
 
 def _replacement(format: MessageFormat, messages: Sequence[Message]) -> str | None:
     """Return why these messages cannot replace others. One that the provider wrote may have an id, and parts of its own."""
-    if not 1 <= len(messages) <= 2:
-        return "a replacement must be one message, or two if the format requires alternating roles"
-    if any(_structure(message)[1] for message in messages):
-        return "a replacement must not contain tool calls or results"
     ours = [message for message in messages if not message.holds_history]
-    if any(not isinstance(part, TextPart | MediaPart) for message in ours for part in message.parts):
-        return "a replacement must contain only text and media"
-    if any(isinstance(part, ReasoningPart) for message in messages for part in message.parts):
-        return "a replacement must not contain reasoning"
-    if any(_message_id(message) for message in ours):
-        return "a replacement must not have an id, which would name a message of the host or the provider"
-    return next((problem for message in messages if (problem := format.acceptable(message)) is not None), None)
+    own_parts = [part for message in ours for part in message.parts]
+    rule = _first(
+        (not 1 <= len(messages) <= 2, "a replacement must be one message, or two if the format requires alternating roles"),
+        (any(_structure(message)[1] for message in messages), "a replacement must not contain tool calls or results"),
+        (
+            not all(isinstance(part, TextPart | MediaPart) for part in own_parts),
+            "a replacement must contain only text and media",
+        ),
+        (any(isinstance(part, ReasoningPart) for message in messages for part in message.parts), _REASONING),
+        (
+            any(map(_message_id, ours)),
+            "a replacement must not have an id, which would name a message of the host or the provider",
+        ),
+    )
+    return rule or next((problem for message in messages if (problem := format.acceptable(message)) is not None), None)
+
+
+def _first(*rules: tuple[bool, str]) -> str | None:
+    """Return the first rule that is broken."""
+    return next((rule for is_broken, rule in rules if is_broken), None)
 
 
 def _within(projection: Projection, ids: Sequence[int]) -> str | None:
@@ -254,7 +264,7 @@ def rewrite_protection(projection: Projection, id: int) -> str | None:
     """Return why no rewrite of a group is allowed; ``None`` if one may be. O(1)."""
     if not projection.exists(id):
         return f"group {id} does not exist"
-    if projection.excluded(id):
+    if not projection.is_included(id):
         return f"group {id} is not in the view"
     if projection.kind(id) is GroupKind.SUMMARY and (id < 0 or not projection.is_collapsed(id)):
         return "a summary must be replaced, not rewritten"
@@ -281,18 +291,16 @@ def _same_structure(before: Sequence[Message], after: Sequence[Message | None], 
 
 def _exchanged(old: Message, new: Message) -> str | None:
     """Return why a message cannot replace another in its group."""
-    if _structure(old) != _structure(new) or (only_reasoning(new) and not only_reasoning(old)):
-        return "a rewrite must keep roles, calls and results"
-    if says_nothing(old) and not says_nothing(new):
-        return "a rewrite must not add text to an empty message"
     places = {id(call.raw): place for place, call in enumerate(old.tool_calls()) if call.raw is not None}
-    if any(places.get(id(call.raw), place) != place for place, call in enumerate(new.tool_calls())):
-        return "a rewrite must keep the order of calls"
-    if (old.begins, old.resumes) != (new.begins, new.resumes):
-        return "a rewrite must keep the calls that the provider runs itself"
-    if _message_id(new) not in (None, _message_id(old)):
-        return "a rewrite must keep the ids of messages"
-    return None
+    moved = [place for place, call in enumerate(new.tool_calls()) if places.get(id(call.raw), place) != place]
+    loses_words = only_reasoning(new) and not only_reasoning(old)
+    return _first(
+        (loses_words or _structure(old) != _structure(new), "a rewrite must keep roles, calls and results"),
+        (says_nothing(old) and not says_nothing(new), "a rewrite must not add text to an empty message"),
+        (bool(moved), "a rewrite must keep the order of calls"),
+        ((old.begins, old.resumes) != (new.begins, new.resumes), "a rewrite must keep the calls that the provider runs itself"),
+        (_message_id(new) not in (None, _message_id(old)), "a rewrite must keep the ids of messages"),
+    )
 
 
 def _message_id(message: Message) -> object:
@@ -313,9 +321,11 @@ class Refusals:
 
     Attributes:
         noted: The refusals, in order.
+        waiting: The drops of the running strategy, each with its name, that only their neighbours forbid.
     """
 
     noted: list[Refusal] = attrs.Factory(list[Refusal])
+    waiting: list[tuple[Drop, str]] = attrs.Factory(list[tuple[Drop, str]])
     _since_change: set[object] = attrs.Factory(set[object])
 
     def note(self, edit: Edit, rule: str, by: str) -> None:

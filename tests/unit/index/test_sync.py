@@ -232,62 +232,6 @@ def test_an_object_and_its_dictionary_are_the_same_message() -> None:
     assert (index.edit_count, index.included.messages, index.source[1]) == (1, 4, said)
 
 
-class TestCopies:
-    """A host that passes copies of its messages once often passes the same copies again."""
-
-    @staticmethod
-    def compared(given: list[Any], index: MessageIndex) -> int:
-        """Return how many messages `sync` compares by content."""
-        keys: list[Any] = []
-        key = type(index.format).key
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(type(index.format), "key", lambda self, raw: keys.append(raw) or key(self, raw))
-            index.sync(given)
-        return len(keys)
-
-    def test_the_next_comparison_is_one_of_identity(self) -> None:
-        """Only the first list with the copies is compared by content."""
-        from openai.types.chat import ChatCompletionMessage
-
-        said = [ChatCompletionMessage(role="assistant", content=f"a{place}") for place in range(5)]
-        index = MessageIndex(said, counter="chars/4", format="openai-chat")
-        copies = [each.model_copy() for each in said]
-        assert self.compared(copies, index) == 10
-        assert self.compared([*copies, user("q")], index) == 0
-
-    def test_one_changed_in_place_afterwards_is_seen(self) -> None:
-        """With ``verify=True`` a change in place is noticed in the copies as in the first objects."""
-        messages = [user("q"), {"role": "assistant", "content": [{"type": "text", "text": "a"}]}, user("r")]
-        index = indexed(messages)
-        newer = rebuilt(messages)
-        index.sync(newer, verify=True)
-        newer[1]["content"][0]["text"] = "changed"
-        index.sync([*newer, user("s")], verify=True)
-        assert index.changes.altered == (1,)
-        assert index.messages()[1] is newer[1]
-
-    def test_one_replaced_before_the_newest_is_seen(self) -> None:
-        """A list that ends with the same object as the last one is still compared from the front."""
-        messages = [user("q"), assistant("a"), user("r")]
-        index = indexed(messages)
-        index.sync(messages)
-        index.sync([messages[0], assistant("b"), messages[2], assistant("c")])
-        assert index.changes.altered == (1,)
-        assert shown(index.messages()) == ["q", "b", "r", "c"]
-
-    def test_what_was_appended_since_is_not_taken_for_what_was_passed(self) -> None:
-        """A list with an unreadable message changes nothing, and is not compared with the source later."""
-        messages = [user("q"), assistant("a")]
-        index = indexed(messages)
-        copies: list[Any] = rebuilt(messages)
-        with pytest.raises(InputError):
-            index.sync([*copies, 7])
-        index.append([user("r")])
-        given = [*copies, user("other")]
-        index.sync(given)
-        assert shown(index.messages()) == ["q", "a", "other"]
-
-
 def test_a_late_result_takes_the_place_of_the_line_for_its_call() -> None:
     """The line that replaced a call is removed when the call is restored, and shown again when that is undone."""
     index = indexed([user("q"), call("1", arguments='{"q": "%s"}' % ("x" * 900)), user("r"), assistant("a")])
