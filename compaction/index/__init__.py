@@ -59,7 +59,6 @@ from .edits import (
     rewritten_parts,
     written,
 )
-from .forgetting import occurrences
 from .groups import Grouping, GroupKind, MessageGroup, only_reasoning, unchanged_groups
 from .history import RunHistory, UselessRuns
 from .identity import HostChanges, as_given, same_beginning
@@ -128,7 +127,6 @@ __all__ = [
     "marked",
     "message_key",
     "named",
-    "occurrences",
     "only_reasoning",
     "opening",
     "read_mark",

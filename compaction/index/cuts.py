@@ -47,15 +47,10 @@ def plan_cuts(
     preferred_only: bool = False,
     replaced: bool = False,
 ) -> Iterator[list[int]]:
-    """Return the smallest runs of these units that can be removed together, oldest first; O(messages in the view) for all.
+    """Return the smallest runs of these units that can be removed together, oldest first (see `MessageIndex.steps`).
 
-    If the format allows all these units to be removed, the cuts together name all of them.
-
-    Args:
-        projection: The view; a cut is planned as if the ones before it had been dropped.
-        units: The ids of groups that may be removed, in order. The groups of a unit are removed together, as many as possible.
-        preferred_only: Whether to leave out runs that the format allows but does not prefer.
-        replaced: Whether a message will replace the groups, and so may open the view.
+    If the format allows all these units to be removed, the cuts together name all of them. The groups of a unit are removed
+    together, as many as possible. O(messages in the view) for all cuts.
     """
     if projection.format.judges_joins:
         return _between_joins(projection, units, preferred_only=preferred_only)

@@ -28,13 +28,13 @@ class Forgotten:
     """The messages and edits to remove, and the edits to keep.
 
     Args:
-        count: The number of messages to forget.
-        ordinals: Their places, and those of the messages removed with them, in order.
+        found: The places of the messages to forget.
+        ordinals: Those, and the places of the messages removed with them, in order.
         kept: The edits that stay.
         undone: The edits that used the messages.
     """
 
-    count: int
+    found: Collection[int]
     ordinals: Sequence[int]
     kept: Sequence[Applied]
     undone: Sequence[Applied]
@@ -59,7 +59,8 @@ def forgotten(projection: Projection, given: Sequence[Any]) -> Forgotten:
 
     A group of which only a part is forgotten is removed whole if the rest would break more rules of the format.
     """
-    found, format = occurrences(projection, given), projection.format
+    format, keys, (known, _) = projection.format, _keys(given, projection.format), known_messages(projection)
+    found = {each.position[0] for each in known if each.group >= 0 and known_key(each.raw, format) in keys}
     source, groups = projection.source, {projection.grouping.group_of[ordinal] for ordinal in found}
 
     def names(applied: Applied) -> bool:
@@ -68,13 +69,7 @@ def forgotten(projection: Projection, given: Sequence[Any]) -> Forgotten:
     kept, undone = _judged(projection.journal, names, groups, given, start=min(found, default=NEVER), format=format)
     whole = {ordinal for group in groups for ordinal in projection.ordinals(group)}
     goes = whole if whole != found and _breaks(source, found, format) > _breaks(source, whole, format) else found
-    return Forgotten(len(found), sorted(goes), kept, undone)
-
-
-def occurrences(projection: Projection, given: Sequence[Any]) -> set[int]:
-    """Return the positions in the source of messages with the same content as these, in any version shown. O(contents)."""
-    keys, (known, _) = _keys(given, projection.format), known_messages(projection)
-    return {each.position[0] for each in known if each.group >= 0 and known_key(each.raw, projection.format) in keys}
+    return Forgotten(found, sorted(goes), kept, undone)
 
 
 def saved_without(saved: Saved, given: Sequence[Any]) -> tuple[Saved, int, list[Applied]]:

@@ -693,19 +693,20 @@ class MessageIndex:
             self.marks = None if self.marks is None else gone.marks(self.marks)
             self.changes = _UNCHANGED
             self._follow(plan, [raw for raw, _, _ in plan.entries], gone.kept)
-        return gone.count
+        return len(gone.found)
 
-    def written_from(self, messages: Iterable[Any]) -> list[Any]:
-        """Return the messages that were written by edits which `forget` would undo: they may quote a message that stays.
+    def traces_of(self, messages: Iterable[Any]) -> list[Any]:
+        """Return what `forget` would remove of these messages: those with their content, and what was written from them.
 
-        O(contents).
+        An edit that was made from a message may quote another that stays. O(contents).
         """
-        given = as_list(messages)
+        given, found = as_list(messages), list[Any]()
         if self._saved is None:
-            undone = forgotten(self.columns, given).undone
+            gone = forgotten(self.columns, given)
+            found, undone = [self.columns.source[ordinal] for ordinal in sorted(gone.found)], gone.undone
         else:
             _, _, undone = saved_without(self._saved, given)
-        return [message.raw for applied in undone for message in written(applied.edit)]
+        return [*found, *(message.raw for applied in undone for message in written(applied.edit))]
 
     # ---------------------------------------------------------------- storing
 
