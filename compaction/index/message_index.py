@@ -568,7 +568,7 @@ class MessageIndex:
         except RecursionError:
             raise too_deep(given) from None
         if self._extend(self._measured(given[known:], known)) and self._is_worse(given):
-            self._take_list(given, [*self._undone, *self.edits])
+            self._take_list(given)
 
     def accounts_for(self, messages: Iterable[Any], *, by_id: bool = False) -> bool:
         """Whether a list contains the whole source, or summaries in its place. Cost as for `sync`.
@@ -598,7 +598,7 @@ class MessageIndex:
             old.reads[ordinal] if ordinal is not None and ordinal not in plan.altered else self.format.read(raw, place or 0)
             for raw, ordinal, place in plan.entries
         ]
-        tail, end, edits = given[plan.matched :], len(plan.entries), self.edits
+        tail, end = given[plan.matched :], len(plan.entries)
         fresh = self._fresh([*[raw for raw, _, _ in plan.entries], *tail], reads + self._reads(tail, plan.matched))
         kept = carried_over(
             journal,
@@ -616,25 +616,24 @@ class MessageIndex:
         late = set(group_of[end:])
         back = [place for place in plan.only_in_source if self.columns.visibility.messages[place]]
         if any(group_of[place] not in late for place in back) or (not back and self._is_worse(given)):
-            self._take_list(given, edits)  # the view would show messages the host does not have, or be less valid
+            self._take_list(given)  # the view would show messages the host does not have, or be less valid
 
     def _bind(self, saved: Saved, given: list[Any]) -> None:
         """Load a state that was saved without its messages, from a list that contains them as far as the host kept them."""
         prints = saved.fingerprints
         matched = same_beginning(prints, given, self.format)
-        if matched == len(prints):
-            known, new = self._measured(given[:matched], 0), self._measured(given[matched:], matched)
-            self._saved = None
-            self._remember_summaries(applied.edit for applied in saved.journal)
-            self._start(known)
+        plan = None
+        if matched < len(prints):
+            plan = follow_saved(prints, given, self.format) or Plan.of(given, range(matched))
+        count = len(given) if plan else matched
+        known, new = self._measured(given[:count], 0), self._measured(given[count:], count)
+        self._saved = None
+        self._remember_summaries(applied.edit for applied in saved.journal)
+        self._start(known)
+        if plan is None:
             self._replay(saved.journal)
             self._extend(new)
             return
-        fresh = self._measured(given, 0)
-        plan = follow_saved(prints, given, self.format) or Plan.of(given, range(matched))
-        self._saved = None
-        self._remember_summaries(applied.edit for applied in saved.journal)
-        self._start(fresh)
         groups = plan.groups_of_saved(self.columns)
         kept = carried_over(
             saved.journal,
@@ -654,11 +653,11 @@ class MessageIndex:
                 editing.restore(columns, id)
         self._undone += editing.settle(columns, editing.touched(columns, *columns.journal[count:]))
 
-    def _take_list(self, given: Sequence[Any], edits: Iterable[Edit]) -> None:
-        """Start from the host's list without edits; the summaries that these edits wrote are still summaries."""
+    def _take_list(self, given: Sequence[Any]) -> None:
+        """Start from the host's list without edits; the summaries in it that edits wrote are still summaries."""
         fresh = self._measured(given, 0)
         self._undone += editing.edits_of(self.columns.journal)
-        self._remember_summaries(edits)
+        self._remember_summaries(self._undone)
         self._pinned_ids.clear()
         self._start(fresh)
 
