@@ -1,7 +1,7 @@
 """Editing: apply an edit if the rules allow it, undo it exactly, and repeat or undo edits after the source changed.
 
-`apply` is the only function that changes what the view shows; it asks `rules` before and `joins` after the change. Every edit
-that it applies is in the projection's journal.
+`apply` asks `rules` before and `joins` after it has changed the view; an edit that it applies is in the projection's journal.
+Only `MessageIndex.apply_all` drops groups without it, where neither question is needed.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _attempt(projection: Projection, edit: Edit, by: str, seen: int | None = Non
 
 
 def perform(projection: Projection, edit: Drop | Replace | Rewrite | Restore, by: str = "") -> Applied:
-    """Change the view as an edit says that is known to be allowed."""
+    """Apply an edit that is known to be allowed; O(the groups it names)."""
     made: int | None = None
     before: tuple[tuple[int, Shown], ...] = ()
     if isinstance(edit, Drop):

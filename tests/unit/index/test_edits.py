@@ -13,15 +13,10 @@ from compaction.formats import openai_chat
 from compaction.index.edits import Restore
 from compaction.index.marks import marked
 from compaction.messages import Message, ReasoningPart
-from tests.support.chats import Chat, assistant, call, developer, indexed, result, shown, system, turns, user
+from tests.support.chats import Chat, assistant, call, developer, indexed, result, shown, summary, system, turns, user
 
 LONG = "word " * 100
 CHAT: Chat = [system("s"), *turns(2), user("last"), call("1"), result("1")]
-
-
-def summary(text: str = "so far") -> Message:
-    """A message that may stand for others."""
-    return openai_chat.new("user", marked(text, by="Tests"))
 
 
 def texts(index: MessageIndex) -> list[str]:

@@ -15,17 +15,11 @@ from compaction.errors import StateError
 from compaction.formats import openai_chat
 from compaction.formats.openai_chat.reading import OpenAIChat
 from compaction.index import message_key
-from compaction.index.marks import marked
 from compaction.messages import Message
-from tests.support.chats import Chat, assistant, call, indexed, result, shown, system, tool_turns, turns, user
+from tests.support.chats import Chat, assistant, call, indexed, result, shown, summary, system, tool_turns, turns, user
 
 LONG = "word " * 100
 State = dict[str, Any]
-
-
-def summary(text: str = "so far") -> Message:
-    """A message that may stand for others."""
-    return openai_chat.new("user", marked(text, by="Tests"))
 
 
 def stored(index: MessageIndex, *, messages: bool = True) -> State:

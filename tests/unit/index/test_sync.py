@@ -10,20 +10,13 @@ import pytest
 
 from compaction import Drop, Edit, GroupKind, MessageIndex, Metrics, Replace, Rewrite, Together, nothing, run_sync
 from compaction.errors import InputError, InvalidMessage
-from compaction.formats import openai_chat
 from compaction.formats.openai_chat.reading import OpenAIChat
 from compaction.index import HostChanges
-from compaction.index.marks import Marks, marked
-from compaction.messages import Message
+from compaction.index.marks import Marks
 from compaction.strategies import ToolResult
-from tests.support.chats import Chat, assistant, call, indexed, result, shown, system, tool_turns, turns, user
+from tests.support.chats import Chat, assistant, call, indexed, result, shown, summary, system, tool_turns, turns, user
 
 LONG = "word " * 100
-
-
-def summary(text: str = "so far") -> Message:
-    """A message that may stand for others."""
-    return openai_chat.new("user", marked(text, by="Tests"))
 
 
 def rebuilt(messages: Chat) -> Chat:
