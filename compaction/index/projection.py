@@ -291,7 +291,7 @@ class Projection:
         """Add source messages at the end; O(new). ``restore`` is called with the id of an excluded group that one joins."""
         grouping = self.grouping
         start, known, calls, system = len(self.source), len(grouping.ids), 0, grouping.system
-        changed = {grouping.pending}
+        changed = set[int]() if grouping.pending is None else {grouping.pending}
         self._add_columns(fresh)
         add, add_outline, made = grouping.add, grouping.add_outline, grouping.calls
         for ordinal, read in enumerate(fresh.reads, start):
@@ -308,7 +308,8 @@ class Projection:
                 if self._gone[id]:
                     restore(id)
         self.system_messages += grouping.system - system
-        self._discard(changed | grouping.answered)
+        for id in changed | grouping.answered:
+            self._snapshots.pop(id, None)
         grouping.answered.clear()
         if fresh.pinned:
             self.pinned.update([grouping.group_of[start + place] for place in fresh.pinned])
@@ -317,11 +318,6 @@ class Projection:
             tally.tool_calls += calls
             for begun, count in new.items():
                 tally.count_groups(begun, count)
-
-    def _discard(self, ids: Iterable[int | None]) -> None:
-        """Discard the snapshots of groups that changed."""
-        for id in ids:
-            self._snapshots.pop(id, None)  # type: ignore[arg-type]
 
     def _add_columns(self, fresh: NewMessages) -> None:
         """Add messages as separate groups that the view shows; groups are counted later."""
