@@ -19,6 +19,7 @@ import attrs
 from ..errors import StrategyError
 from ..messages import Message, Part
 from .groups import MessageGroup
+from .marks import text_digest
 
 _T = TypeVar("_T")
 _MOST_IDS: Final = 8
@@ -228,10 +229,10 @@ def written(edit: Edit) -> list[Message]:
     return [message for part in parts for message in part.messages if message is not None]
 
 
-def summaries(edits: Iterable[Edit]) -> list[Message]:
-    """Return the marked message of each summary that edits write."""
+def summary_digests(edits: Iterable[Edit]) -> set[str]:
+    """Return the checksums of the summaries that edits write (see `Marks`)."""
     parts = [part for edit in edits for part in parts_of(edit) if isinstance(part, Replace)]
-    return [message for part in parts for message in part.messages[:1]]
+    return {text_digest(message) for part in parts for message in part.messages[:1]}
 
 
 def rewritten_parts(group: MessageGroup, change: Callable[[Part], Part], reason: str) -> Rewrite | None:

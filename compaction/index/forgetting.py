@@ -14,11 +14,11 @@ import attrs
 
 from ..formats import MessageFormat
 from .alignment import NEVER
-from .edits import Replace, Restore, Rewrite, named, summaries, written
+from .edits import Replace, Restore, Rewrite, named, summary_digests, written
 from .identity import HostChanges, Plan, known_messages
 from .journal import Applied, flat, inserted
 from .keys import known_key, message_key
-from .marks import Marks, text_digest
+from .marks import Marks
 from .projection import Projection
 from .state import Saved
 
@@ -51,7 +51,7 @@ class Forgotten:
     def marks(self, marks: Marks) -> Marks:
         """Return the marks without the undone summaries; they still end at the same message."""
         until = None if marks.until is None else _moved(marks.until, self.ordinals)
-        return attrs.evolve(marks, until=until, own=marks.own - _digests(self.undone))
+        return attrs.evolve(marks, until=until, own=marks.own - summary_digests(applied.edit for applied in self.undone))
 
 
 def forgotten(projection: Projection, given: Sequence[Any]) -> Forgotten:
@@ -97,7 +97,7 @@ def saved_without(saved: Saved, given: Sequence[Any]) -> tuple[Saved, int, list[
         journal=kept,
         pinned=[_moved(id, gone) for id in saved.pinned if id not in lost],
         believed_until=None if saved.believed_until is None else _moved(saved.believed_until, gone),
-        own=saved.own - _digests(undone),
+        own=saved.own - summary_digests(applied.edit for applied in undone),
     )
     return left, len(gone), undone
 
@@ -158,8 +158,3 @@ def _seen(applied: Applied) -> int:
 def _moved(place: int, gone: Sequence[int]) -> int:
     """Return a place, or a group's id, as it is after the messages at the places ``gone``, in order, were removed."""
     return place - bisect_left(gone, place) if place > 0 else place
-
-
-def _digests(journal: Iterable[Applied]) -> set[str]:
-    """Return the checksums of the summaries that edits wrote (see `Marks`)."""
-    return {text_digest(message) for message in summaries(applied.edit for applied in journal)}

@@ -27,7 +27,7 @@ from ..tokens import MessageMeter, TokenCounter
 from ..tokens import counter as resolve_counter
 from . import cuts, editing
 from .context import Notes, RunContext
-from .edits import Drop, Drops, Edit, Refusal, Restore, Together, group_id, summaries, written
+from .edits import Drop, Drops, Edit, Refusal, Restore, Together, group_id, summary_digests, written
 from .forgetting import forgotten, saved_without
 from .groups import MessageGroup
 from .identity import (
@@ -664,7 +664,7 @@ class MessageIndex:
     def _remember_summaries(self, edits: Iterable[Edit]) -> None:
         """Believe the marks of the summaries that these edits wrote."""
         if self.marks is not None:
-            self.marks = self.marks.with_own(summaries(edits))
+            self.marks = attrs.evolve(self.marks, own=self.marks.own | summary_digests(edits))
 
     # ---------------------------------------------------------------- forgetting
 
