@@ -160,7 +160,7 @@ def restore_words(projection: Projection) -> None:
             restore(projection, id)
 
 
-def replay(
+def reapply(
     projection: Projection, journal: Iterable[Applied], groups: Mapping[int, int] | None = None
 ) -> tuple[list[Applied], dict[int, int]]:
     """Repeat journaled edits, as far as they are allowed now; `settle` checks the joins afterwards.
@@ -212,7 +212,7 @@ def settle(projection: Projection, places: Iterable[int]) -> list[Edit]:
         changed = [*known, *touched(projection, *projection.journal)]
         journal = rollback(projection, 0)
         undone.append(journal.pop(place).edit)
-        undone += edits_of(replay(projection, journal)[0])
+        undone += edits_of(reapply(projection, journal)[0])
         known = [each for each in changed if each >= 0]  # the summaries have new ids
         known += touched(projection, *projection.journal)
     return undone

@@ -145,7 +145,7 @@ class Together(_Described):
 
     def __init__(self, *edits: Drop | Replace | Rewrite, reason: str = "") -> None:
         reason = reason or (edits[0].reason if edits else "")
-        parts = cast("list[Drop | Replace | Rewrite]", [part for edit in edits for part in parts_of(edit)])
+        parts = cast("list[Drop | Replace | Rewrite]", [part for edit in edits for part in simple_edits(edit)])
         self.__attrs_init__(tuple(parts), reason)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
 
 
@@ -212,26 +212,26 @@ class Request(abc.ABC):
         return await answer
 
 
-def parts_of(edit: Edit) -> Sequence[Drop | Replace | Rewrite | Restore]:
+def simple_edits(edit: Edit) -> Sequence[Drop | Replace | Rewrite | Restore]:
     """Return the edits of a `Together`, or else the edit itself."""
     return edit.edits if isinstance(edit, Together) else (edit,)
 
 
 def named(edit: Edit) -> tuple[int, ...]:
     """Return the ids of the groups that an edit names."""
-    parts = parts_of(edit)
+    parts = simple_edits(edit)
     return tuple([id for part in parts for id in ((part.group,) if isinstance(part, Rewrite) else part.groups)])
 
 
 def written(edit: Edit) -> list[Message]:
     """Return the messages that an edit writes."""
-    parts = [part for part in parts_of(edit) if isinstance(part, Replace | Rewrite)]
+    parts = [part for part in simple_edits(edit) if isinstance(part, Replace | Rewrite)]
     return [message for part in parts for message in part.messages if message is not None]
 
 
 def summary_digests(edits: Iterable[Edit]) -> set[str]:
     """Return the checksums of the summaries that edits write (see `Marks`)."""
-    parts = [part for edit in edits for part in parts_of(edit) if isinstance(part, Replace)]
+    parts = [part for edit in edits for part in simple_edits(edit) if isinstance(part, Replace)]
     return {text_digest(message) for part in parts for message in part.messages[:1]}
 
 
@@ -277,9 +277,9 @@ def _left(read: Iterable[int], ids: Mapping[int, int]) -> list[int]:
 def signature(edit: Edit) -> object:
     """Return a value that is equal for edits with the same effect; reasons are ignored."""
     contents = [
-        [message and (message.role, message.parts) for message in getattr(part, "messages", ())] for part in parts_of(edit)
+        [message and (message.role, message.parts) for message in getattr(part, "messages", ())] for part in simple_edits(edit)
     ]
-    return tuple([(type(part), named(part), tuple(each)) for part, each in zip(parts_of(edit), contents, strict=True)])
+    return tuple([(type(part), named(part), tuple(each)) for part, each in zip(simple_edits(edit), contents, strict=True)])
 
 
 PASS_ON: Final = object()

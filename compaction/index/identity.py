@@ -70,7 +70,7 @@ class HostChanges:
         return bool(self.altered or self.removed or self.rewound or self.added)
 
 
-Entry: TypeAlias = tuple[Any, int | None, int | None]
+SourceEntry: TypeAlias = tuple[Any, int | None, int | None]
 """A message, its previous ordinal (``None`` for a new one), and its place in the host's list, if it is in that list."""
 
 
@@ -87,7 +87,7 @@ class Plan:
         shown: The ids of the summaries that the list contains.
     """
 
-    entries: list[Entry]
+    entries: list[SourceEntry]
     altered: set[int] = attrs.Factory(set[int])
     summaries: dict[int, list[Any]] = attrs.Factory(dict[int, list[Any]])
     matched: int = 0
@@ -108,7 +108,7 @@ class Plan:
     @classmethod
     def of(cls, given: Iterable[Any], ordinals: Iterable[int | None], altered: Iterable[int] = ()) -> Plan:
         """Return the plan of a list in which each message has one of these previous ordinals; the shorter decides."""
-        entries: list[Entry] = [
+        entries: list[SourceEntry] = [
             (raw, ordinal, place) for place, (raw, ordinal) in enumerate(zip(given, ordinals, strict=False))
         ]
         return cls(entries, set(altered), matched=len(entries))
@@ -146,7 +146,7 @@ class Plan:
         return {ordinal: key(ordinal) for ordinal in range(count) if ordinal not in left}
 
 
-def continued(projection: Projection, given: Sequence[Any]) -> int | None:
+def known_beginning(projection: Projection, given: Sequence[Any]) -> int | None:
     """Return how many messages at the start are the whole source or, after edits, the whole view; ``None`` if neither."""
     known = _begins_with(projection.source, given, projection.format)
     if not known and projection.journal and (view := projection.raws()):
@@ -172,7 +172,7 @@ def accounts_for(projection: Projection, given: Sequence[Any], *, by_id: bool) -
     format = projection.format
     if _begins_with(projection.source, given, format) is not None or has_moved_reminder(projection, given):
         return True
-    if by_id and continued(projection, given) is not None:
+    if by_id and known_beginning(projection, given) is not None:
         return True
     plan = follow(projection, given, verify=False)
     if plan.changes.rewound or by_id:
@@ -304,7 +304,7 @@ class _Merger:
     found: Sequence[Known | None]
     altered: Collection[int]
     partial: Collection[int]
-    _entries: list[Entry] = attrs.Factory(list[Entry])
+    _entries: list[SourceEntry] = attrs.Factory(list[SourceEntry])
     _removed: list[int] = attrs.Factory(list[int])
     _early: set[int] = attrs.Factory(set[int])  # ordinals that were placed with the first message of their group
     _next: int = 0  # the first ordinal that is not placed yet
@@ -315,7 +315,7 @@ class _Merger:
         stood_for = {place: self._stood_for(known) for place, known in enumerate(self.found) if known is not None}
         end = max(map(max, stood_for.values()), default=-1) + 1
         summaries: dict[int, list[int]] = defaultdict(list)  # the places of their messages
-        new: list[Entry] = []
+        new: list[SourceEntry] = []
         for place, known in enumerate(self.found[: max(stood_for, default=-1) + 1]):
             if known is None:
                 new.append((given[place], None, place))

@@ -34,9 +34,9 @@ from .identity import (
     HostChanges,
     Plan,
     accounts_for,
-    continued,
     follow,
     follow_saved,
+    known_beginning,
     same_beginning,
 )
 from .journal import Applied, carried_over
@@ -406,9 +406,9 @@ class MessageIndex:
             self._pinned_ids.add(id)
         self._groups = None
 
-    def _replay(self, journal: Iterable[Applied], groups: Mapping[int, int] | None = None) -> list[Applied]:
-        """Apply journaled edits and pins again (see `editing.replay`), and return the edits that are not allowed now."""
-        left_out, ids = editing.replay(self.columns, journal, groups)
+    def _reapply(self, journal: Iterable[Applied], groups: Mapping[int, int] | None = None) -> list[Applied]:
+        """Apply journaled edits and pins again (see `editing.reapply`), and return the edits that are not allowed now."""
+        left_out, ids = editing.reapply(self.columns, journal, groups)
         pinned = {ids.get(id, id) for id in self._pinned_ids if id in ids or (id >= 0 and groups is None)}
         self._pinned_ids.clear()
         self.pin(sorted(id for id in pinned if self.columns.exists(id)))
@@ -446,7 +446,7 @@ class MessageIndex:
         source, journal = self.columns.source, in_format(self.columns.journal, self.format, format)
         self.format = format
         self._start(self._measured(source, 0))
-        self._replay(journal)
+        self._reapply(journal)
 
     def believe(self, marks: Marks) -> None:
         """Treat marked messages by these rules from now on. O(messages) if there are any, otherwise O(1)."""
@@ -456,7 +456,7 @@ class MessageIndex:
             old.grouping.marks = marks
             return
         self._start(self._fresh(old.source, old.reads))
-        self._replay(old.journal)
+        self._reapply(old.journal)
 
     def _measured(self, raws: Sequence[Any], start: int) -> NewMessages:
         """Read and measure messages before they are added; everything that may fail happens here."""
@@ -552,7 +552,7 @@ class MessageIndex:
             return
         self.changes, columns = _UNCHANGED, self.columns
         try:
-            known = None if verify else continued(columns, given)
+            known = None if verify else known_beginning(columns, given)
             new = given if known is None else given[known:]
             if self._detects and not fits(new, self.format) and (other := resolve(None, given)) != self.format:
                 self._turn_to(other)
@@ -610,7 +610,7 @@ class MessageIndex:
             format=self.format,
         )
         self._start(fresh)
-        self._replay(kept, plan.groups(old, self.columns))
+        self._reapply(kept, plan.groups(old, self.columns))
         self._restore_late(end)
         group_of = self.columns.grouping.group_of
         late = set(group_of[end:])
@@ -631,7 +631,7 @@ class MessageIndex:
         self._remember_summaries(applied.edit for applied in saved.journal)
         self._start(known)
         if plan is None:
-            self._replay(saved.journal)
+            self._reapply(saved.journal)
             self._extend(new)
             return
         groups = plan.groups_of_saved(self.columns)
@@ -642,7 +642,7 @@ class MessageIndex:
             gone=lambda: plan.gone(len(prints), prints.__getitem__),
             undone=self._undone,
         )
-        self._replay(kept, groups)
+        self._reapply(kept, groups)
         self._restore_late(plan.matched)
 
     def _restore_late(self, start: int) -> None:
@@ -788,7 +788,7 @@ class MessageIndex:
             self._extend(self._measured(messages, 0))
         except InputError as error:
             raise StateError(f"saved {error}") from error
-        if left_out := self._replay(saved.journal):
+        if left_out := self._reapply(saved.journal):
             unfit = left_out[0].edit
             raise StateError(f"{unfit}: this edit does not fit the saved messages; discard the saved state and start again")
         if unknown := set(saved.pinned) - self._pinned_ids:
