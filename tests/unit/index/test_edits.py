@@ -12,7 +12,7 @@ from compaction.errors import NoProgress, StrategyError
 from compaction.formats import openai_chat
 from compaction.index.edits import Restore
 from compaction.index.marks import marked
-from compaction.messages import Message, ReasoningPart
+from compaction.messages import Message
 from tests.support.chats import Chat, assistant, call, developer, indexed, result, shown, summary, system, turns, user
 
 LONG = "word " * 100
@@ -64,14 +64,6 @@ class TestTexts:
 
 
 class TestReplace:
-    def test_the_summary_stands_where_the_last_of_them_stood(self) -> None:
-        """The replaced groups leave the view; one summary group takes the place of the last of them."""
-        index = indexed([system("s"), user("a" + LONG), assistant("b"), user("c" + LONG), assistant("d"), user("e")])
-        assert index.apply(Replace([1, 3], [summary()], "old"), by="Tests")
-        assert [message.split("\n")[-1] for message in texts(index)] == ["s", "b", "so far", "d", "e"]
-        (made,) = [group for group in index.included_groups if group.kind is GroupKind.SUMMARY]
-        assert (made.id, made.replaces, made.made_by, made.turn) == (-1, (1, 3), "Tests", None)
-
     @pytest.mark.parametrize(
         ("message", "by", "made_by"),
         [
@@ -204,36 +196,10 @@ class TestRefusals:
         assert index.refused[0].rule == f"the edit would make the view {grown} tokens longer"
         assert (index.included, index.messages()) == before
 
-    def test_an_edit_may_leave_the_view_as_long_as_it_was(self) -> None:
-        """Not to grow is enough: whoever corrects a word saves nothing, and may."""
-        index = indexed([user("teh"), assistant("b"), user("c")])
-        before = index.included.tokens
-        assert index.apply(Rewrite(0, [index.group(0).messages[0].evolve(text="the")]))
-        assert (shown(index.messages())[0], index.included.tokens) == ("the", before)
-
     def test_what_is_no_edit_is_an_error(self) -> None:
         """Not a refusal: whoever wrote that made a mistake."""
         with pytest.raises(StrategyError, match="'drop it' is not an edit"):
             indexed([user()]).apply("drop it")  # type: ignore[arg-type]
-
-
-class TestTogether:
-    def test_all_or_none(self) -> None:
-        """If one part may not happen, none does, and the rule is that part's."""
-        index = indexed([system("s"), *turns(3)])
-        before = (index.included, index.messages())
-        edit = Together(Drop([1]), Drop([2]), Drop([0]))
-        assert not index.apply(edit)
-        assert (index.included, index.messages()) == before
-        assert [(refusal.edit, refusal.rule) for refusal in index.refused] == [(edit, "system messages must be kept")]
-
-    def test_judged_by_its_sum(self) -> None:
-        """One part may add what another more than saves."""
-        index = indexed([user("a"), assistant(LONG), user("c"), assistant("d")])
-        growing = Rewrite(0, [index.group(0).messages[0].evolve(text="a longer text")])
-        assert not index.apply(growing)
-        assert index.apply(Together(growing, Drop([1])))
-        assert texts(index) == ["a longer text", "c", "d"]
 
 
 class TestTrial:
@@ -301,12 +267,3 @@ class TestAskingAgain:
         index.checkpoint()
         assert not index.apply(Drop([4]))
         assert len(index.refused) == 1
-
-
-def test_reasoning_may_be_taken_out_of_a_message() -> None:
-    """The structure is roles, calls and results; thoughts are content."""
-    index = indexed([user("q"), {**assistant("a"), "reasoning": LONG}, user("r")])
-    message = index.group(1).messages[0]
-    kept = [part for part in message.parts if not isinstance(part, ReasoningPart)]
-    assert index.apply(Rewrite(1, [message.evolve(parts=kept)]))
-    assert index.messages()[1] == assistant("a")

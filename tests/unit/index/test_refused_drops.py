@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
-import pytest
-
 from compaction import Drop, Edit, MessageIndex, Pipeline, Replace, Together, run_sync, validate
 from compaction.formats import anthropic
 from tests.support.letters import Letters, lettered
@@ -53,19 +51,6 @@ def ended(index: MessageIndex, *drops: Drop) -> bool:
     return index.end_step()
 
 
-class TestTogether:
-    @pytest.mark.parametrize("groups", [(ANSWER, QUESTION), (QUESTION, ANSWER)])
-    def test_two_that_need_one_another(self, groups: tuple[int, int]) -> None:
-        """Both become one journal entry, and neither counts as refused."""
-        index = index_of()
-        assert ended(index, *map(Drop, groups))
-        assert index.edits == (Together(Drop(ANSWER), Drop(QUESTION)),)
-        assert [applied.by for applied in index.journal] == ["Tests"]
-        assert (index.refused, index.included_ids) == ((), [0, 1, 4, 5])
-        assert validate(index.messages(), format=anthropic) == []
-        assert not index.end_step()
-
-
 class TestRefused:
     def test_it_names_what_it_would_have_needed(self) -> None:
         """From the moment it is asked for, and after the step."""
@@ -104,6 +89,15 @@ class TestRefused:
         index = index_of(2)
         assert not ended(index, *map(Drop, ([2], [2, 7], [7])))
         assert (len(index.refused), index.edits) == (3, ())
+
+
+def test_two_that_need_one_another() -> None:
+    """Both become one journal entry, and neither counts as refused."""
+    index = index_of()
+    assert ended(index, Drop(QUESTION), Drop(ANSWER))
+    assert index.edits == (Together(Drop(ANSWER), Drop(QUESTION)),)
+    assert [applied.by for applied in index.journal] == ["Tests"]
+    assert (index.refused, index.included_ids, index.end_step()) == ((), [0, 1, 4, 5], False)
 
 
 def ask_for(*groups: int) -> Callable[[MessageIndex], Iterator[Edit]]:
