@@ -45,9 +45,7 @@ def refusal(projection: Projection, edit: Edit, by: str, *, seen: int | None = N
         rule = removal(projection, edit.groups, by=by, newer=newer, seen=seen) or _replacement(projection.format, edit.messages)
         if rule is None and newer:
             rule = _repetition(projection, edit)
-        if rule is None and projection.format.judges_joins:
-            rule = _within(projection, edit.groups)
-        return rule or _parting(projection, edit.groups)
+        return rule or _within(projection, edit.groups)
     if isinstance(edit, Rewrite):
         return _rewriting(projection, edit)
     if isinstance(edit, Restore):
@@ -189,43 +187,24 @@ def _first(*rules: tuple[bool, str]) -> str | None:
 
 
 def _within(projection: Projection, ids: Sequence[int]) -> str | None:
-    """Return the rule against a replacement between the messages of a remaining group, if it would be broken."""
-    last, gone = max(ids, key=projection.anchor), set(ids)
+    """Return the rule against a replacement between the messages of a remaining group, if it would be broken.
+
+    If any message may follow any other, the messages of a group may be apart, except a call and its results.
+    """
+    grouping, last = projection.grouping, max(ids, key=projection.anchor)
+    if not projection.format.judges_joins and last not in grouping.orphans:
+        return None
+    gone = set(ids)
     for step in (projection.visibility.before, projection.visibility.after):
         node: Node | None = last
-        while node is not None and (node if node < 0 else projection.grouping.group_of[node]) in gone:
+        while node is not None and ((id := node if node < 0 else grouping.group_of[node]) in gone or id in grouping.orphans):
             node = step(node)
         if node is None or node < 0:
             continue
-        members = projection.ordinals(projection.grouping.group_of[node])
+        members = projection.ordinals(grouping.group_of[node])
         if members[0] < projection.anchor(last) < members[-1]:
             return "a replacement must not be written between the messages of a remaining group"
     return None
-
-
-def _parting(projection: Projection, ids: Sequence[int]) -> str | None:
-    """Return the rule against a replacement between a call and its results, if it would be broken."""
-    last = max(ids, key=projection.anchor)
-    if last not in projection.grouping.orphans:
-        return None
-    group_of = projection.grouping.group_of
-    call = projection.visibility.before(last)
-    while call is not None and _answers(projection, call):
-        call = projection.visibility.before(call)
-    if call is None or call < 0 or group_of[call] in ids:
-        return None
-    result: Node | None = last
-    while result is not None and _answers(projection, result):
-        if group_of[result] == group_of[call]:
-            return "a replacement must not separate a tool call from its results"
-        result = projection.visibility.after(result)
-    return None
-
-
-def _answers(projection: Projection, node: Node) -> bool:
-    """Whether the message at a place contains a result."""
-    message = projection.at(node, end=True)
-    return message.role == "tool" or message.role == "function" or any(message.tool_results())
 
 
 def _rewriting(projection: Projection, edit: Rewrite) -> str | None:
