@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import compress
-from typing import Any, Final, Literal, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import attrs
 
@@ -71,8 +71,8 @@ class Tally:
     tool_calls: int = 0
     _groups_by_turn: dict[int | None, int] = attrs.Factory(dict[int | None, int])
 
-    def add(self, sums: GroupSums, *, times: Literal[1, -1] = 1) -> None:
-        """Add a group's sums, or subtract them."""
+    def add(self, sums: GroupSums, times: int) -> None:
+        """Add a group's sums, once or minus once."""
         tokens, size, messages, tool_calls, turn = sums
         self.grow(times * tokens, times * size, times * messages)
         self.tool_calls += times * tool_calls
@@ -156,15 +156,13 @@ class Visibility:
         self.inserted: dict[int, Inserted] = {}
         self._shown: list[tuple[int, int]] = []  # anchor and negated id of the inserted groups that the view shows, in order
 
-    def show(self, id: int) -> None:
-        """Show an inserted group, after those with the same anchor that were inserted earlier."""
-        self.inserted[id].shown = True
-        insort(self._shown, self._key(id))
-
-    def hide(self, id: int) -> None:
-        """Hide an inserted group."""
-        self.inserted[id].shown = False
-        del self._shown[bisect_left(self._shown, self._key(id))]
+    def set(self, id: int, *, shown: bool) -> None:
+        """Show an inserted group, after those with the same anchor that were inserted earlier, or hide it."""
+        self.inserted[id].shown = shown
+        if shown:
+            insort(self._shown, self._key(id))
+        else:
+            del self._shown[bisect_left(self._shown, self._key(id))]
 
     def _key(self, node: Node) -> tuple[int, int]:
         """Return the position of a place among those of the inserted groups."""
@@ -427,27 +425,24 @@ class Projection:
 
     def exclude(self, ids: Iterable[int]) -> None:
         """Hide groups."""
-        for id in ids:
-            if id < 0:
-                self.visibility.hide(id)
-            else:
-                self._gone[id] = 1
-                for ordinal in self.grouping.ordinals(id):
-                    self.visibility.messages[ordinal] = 0
-                self.system_messages -= self.grouping.kinds[id] is GroupKind.SYSTEM
-            self.included.add(self._sums(id), times=-1)
+        self._change(ids, shown=False)
 
     def include(self, ids: Iterable[int]) -> None:
         """Show excluded groups again."""
+        self._change(ids, shown=True)
+
+    def _change(self, ids: Iterable[int], *, shown: bool) -> None:
+        visibility, grouping, times = self.visibility, self.grouping, 1 if shown else -1
         for id in ids:
             if id < 0:
-                self.visibility.show(id)
+                visibility.set(id, shown=shown)
             else:
-                self._gone[id] = 0
-                for ordinal in self.grouping.ordinals(id):
-                    self.visibility.messages[ordinal] = self.shows(ordinal)
-                self.system_messages += self.grouping.kinds[id] is GroupKind.SYSTEM
-            self.included.add(self._sums(id))
+                self._gone[id] = not shown
+                for ordinal in grouping.ordinals(id):
+                    visibility.messages[ordinal] = shown and self.shows(ordinal)
+                if grouping.kinds[id] is GroupKind.SYSTEM:
+                    self.system_messages += times
+            self.included.add(self._sums(id), times)
 
     def _sums(self, id: int) -> GroupSums:
         if id < 0:
