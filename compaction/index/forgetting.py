@@ -7,7 +7,7 @@ goes if it names the message's group or read it, or if it did so with what anoth
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import attrs
@@ -62,11 +62,9 @@ def forgotten(projection: Projection, given: Sequence[Any]) -> Forgotten:
     format, keys, (known, _) = projection.format, _keys(given, projection.format), known_messages(projection)
     found = {each.position[0] for each in known if each.group >= 0 and known_key(each.raw, format) in keys}
     source, groups = projection.source, {projection.grouping.group_of[ordinal] for ordinal in found}
-
-    def names(applied: Applied) -> bool:
-        return not groups.isdisjoint(named(applied.edit))
-
-    kept, undone = _judged(projection.journal, names, groups, given, start=min(found, default=NEVER), format=format)
+    kept, undone = _judged(
+        projection.journal, format, keys, named_groups=groups, read_groups=groups, start=min(found, default=NEVER)
+    )
     whole = {ordinal for group in groups for ordinal in projection.ordinals(group)}
     goes = whole if whole != found and _breaks(source, found, format) > _breaks(source, whole, format) else found
     return Forgotten(found, sorted(goes), kept, undone)
@@ -83,11 +81,7 @@ def saved_without(saved: Saved, given: Sequence[Any]) -> tuple[Saved, int, list[
     start = min(gone, default=NEVER)
     restores = [each.edit for each in saved.journal if isinstance(each.edit, Restore) and _seen(each) > start]
     restored = {id for edit in restores for id in edit.groups}  # without the restore, its group must not be hidden
-
-    def goes(applied: Applied) -> bool:
-        return _seen(applied) > start or not restored.isdisjoint(named(applied.edit))
-
-    kept, undone = _judged(saved.journal, goes, (), given, start=start, format=saved.format)
+    kept, undone = _judged(saved.journal, saved.format, keys, named_groups=restored, read_groups=(), start=start, until=start)
     if not gone and not undone:
         return saved, 0, []
     lost = {*gone, *(id for applied in undone for id in inserted(applied))}
@@ -104,20 +98,26 @@ def saved_without(saved: Saved, given: Sequence[Any]) -> tuple[Saved, int, list[
 
 def _judged(
     journal: Iterable[Applied],
-    names: Callable[[Applied], bool],
-    groups: Collection[int],
-    given: Sequence[Any],
-    *,
-    start: int,
     format: MessageFormat,
+    keys: Collection[str],
+    *,
+    named_groups: Iterable[int],
+    read_groups: Iterable[int],
+    start: int,
+    until: int = NEVER,
 ) -> tuple[list[Applied], list[Applied]]:
-    """Return the edits that stay and those that named, read or wrote one of the messages, in order.
+    """Return the edits that stay and those that go, in order.
 
-    ``names`` tells whether an edit names one of their ``groups``; none of them was read before the one at ``start`` arrived.
+    Args:
+        journal: The edits.
+        format: The format of the messages.
+        keys: The keys of the messages to forget. An edit that wrote one of them goes.
+        named_groups: An edit that names one of these groups goes.
+        read_groups: An edit that was written from one of these groups goes.
+        start: The place of the first message to forget. A summary that may have been written from any message after it goes.
+        until: Every edit goes that was decided when more messages had been read.
     """
-    keys = _keys(given, format)
-    read = set(groups)  # the groups with something of the messages
-    gone: set[int] = set()
+    read, gone = set(read_groups), set(named_groups)
     kept: list[Applied] = []
     undone: list[Applied] = []
 
@@ -133,7 +133,7 @@ def _judged(
 
     for applied in journal:
         wrote = any(known_key(message.raw, format) in keys for message in written(applied.edit))
-        if names(applied) or wrote or not gone.isdisjoint(named(applied.edit)) or has_read(applied):
+        if _seen(applied) > until or wrote or not gone.isdisjoint(named(applied.edit)) or has_read(applied):
             undone.append(applied)
             gone.update(inserted(applied))
             read.update(inserted(applied), [each.edit.group for each in flat([applied]) if isinstance(each.edit, Rewrite)])
