@@ -41,7 +41,7 @@ To follow one call, begin with `message_index` and read these too:
 from __future__ import annotations
 
 from .context import Notes, PreparedSummaries, PreparedSummary, RunContext
-from .dry_runs import CutWorth, DryRun, dry_run
+from .dry_runs import CutWorth, dry_run
 from .edits import (
     PASS_ON,
     Drop,
@@ -59,7 +59,7 @@ from .edits import (
     rewritten_parts,
     written,
 )
-from .groups import Grouping, GroupKind, MessageGroup, only_reasoning, unchanged_groups
+from .groups import Grouping, GroupKind, MessageGroup, only_reasoning
 from .history import RunHistory, UselessRuns
 from .identity import HostChanges, as_given, same_beginning
 from .joins import opening
@@ -70,7 +70,6 @@ from .marks import (
     LAST_ROUND,
     MARK_START,
     NO_CALL,
-    Mark,
     MarkCeiling,
     Marks,
     collapsed_text,
@@ -92,14 +91,12 @@ __all__ = [
     "CutWorth",
     "Drop",
     "Drops",
-    "DryRun",
     "Edit",
     "GroupKind",
     "Grouping",
     "HostChanges",
     "KnownLine",
     "ListKeys",
-    "Mark",
     "MarkCeiling",
     "Marks",
     "MessageGroup",
@@ -133,6 +130,5 @@ __all__ = [
     "relay",
     "rewritten_parts",
     "same_beginning",
-    "unchanged_groups",
     "written",
 ]
