@@ -11,25 +11,37 @@ These words are used in all modules of this folder:
 How the parts fit together:
 
 - **Groups.** `groups` reads messages one by one and puts those that must stay together into one `MessageGroup`: a tool call
-  with its results, for example. Groups are never split. `projection` stores tokens and other sizes per group.
-- **Edits.** A strategy yields edits, such as `Drop` or `Replace`. `MessageIndex.apply` (in `editing`) checks each edit against
-  `rules`, and asks the format whether the new neighbours are valid (`joins`). An edit that breaks a rule is recorded in
-  ``refused``; any other is applied. `cuts` plans in advance which groups can be removed or replaced together.
-- **Projection and journal.** The source messages are never changed. `projection` stores the view after all edits, and
-  `MessageIndex.messages` returns it. The journal lists the edits that are currently applied; a position in it is a checkpoint.
-  `MessageIndex.rollback` undoes the edits since a checkpoint exactly. `forgetting` tells which edits were made from a message.
+  with its results, for example. Groups are never split.
+- **Edits.** A strategy yields edits, such as `Drop` or `Replace` (`edits`). `MessageIndex.apply` hands each to `editing`, which
+  asks `rules` whether it is allowed, and the format whether the new neighbours are valid (`joins`). An edit that breaks a rule
+  is recorded in ``refused``; any other is applied. `cuts` plans in advance which groups can be removed or replaced together.
+- **Projection and journal.** The source messages are never changed. `projection` stores the view after all edits, with tokens
+  and other sizes per group, and `MessageIndex.messages` returns it. The journal lists the edits that are currently applied; a
+  position in it is a checkpoint. `MessageIndex.rollback` undoes the edits since a checkpoint exactly.
 - **Marks.** The first line of a summary is its mark: ``[compaction 5f1c09ab by Summarization round 2]``. When a later list
   contains that message, `marks` decides whether it is read as a summary again or as an ordinary message, since anybody can
   write such a line.
 - **Identity.** Many frameworks pass the whole list on each call. `identity` finds the known messages in it, and determines
   what the host added, changed or removed. `MessageIndex` adds new messages at the end, or reads the whole list again and
-  reapplies the edits that are still allowed. `state` converts an index to data, with its messages or their fingerprints.
+  repeats the edits that are still allowed.
+
+To follow one call, begin with `message_index` and read these too:
+
+=========================== ==================================================
+``append``                  `groups`, `projection`
+``apply``, ``rollback``     `editing`, `rules`, `joins`
+``steps``                   `cuts`
+``sync``                    `identity` and `alignment`, then `editing`
+``forget``                  `forgetting`
+``to_dict``, ``from_dict``  `state`
+``dry_run``                 `dry_runs`
+=========================== ==================================================
 """
 
 from __future__ import annotations
 
 from .context import Notes, PreparedSummaries, PreparedSummary, RunContext
-from .dry_runs import CutWorth, DryRun, dry_run
+from .dry_runs import CutWorth, dry_run
 from .edits import (
     PASS_ON,
     Drop,
@@ -47,8 +59,7 @@ from .edits import (
     rewritten_parts,
     written,
 )
-from .forgetting import occurrences
-from .groups import Grouping, GroupKind, MessageGroup, only_reasoning, unchanged_groups
+from .groups import Grouping, GroupKind, MessageGroup, only_reasoning
 from .history import RunHistory, UselessRuns
 from .identity import HostChanges, as_given, same_beginning
 from .joins import opening
@@ -59,7 +70,6 @@ from .marks import (
     LAST_ROUND,
     MARK_START,
     NO_CALL,
-    Mark,
     MarkCeiling,
     Marks,
     collapsed_text,
@@ -81,14 +91,12 @@ __all__ = [
     "CutWorth",
     "Drop",
     "Drops",
-    "DryRun",
     "Edit",
     "GroupKind",
     "Grouping",
     "HostChanges",
     "KnownLine",
     "ListKeys",
-    "Mark",
     "MarkCeiling",
     "Marks",
     "MessageGroup",
@@ -116,13 +124,11 @@ __all__ = [
     "marked",
     "message_key",
     "named",
-    "occurrences",
     "only_reasoning",
     "opening",
     "read_mark",
     "relay",
     "rewritten_parts",
     "same_beginning",
-    "unchanged_groups",
     "written",
 ]

@@ -29,9 +29,9 @@ _MOST_VIEWS: Final = 64
 Position: TypeAlias = tuple[int, int, int]
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class Known:
-    """A message of the conversation, in a version that the view shows, showed or may show.
+    """A message of the conversation, in a version that the view shows, showed or may show. Holds state: its key.
 
     Args:
         position: Its place in the order of all known messages; versions of one message share it.
@@ -41,7 +41,7 @@ class Known:
         is_shown: Whether the view shows its group now.
         since: The number of edits after which it was first shown.
         until: The number of edits after which it was last shown.
-        key: Its key, if known.
+        key: Its key; `align` sets it when it compares contents.
     """
 
     position: Position
@@ -76,17 +76,18 @@ def align(
     altered = {place for place, each in enumerate(found) if changed and each is not None and changed(each, place)}
     if None in found and not _adds_to_the_end(found, known):
         digests = [None if each is not None else _key_at(place, given[place], format) for place, each in enumerate(found)]
-        of_known = {each: each.key or known_key(each.raw, format) for each in known}
-        _add(found, _by(digests, known, lambda value: value, of_known.__getitem__))
+        for one in known:
+            one.key = one.key or known_key(one.raw, format)
+        _add(found, _by(digests, known, lambda value: value, lambda each: each.key))
         by_id = _by(given, known, _id_of, lambda each: None if each.raw is None else _id_of(each.raw))
         for place, each in enumerate(by_id):
             if found[place] is None and each is not None and format.read(given[place], place).role == each.role:
                 altered.add(place)
         _add(found, [each if place in altered else None for place, each in enumerate(by_id)])
-        in_both = _in_both(found, known, digests, of_known)
+        in_both = _in_both(found, known, digests)
         _keep_in_order(found)
-        view = _of_one_view(found, known, digests, of_known)
-        _between_neighbours(found, view, digests, of_known)
+        view = _of_one_view(found, known, digests)
+        _between_neighbours(found, view, digests)
         altered |= _altered_between_neighbours(found, view, given, format, in_both)
     _keep_in_order(found)
     return found, {place for place in altered if found[place] is not None}
@@ -160,9 +161,7 @@ def _keep_in_order(found: list[Known | None]) -> None:
             found[place] = None
 
 
-def _of_one_view(
-    found: Sequence[Known | None], known: Sequence[Known], digests: Sequence[str | None], of_known: dict[Known, str]
-) -> Sequence[Known]:
+def _of_one_view(found: Sequence[Known | None], known: Sequence[Known], digests: Sequence[str | None]) -> Sequence[Known]:
     """Return the known messages of a view that showed the found ones and not the missing ones.
 
     If it is not certain which view that was, return all known messages that may have been in it.
@@ -171,16 +170,16 @@ def _of_one_view(
     if not there:
         return known
     since, until = max(each.since for each in there), min(each.until for each in there)
-    positions, count, listed = {each.position for each in there}, Counter(of_known.values()), set(digests)
+    positions, count, listed = {each.position for each in there}, Counter([each.key for each in known]), set(digests)
     for each in known:
-        is_missing = each.position not in positions and of_known[each] not in listed
-        if is_missing and each.position < there[-1].position and count[of_known[each]] == 1:
+        is_missing = each.position not in positions and each.key not in listed
+        if is_missing and each.position < there[-1].position and count[each.key] == 1:
             since = max(since, each.until + 1) if each.until < until else since
     times = sorted({until, *(each.until for each in known if since <= each.until < until)}, reverse=True)
     for time in times[:_MOST_VIEWS] if since <= until else ():
         view = [each for each in known if each.since <= time <= each.until]
         gaps = [(places, between) for places, between, ends in _gaps(found, view) if not ends]
-        if all([digests[place] for place in places] == [of_known[each] for each in between] for places, between in gaps):
+        if all([digests[place] for place in places] == [each.key for each in between] for places, between in gaps):
             return view
     return known if since > until else [each for each in known if each.since <= until and since <= each.until]
 
@@ -202,9 +201,7 @@ def _gaps(found: Sequence[Known | None], known: Sequence[Known]) -> Iterable[tup
                 start += 1
 
 
-def _between_neighbours(
-    found: list[Known | None], known: Sequence[Known], digests: Sequence[str | None], of_known: dict[Known, str]
-) -> None:
+def _between_neighbours(found: list[Known | None], known: Sequence[Known], digests: Sequence[str | None]) -> None:
     """Find messages that occur several times, where the same neighbours have as many of them between them as before.
 
     After the last found neighbour, the messages are compared one by one until two of them differ.
@@ -212,7 +209,7 @@ def _between_neighbours(
     for places, between, ends in list(_gaps(found, known)):
         if ends:
             pairs = zip(places, between, strict=False)
-            same = itertools.takewhile(lambda pair: digests[pair[0]] == of_known[pair[1]], pairs)
+            same = itertools.takewhile(lambda pair: digests[pair[0]] == pair[1].key, pairs)
             for place, each in same:
                 found[place] = each
             continue
@@ -221,7 +218,7 @@ def _between_neighbours(
         for place in places:
             mine[digests[place]].append(place)
         for each in between:
-            theirs[of_known[each]].setdefault(each.position, each)
+            theirs[each.key].setdefault(each.position, each)
         for digest, here in mine.items():
             if len(here) == len(theirs.get(digest, ())):
                 for place, each in zip(here, theirs[digest].values(), strict=True):
@@ -229,13 +226,13 @@ def _between_neighbours(
 
 
 def _in_both(
-    found: Sequence[Known | None], known: Sequence[Known], digests: Sequence[str | None], of_known: dict[Known, str]
+    found: Sequence[Known | None], known: Sequence[Known], digests: Sequence[str | None]
 ) -> tuple[set[int], set[Position]]:
     """Return the places in the list, and the positions, of messages that are in the list and known, in whatever order."""
-    values, listed = set(of_known.values()), set(digests)
+    values, listed = {each.key for each in known}, set(digests)
     places = {place for place, each in enumerate(found) if each is not None or digests[place] in values}
     positions = {each.position for each in found if each is not None}
-    return places, positions | {each.position for each in known if of_known[each] in listed}
+    return places, positions | {each.position for each in known if each.key in listed}
 
 
 def _altered_between_neighbours(

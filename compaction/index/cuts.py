@@ -42,33 +42,24 @@ def units_of(ids: Iterable[int], together: Callable[[int, int], bool] | None) ->
 
 def plan_cuts(
     projection: Projection,
-    format: MessageFormat,
     units: Iterable[list[int]],
     *,
     preferred_only: bool = False,
     replaced: bool = False,
 ) -> Iterator[list[int]]:
-    """Return the smallest runs of these units that can be removed together, oldest first; O(messages in the view) for all.
+    """Return the smallest runs of these units that can be removed together, oldest first (see `MessageIndex.steps`).
 
-    If the format allows all these units to be removed, the cuts together name all of them.
-
-    Args:
-        projection: The view; a cut is planned as if the ones before it had been dropped.
-        format: Its wire format.
-        units: The ids of groups that may be removed, in order. The groups of a unit are removed together, as many as possible.
-        preferred_only: Whether to leave out runs that the format allows but does not prefer.
-        replaced: Whether a message will replace the groups, and so may open the view.
+    If the format allows all these units to be removed, the cuts together name all of them. The groups of a unit are removed
+    together, as many as possible. O(messages in the view) for all cuts.
     """
-    if format.judges_joins:
-        return _between_joins(projection, format, units, preferred_only=preferred_only)
-    return iter(units) if replaced else _behind_opening(projection, format, units, preferred_only=preferred_only)
+    if projection.format.judges_joins:
+        return _between_joins(projection, units, preferred_only=preferred_only)
+    return iter(units) if replaced else _behind_opening(projection, units, preferred_only=preferred_only)
 
 
-def _between_joins(
-    projection: Projection, format: MessageFormat, units: Iterable[Sequence[int]], *, preferred_only: bool
-) -> Iterator[list[int]]:
+def _between_joins(projection: Projection, units: Iterable[Sequence[int]], *, preferred_only: bool) -> Iterator[list[int]]:
     """Yield the cuts for a format with rules about which message may follow which."""
-    waiting = _distinct(units)
+    waiting, format = _distinct(units), projection.format
 
     def prefers(one: Message | None, other: Message | None) -> bool:
         return format.prefers(one, other) and format.follows(one, other)
@@ -103,9 +94,7 @@ def _distinct(units: Iterable[Sequence[int]]) -> list[list[int]]:
     return distinct
 
 
-def _behind_opening(
-    projection: Projection, format: MessageFormat, units: Iterable[list[int]], *, preferred_only: bool
-) -> Iterator[list[int]]:
+def _behind_opening(projection: Projection, units: Iterable[list[int]], *, preferred_only: bool) -> Iterator[list[int]]:
     """Yield the cuts for a format in which any message may follow any other, and only the opening group matters.
 
     A group with which the format prefers a view to begin stays until the same is true of its successor. It is removed with the
@@ -114,7 +103,7 @@ def _behind_opening(
     kinds, system, user, summary = projection.grouping.kinds, GroupKind.SYSTEM, GroupKind.USER, GroupKind.SUMMARY
     view = iter([id for id in projection.ids() if id < 0 or kinds[id] is not system])
     opening = next(view, None)  # the group that opens the view after all planned cuts
-    opens = opening is None or _opens(projection, format, opening)
+    opens = opening is None or _opens(projection, opening)
     held: list[int] = []
     gone: set[int] = set()
     for given in units:
@@ -127,7 +116,7 @@ def _behind_opening(
             while opening in gone:
                 opening = next(view, None)
             kind = user if opening is None else kinds[opening] if opening >= 0 else summary
-            opens = kind is user or (kind is summary and opening is not None and _opens(projection, format, opening))
+            opens = kind is user or (kind is summary and opening is not None and _opens(projection, opening))
         if opens:
             yield held + unit if held else unit
             held = []
@@ -141,11 +130,11 @@ def _behind_opening(
         yield held
 
 
-def _opens(projection: Projection, format: MessageFormat, id: int) -> bool:
+def _opens(projection: Projection, id: int) -> bool:
     """Whether a conversation may begin with this group; only a summary's message is read."""
     kind = projection.kind(id)
     if kind is GroupKind.SUMMARY:
-        return format.prefers(None, projection.at(id, end=False))
+        return projection.format.prefers(None, projection.at(id, end=False))
     return kind is GroupKind.USER
 
 
@@ -357,31 +346,31 @@ def neighbours(projection: Projection, gone: Collection[int]) -> tuple[Message |
     return None if all(map(pieces.is_system, left)) else pieces.end(left[-1]), pieces.first(place + 1)
 
 
-def interleaved(projection: Projection, format: MessageFormat) -> set[int]:
+def interleaved(projection: Projection) -> set[int]:
     """Return the groups with other groups' messages between their own, and those other groups; O(messages).
 
     The set is empty for a format in which any message may follow any other.
     """
-    if not format.judges_joins:
+    if not projection.format.judges_joins:
         return set()
     pieces = _Pieces(projection)
     apart = pieces.of_group.keys() - pieces.whole()
     return apart | _within(pieces, apart)
 
 
-def replaceable(projection: Projection, format: MessageFormat, ids: Sequence[int]) -> list[int]:
+def replaceable(projection: Projection, ids: Sequence[int]) -> list[int]:
     """Return those of these groups that one message can replace, ordered by their last messages; O(messages).
 
     The message takes the place of the last group. If other groups stay between the removed ones, there are several gaps, and
     the message fills only the last one: the neighbours of every other gap must be allowed to follow one another.
     """
-    if not format.judges_joins:
+    if not projection.format.judges_joins:
         return list(ids)
     free = set(ids)
     gone: set[int] = set()
     while True:  # again, since a removed group may have separated the messages of another
         pieces = _Pieces(projection, gone)
-        closing, last = _gaps(format, pieces, free & pieces.whole())
+        closing, last = _gaps(projection.format, pieces, free & pieces.whole())
         if not closing:
             break
         gone |= closing

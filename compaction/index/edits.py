@@ -10,8 +10,8 @@ from __future__ import annotations
 import abc
 import operator
 import reprlib
-from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from types import GeneratorType
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
+from types import GeneratorType, NoneType
 from typing import Any, ClassVar, Final, TypeAlias, TypeVar, cast
 
 import attrs
@@ -19,6 +19,7 @@ import attrs
 from ..errors import StrategyError
 from ..messages import Message, Part
 from .groups import MessageGroup
+from .marks import text_digest
 
 _T = TypeVar("_T")
 _MOST_IDS: Final = 8
@@ -40,18 +41,18 @@ def _ids(groups: MessageGroup | int | Iterable[MessageGroup | int]) -> tuple[int
         raise StrategyError(f"groups={groups!r}: an edit needs groups or group ids") from error
 
 
-def _messages(messages: Iterable[Message]) -> tuple[Message, ...]:
-    return cast("tuple[Message, ...]", _messages_or_none(messages))
-
-
-def _messages_or_none(messages: Iterable[Message | None]) -> tuple[Message | None, ...]:
-    given: list[object] = list(messages) if isinstance(messages, Iterable) and not isinstance(messages, Mapping) else [messages]
+def _messages(messages: Iterable[Any], *, kinds: tuple[type, ...] = (Message,)) -> tuple[Any, ...]:
+    given: list[Any] = list(messages) if isinstance(messages, Iterable) and not isinstance(messages, Mapping) else [messages]
     for each in given:
-        if each is not None and not isinstance(each, Message):
+        if not isinstance(each, kinds):
             raise StrategyError(
                 f"an edit needs a list of messages that were read, such as [index.format.read(data)] (got {reprlib.repr(each)})"
             )
-    return tuple(cast("list[Message | None]", given))
+    return tuple(given)
+
+
+def _versions(messages: Iterable[Message | None]) -> tuple[Message | None, ...]:
+    return _messages(messages, kinds=(Message, NoneType))
 
 
 class _Described:
@@ -117,7 +118,7 @@ class Rewrite(_Described):
     """
 
     group: int = attrs.field(converter=group_id)
-    messages: tuple[Message | None, ...] = attrs.field(converter=_messages_or_none)
+    messages: tuple[Message | None, ...] = attrs.field(converter=_versions)
     reason: str = ""
     read: tuple[int, ...] = attrs.field(default=(), converter=_ids, kw_only=True)
 
@@ -144,7 +145,8 @@ class Together(_Described):
 
     def __init__(self, *edits: Drop | Replace | Rewrite, reason: str = "") -> None:
         reason = reason or (edits[0].reason if edits else "")
-        self.__attrs_init__(edits, reason)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+        parts = cast("list[Drop | Replace | Rewrite]", [part for edit in edits for part in simple_edits(edit)])
+        self.__attrs_init__(tuple(parts), reason)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
 
 
 @attrs.frozen(eq=False)
@@ -210,22 +212,27 @@ class Request(abc.ABC):
         return await answer
 
 
+def simple_edits(edit: Edit) -> Sequence[Drop | Replace | Rewrite | Restore]:
+    """Return the edits of a `Together`, or else the edit itself."""
+    return edit.edits if isinstance(edit, Together) else (edit,)
+
+
 def named(edit: Edit) -> tuple[int, ...]:
     """Return the ids of the groups that an edit names."""
-    if isinstance(edit, Rewrite):
-        return (edit.group,)
-    if isinstance(edit, Together):
-        return tuple([id for part in edit.edits for id in named(part)])
-    return edit.groups
+    parts = simple_edits(edit)
+    return tuple([id for part in parts for id in ((part.group,) if isinstance(part, Rewrite) else part.groups)])
 
 
-def written(edit: Edit) -> Iterator[Message]:
-    """Yield the messages that an edit writes."""
-    if isinstance(edit, Together):
-        for part in edit.edits:
-            yield from written(part)
-    elif isinstance(edit, Replace | Rewrite):
-        yield from filter(None, edit.messages)
+def written(edit: Edit) -> list[Message]:
+    """Return the messages that an edit writes."""
+    parts = [part for part in simple_edits(edit) if isinstance(part, Replace | Rewrite)]
+    return [message for part in parts for message in part.messages if message is not None]
+
+
+def summary_digests(edits: Iterable[Edit]) -> set[str]:
+    """Return the checksums of the summaries that edits write (see `Marks`)."""
+    parts = [part for edit in edits for part in simple_edits(edit) if isinstance(part, Replace)]
+    return {text_digest(message) for part in parts for message in part.messages[:1]}
 
 
 def rewritten_parts(group: MessageGroup, change: Callable[[Part], Part], reason: str) -> Rewrite | None:
@@ -251,13 +258,11 @@ def renamed(edit: Edit, ids: Mapping[int, int]) -> Edit | None:
 
     A group in ``read`` that has no new id is left out: it is gone, and the journal knows what of it was read.
     """
-    if isinstance(edit, Together):
-        parts = [renamed(part, ids) for part in edit.edits]
-        kept = [part for part in parts if isinstance(part, Drop | Replace | Rewrite)]
-        return Together(*kept, reason=edit.reason) if len(kept) == len(parts) else None
-    new = tuple([ids.get(id, id) for id in named(edit)])
     if any(id < 0 and id not in ids for id in named(edit)):
         return None
+    if isinstance(edit, Together):
+        return Together(*[cast("Drop", renamed(part, ids)) for part in edit.edits], reason=edit.reason)
+    new = tuple([ids.get(id, id) for id in named(edit)])
     if isinstance(edit, Rewrite):
         return attrs.evolve(edit, group=new[0], read=_left(edit.read, ids))
     if isinstance(edit, Replace) and edit.read is not None:
@@ -271,10 +276,10 @@ def _left(read: Iterable[int], ids: Mapping[int, int]) -> list[int]:
 
 def signature(edit: Edit) -> object:
     """Return a value that is equal for edits with the same effect; reasons are ignored."""
-    if isinstance(edit, Together):
-        return tuple([signature(part) for part in edit.edits])
-    messages = edit.messages if isinstance(edit, Replace | Rewrite) else ()
-    return type(edit), named(edit), tuple([None if message is None else (message.role, message.parts) for message in messages])
+    contents = [
+        [message and (message.role, message.parts) for message in getattr(part, "messages", ())] for part in simple_edits(edit)
+    ]
+    return tuple([(type(part), named(part), tuple(each)) for part, each in zip(simple_edits(edit), contents, strict=True)])
 
 
 PASS_ON: Final = object()

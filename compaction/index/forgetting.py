@@ -7,18 +7,18 @@ goes if it names the message's group or read it, or if it did so with what anoth
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import attrs
 
 from ..formats import MessageFormat
 from .alignment import NEVER
-from .edits import Replace, Restore, Rewrite, named, written
+from .edits import Replace, Restore, Rewrite, named, summary_digests, written
 from .identity import HostChanges, Plan, known_messages
 from .journal import Applied, flat, inserted
 from .keys import known_key, message_key
-from .marks import Marks, text_digest
+from .marks import Marks
 from .projection import Projection
 from .state import Saved
 
@@ -28,13 +28,13 @@ class Forgotten:
     """The messages and edits to remove, and the edits to keep.
 
     Args:
-        count: The number of messages to forget.
-        ordinals: Their places, and those of the messages removed with them, in order.
+        found: The places of the messages to forget.
+        ordinals: Those, and the places of the messages removed with them, in order.
         kept: The edits that stay.
         undone: The edits that used the messages.
     """
 
-    count: int
+    found: Collection[int]
     ordinals: Sequence[int]
     kept: Sequence[Applied]
     undone: Sequence[Applied]
@@ -46,37 +46,28 @@ class Forgotten:
         """Return the plan for a host's list that lacks only the removed messages."""
         gone = set(self.ordinals)
         left = [ordinal for ordinal in range(len(source)) if ordinal not in gone]
-        entries: list[tuple[Any, int | None]] = [(source[ordinal], ordinal) for ordinal in left]
-        return attrs.evolve(Plan.of(entries), changes=HostChanges(removed=tuple(self.ordinals)))
+        return attrs.evolve(Plan.of([source[at] for at in left], left), changes=HostChanges(removed=tuple(self.ordinals)))
 
     def marks(self, marks: Marks) -> Marks:
         """Return the marks without the undone summaries; they still end at the same message."""
         until = None if marks.until is None else _moved(marks.until, self.ordinals)
-        return attrs.evolve(marks, until=until, own=marks.own - _digests(self.undone))
+        return attrs.evolve(marks, until=until, own=marks.own - summary_digests(applied.edit for applied in self.undone))
 
 
-def forgotten(projection: Projection, journal: Sequence[Applied], given: Sequence[Any], format: MessageFormat) -> Forgotten:
+def forgotten(projection: Projection, given: Sequence[Any]) -> Forgotten:
     """Return the messages and edits to remove in order to forget these messages. O(contents).
 
     A group of which only a part is forgotten is removed whole if the rest would break more rules of the format.
     """
-    found = occurrences(projection, journal, given, format)
+    format, keys, (known, _) = projection.format, _keys(given, projection.format), known_messages(projection)
+    found = {each.position[0] for each in known if each.group >= 0 and known_key(each.raw, format) in keys}
     source, groups = projection.source, {projection.grouping.group_of[ordinal] for ordinal in found}
-
-    def names(applied: Applied) -> bool:
-        return not groups.isdisjoint(named(applied.edit))
-
-    kept, undone = _judged(journal, names, groups, given, start=min(found, default=NEVER), format=format)
+    kept, undone = _judged(
+        projection.journal, format, keys, named_groups=groups, read_groups=groups, start=min(found, default=NEVER)
+    )
     whole = {ordinal for group in groups for ordinal in projection.ordinals(group)}
     goes = whole if whole != found and _breaks(source, found, format) > _breaks(source, whole, format) else found
-    return Forgotten(len(found), sorted(goes), kept, undone)
-
-
-def occurrences(projection: Projection, journal: Sequence[Applied], given: Sequence[Any], format: MessageFormat) -> set[int]:
-    """Return the positions in the source of messages with the same content as these, in any version shown. O(contents)."""
-    keys = _keys(given, format)
-    known, _ = known_messages(projection, journal)
-    return {each.position[0] for each in known if each.group >= 0 and known_key(each.raw, format) in keys}
+    return Forgotten(found, sorted(goes), kept, undone)
 
 
 def saved_without(saved: Saved, given: Sequence[Any]) -> tuple[Saved, int, list[Applied]]:
@@ -90,11 +81,7 @@ def saved_without(saved: Saved, given: Sequence[Any]) -> tuple[Saved, int, list[
     start = min(gone, default=NEVER)
     restores = [each.edit for each in saved.journal if isinstance(each.edit, Restore) and _seen(each) > start]
     restored = {id for edit in restores for id in edit.groups}  # without the restore, its group must not be hidden
-
-    def goes(applied: Applied) -> bool:
-        return _seen(applied) > start or not restored.isdisjoint(named(applied.edit))
-
-    kept, undone = _judged(saved.journal, goes, (), given, start=start, format=saved.format)
+    kept, undone = _judged(saved.journal, saved.format, keys, named_groups=restored, read_groups=(), start=start, until=start)
     if not gone and not undone:
         return saved, 0, []
     lost = {*gone, *(id for applied in undone for id in inserted(applied))}
@@ -104,27 +91,33 @@ def saved_without(saved: Saved, given: Sequence[Any]) -> tuple[Saved, int, list[
         journal=kept,
         pinned=[_moved(id, gone) for id in saved.pinned if id not in lost],
         believed_until=None if saved.believed_until is None else _moved(saved.believed_until, gone),
-        own=saved.own - _digests(undone),
+        own=saved.own - summary_digests(applied.edit for applied in undone),
     )
     return left, len(gone), undone
 
 
 def _judged(
     journal: Iterable[Applied],
-    names: Callable[[Applied], bool],
-    groups: Collection[int],
-    given: Sequence[Any],
-    *,
-    start: int,
     format: MessageFormat,
+    keys: Collection[str],
+    *,
+    named_groups: Iterable[int],
+    read_groups: Iterable[int],
+    start: int,
+    until: int = NEVER,
 ) -> tuple[list[Applied], list[Applied]]:
-    """Return the edits that stay and those that named, read or wrote one of the messages, in order.
+    """Return the edits that stay and those that go, in order.
 
-    ``names`` tells whether an edit names one of their ``groups``; none of them was read before the one at ``start`` arrived.
+    Args:
+        journal: The edits.
+        format: The format of the messages.
+        keys: The keys of the messages to forget. An edit that wrote one of them goes.
+        named_groups: An edit that names one of these groups goes.
+        read_groups: An edit that was written from one of these groups goes.
+        start: The place of the first message to forget. A summary that may have been written from any message after it goes.
+        until: Every edit goes that was decided when more messages had been read.
     """
-    keys = _keys(given, format)
-    read = set(groups)  # the groups with something of the messages
-    gone: set[int] = set()
+    read, gone = set(read_groups), set(named_groups)
     kept: list[Applied] = []
     undone: list[Applied] = []
 
@@ -140,7 +133,7 @@ def _judged(
 
     for applied in journal:
         wrote = any(known_key(message.raw, format) in keys for message in written(applied.edit))
-        if names(applied) or wrote or not gone.isdisjoint(named(applied.edit)) or has_read(applied):
+        if _seen(applied) > until or wrote or not gone.isdisjoint(named(applied.edit)) or has_read(applied):
             undone.append(applied)
             gone.update(inserted(applied))
             read.update(inserted(applied), [each.edit.group for each in flat([applied]) if isinstance(each.edit, Rewrite)])
@@ -165,9 +158,3 @@ def _seen(applied: Applied) -> int:
 def _moved(place: int, gone: Sequence[int]) -> int:
     """Return a place, or a group's id, as it is after the messages at the places ``gone``, in order, were removed."""
     return place - bisect_left(gone, place) if place > 0 else place
-
-
-def _digests(journal: Iterable[Applied]) -> set[str]:
-    """Return the checksums of the summaries that edits wrote (see `Marks`)."""
-    edits = [applied.edit for applied in flat(journal)]
-    return {text_digest(message) for edit in edits if isinstance(edit, Replace) for message in edit.messages[:1]}

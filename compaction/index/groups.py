@@ -179,6 +179,7 @@ class Grouping:
         leading: The number of *instructions*, that is, system or developer messages, at the start.
         outdated: The instructions after the leading ones that may leave, see `_note_instruction`.
         system: The number of system groups.
+        answered: The groups of which the newest messages answered a call without joining them; the projection clears it.
         left_turn: The turn that a group belonged to before words of the user moved it to the next.
         has_marks: Whether any message begins with a mark, believed or not.
     """
@@ -205,6 +206,7 @@ class Grouping:
         self.outdated: set[int] = set()
         self._reminders: list[tuple[frozenset[str], int]] = []  # words and id of those that are not outdated, oldest first
         self.left_turn: int | None = None
+        self.answered: set[int] = set()
         self._previous = -1
         self._answering = False  # whether the last message is a part of the assistant's answer
         self._thinking = False  # whether the last group contains only reasoning so far
@@ -441,11 +443,9 @@ class Grouping:
 
         A message that answers calls of several groups joins the group directly before it, or else that of its first result.
         """
-        joined: int | None = None
-        for call_id in answers:
-            answered = self._answered(call_id)
-            if joined is None or answered == self._previous:
-                joined = answered
+        answered = [self._answered(call_id) for call_id in answers]
+        joined = self._previous if self._previous in answered else next((id for id in answered if id is not None), None)
+        self.answered.update(id for id in answered if id is not None and id != joined)
         if joined is None and (joined := self._begun.get("")) is not None:
             self.kinds[joined] = GroupKind.TOOL_CALL
         if joined is not None:

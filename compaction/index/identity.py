@@ -11,8 +11,8 @@ from __future__ import annotations
 import operator
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
-from itertools import chain
-from typing import Any, cast
+from itertools import chain, pairwise, takewhile
+from typing import Any, TypeAlias, cast
 
 import attrs
 
@@ -22,16 +22,16 @@ from .alignment import NEVER, Known, Position, align
 from .edits import Restore, Rewrite, Together
 from .journal import Applied, flat
 from .keys import message_key
-from .projection import Projection
+from .projection import Inserted, Projection
 
 
-def has_moved_reminder(projection: Projection, given: Sequence[Any], format: MessageFormat) -> bool:
+def has_moved_reminder(projection: Projection, given: Sequence[Any]) -> bool:
     """Whether a list has all of the source but a reminder at its end, which some agents move to the end of each call.
 
     The reminder is a system message, now the list's last, or a part or text that the newest message has lost. An agent may also
     have added it. The list has messages after that place.
     """
-    source, newest = projection.source, len(projection.source) - 1
+    source, newest, format = projection.source, len(projection.source) - 1, projection.format
     if not 0 < newest < len(given) - 1 or format.common_prefix(source, given) != newest:
         return False
     before, now = projection.read(newest), format.read(given[newest], newest)
@@ -70,13 +70,16 @@ class HostChanges:
         return bool(self.altered or self.removed or self.rewound or self.added)
 
 
+SourceEntry: TypeAlias = tuple[Any, int | None, int | None]
+"""A message, its previous ordinal (``None`` for a new one), and its place in the host's list, if it is in that list."""
+
+
 @attrs.define(eq=False)
 class Plan:
     """The source of a conversation after a host's list was followed.
 
     Args:
-        entries: The messages up to the last known one, each with its previous ordinal; ``None`` for a new message.
-        places: For each of these, its place in the host's list; ``None`` for a message that only the source has.
+        entries: The messages up to the last known one.
         altered: The previous ordinals of the messages that changed.
         summaries: Messages of summaries that the host changed, by the summary's id.
         matched: The number of messages of the list that are covered; the rest is new.
@@ -84,35 +87,35 @@ class Plan:
         shown: The ids of the summaries that the list contains.
     """
 
-    entries: list[tuple[Any, int | None]]
-    places: list[int | None]
-    altered: set[int]
-    summaries: dict[int, list[Any]]
-    matched: int
-    changes: HostChanges
+    entries: list[SourceEntry]
+    altered: set[int] = attrs.Factory(set[int])
+    summaries: dict[int, list[Any]] = attrs.Factory(dict[int, list[Any]])
+    matched: int = 0
+    changes: HostChanges = attrs.Factory(HostChanges)
     shown: frozenset[int] = frozenset()
 
     @property
     def unchanged(self) -> int:
         """The number of messages at the start of the source that neither moved nor changed."""
-        for place, (_, ordinal) in enumerate(self.entries):
-            if ordinal != place or ordinal in self.altered:
-                return place
-        return len(self.entries)
+        same = (ordinal == place and ordinal not in self.altered for place, (_, ordinal, _) in enumerate(self.entries))
+        return sum(takewhile(bool, same))
 
     @property
     def only_in_source(self) -> list[int]:
-        """The places in ``entries`` of messages that the host's list does not contain."""
-        return [place for place, given in enumerate(self.places) if given is None]
+        """The positions in ``entries`` of messages that the host's list does not contain."""
+        return [position for position, (_, _, place) in enumerate(self.entries) if place is None]
 
     @classmethod
-    def of(cls, entries: list[tuple[Any, int | None]], altered: Iterable[int] = ()) -> Plan:
-        """Return the plan of a list with these entries, none of which only the source has."""
-        return cls(entries, list(range(len(entries))), set(altered), {}, len(entries), HostChanges())
+    def of(cls, given: Iterable[Any], ordinals: Iterable[int | None], altered: Iterable[int] = ()) -> Plan:
+        """Return the plan of a list in which each message has one of these previous ordinals; the shorter decides."""
+        entries: list[SourceEntry] = [
+            (raw, ordinal, place) for place, (raw, ordinal) in enumerate(zip(given, ordinals, strict=False))
+        ]
+        return cls(entries, set(altered), matched=len(entries))
 
     def groups(self, old: Projection, new: Projection) -> dict[int, int]:
         """Return the new id of each source group that is unchanged, or was only joined by new results."""
-        here = {ordinal: place for place, (_, ordinal) in enumerate(self.entries) if ordinal is not None}
+        here = {ordinal: place for place, (_, ordinal, _) in enumerate(self.entries) if ordinal is not None}
         same: dict[int, int] = {}
         for id in old.grouping.ids:
             places = [here[ordinal] for ordinal in old.ordinals(id) if ordinal in here]
@@ -126,7 +129,7 @@ class Plan:
     def groups_of_saved(self, new: Projection) -> dict[int, int]:
         """Return the new id of each stored group whose messages are there, altered or not; its old id is its first ordinal."""
         groups: dict[int, int] = {}
-        for place, (_, ordinal) in enumerate(self.entries):
+        for place, (_, ordinal, _) in enumerate(self.entries):
             if ordinal is None or new.grouping.group_of[place] != place:
                 continue
             if all(self.entries[each][1] is not None for each in new.ordinals(place) if each < self.matched):
@@ -139,41 +142,16 @@ class Plan:
 
     def gone(self, count: int, key: Callable[[int], str]) -> dict[int, str]:
         """Return the keys of those of ``count`` messages that the host altered or removed, by their previous ordinals."""
-        left = {ordinal for _, ordinal in self.entries if ordinal not in self.altered}
+        left = {ordinal for _, ordinal, _ in self.entries if ordinal not in self.altered}
         return {ordinal: key(ordinal) for ordinal in range(count) if ordinal not in left}
 
 
-class PassedList:
-    """Tells whether a list begins with the whole conversation. Holds state: the last list that began with the source.
-
-    A host that works on copies passes the same copies again, which are then compared by identity, at C speed.
-    """
-
-    def __init__(self) -> None:
-        self._last: list[Any] = []
-
-    def clear(self) -> None:
-        """Forget the last list, because the source is about to change."""
-        self._last = []
-
-    def continued(self, projection: Projection, given: list[Any], format: MessageFormat, edited: bool) -> int | None:
-        """Return how many messages at the start are the whole source or, after edits, the whole view; ``None`` if neither."""
-        source, last = projection.source, self._last
-        self._last = []
-        count = len(source)
-        if 0 < count == len(last) <= len(given) and type(last[0]) is dict and last[-1] is given[count - 1]:
-            last += given[count:]
-            if last == given:
-                self._last = last
-                return count
-            del last[count:]
-        is_same = len(last) == count and _begins_with(last, given, format) is not None
-        known = count if is_same else _begins_with(source, given, format)
-        if known:
-            self._last = given.copy()
-        elif edited and (view := projection.raws()):
-            known = _begins_with(view, given, format)
-        return known
+def known_beginning(projection: Projection, given: Sequence[Any]) -> int | None:
+    """Return how many messages at the start are the whole source or, after edits, the whole view; ``None`` if neither."""
+    known = _begins_with(projection.source, given, projection.format)
+    if not known and projection.journal and (view := projection.raws()):
+        known = _begins_with(view, given, projection.format)
+    return known
 
 
 def _begins_with(known: Sequence[Any], given: Sequence[Any], format: MessageFormat) -> int | None:
@@ -184,26 +162,25 @@ def _begins_with(known: Sequence[Any], given: Sequence[Any], format: MessageForm
     return count if format.common_prefix(known, given) == count else None
 
 
-def accounts_for(
-    projection: Projection, journal: Sequence[Applied], given: Sequence[Any], format: MessageFormat, *, by_id: bool
-) -> bool:
+def accounts_for(projection: Projection, given: Sequence[Any], *, by_id: bool) -> bool:
     """Whether a list accounts for the whole source, and so continues the conversation. Cost: as for `follow`.
 
     Each source message must be in the list unchanged, or be shown and have only lost or gained parts, or be replaced by a
     summary in the list. If the host names the conversation (``by_id``), messages before a known one may be altered or missing.
     The newest source message may also be a reminder, see `has_moved_reminder`.
     """
-    if _begins_with(projection.source, given, format) is not None or has_moved_reminder(projection, given, format):
+    format = projection.format
+    if _begins_with(projection.source, given, format) is not None or has_moved_reminder(projection, given):
         return True
-    if by_id and journal and (view := projection.raws()) and _begins_with(view, given, format) is not None:
+    if by_id and known_beginning(projection, given) is not None:
         return True
-    plan = follow(projection, journal, given, format, verify=False)
+    plan = follow(projection, given, verify=False)
     if plan.changes.rewound or by_id:
         return not plan.changes.rewound
     group_of, shown = projection.grouping.group_of, projection.is_included
     if plan.changes.removed or plan.summaries:
         return False
-    now = {cast("int", ordinal): raw for raw, ordinal in plan.entries}
+    now = {ordinal: raw for raw, ordinal, _ in plan.entries}
     for ordinal in plan.altered:
         if not shown(group_of[ordinal]) or not is_stripped(projection.read(ordinal), format.read(now[ordinal])):
             return False
@@ -212,19 +189,18 @@ def accounts_for(
     return all(shown(group_of[ordinal]) for ordinal in only_in_source - stood_for)
 
 
-def follow(
-    projection: Projection, journal: Iterable[Applied], given: Sequence[Any], format: MessageFormat, *, verify: bool
-) -> Plan:
+def follow(projection: Projection, given: Sequence[Any], *, verify: bool) -> Plan:
     """Return how a list continues a conversation. O(messages), and O(contents) of those that are not the same objects.
 
     ``verify`` tells whether to compare the contents of the same objects too.
     """
-    if not verify and has_moved_reminder(projection, given, format):  # comparing all contents would take twice as long
+    if not verify and has_moved_reminder(projection, given):  # comparing all contents would take twice as long
         found: list[Known | None] = [None] * len(given)
         for ordinal, group in enumerate(projection.grouping.group_of[:-1]):
             found[ordinal] = Known((ordinal, 0, 0), group)
-        return _Planner(projection, found, set(), given, _keep_whole_groups(projection, found, set())).plan()
-    known, hidden = known_messages(projection, journal)
+        return _Merger(projection, given, found, (), _keep_whole_groups(projection, found, set())).plan()
+    known, hidden = known_messages(projection)
+    format = projection.format
 
     def changed(each: Known, place: int) -> bool:
         if each.group < 0 or each.raw is not projection.source[each.position[0]]:
@@ -233,27 +209,28 @@ def follow(
         return (before.role, before.name, before.parts) != (now.role, now.name, now.parts)
 
     found, altered = align(known, given, format, changed=changed if verify else None)
-    partial = _keep_whole_groups(projection, found, hidden)
-    return _Planner(projection, found, altered, given, partial).plan()
+    return _Merger(projection, given, found, altered, _keep_whole_groups(projection, found, hidden)).plan()
 
 
-def known_messages(projection: Projection, journal: Iterable[Applied]) -> tuple[list[Known], set[int]]:
+def known_messages(projection: Projection) -> tuple[list[Known], set[int]]:
     """Return every message in every version that was or may be shown, in order, and the ordinals that a rewrite removed."""
-    history = _History(journal)
+    history = _History(projection.journal)
     known: list[Known] = []
+    at_anchor: dict[int, list[Inserted]] = defaultdict(list)
+    for group in projection.inserted.values():
+        at_anchor[group.anchor].append(group)
     group_of, included = projection.grouping.group_of, projection.is_included
     for ordinal, raw in enumerate(projection.source):
-        for id in projection.visibility.at_anchor(ordinal):
-            times = history.made.get(id, 0), history.gone.get(id, NEVER)
-            for part, each in enumerate(projection.inserted[id].messages):
-                known.append(Known((ordinal, -1, -2 * id + part), id, each.raw, each.role, included(id), *times))
-        group = group_of[ordinal]
-        shown, gone, role = included(group), history.gone.get(group, NEVER), projection.read(ordinal).role
-        since = 0
-        for version, until in [(raw, NEVER)] if ordinal not in history.versions else history.of(ordinal, raw):
+        for group in at_anchor.get(ordinal, ()):
+            id, times = group.id, (history.made.get(group.id, 0), history.gone.get(group.id, NEVER))
+            for part, each in enumerate(group.messages):
+                known.append(Known((ordinal, -1, -2 * id + part), id, each.raw, each.role, group.shown, *times))
+        id = group_of[ordinal]
+        shown, gone, role = included(id), history.gone.get(id, NEVER), projection.read(ordinal).role
+        versions = [(raw, 0), *history.versions.get(ordinal, ())]
+        for (version, since), (_, end) in pairwise([*versions, (None, NEVER + 1)]):
             if version is not None:
-                known.append(Known((ordinal, 0, 0), group, version, role, shown, since, min(gone, until)))
-            since = until + 1
+                known.append(Known((ordinal, 0, 0), id, version, role, shown, since, min(gone, end - 1)))
     return known, history.hidden
 
 
@@ -263,15 +240,13 @@ class _History:
     Attributes:
         made: When a summary was written, by its id.
         gone: When a hidden group was last shown, by its id.
-        versions: The rewritten messages shown at an ordinal, each with the last time before it was shown.
-        hidden: Ordinals whose message a rewrite removed.
+        versions: The rewritten messages shown at an ordinal, ``None`` for a removed one, each with its first time.
     """
 
     def __init__(self, journal: Iterable[Applied]) -> None:
         self.made: dict[int, int] = {}
         self.gone: dict[int, int] = {}
         self.versions: dict[int, list[tuple[Any, int]]] = defaultdict(list)
-        self.hidden: set[int] = set()
         for time, whole in enumerate(journal):
             for applied in flat([whole]):
                 self._note(applied, time)
@@ -280,9 +255,7 @@ class _History:
         edit = applied.edit
         if isinstance(edit, Rewrite):
             for (ordinal, _), message in zip(applied.before, edit.messages, strict=False):
-                self.versions[ordinal].append((None if message is None else message.raw, time))
-                if message is None:
-                    self.hidden.add(ordinal)
+                self.versions[ordinal].append((None if message is None else message.raw, time + 1))
         elif isinstance(edit, Restore):
             for id in edit.groups:
                 self.gone.pop(id, None)
@@ -291,10 +264,10 @@ class _History:
             if applied.made is not None:
                 self.made[applied.made] = time + 1
 
-    def of(self, ordinal: int, raw: Any) -> list[tuple[Any, int]]:
-        """Return the messages shown at an ordinal, each with the last time it was shown."""
-        raws, times = zip(*self.versions[ordinal], strict=True)
-        return list(zip((raw, *raws), (*times, NEVER), strict=True))
+    @property
+    def hidden(self) -> set[int]:
+        """The ordinals whose message a rewrite removed."""
+        return {ordinal for ordinal, versions in self.versions.items() if any(raw is None for raw, _ in versions)}
 
 
 def _keep_whole_groups(projection: Projection, found: list[Known | None], hidden: set[int]) -> set[int]:
@@ -314,97 +287,85 @@ def _is_whole(projection: Projection, id: int, positions: set[Position], hidden:
     return {position[0] for position in positions}.issuperset(set(projection.ordinals(id)) - hidden)
 
 
-class _Planner:
-    """Merges a list with the messages that only the source has. Holds state: the progress so far."""
+@attrs.define(eq=False)
+class _Merger:
+    """Merges a list with the messages that only the source has. Holds state: the messages placed so far.
 
-    def __init__(
-        self,
-        projection: Projection,
-        found: Sequence[Known | None],
-        altered: set[int],
-        given: Sequence[Any],
-        partial: Collection[int],
-    ) -> None:
-        self._projection = projection
-        self._found = found
-        self._altered = altered  # places in the list
-        self._given = given
-        self._partial = partial
-        self._early: set[int] = set()  # ordinals that were placed with the first message of their group
-        self._next = 0  # the first ordinal that is not placed yet
-        self._plan = Plan([], [], set(), {}, 0, HostChanges())
-        self._removed: list[int] = []
-        self._end = max((max(self._stood_for(known)) + 1 for known in found if known is not None), default=0)
+    Args:
+        projection: The conversation.
+        given: The list.
+        found: For each message of the list, the known one that it is.
+        altered: The places in the list of those that changed.
+        partial: The groups of which the list has only a part, as new messages.
+    """
+
+    projection: Projection
+    given: Sequence[Any]
+    found: Sequence[Known | None]
+    altered: Collection[int]
+    partial: Collection[int]
+    _entries: list[SourceEntry] = attrs.Factory(list[SourceEntry])
+    _removed: list[int] = attrs.Factory(list[int])
+    _early: set[int] = attrs.Factory(set[int])  # ordinals that were placed with the first message of their group
+    _next: int = 0  # the first ordinal that is not placed yet
+
+    def plan(self) -> Plan:
+        """Return the plan."""
+        given, source, altered = self.given, self.projection.source, set[int]()
+        stood_for = {place: self._stood_for(known) for place, known in enumerate(self.found) if known is not None}
+        end = max(map(max, stood_for.values()), default=-1) + 1
+        summaries: dict[int, list[int]] = defaultdict(list)  # the places of their messages
+        new: list[SourceEntry] = []
+        for place, known in enumerate(self.found[: max(stood_for, default=-1) + 1]):
+            if known is None:
+                new.append((given[place], None, place))
+                continue
+            first = min(stood_for[place])
+            self._place_source(first, end)
+            self._entries += new
+            new.clear()
+            if known.group < 0:
+                summaries[known.group].append(place)
+                continue
+            self._entries.append((given[place] if place in self.altered else source[first], first, place))
+            self._next = first + 1
+            altered.update([first] if place in self.altered else [])
+        self._place_source(end, end)
+        changes = HostChanges(
+            altered=tuple(sorted(altered)),
+            removed=tuple(self._removed),
+            rewound=tuple(range(end, len(source))),
+            added=sum(ordinal is None for _, ordinal, _ in self._entries),
+        )
+        edited = {id: places for id, places in summaries.items() if any(place in self.altered for place in places)}
+        written = {id: [given[place] for place in places] for id, places in edited.items()}
+        return Plan(self._entries, altered, written, max(stood_for, default=-1) + 1, changes, frozenset(summaries))
 
     def _stood_for(self, known: Known) -> Sequence[int]:
         """Return the ordinal of a message, or those of the messages that a summary replaces."""
         if known.group >= 0:
             return (known.position[0],)
-        return list(chain.from_iterable(self._projection.stands_for([known.group])))
+        return list(chain.from_iterable(self.projection.stands_for([known.group])))
 
-    def plan(self) -> Plan:
-        """Return the plan."""
-        plan, source = self._plan, self._projection.source
-        new: list[int] = []
-        summaries: dict[int, list[int]] = defaultdict(list)  # the places of their messages
-        plan.matched = max((place + 1 for place, known in enumerate(self._found) if known is not None), default=0)
-        for place, known in enumerate(self._found[: plan.matched]):
-            if known is None:
-                new.append(place)
-                continue
-            self._place_source(min(self._stood_for(known)))
-            for each in new:
-                self._place(self._given[each], None, each)
-            new.clear()
-            if known.group < 0:
-                summaries[known.group].append(place)
-            else:
-                self._place_known(known, place)
-        self._place_source(self._end)
-        for id, places in summaries.items():
-            if not self._altered.isdisjoint(places):
-                plan.summaries[id] = [self._given[place] for place in places]
-        plan.shown = frozenset(summaries)
-        added = sum(ordinal is None for _, ordinal in plan.entries)
-        plan.changes = HostChanges(
-            altered=tuple(sorted(plan.altered)),
-            removed=tuple(self._removed),
-            rewound=tuple(range(self._end, len(source))),
-            added=added,
-        )
-        return plan
-
-    def _place(self, raw: Any, ordinal: int | None, place: int | None) -> None:
-        self._plan.entries.append((raw, ordinal))
-        self._plan.places.append(place)
-
-    def _place_known(self, known: Known, place: int) -> None:
-        ordinal = known.position[0]
-        if place in self._altered:
-            self._plan.altered.add(ordinal)
-        self._place(self._given[place] if place in self._altered else self._projection.source[ordinal], ordinal, place)
-        self._next = ordinal + 1
-
-    def _place_source(self, end: int) -> None:
+    def _place_source(self, stop: int, end: int) -> None:
         """Place the hidden messages up to an ordinal; shown messages that the list does not have were removed.
 
-        A group whose last message was rewound is dropped whole. A hidden group of which the list has a part as new messages is
-        placed whole, so that none of its results answers a call of the new group.
+        A group with a message at or after ``end`` was rewound and is dropped whole. A hidden group of which the list has a part
+        as new messages is placed whole, so that none of its results answers a call of the new group.
         """
-        projection = self._projection
-        for ordinal in range(self._next, end):
+        projection = self.projection
+        for ordinal in range(self._next, stop):
             id = projection.grouping.group_of[ordinal]
-            if projection.ordinals(id)[-1] >= self._end or ordinal in self._early:
+            if projection.ordinals(id)[-1] >= end or ordinal in self._early:
                 continue
-            if id in self._partial and not projection.is_included(id):
-                for each in projection.ordinals(id):
-                    self._place(projection.source[each], each, None)
-                    self._early.add(each)
+            if id in self.partial and not projection.is_included(id):
+                self._entries.extend((projection.source[each], each, None) for each in projection.ordinals(id))
+                self._early.update(projection.ordinals(id))
             elif not projection.is_included(id) or not projection.shows(ordinal):
-                self._place(projection.source[ordinal], ordinal, None)
+                self._entries.append((projection.source[ordinal], ordinal, None))
             else:
                 self._removed.append(ordinal)
-        self._next = max(self._next, end)
+        self._next = max(self._next, stop)
 
 
 def as_given(
@@ -461,4 +422,4 @@ def follow_saved(fingerprints: Sequence[str], given: Sequence[Any], format: Mess
         return None
     matched = max(place for place, ordinal in enumerate(ordinals) if ordinal is not None) + 1
     changed = {each.group for place, each in enumerate(found) if each is not None and place in altered}
-    return Plan.of(list(zip(given[:matched], ordinals, strict=False)), changed)
+    return Plan.of(given[:matched], ordinals, changed)

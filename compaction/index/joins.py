@@ -1,4 +1,4 @@
-"""Joins: pairs of neighbouring messages, and whether the provider accepts them. `JoinJudge` decides it for every edit.
+"""Joins: pairs of neighbouring messages, and whether the provider accepts them. `editing` asks about every edit.
 
 A format's ``join_problem`` tells which rule two neighbours break. An edit is allowed only if the joins it creates break no rule
 that was not broken there before, so that a damaged conversation can still be compacted. *Instructions* are system and developer
@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 import attrs
 
-from ..formats import MessageFormat, Side
+from ..formats import Side
 from ..messages import Message
 from .projection import Node, Projection
 
@@ -43,68 +43,60 @@ class BadJoin:
         return [node for node in nodes if node is not None]
 
 
-class JoinJudge:
-    """Judges the joins of a view.
+def bad_joins(projection: Projection, places: Iterable[int]) -> list[BadJoin]:
+    """Return the joins at these places that break a rule; O(places), amortized.
 
     Args:
         projection: The view.
-        format: Its wire format.
+        places: Ordinals and ids of inserted groups at which the view changed, shown now or not.
     """
+    if not projection.format.judges_joins:
+        return []
+    pairs = dict.fromkeys(_joins_at(projection, places))
+    return [BadJoin(*pair, *problem) for pair in pairs if (problem := _problem(projection, *pair)) is not None]
 
-    def __init__(self, projection: Projection, format: MessageFormat) -> None:
-        self._projection = projection
-        self._format = format
 
-    def bad_joins(self, places: Iterable[int]) -> list[BadJoin]:
-        """Return the joins at these places that break a rule; O(places), amortized.
+def new_joins(projection: Projection, bad: Iterable[BadJoin]) -> list[BadJoin]:
+    """Return those of these joins whose messages do not break the same rule in the present view."""
+    return [each for each in bad if not (each.blamed and all(_is_bad(projection, node, each.rule) for node in each.blamed))]
 
-        Args:
-            places: Ordinals and ids of inserted groups at which the view changed, shown now or not.
-        """
-        if not self._format.judges_joins:
-            return []
-        pairs = dict.fromkeys(_joins_at(self._projection, places))
-        return [BadJoin(*pair, *problem) for pair in pairs if (problem := self._problem(*pair)) is not None]
 
-    def new_joins(self, bad: Iterable[BadJoin]) -> list[BadJoin]:
-        """Return those of these joins whose messages do not break the same rule in the present view."""
-        return [each for each in bad if not (each.blamed and all(self._is_bad(node, each.rule) for node in each.blamed))]
+def wrong_joins(projection: Projection, places: Iterable[int]) -> Iterator[BadJoin]:
+    """Yield the joins at these places that break a rule in the view and not in the source."""
+    for each in bad_joins(projection, places):
+        if not all(_is_bad_in_source(projection, node, each.rule) for node in each.blamed):
+            yield each
 
-    def wrong_joins(self, places: Iterable[int]) -> Iterator[BadJoin]:
-        """Yield the joins at these places that break a rule in the view and not in the source."""
-        for each in self.bad_joins(places):
-            if not all(self._is_bad_in_source(node, each.rule) for node in each.blamed):
-                yield each
 
-    def groups_at(self, bad: Iterable[BadJoin]) -> Iterator[int]:
-        """Yield the groups on either side of some joins."""
-        group_of = self._projection.grouping.group_of
-        for join in bad:
-            for node in (join.before, join.after):
-                if node is not None and (node >= 0 or node in self._projection.inserted):
-                    yield node if node < 0 else group_of[node]
+def groups_at(projection: Projection, join: BadJoin) -> set[int]:
+    """Return the groups on either side of a join that exist in the present view."""
+    nodes = [node for node in (join.before, join.after) if node is not None and (node >= 0 or node in projection.inserted)]
+    return {node if node < 0 else projection.grouping.group_of[node] for node in nodes}
 
-    def _is_bad(self, node: Node, rule: str) -> bool:
-        visibility = self._projection.visibility
-        if not visibility.is_shown(node):
-            return False
-        left, right = self._problem(visibility.before(node), node), self._problem(node, visibility.after(node))
-        return _blames(left, rule, "after") or _blames(right, rule, "before")
 
-    def _is_bad_in_source(self, node: Node, rule: str) -> bool:
-        if node < 0:
-            return False
-        read, leading, problem = self._projection.read, self._projection.grouping.leading, self._format.join_problem
-        after = read(node + 1) if node + 1 < len(self._projection.source) else None
-        left = problem(None if node <= leading else read(node - 1), read(node))
-        right = problem(None if node < leading else read(node), after)
-        return _blames(left, rule, "after") or _blames(right, rule, "before")
+def _is_bad(projection: Projection, node: Node, rule: str) -> bool:
+    visibility = projection.visibility
+    if not visibility.is_shown(node):
+        return False
+    left, right = _problem(projection, visibility.before(node), node), _problem(projection, node, visibility.after(node))
+    return _blames(left, rule, "after") or _blames(right, rule, "before")
 
-    def _problem(self, before: Node | None, after: Node | None) -> _JoinProblem | None:
-        projection, problem = self._projection, self._format.join_problem
-        if before is not None and after == before:
-            return problem(projection.at(before, end=False), projection.at(before, end=True))
-        return problem(message_before(projection, before), None if after is None else projection.at(after, end=False))
+
+def _is_bad_in_source(projection: Projection, node: Node, rule: str) -> bool:
+    if node < 0:
+        return False
+    read, leading, problem = projection.read, projection.grouping.leading, projection.format.join_problem
+    after = read(node + 1) if node + 1 < len(projection.source) else None
+    left = problem(None if node <= leading else read(node - 1), read(node))
+    right = problem(None if node < leading else read(node), after)
+    return _blames(left, rule, "after") or _blames(right, rule, "before")
+
+
+def _problem(projection: Projection, before: Node | None, after: Node | None) -> _JoinProblem | None:
+    problem = projection.format.join_problem
+    if before is not None and after == before:
+        return problem(projection.at(before, end=False), projection.at(before, end=True))
+    return problem(message_before(projection, before), None if after is None else projection.at(after, end=False))
 
 
 def _blames(problem: _JoinProblem | None, rule: str, side: Literal["before", "after"]) -> bool:
@@ -131,10 +123,9 @@ def _instructs(projection: Projection, node: Node) -> bool:
 
 def opening(projection: Projection) -> Node | None:
     """Return the place of the first message of the view that is not an instruction; O(the instructions before it)."""
-    visibility = projection.visibility
-    node = visibility.first()
+    node = projection.visibility.after(None)
     while node is not None and projection.at(node, end=False).is_system:
-        node = visibility.after(node)
+        node = projection.visibility.after(node)
     return node
 
 
@@ -152,7 +143,7 @@ def _joins_at(projection: Projection, places: Iterable[int]) -> Iterator[_Pair]:
             left = place
             if place < 0 and len(projection.inserted[place].messages) > 1:
                 yield place, place
-        right = visibility.first() if left is None else visibility.after(left)
+        right = visibility.after(left)
         yield left, right
         if message_before(projection, before) is None:
             while right is not None and _instructs(projection, right):

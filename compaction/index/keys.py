@@ -6,7 +6,6 @@ host may continue; a pool of sessions compares both to find the conversation tha
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import itertools
 import json
@@ -105,17 +104,6 @@ class ListKeys:
             self._whole.append(lookup_key(self._whole[-1], self.digest(len(self._whole) - 1)))
         return self._whole[count]
 
-    @staticmethod
-    def whole_of(keys: Iterable[str]) -> str:
-        """Return `whole` of a list of which only the messages' keys are known."""
-        return functools.reduce(lookup_key, keys, "")
-
-    def line(self) -> KnownLine:
-        """Return the whole list as a line that later lists may continue."""
-        count = len(self.given)
-        before = (self.last(count - 1), self.whole(count - 1)) if count else ((), "")
-        return KnownLine(length=count, last=self.last(count), whole=self.whole(count), before=before)
-
 
 @attrs.define(eq=False, kw_only=True)
 class KnownLine:
@@ -124,7 +112,6 @@ class KnownLine:
     Args:
         base: The view; empty for the source.
         count: The number of source messages that the view replaces.
-        length: The number of messages of the line.
         last: The digests of the newest messages.
         whole: One digest of all messages.
         before: ``last`` and ``whole`` without the newest message.
@@ -133,16 +120,23 @@ class KnownLine:
 
     base: Sequence[Any] = ()
     count: int = 0
-    length: int = 0
     last: tuple[str, ...] = ()
     whole: str = ""
     before: tuple[tuple[str, ...], str] = ((), "")
     is_specific: bool = True
 
     @classmethod
+    def of(cls, keys: Iterable[str]) -> KnownLine:
+        """Return the line of messages with these keys, as one of the source."""
+        line = cls()
+        for key in keys:
+            line.add(key)
+        return line
+
+    @classmethod
     def of_view(cls, view: Sequence[Any], source: Sequence[Any], format: MessageFormat) -> KnownLine:
         """Return the line of a new view; O(contents)."""
-        line = ListKeys(view, format).line()
+        line = cls.of(known_key(raw, format) for raw in view)
         known = set(map(id, source))
         same = itertools.takewhile(lambda pair: pair[0] is pair[1], zip(view, source, strict=False))
         gap = sum(1 for _ in same)
@@ -152,7 +146,6 @@ class KnownLine:
     def add(self, digest: str) -> None:
         """Append a message of the source."""
         self.before = (self.last, self.whole)
-        self.length += 1
         self.last = (*self.last, digest)[-_NEWEST:]
         self.whole = lookup_key(self.whole, digest)
 

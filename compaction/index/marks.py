@@ -157,10 +157,6 @@ class Marks:
         """Return the marks of a run, with the ceilings of its strategy and the keys and origin of its context."""
         return cls(ceilings=dict(ceilings), keys=context.keys, origin=context.origin)
 
-    def with_own(self, summaries: Iterable[Message]) -> Marks:
-        """Return the marks with more summaries that the session wrote."""
-        return attrs.evolve(self, own=self.own.union(map(text_digest, summaries)))
-
     def believes(self, mark: Mark, role: str, ordinal: int, together: MarkCeiling) -> bool:
         """Return whether a marked message is read as a summary of this package.
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any, Final
 
@@ -24,26 +25,25 @@ from ..json_data import too_deep
 from ..messages import Message, Outline
 from ..tokens import MessageMeter, TokenCounter
 from ..tokens import counter as resolve_counter
-from . import cuts
+from . import cuts, editing
 from .context import Notes, RunContext
-from .editing import Editor
-from .edits import Drops, Edit, Refusal, Replace, Restore, group_id, written
+from .edits import Drop, Drops, Edit, Refusal, Restore, Together, group_id, summary_digests, written
 from .forgetting import forgotten, saved_without
 from .groups import MessageGroup
 from .identity import (
     HostChanges,
-    PassedList,
     Plan,
     accounts_for,
     follow,
     follow_saved,
+    known_beginning,
     same_beginning,
 )
-from .journal import Applied, carried_over, flat, touched
+from .journal import Applied, carried_over
 from .keys import known_key, message_key
 from .marks import MARK_START, Marks
 from .projection import Metrics, NewMessages, Projection
-from .rules import protection, removable, rewrite_protection
+from .rules import Refusals, protection, removable, rewrite_protection
 from .state import Saved, in_format
 
 _UNCHANGED: Final = HostChanges()
@@ -100,10 +100,9 @@ class MessageIndex:
         self._seen_at: float | None = None  # when messages last arrived
         self._gap_seconds = 0.0  # between the last two times that messages arrived
         self._keys: list[str] = []  # of the first source messages, as far as they were needed
-        self._passed = PassedList()
         self._groups: tuple[MessageGroup, ...] | None = None
         self._view: list[Any] | None = None
-        self._journal: tuple[Applied, ...] = ()
+        self._refusals = Refusals()
         self._undone: list[Edit] = []
         self._start()
         self._add(given)
@@ -134,8 +133,7 @@ class MessageIndex:
     def included_groups(self) -> tuple[MessageGroup, ...]:
         """The groups of the view, in order: a copy, so the index may be edited in a loop over it. O(groups) after a change."""
         if self._groups is None:
-            snapshot = self.columns.snapshot
-            self._groups = tuple([snapshot(id) for id in self.columns.ids()])
+            self._groups = self.columns.snapshots(self.columns.ids())
         return self._groups
 
     @property
@@ -191,19 +189,19 @@ class MessageIndex:
             request the next, or request all of them first.
         """
         units = cuts.units_of(map(group_id, groups), together)
-        return cuts.plan_cuts(self.columns, self.format, units, preferred_only=preferred_only, replaced=replaced)
+        return cuts.plan_cuts(self.columns, units, preferred_only=preferred_only, replaced=replaced)
 
     def replaceable(self, groups: Sequence[MessageGroup]) -> list[MessageGroup]:
         """Return those of these groups that one message can replace, in the order of their last messages. O(messages)."""
         by_id = {group.id: group for group in groups}
-        return [by_id[id] for id in cuts.replaceable(self.columns, self.format, list(by_id))]
+        return [by_id[id] for id in cuts.replaceable(self.columns, list(by_id))]
 
     def interleaved(self) -> set[int]:
         """Return the ids of groups whose messages are mixed with those of other groups, and of these others. O(messages).
 
         The set is empty for a format in which any message may follow any other.
         """
-        return cuts.interleaved(self.columns, self.format)
+        return cuts.interleaved(self.columns)
 
     def summary(self, body: str, groups: Iterable[MessageGroup], *, by: str, round: int = 1) -> tuple[Message, ...]:
         """Return ``body`` as the messages of a `Replace` of these groups: with a mark, and a role that fits there. O(messages).
@@ -256,11 +254,8 @@ class MessageIndex:
 
     @property
     def journal(self) -> tuple[Applied, ...]:
-        """The edits that are currently applied, in order, each with the strategy that made it; O(edits) after a change."""
-        journal, known = self._editor.journal, self._journal
-        if len(known) != len(journal) or (journal and known[-1] is not journal[-1]):  # an edit changes only with all later ones
-            self._journal = known = tuple(journal)
-        return known
+        """The edits that are currently applied, in order, each with the strategy that made it; O(edits)."""
+        return tuple(self.columns.journal)
 
     @property
     def edits(self) -> tuple[Edit, ...]:
@@ -269,17 +264,17 @@ class MessageIndex:
 
     def edits_since(self, checkpoint: int) -> tuple[Edit, ...]:
         """Return the edits that were applied since a checkpoint, in order. O(their number)."""
-        return tuple([applied.edit for applied in self._editor.journal[checkpoint:]])
+        return tuple([applied.edit for applied in self.columns.journal[checkpoint:]])
 
     @property
     def edit_count(self) -> int:
         """The number of edits that are currently applied. O(1)."""
-        return len(self._editor.journal)
+        return len(self.columns.journal)
 
     @property
     def refused(self) -> tuple[Refusal, ...]:
         """The edits that were refused since the last run began, in order."""
-        return tuple(self._editor.refusals.noted)
+        return tuple(self._refusals.noted)
 
     @property
     def undone(self) -> tuple[Edit, ...]:
@@ -289,7 +284,8 @@ class MessageIndex:
     @property
     def turns_since_edit(self) -> int:
         """User turns that began since the last edit of any strategy; all user turns if there was no edit."""
-        return self._editor.turns_since_edit()
+        newest = next((each.turn for each in reversed(self.columns.journal) if not isinstance(each.edit, Restore)), 0)
+        return self.columns.grouping.turn - newest
 
     def apply(self, edit: Edit, *, by: str = "") -> bool:
         """Apply an edit unless it would break a rule, and return whether it was applied; O(the groups it names).
@@ -306,34 +302,84 @@ class MessageIndex:
             NoProgress: If a strategy repeats a refused edit although nothing has changed. In a run, this undoes all edits.
         """
         self._changed()
-        return self._editor.apply(edit, by)
+        broken = editing.apply(self.columns, edit, by)
+        if broken is None:
+            self._refusals.changed()
+            return True
+        self._refusals.note(edit, broken.rule, by)
+        if isinstance(edit, Drop) and broken.by_neighbours:
+            self._refusals.waiting.append((edit, by))
+        return False
 
     def apply_all(self, drops: Drops, *, by: str = "") -> None:
-        """Apply drops one after the other, as `apply` would, until their target holds."""
-        self._editor.apply_all(drops, by, self._changed)
+        """Apply drops one after the other, as `apply` would, until their target holds.
+
+        If any message may follow any other, a drop of removable groups is always allowed, and needs no further check.
+        """
+        columns = self.columns
+        free = set[int]() if self.format.judges_joins else set(removable(columns))
+        included, turn, seen, left = columns.included, columns.grouping.turn, len(columns.source), len(free)
+        for drop in drops.one_by_one():
+            groups = drop.groups
+            free.difference_update(groups)
+            before, left = left, len(free)
+            if before - left == len(groups) > 0 and len(groups) < included.groups:  # all are free, and none is named twice
+                columns.exclude(groups)
+                columns.journal.append(Applied(drop, by, turn, seen=seen))
+                self._refusals.changed()
+                self._changed()
+            else:
+                self.apply(drop, by=by)
 
     def checkpoint(self) -> int:
         """Begin a run: clear ``refused``, and return the position in the journal, for `rollback`."""
-        return self._editor.checkpoint()
+        self._refusals = Refusals()
+        return self.edit_count
 
     def begin_step(self) -> None:
         """Begin a strategy, which may try an edit again that was refused when an earlier strategy made it."""
-        self._editor.begin_step()
+        self._refusals.changed()
+        self._refusals.waiting.clear()
 
     def end_step(self) -> bool:
-        """End a strategy: apply its refused drops that are valid together, and return whether there were any."""
-        applied = self._editor.end_step()
-        if applied:
-            self._changed()
-        return applied
+        """End a strategy: apply its refused drops that are valid together, and return whether there were any.
+
+        The others stay refused.
+        """
+        waiting, is_shown, count = self._refusals.waiting.copy(), self.columns.is_included, self.edit_count
+        if not waiting:
+            return False
+        self._refusals.waiting.clear()
+        gone: list[Edit] = [drop for drop, _ in waiting if not any(map(is_shown, drop.groups))]
+        units: dict[int, tuple[Drop, str]] = {}  # by their first groups
+        taken: set[int] = set()
+        for drop, by in waiting:
+            if all(map(is_shown, drop.groups)) and taken.isdisjoint(drop.groups):
+                taken.update(drop.groups)
+                units[drop.groups[0]] = drop, by
+        for cut in cuts.plan_cuts(self.columns, [list(drop.groups) for drop, _ in units.values()]):
+            if chosen := [units[id] for id in cut if id in units]:
+                drops = [drop for drop, _ in chosen]
+                edit = drops[0] if len(drops) == 1 else Together(*drops)
+                if editing.apply(self.columns, edit, chosen[0][1]) is None:
+                    gone += drops
+        self._refusals.forget(gone)
+        if self.edit_count == count:
+            return False
+        self._refusals.changed()
+        self._changed()
+        return True
 
     @contextlib.contextmanager
     def trial(self) -> Generator[None]:
         """Return a context manager that, at its end, undoes the edits applied in it and discards the refusals made in it."""
+        checkpoint, refusals = self.edit_count, self._refusals
+        self._refusals = Refusals()
         try:
-            with self._editor.trial():
-                yield
+            yield
         finally:
+            editing.rollback(self.columns, checkpoint)
+            self._refusals = refusals
             self._changed()
 
     def rollback(self, checkpoint: int = 0) -> None:
@@ -341,13 +387,16 @@ class MessageIndex:
 
         If messages came since, an earlier edit that they make invalid is undone, too, and the user's last words stay.
         """
-        undone = self._editor.journal[checkpoint:]
-        self._editor.rollback(checkpoint)
-        self._editor.restore_words()
-        if self._editor.journal and undone:
-            places = [place for applied in undone for place in touched(self.columns, applied)]
-            self._editor.settle([place for place in places if place >= 0])  # the summaries of undone edits are gone
-        self._pinned_ids = {id for id in self._pinned_ids if self.columns.exists(id)}
+        if not 0 <= checkpoint <= self.edit_count:
+            raise InputError(f"rollback({checkpoint}): the journal has {self.edit_count} edits; pass a value from checkpoint()")
+        columns = self.columns
+        self._refusals.waiting.clear()
+        undone = editing.rollback(columns, checkpoint)
+        editing.restore_words(columns)
+        if columns.journal and undone:
+            places = editing.touched(columns, *undone)
+            self._undone += editing.settle(columns, [place for place in places if place >= 0])
+        self._pinned_ids = {id for id in self._pinned_ids if columns.exists(id)}
         self._changed()
 
     def pin(self, ids: Iterable[int]) -> None:
@@ -357,13 +406,14 @@ class MessageIndex:
             self._pinned_ids.add(id)
         self._groups = None
 
-    def _replay(self, journal: Iterable[Applied], groups: Mapping[int, int] | None = None) -> list[Applied]:
-        """Apply journaled edits and pins again (see `Editor.replay`), and return the edits that are not allowed now."""
-        left_out, ids = self._editor.replay(journal, groups)
+    def _reapply(self, journal: Iterable[Applied], groups: Mapping[int, int] | None = None) -> list[Applied]:
+        """Apply journaled edits and pins again (see `editing.reapply`), and return the edits that are not allowed now."""
+        left_out, ids = editing.reapply(self.columns, journal, groups)
         pinned = {ids.get(id, id) for id in self._pinned_ids if id in ids or (id >= 0 and groups is None)}
         self._pinned_ids.clear()
         self.pin(sorted(id for id in pinned if self.columns.exists(id)))
-        self._editor.settle(place for applied in self._editor.journal for place in touched(self.columns, applied))
+        self._undone += editing.edits_of(left_out)
+        self._undone += editing.settle(self.columns, editing.touched(self.columns, *self.columns.journal))
         return left_out
 
     def _changed(self) -> None:
@@ -381,7 +431,6 @@ class MessageIndex:
         if self._saved is not None:
             raise StateError("append: this index was saved without its messages; pass the full list to sync first")
         self._undone.clear()
-        self._passed.clear()
         if self._detects and not fits(given, self.format):
             self._turn_to(resolve(None, [*self.columns.source, *given]))
         self._add(given)
@@ -394,20 +443,20 @@ class MessageIndex:
 
     def _turn_to(self, format: MessageFormat) -> None:
         """Read everything again in another format, which only later messages revealed."""
-        source, journal = self.columns.source, in_format(self._editor.journal, self.format, format)
+        source, journal = self.columns.source, in_format(self.columns.journal, self.format, format)
         self.format = format
         self._start(self._measured(source, 0))
-        self._replay(journal)
+        self._reapply(journal)
 
     def believe(self, marks: Marks) -> None:
         """Treat marked messages by these rules from now on. O(messages) if there are any, otherwise O(1)."""
         known, self.marks = self.marks, marks
-        old, journal = self.columns, self._editor.journal
+        old = self.columns
         if not old.grouping.has_marks or (known is not None and attrs.evolve(known, until=marks.until) == marks):
             old.grouping.marks = marks
             return
         self._start(self._fresh(old.source, old.reads))
-        self._replay(journal)
+        self._reapply(old.journal)
 
     def _measured(self, raws: Sequence[Any], start: int) -> NewMessages:
         """Read and measure messages before they are added; everything that may fail happens here."""
@@ -440,34 +489,33 @@ class MessageIndex:
         pinned = [] if pin is None else [place for place, read in enumerate(reads) if isinstance(read, Message) and pin(read)]
         return NewMessages(raws, reads, [tokens for tokens, _ in both], [size for _, size in both], pinned)
 
-    def _extend(self, fresh: NewMessages) -> list[Applied] | None:
-        """Add messages at the end; return the journal before, if edits had to be undone.
+    def _extend(self, fresh: NewMessages) -> bool:
+        """Add messages at the end, and return whether edits had to be undone.
 
         If the view only grows, its cached list is extended; otherwise it is discarded.
         """
         if not fresh.raws:
-            return None
-        editor, before = self._editor, None
-        editor.refusals.changed()
-        start, count = len(self.columns.source), len(editor.journal)
-        self.columns.extend(fresh, editor.restore)
-        if editor.journal:
-            restored = [place for applied in editor.journal[count:] for place in touched(self.columns, applied)]
-            before = editor.settle([start, *restored])
+            return False
+        columns, undone = self.columns, list[Edit]()
+        self._refusals.changed()
+        start, count = len(columns.source), len(columns.journal)
+        columns.extend(fresh, partial(editing.restore, columns))
+        if columns.journal:
+            undone = editing.settle(columns, [start, *editing.touched(columns, *columns.journal[count:])])
+            self._undone += undone
         self._groups = None
-        if len(editor.journal) != count or before is not None:
+        if len(columns.journal) != count or undone:
             self._view = None
         elif self._view is not None:
             self._view += fresh.raws
-        return before
+        return bool(undone)
 
     def _start(self, fresh: NewMessages | None = None) -> None:
         """Begin with these messages and no edits."""
-        self.columns = Projection(self.format, self.marks)
-        self._editor = Editor(self.columns, self.format, self.measure, self._undone)
+        self.columns = Projection(self.format, self.measure, self.marks)
+        self._refusals = Refusals()
         self._keys = []
         self._changed()
-        self._passed.clear()
         if fresh is not None:
             self._extend(fresh)
 
@@ -502,27 +550,25 @@ class MessageIndex:
             self.format = resolve(None, given) if self._detects else self.format
             self._bind(self._saved.in_format(self.format), given)
             return
-        self.changes = _UNCHANGED
-        journal = self._editor.journal
+        self.changes, columns = _UNCHANGED, self.columns
         try:
-            known = None if verify else self._passed.continued(self.columns, given, self.format, bool(journal))
+            known = None if verify else known_beginning(columns, given)
             new = given if known is None else given[known:]
             if self._detects and not fits(new, self.format) and (other := resolve(None, given)) != self.format:
                 self._turn_to(other)
                 self._sync(given, verify=verify)
                 return
             if known is None:
-                plan = follow(self.columns, journal, given, self.format, verify=verify)
+                plan = follow(columns, given, verify=verify)
                 self.changes = plan.changes
                 if plan.changes or plan.summaries:
-                    self._follow(plan, given, journal)
+                    self._follow(plan, given, columns.journal)
                     return
                 known = plan.matched
         except RecursionError:
             raise too_deep(given) from None
-        before = self._extend(self._measured(given[known:], known))
-        if before is not None and self._is_worse(given):
-            self._take_list(given, before)
+        if self._extend(self._measured(given[known:], known)) and self._is_worse(given):
+            self._take_list(given)
 
     def accounts_for(self, messages: Iterable[Any], *, by_id: bool = False) -> bool:
         """Whether a list contains the whole source, or summaries in its place. Cost as for `sync`.
@@ -533,13 +579,13 @@ class MessageIndex:
         """
         given, saved = as_list(messages), self._saved
         if saved is None:
-            return accounts_for(self.columns, self._editor.journal, given, self.format, by_id=by_id)
+            return accounts_for(self.columns, given, by_id=by_id)
         format = resolve(None, given) if self._detects else self.format
         saved = saved.in_format(format)
         if same_beginning(saved.fingerprints, given, format) == len(saved.fingerprints):
             return True
         plan = follow_saved(saved.fingerprints, given, format) if by_id else None
-        return plan is not None and sum(ordinal is not None for _, ordinal in plan.entries) == len(saved.fingerprints)
+        return plan is not None and sum(ordinal is not None for _, ordinal, _ in plan.entries) == len(saved.fingerprints)
 
     def _is_worse(self, given: Sequence[Any]) -> bool:
         """Whether the view breaks more rules of the format than the host's own list. O(contents)."""
@@ -550,10 +596,10 @@ class MessageIndex:
         old = self.columns
         reads = [
             old.reads[ordinal] if ordinal is not None and ordinal not in plan.altered else self.format.read(raw, place or 0)
-            for (raw, ordinal), place in zip(plan.entries, plan.places, strict=True)
+            for raw, ordinal, place in plan.entries
         ]
         tail, end = given[plan.matched :], len(plan.entries)
-        fresh = self._fresh([*[raw for raw, _ in plan.entries], *tail], reads + self._reads(tail, plan.matched))
+        fresh = self._fresh([*[raw for raw, _, _ in plan.entries], *tail], reads + self._reads(tail, plan.matched))
         kept = carried_over(
             journal,
             unchanged=plan.unchanged,
@@ -564,31 +610,30 @@ class MessageIndex:
             format=self.format,
         )
         self._start(fresh)
-        self._replay(kept, plan.groups(old, self.columns))
+        self._reapply(kept, plan.groups(old, self.columns))
         self._restore_late(end)
         group_of = self.columns.grouping.group_of
         late = set(group_of[end:])
         back = [place for place in plan.only_in_source if self.columns.visibility.messages[place]]
         if any(group_of[place] not in late for place in back) or (not back and self._is_worse(given)):
-            self._take_list(given, journal)  # the view would show messages the host does not have, or be less valid
+            self._take_list(given)  # the view would show messages the host does not have, or be less valid
 
     def _bind(self, saved: Saved, given: list[Any]) -> None:
         """Load a state that was saved without its messages, from a list that contains them as far as the host kept them."""
         prints = saved.fingerprints
         matched = same_beginning(prints, given, self.format)
-        if matched == len(prints):
-            known, new = self._measured(given[:matched], 0), self._measured(given[matched:], matched)
-            self._saved = None
-            self._remember_summaries(saved.journal)
-            self._start(known)
-            self._replay(saved.journal)
+        plan = None
+        if matched < len(prints):
+            plan = follow_saved(prints, given, self.format) or Plan.of(given, range(matched))
+        count = len(given) if plan else matched
+        known, new = self._measured(given[:count], 0), self._measured(given[count:], count)
+        self._saved = None
+        self._remember_summaries(applied.edit for applied in saved.journal)
+        self._start(known)
+        if plan is None:
+            self._reapply(saved.journal)
             self._extend(new)
             return
-        fresh = self._measured(given, 0)
-        plan = follow_saved(prints, given, self.format) or Plan.of(list(zip(given, range(matched), strict=False)))
-        self._saved = None
-        self._remember_summaries(saved.journal)
-        self._start(fresh)
         groups = plan.groups_of_saved(self.columns)
         kept = carried_over(
             saved.journal,
@@ -597,31 +642,29 @@ class MessageIndex:
             gone=lambda: plan.gone(len(prints), prints.__getitem__),
             undone=self._undone,
         )
-        self._replay(kept, groups)
+        self._reapply(kept, groups)
         self._restore_late(plan.matched)
 
     def _restore_late(self, start: int) -> None:
         """Bring back the hidden groups that have messages at or after a place, and undo edits that their joins make invalid."""
-        editor, count = self._editor, len(self._editor.journal)
-        for id in dict.fromkeys(self.columns.grouping.group_of[start:]):
-            if self.columns.excluded(id):
-                editor.restore(id)
-        if len(editor.journal) > count:
-            editor.settle([place for applied in editor.journal[count:] for place in touched(self.columns, applied)])
+        columns, count = self.columns, self.edit_count
+        for id in dict.fromkeys(columns.grouping.group_of[start:]):
+            if not columns.is_included(id):
+                editing.restore(columns, id)
+        self._undone += editing.settle(columns, editing.touched(columns, *columns.journal[count:]))
 
-    def _take_list(self, given: Sequence[Any], journal: Iterable[Applied]) -> None:
-        """Start from the host's list without edits; summaries in it that the journal knows are still summaries."""
+    def _take_list(self, given: Sequence[Any]) -> None:
+        """Start from the host's list without edits; the summaries in it that edits wrote are still summaries."""
         fresh = self._measured(given, 0)
-        self._undone += [each.edit for each in self._editor.journal if not isinstance(each.edit, Restore)]
-        self._remember_summaries(journal)
+        self._undone += editing.edits_of(self.columns.journal)
+        self._remember_summaries(self._undone)
         self._pinned_ids.clear()
         self._start(fresh)
 
-    def _remember_summaries(self, journal: Iterable[Applied]) -> None:
+    def _remember_summaries(self, edits: Iterable[Edit]) -> None:
         """Believe the marks of the summaries that these edits wrote."""
         if self.marks is not None:
-            edits = [applied.edit for applied in flat(journal)]
-            self.marks = self.marks.with_own(each for edit in edits if isinstance(edit, Replace) for each in edit.messages[:1])
+            self.marks = attrs.evolve(self.marks, own=self.marks.own | summary_digests(edits))
 
     # ---------------------------------------------------------------- forgetting
 
@@ -643,25 +686,26 @@ class MessageIndex:
         if self._saved is not None:
             self._saved, count, _ = saved_without(self._saved, given)
             return count
-        gone = forgotten(self.columns, self._editor.journal, given, self.format)
+        gone = forgotten(self.columns, given)
         if gone:
             plan = gone.plan(self.columns.source)
             self.marks = None if self.marks is None else gone.marks(self.marks)
             self.changes = _UNCHANGED
-            self._follow(plan, [raw for raw, _ in plan.entries], gone.kept)
-        return gone.count
+            self._follow(plan, [raw for raw, _, _ in plan.entries], gone.kept)
+        return len(gone.found)
 
-    def written_from(self, messages: Iterable[Any]) -> list[Any]:
-        """Return the messages that were written by edits which `forget` would undo: they may quote a message that stays.
+    def traces_of(self, messages: Iterable[Any]) -> list[Any]:
+        """Return what `forget` would remove of these messages: those with their content, and what was written from them.
 
-        O(contents).
+        An edit that was made from a message may quote another that stays. O(contents).
         """
-        given = as_list(messages)
+        given, found = as_list(messages), list[Any]()
         if self._saved is None:
-            undone = forgotten(self.columns, self._editor.journal, given, self.format).undone
+            gone = forgotten(self.columns, given)
+            found, undone = [self.columns.source[ordinal] for ordinal in sorted(gone.found)], gone.undone
         else:
             _, _, undone = saved_without(self._saved, given)
-        return [message.raw for applied in undone for message in written(applied.edit)]
+        return [*found, *(message.raw for applied in undone for message in written(applied.edit))]
 
     # ---------------------------------------------------------------- storing
 
@@ -744,7 +788,7 @@ class MessageIndex:
             self._extend(self._measured(messages, 0))
         except InputError as error:
             raise StateError(f"saved {error}") from error
-        if left_out := self._replay(saved.journal):
+        if left_out := self._reapply(saved.journal):
             unfit = left_out[0].edit
             raise StateError(f"{unfit}: this edit does not fit the saved messages; discard the saved state and start again")
         if unknown := set(saved.pinned) - self._pinned_ids:

@@ -10,6 +10,7 @@ import operator
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
+from typing import Final
 
 import attrs
 
@@ -18,17 +19,20 @@ from ..formats import MessageFormat, fields_of
 from ..messages import MediaPart, Message, ReasoningPart, TextPart
 from .edits import Drop, Edit, Refusal, Replace, Restore, Rewrite, Together, signature
 from .groups import GroupKind, only_reasoning, says_nothing
-from .journal import visible_ordinals
 from .projection import Node, Projection
 
+_USER: Final = "the last user message must be kept"
+_REASONING: Final = "a replacement must not contain reasoning"
+_HISTORY: Final = "the newest summary that the provider itself wrote must be kept"
 
-def refusal(projection: Projection, format: MessageFormat, edit: Edit, by: str, *, seen: int | None = None) -> str | None:
+
+def refusal(projection: Projection, edit: Edit, by: str, *, seen: int | None = None) -> str | None:
     """Return the rule that an edit of this strategy would break; ``None`` if it is allowed. O(named groups).
 
     ``seen`` is the number of messages that had been read when a journaled edit was decided. It may remove a group that only
-    later messages protect: the journal, or `Editor.restore_words`, brings that group back.
+    later messages protect: the journal, or `editing.restore_words`, brings that group back.
 
-    The `Editor` checks two more rules after applying the edit: the view's tokens must not grow, and the new neighbours must be
+    `editing` checks two more rules after applying the edit: the view's tokens must not grow, and the new neighbours must be
     valid. It calls this function for each part of a `Together`, and checks these two rules for the whole.
 
     Raises:
@@ -38,14 +42,12 @@ def refusal(projection: Projection, format: MessageFormat, edit: Edit, by: str, 
         return removal(projection, edit.groups, allow_system=edit.allow_system, seen=seen)
     if isinstance(edit, Replace):
         newer = any(message.holds_history for message in edit.messages)
-        rule = removal(projection, edit.groups, by=by, newer=newer, seen=seen) or _replacement(format, edit.messages)
+        rule = removal(projection, edit.groups, by=by, newer=newer, seen=seen) or _replacement(projection.format, edit.messages)
         if rule is None and newer:
             rule = _repetition(projection, edit)
-        if rule is None and format.judges_joins:
-            rule = _within(projection, edit.groups)
-        return rule or _parting(projection, edit.groups)
+        return rule or _within(projection, edit.groups)
     if isinstance(edit, Rewrite):
-        return _rewriting(projection, format, edit)
+        return _rewriting(projection, edit)
     if isinstance(edit, Restore):
         return "only the index may restore groups, when a late result arrives"
     if not isinstance(edit, Together):
@@ -59,9 +61,7 @@ def removable(projection: Projection, by: str = "") -> list[int]:
     ``by`` names the strategy. It may remove its own summary, even if that is the last message with the user role, or if the
     provider wrote it.
     """
-    grouping = projection.grouping  # `Grouping` explains the groups that are kept
-    kept = {*projection.pinned, grouping.pending, grouping.newest, grouping.last_user, grouping.last_words, grouping.history}
-    kept.add(grouping.last_marked_of_others(by))
+    grouping, kept = projection.grouping, {*projection.pinned, *_newest(projection, by)}
     end = len(projection.source) if grouping.pending is None else grouping.pending
     kinds, system, outdated = grouping.kinds, GroupKind.SYSTEM, grouping.outdated
     return [  # calling `protection` for each would make a truncation 50 % slower
@@ -115,12 +115,13 @@ def protection(projection: Projection, id: int, *, allow_system: bool = False, b
     if id in projection.pinned:
         return "pinned groups must be kept"
     pending = grouping.pending
-    if pending is not None:
-        if id == pending:
-            return "a tool call must be kept until its result arrives"
-        if projection.anchor(id) > pending:
-            return "groups after an unanswered tool call must be kept until its result arrives"
-    return _newest(projection, id, by, newer)
+    if pending is not None and id == pending:
+        return "a tool call must be kept until its result arrives"
+    if pending is not None and projection.anchor(id) > pending:
+        return "groups after an unanswered tool call must be kept until its result arrives"
+    if id < 0:
+        return _HISTORY if not newer and _is_newest_history(projection, id) else None
+    return _newest(projection, by, newer=newer).get(id)
 
 
 def _is_removed_before(projection: Projection, id: int, seen: int, *, allow_system: bool) -> bool:
@@ -130,18 +131,16 @@ def _is_removed_before(projection: Projection, id: int, seen: int, *, allow_syst
     return allow_system or projection.grouping.kinds[id] is not GroupKind.SYSTEM
 
 
-def _newest(projection: Projection, id: int, by: str, newer: bool) -> str | None:
-    """Return why this group may not be removed because it is the newest of its kind."""
+def _newest(projection: Projection, by: str, *, newer: bool = False) -> dict[int | None, str]:
+    """Return the groups of the source that stay because each is the newest of its kind, with the reason (see `Grouping`)."""
     grouping = projection.grouping
-    if id == grouping.newest:
-        return "the newest group must be kept"
-    if not newer and (id == grouping.history or (id < 0 and _is_newest_history(projection, id))):
-        return "the newest summary that the provider itself wrote must be kept"
-    if id == grouping.last_user or id == grouping.last_words:
-        return "the last user message must be kept"
-    if grouping.last_marked and id == grouping.last_marked_of_others(by):
-        return "the last user message must be kept, even if it begins with a summary mark"
-    return None
+    return {
+        grouping.last_marked_of_others(by): "the last user message must be kept, even if it begins with a summary mark",
+        grouping.last_words: _USER,
+        grouping.last_user: _USER,
+        None if newer else grouping.history: _HISTORY,
+        grouping.newest: "the newest group must be kept",
+    }
 
 
 def _is_newest_history(projection: Projection, id: int) -> bool:
@@ -153,7 +152,7 @@ def _is_newest_history(projection: Projection, id: int) -> bool:
 def _repetition(projection: Projection, edit: Replace) -> str | None:
     """Return the rule against a provider's summary that the conversation already has; O(messages)."""
     sources = [projection.read(ordinal) for ordinal in range(len(projection.source))]
-    inserted = [projection.inserted[id].messages for id in projection.visibility.shown_groups.difference(edit.groups)]
+    inserted = [each.messages for each in projection.inserted.values() if each.shown and each.id not in edit.groups]
     known = [each for each in chain(sources, *inserted) if each.holds_history]
     for message in filter(operator.attrgetter("holds_history"), edit.messages):
         id = _message_id(message)
@@ -164,66 +163,56 @@ def _repetition(projection: Projection, edit: Replace) -> str | None:
 
 def _replacement(format: MessageFormat, messages: Sequence[Message]) -> str | None:
     """Return why these messages cannot replace others. One that the provider wrote may have an id, and parts of its own."""
-    if not 1 <= len(messages) <= 2:
-        return "a replacement must be one message, or two if the format requires alternating roles"
-    if any(_structure(message)[1] for message in messages):
-        return "a replacement must not contain tool calls or results"
     ours = [message for message in messages if not message.holds_history]
-    if any(not isinstance(part, TextPart | MediaPart) for message in ours for part in message.parts):
-        return "a replacement must contain only text and media"
-    if any(isinstance(part, ReasoningPart) for message in messages for part in message.parts):
-        return "a replacement must not contain reasoning"
-    if any(_message_id(message) for message in ours):
-        return "a replacement must not have an id, which would name a message of the host or the provider"
-    return next((problem for message in messages if (problem := format.acceptable(message)) is not None), None)
+    own_parts = [part for message in ours for part in message.parts]
+    rule = _first(
+        (not 1 <= len(messages) <= 2, "a replacement must be one message, or two if the format requires alternating roles"),
+        (any(_structure(message)[1] for message in messages), "a replacement must not contain tool calls or results"),
+        (
+            not all(isinstance(part, TextPart | MediaPart) for part in own_parts),
+            "a replacement must contain only text and media",
+        ),
+        (any(isinstance(part, ReasoningPart) for message in messages for part in message.parts), _REASONING),
+        (
+            any(map(_message_id, ours)),
+            "a replacement must not have an id, which would name a message of the host or the provider",
+        ),
+    )
+    return rule or next((problem for message in messages if (problem := format.acceptable(message)) is not None), None)
+
+
+def _first(*rules: tuple[bool, str]) -> str | None:
+    """Return the first rule that is broken."""
+    return next((rule for is_broken, rule in rules if is_broken), None)
 
 
 def _within(projection: Projection, ids: Sequence[int]) -> str | None:
-    """Return the rule against a replacement between the messages of a remaining group, if it would be broken."""
-    last, gone = max(ids, key=projection.anchor), set(ids)
+    """Return the rule against a replacement between the messages of a remaining group, if it would be broken.
+
+    If any message may follow any other, the messages of a group may be apart, except a call and its results.
+    """
+    grouping, last = projection.grouping, max(ids, key=projection.anchor)
+    if not projection.format.judges_joins and last not in grouping.orphans:
+        return None
+    gone = set(ids)
     for step in (projection.visibility.before, projection.visibility.after):
         node: Node | None = last
-        while node is not None and (node if node < 0 else projection.grouping.group_of[node]) in gone:
+        while node is not None and ((id := node if node < 0 else grouping.group_of[node]) in gone or id in grouping.orphans):
             node = step(node)
         if node is None or node < 0:
             continue
-        members = projection.ordinals(projection.grouping.group_of[node])
+        members = projection.ordinals(grouping.group_of[node])
         if members[0] < projection.anchor(last) < members[-1]:
             return "a replacement must not be written between the messages of a remaining group"
     return None
 
 
-def _parting(projection: Projection, ids: Sequence[int]) -> str | None:
-    """Return the rule against a replacement between a call and its results, if it would be broken."""
-    last = max(ids, key=projection.anchor)
-    if last not in projection.grouping.orphans:
-        return None
-    group_of = projection.grouping.group_of
-    call = projection.visibility.before(last)
-    while call is not None and _answers(projection, call):
-        call = projection.visibility.before(call)
-    if call is None or call < 0 or group_of[call] in ids:
-        return None
-    result: Node | None = last
-    while result is not None and _answers(projection, result):
-        if group_of[result] == group_of[call]:
-            return "a replacement must not separate a tool call from its results"
-        result = projection.visibility.after(result)
-    return None
-
-
-def _answers(projection: Projection, node: Node) -> bool:
-    """Whether the message at a place contains a result."""
-    message = projection.at(node, end=True)
-    return message.role == "tool" or message.role == "function" or any(message.tool_results())
-
-
-def _rewriting(projection: Projection, format: MessageFormat, edit: Rewrite) -> str | None:
+def _rewriting(projection: Projection, edit: Rewrite) -> str | None:
     """Return the rule that this rewrite would break; ``None`` if it is allowed."""
-    id = edit.group
+    id, format = edit.group, projection.format
     if rule := rewrite_protection(projection, id):
         return rule
-    before = [projection.at(ordinal, end=False) for ordinal in visible_ordinals(projection, id)]
+    before = [projection.at(ordinal, end=False) for ordinal in projection.shown_ordinals(id)]
     if len(edit.messages) > len(before):
         return "the rewrite has more messages than its group"
     part = before[: len(edit.messages)]
@@ -254,7 +243,7 @@ def rewrite_protection(projection: Projection, id: int) -> str | None:
     """Return why no rewrite of a group is allowed; ``None`` if one may be. O(1)."""
     if not projection.exists(id):
         return f"group {id} does not exist"
-    if projection.excluded(id):
+    if not projection.is_included(id):
         return f"group {id} is not in the view"
     if projection.kind(id) is GroupKind.SUMMARY and (id < 0 or not projection.is_collapsed(id)):
         return "a summary must be replaced, not rewritten"
@@ -281,18 +270,16 @@ def _same_structure(before: Sequence[Message], after: Sequence[Message | None], 
 
 def _exchanged(old: Message, new: Message) -> str | None:
     """Return why a message cannot replace another in its group."""
-    if _structure(old) != _structure(new) or (only_reasoning(new) and not only_reasoning(old)):
-        return "a rewrite must keep roles, calls and results"
-    if says_nothing(old) and not says_nothing(new):
-        return "a rewrite must not add text to an empty message"
     places = {id(call.raw): place for place, call in enumerate(old.tool_calls()) if call.raw is not None}
-    if any(places.get(id(call.raw), place) != place for place, call in enumerate(new.tool_calls())):
-        return "a rewrite must keep the order of calls"
-    if (old.begins, old.resumes) != (new.begins, new.resumes):
-        return "a rewrite must keep the calls that the provider runs itself"
-    if _message_id(new) not in (None, _message_id(old)):
-        return "a rewrite must keep the ids of messages"
-    return None
+    moved = [place for place, call in enumerate(new.tool_calls()) if places.get(id(call.raw), place) != place]
+    loses_words = only_reasoning(new) and not only_reasoning(old)
+    return _first(
+        (loses_words or _structure(old) != _structure(new), "a rewrite must keep roles, calls and results"),
+        (says_nothing(old) and not says_nothing(new), "a rewrite must not add text to an empty message"),
+        (bool(moved), "a rewrite must keep the order of calls"),
+        ((old.begins, old.resumes) != (new.begins, new.resumes), "a rewrite must keep the calls that the provider runs itself"),
+        (_message_id(new) not in (None, _message_id(old)), "a rewrite must keep the ids of messages"),
+    )
 
 
 def _message_id(message: Message) -> object:
@@ -313,9 +300,11 @@ class Refusals:
 
     Attributes:
         noted: The refusals, in order.
+        waiting: The drops of the running strategy, each with its name, that only their neighbours forbid.
     """
 
     noted: list[Refusal] = attrs.Factory(list[Refusal])
+    waiting: list[tuple[Drop, str]] = attrs.Factory(list[tuple[Drop, str]])
     _since_change: set[object] = attrs.Factory(set[object])
 
     def note(self, edit: Edit, rule: str, by: str) -> None:

@@ -31,22 +31,15 @@ def applied_to_dict(applied: Applied, format: MessageFormat) -> dict[str, Any]:
 
 
 def _edit_to_dict(edit: Edit, format: MessageFormat) -> dict[str, Any]:
-    def wire(message: Message | None) -> Any:
-        return None if message is None else format.to_wire(message.raw)
-
     data: dict[str, Any] = {"type": type(edit).__name__.lower(), "reason": edit.reason}
-    if isinstance(edit, Together):
-        return {**data, "edits": [_edit_to_dict(part, format) for part in edit.edits]}
-    if isinstance(edit, Rewrite):
-        data |= {"group": edit.group, "messages": [wire(message) for message in edit.messages]}
-        return {**data, "read": list(edit.read)} if edit.read else data
-    data["groups"] = list(edit.groups)
-    if isinstance(edit, Replace):
-        data["messages"] = [wire(message) for message in edit.messages]
-        if edit.read is not None:
-            data["read"] = list(edit.read)
-    if isinstance(edit, Drop) and edit.allow_system:
-        data["allow_system"] = True
+    for field in attrs.fields(type(edit)):
+        value = getattr(edit, field.name)
+        if field.name == "messages":
+            value = [None if message is None else format.to_wire(message.raw) for message in value]
+        elif field.name == "edits":
+            value = [_edit_to_dict(part, format) for part in value]
+        if value != field.default:
+            data[field.name] = list(value) if isinstance(value, tuple) else value
     return data
 
 
@@ -168,21 +161,18 @@ def _read_applied(entry: Mapping[str, Any], format: MessageFormat) -> Applied:
 
 
 def _read_edit(data: Mapping[str, Any], format: MessageFormat) -> Edit:
-    def message(wire: Any) -> Message | None:
-        return None if wire is None else format.read(format.from_wire(wire))
+    def messages(wires: object) -> list[Message | None]:
+        return [None if wire is None else format.read(format.from_wire(wire)) for wire in _list(wires)]
 
     kind, reason = data["type"], _text(data["reason"])
     if kind == "together":
-        parts = [_read_edit(part, format) for part in _list(data["edits"])]
-        return Together(*[part for part in parts if isinstance(part, Drop | Replace | Rewrite)], reason=reason)
+        return Together(*[cast("Drop", _read_edit(part, format)) for part in _list(data["edits"])], reason=reason)
     if kind == "rewrite":
-        messages = [message(wire) for wire in _list(data["messages"])]
-        return Rewrite(_id(data["group"]), messages, reason, read=_ids(data.get("read", [])))
+        return Rewrite(_id(data["group"]), messages(data["messages"]), reason, read=_ids(data.get("read", [])))
     groups = _ids(data["groups"])
     if kind == "replace":
-        wires, read = _list(data["messages"]), data.get("read")
-        written = [format.read(format.from_wire(wire)) for wire in wires]
-        return Replace(groups, written, reason, read=None if read is None else _ids(read))
+        written = cast("list[Message]", messages(data["messages"]))
+        return Replace(groups, written, reason, read=None if (read := data.get("read")) is None else _ids(read))
     if kind == "drop":
         return Drop(groups, reason, allow_system=data.get("allow_system") is True)
     if kind == "restore":

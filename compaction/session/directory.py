@@ -153,7 +153,7 @@ class PooledSession:
 
 def keys_of_saved(space: str, name: str, fingerprints: Iterable[str], before: Collection[str]) -> list[str]:
     """Return the keys of a saved session with the remaining messages; ``before`` are its keys before some were removed."""
-    whole, id = ListKeys.whole_of(fingerprints), unquote(name.partition(":")[0].rpartition("/")[2])
+    whole, id = KnownLine.of(fingerprints).whole, unquote(name.partition(":")[0].rpartition("/")[2])
     named = [whole_key(space, id, whole), *id_keys(space, id)]
     return named if named[-1] in before else [whole_key(space, None, whole)]
 

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from ..errors import ConfigurationError, StateError
 from ..formats import as_list, resolve
-from ..index import ListKeys, lookup_key, same_beginning, written
+from ..index import KnownLine, ListKeys, lookup_key, same_beginning, written
 from ..stores import ForgettingStore, StoredRecord, copied
 from ..strategies import Failed, Rehearsed, Strategy, StrategyLike, as_strategy, forgetting_stores, storing_parts
 from .ahead import BackgroundTasks
@@ -378,7 +378,7 @@ class SessionPool:
             name = self._new_name(request, is_taken=is_taken)
             options: dict[str, Any] = {**self._options, "id": name}
             made, fork = CompactionSession(self._strategy, **options), origin
-        given, line = request.given, request.keys.line()
+        given, line = request.given, KnownLine.of(map(request.keys.digest, range(len(request.given))))
         is_named = request.id is not None
         known = KnownConversation(source=given, count=len(given), format=self._format, is_named=is_named, lines=(line,))
         pooled = PooledSession(session=made, space=request.space, id=request.id, known=known, fork=fork)

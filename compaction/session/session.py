@@ -28,7 +28,7 @@ import attrs
 
 from ..errors import BudgetUnsatisfiable, ConfigurationError, InputError, StateError
 from ..formats import MessageFormat, as_list, fits, resolve, same
-from ..index import Marks, MessageIndex, Metrics, RunContext, RunHistory, Saved, UselessRuns, lookup_key, occurrences
+from ..index import Marks, MessageIndex, Metrics, RunContext, RunHistory, Saved, UselessRuns, lookup_key
 from ..json_data import natural_number, shown
 from ..messages import Message
 from ..result import CompactionResult, Observer, Outcome, space_report
@@ -598,8 +598,7 @@ class CompactionSession:
         format = index.format if self._named or fits(given, index.format) else resolve(None, given)
         for place, raw in enumerate(given):
             format.read(raw, place)
-        same = [index.source[ordinal] for ordinal in occurrences(index.columns, index.journal, given, format)]
-        same += index.written_from(given) if format == index.format else ()
+        same = index.traces_of(given) if format == index.format else []
         for store, session in stores:
             name = self._id if session is None else session
             wires = [format.to_wire(raw) for raw in (*given, *same)]

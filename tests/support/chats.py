@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from typing import Any, TypeAlias
 
-from compaction import Drop, Edit, MessageIndex, Replace, Rewrite, Together
-from compaction.index import relay
+from compaction import Drop, Edit, Message, MessageIndex, Replace, Rewrite, Together
+from compaction.formats import openai_chat
+from compaction.index import marked, relay
 from compaction.strategies import Strategy
 
 Chat: TypeAlias = list[dict[str, Any]]
@@ -51,6 +52,11 @@ def call(*ids: str, name: str = "look", arguments: str = "{}", text: str | None 
 def result(id: str, text: str = "found") -> dict[str, Any]:
     """The result of a tool."""
     return {"role": "tool", "tool_call_id": id, "content": text}
+
+
+def summary(text: str = "so far") -> Message:
+    """A message that may replace others."""
+    return openai_chat.new("user", marked(text, by="Tests"))
 
 
 def turns(count: int, words: int = 0) -> Chat:

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 import attrs
 
-from compaction import Message
+from compaction import Message, MessageIndex
 from compaction.formats import MessageFormat, Problem, Repair, Side
 from compaction.messages import Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from tests.support.index_model import Place
@@ -179,3 +179,30 @@ def disallowed(format: MessageFormat, before: Sequence[Place], after: Sequence[P
         for fault in faults(format, after)
         if not fault.blamed or any((fault.rule, place) not in known for place in fault.blamed)
     ]
+
+
+def lettered(letters: str, forbidden: str = "", disliked: str = "", *, side: Side = "after") -> MessageIndex:
+    """Return the index of a message of eleven words for each letter.
+
+    Args:
+        letters: The letters. A call ``c`` is answered by the next ``r``; without one, its id is ``k``.
+        forbidden: Pairs of letters that may not be neighbours; ``-`` is the start or the end.
+        disliked: Pairs that the format avoids.
+        side: The side of a forbidden pair that is refused.
+    """
+    pairs = [[(pair[0].strip("-"), pair[1].strip("-")) for pair in each.split()] for each in (forbidden, disliked)]
+    messages: list[Raw] = [
+        {"role": _ROLES.get(letter, "assistant"), "text": f"{letter}{at}" + " word" * 10} for at, letter in enumerate(letters)
+    ]
+    for at, letter in enumerate(letters):
+        if letter == "c":
+            answer = letters.find("r", at)
+            messages[at]["calls"] = [str(at) if answer >= 0 else "k"]
+            if answer >= 0:
+                messages[answer]["answers"] = str(at)
+    return MessageIndex(messages, counter="chars/4", format=Letters(dict.fromkeys(pairs[0], ("rule", side)), pairs[1]))
+
+
+def letters_of(index: MessageIndex) -> str:
+    """The first letter of each message of the view."""
+    return "".join(raw["text"][0] for raw in index.messages())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import pickle
-from collections.abc import Callable
 
 import pytest
 
@@ -13,16 +12,11 @@ from compaction.errors import NoProgress, StrategyError
 from compaction.formats import openai_chat
 from compaction.index.edits import Restore
 from compaction.index.marks import marked
-from compaction.messages import Message, ReasoningPart
-from tests.support.chats import Chat, assistant, call, developer, indexed, result, shown, system, turns, user
+from compaction.messages import Message
+from tests.support.chats import Chat, assistant, call, developer, indexed, result, shown, summary, system, turns, user
 
 LONG = "word " * 100
 CHAT: Chat = [system("s"), *turns(2), user("last"), call("1"), result("1")]
-
-
-def summary(text: str = "so far") -> Message:
-    """A message that may stand for others."""
-    return openai_chat.new("user", marked(text, by="Tests"))
 
 
 def texts(index: MessageIndex) -> list[str]:
@@ -70,14 +64,6 @@ class TestTexts:
 
 
 class TestReplace:
-    def test_the_summary_stands_where_the_last_of_them_stood(self) -> None:
-        """The replaced groups leave the view; one summary group takes the place of the last of them."""
-        index = indexed([system("s"), user("a" + LONG), assistant("b"), user("c" + LONG), assistant("d"), user("e")])
-        assert index.apply(Replace([1, 3], [summary()], "old"), by="Tests")
-        assert [message.split("\n")[-1] for message in texts(index)] == ["s", "b", "so far", "d", "e"]
-        (made,) = [group for group in index.included_groups if group.kind is GroupKind.SUMMARY]
-        assert (made.id, made.replaces, made.made_by, made.turn) == (-1, (1, 3), "Tests", None)
-
     @pytest.mark.parametrize(
         ("message", "by", "made_by"),
         [
@@ -94,15 +80,6 @@ class TestReplace:
         assert index.group(-1).made_by == made_by
 
 
-class TestRewrite:
-    def test_a_rewrite_may_name_the_first_messages_only(self) -> None:
-        """The others stay."""
-        index = indexed([user("q"), call("1", text=LONG), result("1", "r"), assistant("a")])
-        assert index.apply(Rewrite(1, [index.group(1).messages[0].evolve(text="")]))
-        assert texts(index) == ["q", "1", "r", "a"]
-        assert index.group(1).messages[0].text == ""
-
-
 def edited_index() -> MessageIndex:
     """An index whose first group gave way to a summary."""
     index = indexed([user("a" + LONG), assistant("b"), user("c"), assistant("d")])
@@ -110,19 +87,13 @@ def edited_index() -> MessageIndex:
     return index
 
 
-def rewritten(index: MessageIndex, change: Callable[[Message], Message | None], group: int = 0) -> Rewrite:
-    """The rewrite that changes each message of a group so."""
-    return Rewrite(group, [change(message) for message in index.group(group).messages])
+CALLED: Chat = [user("q"), call("1", text=LONG), result("1", LONG), assistant("a")]
+FOUND = openai_chat.read(result("1", LONG))
 
 
-def without_calls(message: Message) -> Message:
-    """The message with nothing in it, if it is the assistant's."""
-    return message.evolve(parts=[]) if message.role == "assistant" else message
-
-
-def without_call_message(message: Message) -> Message | None:
-    """No message, if it is the assistant's."""
-    return None if message.role == "assistant" else message
+def called(*ids: str, **options: str) -> Message:
+    """A message with calls."""
+    return openai_chat.read(call(*ids, **options))
 
 
 class TestRefusals:
@@ -152,6 +123,22 @@ class TestRefusals:
             ),
             ([system("a"), system("b")], Drop([0, 1], allow_system=True), "the edit would remove every group of the view"),
             (CHAT, Restore([1]), "only the index may restore groups, when a late result arrives"),
+            (CHAT, Replace([1], []), "a replacement must be one message, or two if the format requires alternating roles"),
+            (
+                CHAT,
+                Replace([1], [summary()] * 3),
+                "a replacement must be one message, or two if the format requires alternating roles",
+            ),
+            (CHAT, Replace([1], [called("1")]), "a replacement must not contain tool calls or results"),
+            (CHAT, Replace([1], [FOUND]), "a replacement must not contain tool calls or results"),
+            ([user(), call("1")], Rewrite(1, [called("1")]), "a tool call must not be changed until its result arrives"),
+            (CHAT, Rewrite(1, [summary(), summary()]), "the rewrite has more messages than its group"),
+            (CALLED, Rewrite(1, [None, None]), "the rewrite removes its whole group; use Drop"),
+            (CALLED, Rewrite(1, [None, FOUND]), "a rewrite may remove only messages that contain nothing but reasoning"),
+            (CALLED, Rewrite(1, [summary(), FOUND]), "a rewrite must keep roles, calls and results"),
+            (CALLED, Rewrite(1, [openai_chat.read(assistant("")), FOUND]), "a rewrite must keep roles, calls and results"),
+            (CALLED, Rewrite(1, [called("1", name="elsewhere"), FOUND]), "a rewrite must keep roles, calls and results"),
+            (CALLED, Rewrite(1, [called("2")]), "a rewrite must keep roles, calls and results"),
         ],
     )
     def test_what_may_not_leave(self, messages: Chat, edit: Edit, rule: str) -> None:
@@ -174,31 +161,11 @@ class TestRefusals:
         index = indexed(turns(2))
         index.pin([0])
         assert not index.apply(Drop([0]))
-        assert not index.apply(rewritten(index, lambda message: message.evolve(text="")))
+        assert not index.apply(Rewrite(0, [openai_chat.new("user", "")]))
         assert [refusal.rule for refusal in index.refused] == [
             "pinned groups must be kept",
             "pinned groups must not be changed",
         ]
-
-    @pytest.mark.parametrize("count", [0, 3])
-    def test_a_replacement_is_one_message_or_two(self, count: int) -> None:
-        """No fewer, no more."""
-        index = indexed(turns(2, words=100))
-        assert not index.apply(Replace([0], [summary()] * count))
-        assert index.refused[0].rule == "a replacement must be one message, or two if the format requires alternating roles"
-
-    @pytest.mark.parametrize("message", [call("1"), result("1")])
-    def test_a_replacement_neither_calls_nor_answers(self, message: dict[str, object]) -> None:
-        """It would stand there without its counterpart."""
-        index = indexed(turns(2, words=100))
-        assert not index.apply(Replace([0], [openai_chat.read(message)]))
-        assert index.refused[0].rule == "a replacement must not contain tool calls or results"
-
-    def test_a_pending_group_is_not_rewritten(self) -> None:
-        """Its result may come at any moment."""
-        index = indexed([user("q"), call("1", text=LONG)])
-        assert not index.apply(rewritten(index, lambda message: message.evolve(text=""), group=1))
-        assert index.refused[0].rule == "a tool call must not be changed until its result arrives"
 
     @pytest.mark.parametrize("read_anew", [False, True])
     def test_a_summary_is_not_rewritten(self, read_anew: bool) -> None:
@@ -211,38 +178,14 @@ class TestRefusals:
         assert not index.apply(Rewrite(group, [openai_chat.new("user", "x")]))
         assert index.refused[0].rule == "a summary must be replaced, not rewritten"
 
-    @pytest.mark.parametrize(
-        ("change", "rule"),
-        [
-            (lambda message: message, "the rewrite changes nothing"),
-            (lambda message: None, "the rewrite removes its whole group; use Drop"),
-            (lambda message: openai_chat.new("user", "x"), "a rewrite must keep roles, calls and results"),
-            (without_calls, "a rewrite must keep roles, calls and results"),
-            (without_call_message, "a rewrite may remove only messages that contain nothing but reasoning"),
-        ],
-    )
-    def test_a_rewrite_keeps_what_its_neighbours_rely_on(self, change: Callable[[Message], Message | None], rule: str) -> None:
-        """Roles, calls and results, one message for one."""
-        index = indexed([user("q"), call("1", text=LONG), result("1", LONG), assistant("a")])
-        assert not index.apply(rewritten(index, change, group=1))
-        assert index.refused[0].rule == rule
-
-    def test_a_rewrite_has_no_more_messages_than_the_group(self) -> None:
-        """One for one from the first."""
-        index = indexed(turns(2, words=100))
-        assert not index.apply(Rewrite(0, [openai_chat.new("user", "x")] * 2))
-        assert index.refused[0].rule == "the rewrite has more messages than its group"
-
-    def test_another_call_id_or_name_is_another_call(self) -> None:
-        """A rewrite may not rename a tool that the model called."""
-        index = indexed([user("q"), call("1", text=LONG), result("1", LONG), assistant("a")])
-        asked, found = index.group(1).messages
-        other = openai_chat.read(call("1", name="elsewhere"))
-        assert not index.apply(Rewrite(1, [other, found]))
-        assert not index.apply(Rewrite(1, [openai_chat.read(call("2")), found]))
-        shorter = openai_chat.read(call("1", arguments="{ }"))
-        assert index.apply(Rewrite(1, [shorter, found]))
-        assert asked.raw == call("1", text=LONG)
+    def test_a_rewrite_changes_something_and_only_the_content(self) -> None:
+        """The same messages are no change; arguments are content."""
+        index = indexed(CALLED)
+        assert not index.apply(Rewrite(1, index.group(1).messages))
+        assert index.refused[0].rule == "the rewrite changes nothing"
+        assert index.apply(Rewrite(1, [called("1", arguments="{ }")]))
+        assert texts(index) == ["q", "1", texts(index)[2], "a"]
+        assert index.source[1] == call("1", text=LONG)
 
     def test_the_view_never_grows(self) -> None:
         """An edit that adds tokens is undone and refused; the refusal gives their number."""
@@ -253,36 +196,10 @@ class TestRefusals:
         assert index.refused[0].rule == f"the edit would make the view {grown} tokens longer"
         assert (index.included, index.messages()) == before
 
-    def test_an_edit_may_leave_the_view_as_long_as_it_was(self) -> None:
-        """Not to grow is enough: whoever corrects a word saves nothing, and may."""
-        index = indexed([user("teh"), assistant("b"), user("c")])
-        before = index.included.tokens
-        assert index.apply(Rewrite(0, [index.group(0).messages[0].evolve(text="the")]))
-        assert (shown(index.messages())[0], index.included.tokens) == ("the", before)
-
     def test_what_is_no_edit_is_an_error(self) -> None:
         """Not a refusal: whoever wrote that made a mistake."""
         with pytest.raises(StrategyError, match="'drop it' is not an edit"):
             indexed([user()]).apply("drop it")  # type: ignore[arg-type]
-
-
-class TestTogether:
-    def test_all_or_none(self) -> None:
-        """If one part may not happen, none does, and the rule is that part's."""
-        index = indexed([system("s"), *turns(3)])
-        before = (index.included, index.messages())
-        edit = Together(Drop([1]), Drop([2]), Drop([0]))
-        assert not index.apply(edit)
-        assert (index.included, index.messages()) == before
-        assert [(refusal.edit, refusal.rule) for refusal in index.refused] == [(edit, "system messages must be kept")]
-
-    def test_judged_by_its_sum(self) -> None:
-        """One part may add what another more than saves."""
-        index = indexed([user("a"), assistant(LONG), user("c"), assistant("d")])
-        growing = Rewrite(0, [index.group(0).messages[0].evolve(text="a longer text")])
-        assert not index.apply(growing)
-        assert index.apply(Together(growing, Drop([1])))
-        assert texts(index) == ["a longer text", "c", "d"]
 
 
 class TestTrial:
@@ -304,6 +221,13 @@ class TestTrial:
             index.apply(Drop([0]))
             raise OSError
         assert (index.edits, len(index.messages())) == ((), 7)
+
+
+@pytest.mark.parametrize("messages", [[None], ["text"], user("raw")], ids=["none", "text", "raw"])
+def test_what_was_not_read_replaces_nothing(messages: object) -> None:
+    """A summary is made of messages that a format read; only a rewrite may name none."""
+    with pytest.raises(StrategyError, match="an edit needs a list of messages that were read"):
+        Replace(0, messages)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("groups", [None, "first", 1.5, [None]], ids=repr)
@@ -343,12 +267,3 @@ class TestAskingAgain:
         index.checkpoint()
         assert not index.apply(Drop([4]))
         assert len(index.refused) == 1
-
-
-def test_reasoning_may_be_taken_out_of_a_message() -> None:
-    """The structure is roles, calls and results; thoughts are content."""
-    index = indexed([user("q"), {**assistant("a"), "reasoning": LONG}, user("r")])
-    message = index.group(1).messages[0]
-    kept = [part for part in message.parts if not isinstance(part, ReasoningPart)]
-    assert index.apply(Rewrite(1, [message.evolve(parts=kept)]))
-    assert index.messages()[1] == assistant("a")

@@ -3,37 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
 from compaction.errors import InputError
 from compaction.formats import openai_chat
 from compaction.index import Drop, Marks, MessageIndex, Replace, Rewrite, Together
-
-Chat = list[dict[str, Any]]
-
-
-def user(text: str) -> dict[str, Any]:
-    return {"role": "user", "content": text}
-
-
-def answer(text: str) -> dict[str, Any]:
-    return {"role": "assistant", "content": text}
-
-
-def calls(*ids: str) -> dict[str, Any]:
-    made = [{"id": id, "type": "function", "function": {"name": "look", "arguments": "{}"}} for id in ids]
-    return {"role": "assistant", "content": None, "tool_calls": made}
-
-
-def result(id: str, text: str) -> dict[str, Any]:
-    return {"role": "tool", "tool_call_id": id, "content": text}
-
+from tests.support.chats import Chat, assistant, call, result, user
 
 CHAT: Chat = [
     {"role": "system", "content": "You keep a store."},
-    *(each for n in range(6) for each in (user(f"question {n} " * 5), answer(f"reply {n} " * 5))),
+    *(each for n in range(6) for each in (user(f"question {n} " * 5), assistant(f"reply {n} " * 5))),
 ]
 
 
@@ -70,7 +50,7 @@ def test_what_is_not_there() -> None:
     before = index.to_dict(), index.messages()
     assert index.forget([user("nobody said this")]) == 0
     assert (index.to_dict(), index.messages()) == before
-    index.append([user("ok"), answer("yes"), user("ok")])
+    index.append([user("ok"), assistant("yes"), user("ok")])
     assert index.forget([user("ok")]) == 2
     with pytest.raises(InputError):
         index.forget([7])
@@ -78,11 +58,11 @@ def test_what_is_not_there() -> None:
 
 def test_a_part_of_a_group_takes_the_rest_along() -> None:
     """A call without its result is invalid, so the group is removed until the host's list makes it valid again."""
-    chat = [user("go"), calls("a", "b"), result("a", "the secret"), result("b", "public"), answer("done"), user("more")]
+    chat = [user("go"), call("a", "b"), result("a", "the secret"), result("b", "public"), assistant("done"), user("more")]
     index = MessageIndex(chat, counter="chars/4")
     assert index.forget([chat[2]]) == 1
     assert index.messages() == [chat[0], chat[4], chat[5]]
-    host = [chat[0], calls("b"), *chat[3:]]
+    host = [chat[0], call("b"), *chat[3:]]
     index.sync(host)
     assert index.messages() == host
     assert openai_chat.validate(index.messages()) == []
@@ -103,7 +83,7 @@ def test_a_message_as_the_view_shows_it() -> None:
 
 def summarized(read: tuple[int, ...] | None) -> MessageIndex:
     """An index with a summary of two groups, written from these others too; the last message but one is a secret."""
-    index = MessageIndex([*CHAT, user("the code is 4711"), answer("noted")], counter="chars/4")
+    index = MessageIndex([*CHAT, user("the code is 4711"), assistant("noted")], counter="chars/4")
     groups = [index.group(1), index.group(2)]
     assert index.apply(Replace([1, 2], index.summary("it adds up to 13", groups, by="S"), "old", read=read))
     return index
@@ -114,14 +94,14 @@ def test_what_was_written_from_a_message_that_stays_in_the_view(read: tuple[int,
     """A summary is undone if the message was read for it, whatever its words; without a statement, all may have been read."""
     index = summarized(read)
     assert index.forget([user("the code is 4711")]) == 1
-    index.sync([*CHAT, answer("noted")])
+    index.sync([*CHAT, assistant("noted")])
     assert index.edit_count == left
 
 
 def test_a_message_that_came_after_a_summary() -> None:
     """It was not read for the summary, which stays."""
     index = summarized(None)
-    index.append([user("the door is 12"), answer("noted again")])
+    index.append([user("the door is 12"), assistant("noted again")])
     assert index.forget([user("the door is 12")]) == 1
     assert index.edit_count == 1
 
@@ -131,7 +111,7 @@ def test_a_message_that_came_after_a_summary() -> None:
 def test_a_message_that_the_host_removed_before(saved: bool, altered: bool) -> None:
     """A summary that was written from it is undone although the conversation no longer has the message."""
     index = summarized(None)
-    index.sync([*CHAT, *([user("the code is secret")] if altered else []), answer("noted"), user("more")])
+    index.sync([*CHAT, *([user("the code is secret")] if altered else []), assistant("noted"), user("more")])
     assert index.edit_count == 1
     if saved:
         index = MessageIndex.from_dict(index.to_dict(messages=False), counter="chars/4")
@@ -143,7 +123,7 @@ def test_a_message_that_the_host_removed_before(saved: bool, altered: bool) -> N
 
 def test_an_edit_that_was_written_from_one_that_goes() -> None:
     """A text that was written from a shortened message goes with it."""
-    index = MessageIndex([*CHAT, user("the code is 4711"), answer("noted")], counter="chars/4")
+    index = MessageIndex([*CHAT, user("the code is 4711"), assistant("noted")], counter="chars/4")
     message = index.group(3).messages[0]
     assert index.apply(Rewrite(3, [message.evolve(text="it adds up to 13")], "told", read=[13]))
     groups = [index.group(1), index.group(2)]
@@ -201,11 +181,11 @@ def test_a_state_without_messages_is_forgotten_to_the_safe_side() -> None:
     """It does not tell which messages form a group, so every edit goes that was decided after the message was read."""
     chat = [
         user("go " * 9),
-        answer("done " * 9),
+        assistant("done " * 9),
         user("more"),
-        calls("a"),
+        call("a"),
         result("a", "secret " * 20),
-        answer("so"),
+        assistant("so"),
         user("?"),
     ]
     index = MessageIndex(chat[:3], counter="chars/4", marks=Marks())
@@ -222,7 +202,7 @@ def test_a_state_without_messages_is_forgotten_to_the_safe_side() -> None:
 
 def test_a_call_that_a_late_result_brought_back_stays() -> None:
     """If the restore goes, because it came after the forgotten message, the edit that had hidden the call goes, too."""
-    chat = [user("go"), calls("a"), user("more"), answer("so"), user("the code is 4711"), result("a", "found"), user("?")]
+    chat = [user("go"), call("a"), user("more"), assistant("so"), user("the code is 4711"), result("a", "found"), user("?")]
     index = MessageIndex(chat[:4], counter="chars/4", marks=Marks())
     assert index.apply(Drop([1], "old"))
     index.append(chat[4:])

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from compaction import Drop, MessageIndex
 from compaction.index import Saved
-
-Chat = list[dict[str, Any]]
+from tests.support.chats import Chat, said
 
 
 def chat(turns: int, name: str = "") -> Chat:
-    texts = [(role, f"{name}{role} {number}") for number in range(turns) for role in ("user", "assistant")]
-    return [{"role": role, "content": text} for role, text in texts]
+    return [said(role, f"{name}{role} {number}") for number in range(turns) for role in ("user", "assistant")]
 
 
 def edited() -> MessageIndex:

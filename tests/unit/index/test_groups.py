@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 import pytest
 
 from compaction import Drop, GroupKind, MessageGroup, MessageIndex, Rewrite
@@ -121,6 +122,30 @@ def test_messages_are_read_into_groups(messages: Chat, expected: str) -> None:
     assert [group.id for group in index.included_groups] == [index.ordinals(group)[0] for group in index.included_groups]
     calls = [len(each) for raw in messages if (each := raw.get("tool_calls") or [raw.get("function_call")]) != [None]]
     assert index.included.tool_calls == index.total.tool_calls == sum(calls)
+
+
+def facts(index: MessageIndex) -> list[tuple[object, ...]]:
+    """All that a group tells, without its messages."""
+    return [attrs.astuple(group, filter=lambda field, _: field.name != "messages") for group in index.included_groups]
+
+
+@pytest.mark.parametrize("messages", [messages for messages, _ in GROUPED.values()], ids=GROUPED)
+def test_groups_that_were_read_before_are_up_to_date(messages: Chat) -> None:
+    """Each new message changes the groups that were made before as if they were made from scratch."""
+    index = indexed([])
+    for message in messages:
+        index.append([message])
+        assert facts(index) == facts(MessageIndex(index.source, counter="chars/4"))
+
+
+def test_a_message_that_answers_two_groups_closes_both() -> None:
+    """It joins one of them; the other has its result too."""
+    calls = [{"role": "assistant", "content": [{"type": "tool_use", "id": id, "name": "look", "input": {}}]} for id in "ab"]
+    results = [{"type": "tool_result", "tool_use_id": id, "content": "found"} for id in "ba"]
+    index = MessageIndex([user(), calls[0], user(), calls[1]], counter="chars/4", format="anthropic")
+    assert [group.open for group in index.included_groups] == [False, True, False, True]
+    index.append([{"role": "user", "content": results}])
+    assert [group.open for group in index.included_groups] == [False] * 4
 
 
 def test_names_of_the_tools_called() -> None:

@@ -27,32 +27,11 @@ def said(format: MessageFormat, role: str, text: str = LONG) -> Raw:
     return raw
 
 
-def used(format: MessageFormat, name: str = "t") -> Chat:
-    """A call and its result, as the format writes them."""
-    function = {"name": "look", "arguments": "{}"}
-    wires: dict[str, Chat] = {
-        "openai-chat": [
-            {"role": "assistant", "content": None, "tool_calls": [{"id": name, "type": "function", "function": function}]},
-            {"role": "tool", "tool_call_id": name, "content": "found"},
-        ],
-        "openai-responses": [
-            {"type": "function_call", "call_id": name, **function},
-            {"type": "function_call_output", "call_id": name, "output": "found"},
-        ],
-        "anthropic": [
-            {"role": "assistant", "content": [{"type": "tool_use", "id": name, "name": "look", "input": {}}]},
-            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": name, "content": "found"}]},
-        ],
-        "gemini": [
-            {"role": "model", "parts": [{"functionCall": {"name": name, "args": {}}}]},
-            {"role": "user", "parts": [{"functionResponse": {"name": name, "response": {"output": "found"}}}]},
-        ],
-        "bedrock": [
-            {"role": "assistant", "content": [{"toolUse": {"toolUseId": name, "name": "look", "input": {}}}]},
-            {"role": "user", "content": [{"toolResult": {"toolUseId": name, "content": [{"text": "found"}]}}]},
-        ],
-    }
-    return wires[format.name]
+USED: Chat = [
+    {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "look", "input": {}}]},
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "found"}]},
+]
+"""A call and its result, as Anthropic writes them."""
 
 
 def thought(text: str = "so") -> Raw:
@@ -130,7 +109,7 @@ class TestRewritten:
         assert [refusal.rule[-len(rule) - 1 : -1] for refusal in index.refused] == [rule]
 
     def test_a_result_may_become_empty(self) -> None:
-        index = index_of([said(anthropic, "user"), *used(anthropic), said(anthropic, "user")], anthropic)
+        index = index_of([said(anthropic, "user"), *USED, said(anthropic, "user")], anthropic)
         call, result = index.group(1).messages
         assert index.apply(Rewrite(1, [call, result.evolve(parts=[ToolResultPart("t", "")])]))
         assert validate(index.messages(), format=anthropic) == []
@@ -151,7 +130,7 @@ class TestRewritten:
         messages: Chat = [
             said(anthropic, "user"),
             {"role": "assistant", "content": [run, use]},
-            used(anthropic)[1],
+            USED[1],
             {"role": "assistant", "content": [ran, {"type": "text", "text": "so"}]},
             said(anthropic, "user"),
         ]

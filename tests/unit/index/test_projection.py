@@ -25,7 +25,7 @@ def test_a_message_that_was_only_glanced_at_is_read_when_it_is_asked_for() -> No
     raw = call("1")
     outline = openai_chat.outline(raw)
     assert outline is not None
-    projection = Projection(openai_chat)
+    projection = Projection(openai_chat, lambda message: (0, 0))
     projection.extend(NewMessages([raw], [outline], [10], [20]), restore=id)
     read = openai_chat.read(raw)
     raw["tool_calls"] = None

@@ -9,17 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
-import pytest
-
-from compaction import Drop, Edit, MessageIndex, Pipeline, Replace, Together, compact_sync, run_sync, validate
+from compaction import Drop, Edit, MessageIndex, Pipeline, Replace, Together, run_sync, validate
 from compaction.formats import anthropic
-from compaction.selectors import last
-from compaction.strategies import Truncation
-from tests.support.letters import Letters
+from tests.support.letters import Letters, lettered
 
 Raw: TypeAlias = dict[str, Any]
 Chat: TypeAlias = list[Raw]
-ROLES = {"s": "system", "u": "user", "v": "user"}
 
 ANSWER, QUESTION = 2, 3
 RULE = "the provider would reject the rest of the view [misplaced-system]: group 1 or group 3 would have to be dropped, too"
@@ -54,19 +49,6 @@ def ended(index: MessageIndex, *drops: Drop) -> bool:
     for drop in drops:
         index.apply(drop, by="Tests")
     return index.end_step()
-
-
-class TestTogether:
-    @pytest.mark.parametrize("groups", [(ANSWER, QUESTION), (QUESTION, ANSWER)])
-    def test_two_that_need_one_another(self, groups: tuple[int, int]) -> None:
-        """Both become one journal entry, and neither counts as refused."""
-        index = index_of()
-        assert ended(index, *map(Drop, groups))
-        assert index.edits == (Together(Drop(ANSWER), Drop(QUESTION)),)
-        assert [applied.by for applied in index.journal] == ["Tests"]
-        assert (index.refused, index.included_ids) == ((), [0, 1, 4, 5])
-        assert validate(index.messages(), format=anthropic) == []
-        assert not index.end_step()
 
 
 class TestRefused:
@@ -109,6 +91,15 @@ class TestRefused:
         assert (len(index.refused), index.edits) == (3, ())
 
 
+def test_two_that_need_one_another() -> None:
+    """Both become one journal entry, and neither counts as refused."""
+    index = index_of()
+    assert ended(index, Drop(QUESTION), Drop(ANSWER))
+    assert index.edits == (Together(Drop(ANSWER), Drop(QUESTION)),)
+    assert [applied.by for applied in index.journal] == ["Tests"]
+    assert (index.refused, index.included_ids, index.end_step()) == ((), [0, 1, 4, 5], False)
+
+
 def ask_for(*groups: int) -> Callable[[MessageIndex], Iterator[Edit]]:
     """A function that drops these groups one by one."""
     return lambda index: iter([Drop(id, "old") for id in groups])
@@ -123,26 +114,7 @@ def test_steps_do_not_help_one_another() -> None:
     assert len(index.edits) == 1
 
 
-def test_a_built_in_strategy_plans_with_steps_and_is_refused_nothing() -> None:
-    """It plans with ``index.steps``, so that nothing is refused."""
-    result = compact_sync(index_of(3).messages(), Truncation(keep=last(groups=1)), counter="chars/4", format="anthropic")
-    assert result.refused == ()
-    assert validate(result.messages, format=anthropic) == []
-
-
 # ---------------------------------------------------------------- in a format of letters
-
-
-def letters_of(letters: str, *forbidden: str, disliked: str = "") -> MessageIndex:
-    """A message of eleven words for each letter, in a format that forbids these pairs of letters."""
-    format = Letters(
-        {(pair[0], pair[1]): ("rule", "after") for pair in forbidden},
-        [(pair[0].strip("-"), pair[1]) for pair in disliked.split()],
-    )
-    messages = [
-        {"role": ROLES.get(letter, "assistant"), "text": f"{letter}{at}" + " word" * 10} for at, letter in enumerate(letters)
-    ]
-    return MessageIndex(messages, counter="chars/4", format=format)
 
 
 def needed(index: MessageIndex) -> list[str]:
@@ -152,7 +124,7 @@ def needed(index: MessageIndex) -> list[str]:
 
 def test_what_is_needed_are_groups() -> None:
     """The first group by its id too, one of several messages by the id of its first, and a summary by its own."""
-    index = letters_of("uabu", "ub")
+    index = lettered("uabu", "ub")
     index.apply(Drop(1))
     assert needed(index) == ["group 0 or group 2"]
     called = [

@@ -8,8 +8,9 @@ from random import Random
 import pytest
 
 from compaction import Drop, Edit, Message, MessageIndex, Replace, Rewrite, Together
+from compaction.index.editing import perform
 from compaction.index.edits import Restore
-from compaction.index.journal import Applied, perform
+from compaction.index.journal import Applied
 from compaction.index.rules import refusal
 from compaction.messages import ReasoningPart
 from tests.support.index_model import View
@@ -17,7 +18,6 @@ from tests.support.letters import Fault, Letters, disallowed
 
 EDITS = 12
 WITHIN = "a replacement must not be written between the messages of a remaining group"
-APART = "a replacement must not separate a tool call from its results"
 
 each_seed = pytest.mark.parametrize("seed", range(24))
 
@@ -64,9 +64,10 @@ def check(index: MessageIndex, view: View) -> None:
     assert index.removable_ids() == [id for id in index.included_ids if index.is_removable(id)]
     visibility = index.columns.visibility
     order = list(dict.fromkeys(place for place, _ in places))
-    assert visibility.first() == order[0]
+    assert visibility.after(None) == order[0]
     assert list(visibility.nodes()) == order
-    every = [place for at in range(len(view.shown)) for place in (*visibility.at_anchor(at), at)]
+    inserted = sorted(visibility.inserted.values(), key=lambda group: (group.anchor, -group.id))
+    every = [place for at in range(len(view.shown)) for place in (*[each.id for each in inserted if each.anchor == at], at)]
     for number, place in enumerate(every):
         assert visibility.is_shown(place) == (place in order)
         assert visibility.before(place) == next((each for each in reversed(every[:number]) if each in order), None)
@@ -76,10 +77,9 @@ def check(index: MessageIndex, view: View) -> None:
 def may_happen(format: Letters, index: MessageIndex, edit: Edit) -> bool:
     """Whether an edit is allowed: by the rules about itself, by its size, and by the neighbours it makes."""
     before, after = View.of(index), View.of(index)
-    rule = refusal(index.columns, format, edit, "Tests")
-    if isinstance(edit, Replace) and rule in (None, WITHIN, APART):
-        assert (rule == WITHIN) == within(before, edit)
-        assert (rule == APART) == (rule != WITHIN and apart(index, before, edit))
+    rule = refusal(index.columns, edit, "Tests")
+    if isinstance(edit, Replace) and rule in (None, WITHIN):
+        assert (rule == WITHIN) == within(before, edit, index.columns.grouping.orphans)
     if rule is not None:
         return False
     after.do(edit)
@@ -93,30 +93,15 @@ def owners(view: View) -> list[tuple[int, Message]]:
     return [(place if place < 0 else owner[place], message) for place, message in view.places()]
 
 
-def within(view: View, edit: Replace) -> bool:
-    """Whether what is directly beside a replacement is of a group whose messages stand on both sides of it."""
+def within(view: View, edit: Replace, orphans: set[int]) -> bool:
+    """Whether what is beside a replacement is of a group whose messages stand on both sides of it; orphans are passed over."""
     anchors = {id: view.inserted[id][0] if id < 0 else id for id in edit.groups}
     last = max(edit.groups, key=anchors.__getitem__)
     groups = [id for id, _ in owners(view)]
     beside = groups.index(last)
-    left = [id for id in groups[:beside] if id not in edit.groups][-1:]
-    right = [id for id in groups[beside:] if id not in edit.groups][:1]
+    left = [id for id in groups[:beside] if id not in edit.groups and id not in orphans][-1:]
+    right = [id for id in groups[beside:] if id not in edit.groups and id not in orphans][:1]
     return any(id >= 0 and view.members[id][0] < anchors[last] < view.members[id][-1] for id in left + right)
-
-
-def apart(index: MessageIndex, view: View, edit: Replace) -> bool:
-    """Whether a replacement would stand between a call and its results, in place of a result that has no call."""
-    last = max(edit.groups, key=index.columns.anchor)
-    if last not in index.columns.grouping.orphans:
-        return False
-    found = owners(view)
-    place = [id for id, _ in found].index(last)
-    answers = [any(message.tool_results()) for _, message in found]
-    call = next((at for at in range(place - 1, -1, -1) if not answers[at]), None)
-    if call is None or found[call][0] in edit.groups:
-        return False
-    after = next((at for at in range(place, len(found)) if not answers[at]), len(found))
-    return found[call][0] >= 0 and found[call][0] in [id for id, _ in found[place:after]]
 
 
 @each_seed
@@ -156,9 +141,9 @@ def settled(index: MessageIndex, edits: Sequence[Edit]) -> tuple[list[Edit], lis
         source, view = View.of(index, ()), MessageIndex(index.source, counter="chars/4", format=index.format)
         applied: list[Applied] = []
         for edit in left:  # again, if it is still allowed; the first time they simply stay
-            if not undone or refusal(view.columns, view.format, edit, "Tests") is None:
+            if not undone or refusal(view.columns, edit, "Tests") is None:
                 assert not isinstance(edit, Together)
-                applied.append(perform(view.columns, edit, view.measure, "Tests"))
+                applied.append(perform(view.columns, edit, "Tests"))
         left, model = [each.edit for each in applied], View.of(view, applied)
         wrong = [
             (fault, place)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import pytest
 
 from compaction import Drop, GroupKind, MessageGroup, MessageIndex, Replace, kinds, last
-from compaction.formats import MessageFormat, Side, anthropic, openai_chat
+from compaction.formats import MessageFormat, anthropic, openai_chat
 from compaction.index.cuts import neighbours
 from compaction.index.marks import marked
 from compaction.strategies import Summarization, ToolResult
 from compaction.testing import check_strategy
-from tests.support.letters import Letters
+from tests.support.letters import lettered
 
 Raw: TypeAlias = dict[str, Any]
 
@@ -186,24 +185,6 @@ def test_a_gap_closes_as_far_as_it_can() -> None:
     index = MessageIndex([*said, call, result, said[1], said[0], said[1]], counter="chars/4", format=anthropic)
     assert [group.id for group in index.included_groups] == [0, 1, 2, 3, 4, 5, 7, 8, 9]
     assert [group.id for group in index.replaceable(chosen(index, [2, 3, 4, 5, 8]))] == [2, 3, 8]
-
-
-def lettered(letters: str, forbidden: str, disliked: str = "", answers: Mapping[int, int] | None = None) -> MessageIndex:
-    """A message for each letter, in a format that forbids some pairs of them; a call ``c`` is answered by the next ``r``."""
-    rules: dict[tuple[str, str], tuple[str, Side]] = {(pair[0], pair[1]): ("rule", "after") for pair in forbidden.split()}
-    roles = {"s": "system", "u": "user", "v": "user", "r": "tool"}
-    messages: list[Raw] = [
-        {"role": roles.get(letter, "assistant"), "text": f"{letter}{at}"} for at, letter in enumerate(letters)
-    ]
-    for at, letter in enumerate(letters):
-        if letter == "c":
-            messages[at]["calls"] = [str(at)]
-            messages[(answers or {}).get(at, letters.index("r", at))]["answers"] = str(at)
-    return MessageIndex(
-        messages,
-        counter="chars/4",
-        format=Letters(rules, [(pair[0].strip("-"), pair[1].strip("-")) for pair in disliked.split()]),
-    )
 
 
 @pytest.mark.parametrize(

@@ -10,20 +10,13 @@ import pytest
 
 from compaction import Drop, Edit, GroupKind, MessageIndex, Metrics, Replace, Rewrite, Together, nothing, run_sync
 from compaction.errors import InputError, InvalidMessage
-from compaction.formats import openai_chat
 from compaction.formats.openai_chat.reading import OpenAIChat
 from compaction.index import HostChanges
-from compaction.index.marks import Marks, marked
-from compaction.messages import Message
+from compaction.index.marks import Marks
 from compaction.strategies import ToolResult
-from tests.support.chats import Chat, assistant, call, indexed, result, shown, system, tool_turns, turns, user
+from tests.support.chats import Chat, assistant, call, indexed, result, shown, summary, system, tool_turns, turns, user
 
 LONG = "word " * 100
-
-
-def summary(text: str = "so far") -> Message:
-    """A message that may stand for others."""
-    return openai_chat.new("user", marked(text, by="Tests"))
 
 
 def rebuilt(messages: Chat) -> Chat:
@@ -230,62 +223,6 @@ def test_an_object_and_its_dictionary_are_the_same_message() -> None:
     index.apply(Drop([0], "old"))
     index.sync([user("q"), {"role": "assistant", "content": "a" * 80}, user("r"), user("s"), user("t")])
     assert (index.edit_count, index.included.messages, index.source[1]) == (1, 4, said)
-
-
-class TestCopies:
-    """A host that passes copies of its messages once often passes the same copies again."""
-
-    @staticmethod
-    def compared(given: list[Any], index: MessageIndex) -> int:
-        """Return how many messages `sync` compares by content."""
-        keys: list[Any] = []
-        key = type(index.format).key
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(type(index.format), "key", lambda self, raw: keys.append(raw) or key(self, raw))
-            index.sync(given)
-        return len(keys)
-
-    def test_the_next_comparison_is_one_of_identity(self) -> None:
-        """Only the first list with the copies is compared by content."""
-        from openai.types.chat import ChatCompletionMessage
-
-        said = [ChatCompletionMessage(role="assistant", content=f"a{place}") for place in range(5)]
-        index = MessageIndex(said, counter="chars/4", format="openai-chat")
-        copies = [each.model_copy() for each in said]
-        assert self.compared(copies, index) == 10
-        assert self.compared([*copies, user("q")], index) == 0
-
-    def test_one_changed_in_place_afterwards_is_seen(self) -> None:
-        """With ``verify=True`` a change in place is noticed in the copies as in the first objects."""
-        messages = [user("q"), {"role": "assistant", "content": [{"type": "text", "text": "a"}]}, user("r")]
-        index = indexed(messages)
-        newer = rebuilt(messages)
-        index.sync(newer, verify=True)
-        newer[1]["content"][0]["text"] = "changed"
-        index.sync([*newer, user("s")], verify=True)
-        assert index.changes.altered == (1,)
-        assert index.messages()[1] is newer[1]
-
-    def test_one_replaced_before_the_newest_is_seen(self) -> None:
-        """A list that ends with the same object as the last one is still compared from the front."""
-        messages = [user("q"), assistant("a"), user("r")]
-        index = indexed(messages)
-        index.sync(messages)
-        index.sync([messages[0], assistant("b"), messages[2], assistant("c")])
-        assert index.changes.altered == (1,)
-        assert shown(index.messages()) == ["q", "b", "r", "c"]
-
-    def test_what_was_appended_since_is_not_taken_for_what_was_passed(self) -> None:
-        """A list with an unreadable message changes nothing, and is not compared with the source later."""
-        messages = [user("q"), assistant("a")]
-        index = indexed(messages)
-        copies: list[Any] = rebuilt(messages)
-        with pytest.raises(InputError):
-            index.sync([*copies, 7])
-        index.append([user("r")])
-        given = [*copies, user("other")]
-        index.sync(given)
-        assert shown(index.messages()) == ["q", "a", "other"]
 
 
 def test_a_late_result_takes_the_place_of_the_line_for_its_call() -> None:

@@ -2,72 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pytest
-
 from compaction import Drop, MessageIndex, Replace, Rewrite
-from compaction.formats import Side, bedrock
-from tests.support.letters import Letters
-
-ROLES = {"s": "system", "u": "user", "v": "user"}
-
-
-def index_of(letters: str, forbidden: dict[str, Side]) -> MessageIndex:
-    """A message for each letter, in a format that forbids these pairs; ``-`` is the start. A call ``c`` waits for a result."""
-    messages: list[dict[str, Any]] = [
-        {"role": ROLES.get(letter, "assistant"), "text": f"{letter}{at} word word word"}
-        | ({"calls": ["k"]} if letter == "c" else {})
-        for at, letter in enumerate(letters)
-    ]
-    rules: dict[tuple[str, str], tuple[str, Side]] = {
-        (pair[0].replace("-", ""), pair[1]): ("rule", side) for pair, side in forbidden.items()
-    }
-    return MessageIndex(messages, counter="chars/4", format=Letters(rules))
-
+from compaction.formats import bedrock
+from tests.support.letters import lettered, letters_of
 
 RESULT = {"role": "tool", "text": "r", "answers": "k"}
 
 
-def letters_of(index: MessageIndex) -> str:
-    """The first letter of each message of the view."""
-    return "".join(raw["text"][0] for raw in index.messages())
-
-
-def test_several_are_undone_one_after_another() -> None:
-    """One beside the new result, then one beside the call that it brought back, which comes first of all."""
-    index = index_of("cbvau", {"cv": "after", "vr": "after"})
-    edits = [Drop(0), Drop(1), Rewrite(4, [index.format.new("user", "v")])]
-    assert all(index.apply(edit) for edit in edits)
-    index.append([RESULT])
-    assert index.undone == (edits[2], edits[1])
-    assert index.included_ids == [0, 1, 2, 3, 4]
-
-
-@pytest.mark.parametrize(
-    ("letters", "pair", "side", "more"),
-    [
-        ("v", "vu", "before", "u"),
-        ("sv", "vu", "before", "u"),
-        ("av", "vu", "both", "u"),
-        ("s", "-a", "after", "a"),
-        ("s", "-a", "both", "a"),
-        ("ss", "-a", "both", "a"),
-    ],
-)
-def test_what_is_wrong_in_the_source_too_undoes_nothing(letters: str, pair: str, side: Side, more: str) -> None:
-    """The message that was rewritten is blamed by the same rule there, with the neighbours it has there."""
-    index = index_of(letters, {pair: side})
-    last = len(letters) - 1
-    edit = Rewrite(last, [index.format.new(ROLES.get(letters[-1], "assistant"), letters[-1])])
-    assert index.apply(edit)
-    index.append([{"role": ROLES.get(more, "assistant"), "text": more}])
-    assert (index.edits, index.undone) == ((edit,), ())
-
-
 def test_a_rollback_across_new_messages_undoes_what_they_make_invalid() -> None:
     """Without the call that a late result brought back, two messages are neighbours that may not be; the summary stays."""
-    index = index_of("uacv", {"vb": "after"})
+    index = lettered("uacv", "vb")
     edits = [Replace(1, [index.format.new("assistant", "S")], "told"), Drop(2)]
     assert all(index.apply(edit) for edit in edits)
     mark = index.checkpoint()
@@ -79,7 +23,7 @@ def test_a_rollback_across_new_messages_undoes_what_they_make_invalid() -> None:
 
 def test_edits_of_messages_that_the_host_changed_are_reported() -> None:
     """A rewrite of an altered message, and an edit of one that was taken back."""
-    index = index_of("uabuabuab", {})
+    index = lettered("uabuabuab")
     rewrite, drop = Rewrite(1, [index.format.new("assistant", "a")]), Drop(7)
     assert all(index.apply(edit) for edit in (Drop(2), rewrite, drop))
     chat = list(index.source)
@@ -90,7 +34,7 @@ def test_edits_of_messages_that_the_host_changed_are_reported() -> None:
 
 def test_the_users_words_that_came_with_a_late_result_stay() -> None:
     """An edit that hid the call before is still valid in a state that was saved, and a rollback shows the words."""
-    index = index_of("uacav", {})
+    index = lettered("uacav")
     late = {"role": "user", "text": "w", "answers": "k"}
     assert index.apply(Drop([1, 2]))
     mark = index.checkpoint()
@@ -119,7 +63,7 @@ def test_a_dropped_message_comes_back_if_an_instruction_hides_what_follows_it() 
 
 def test_the_edits_of_the_last_list_only() -> None:
     """A long session with many rewinds keeps no list of all that was ever undone."""
-    index = index_of("uaua", {})
+    index = lettered("uaua")
     host = list(index.source)
     for _ in range(3):
         assert index.apply(Drop(1))
