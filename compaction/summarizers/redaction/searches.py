@@ -213,6 +213,7 @@ _PRIVATE_KEYS: Final = _Search((), PRIVATE_KEY, "private_key", _private_key)
 _ISSUER: Final = re.compile(r"4|5[0-8]|6|2[2-7]|3[04-9]")
 _CARD_LABEL: Final = re.compile(any_of(TABLE["labels"]["card"]))
 _LABEL_CHARS: Final = 48
+_CARD_CHARS: Final = 32  # of the longest number, and of what may stand around it
 _IBAN_CHARS: Final = {word[:2]: int(word[2:]) for word in TABLE["iban"]["chars"].split()}
 _WALLET_KEY_LABEL: Final = re.compile(
     r"""(?:wallet\(|from_?key\(|toaccount\(|\baccounts\\?["']?\s?[:=]\s?\[|(?:^|\n)[ \t]{0,4}\([0-9]{1,2}\)"""
@@ -233,14 +234,22 @@ _WORDS_WITHIN: Final = 320
 
 
 def _card(text: str, found: re.Match[str]) -> Iterator[tuple[int, int]]:
-    """Yield a number whose checksum is a card's; one without groups must be said to be one."""
-    digits = [int(character) for character in found[0] if character.isdigit()]
+    """Yield a number whose checksum is a card's, and those that follow it after a blank."""
+    start, number = found.start(), found[0]
+    while number and _is_card(number, text[max(0, start - _LABEL_CHARS) : start].lower()):
+        end = start + len(number)
+        yield start, end
+        following = found.re.match(text[end + 1 : end + _CARD_CHARS]) if text[end : end + 1] == " " else None
+        start, number = end + 1, following[0] if following else ""
+
+
+def _is_card(number: str, before: str) -> bool:
+    """Return whether a number has a card's checksum; one without groups must be said to be a card's."""
+    digits = [int(character) for character in number if character.isdigit()]
     doubled = (sum(divmod(2 * digit, 10)) for digit in digits[-2::-2])
-    if (sum(digits[-1::-2]) + sum(doubled)) % 10 or _ISSUER.match(found[0]) is None or len(set(digits)) == 1:
-        return
-    before = text[max(0, found.start() - _LABEL_CHARS) : found.start()].lower()
-    if not found[0].isdigit() or _CARD_LABEL.search(before) is not None:
-        yield found.span()
+    if (sum(digits[-1::-2]) + sum(doubled)) % 10 or _ISSUER.match(number) is None or len(set(digits)) == 1:
+        return False
+    return not number.isdigit() or _CARD_LABEL.search(before) is not None
 
 
 def _iban(text: str, found: re.Match[str]) -> Iterator[tuple[int, int]]:

@@ -246,6 +246,12 @@ def test_numbers_need_their_checksum(number: str, kept: bool) -> None:
     assert (number in redact(f"Pay with {number}, please.")) is kept
 
 
+def test_each_of_several_card_numbers_is_judged() -> None:
+    """A number that follows another one after a blank is replaced, too, if its own checksum is right."""
+    mark = "[REDACTED:card-number]"
+    assert redact("4111 1111 1111 1111 5500 0055 5555 5559 4111 1111 1111 1112") == f"{mark} {mark} 4111 1111 1111 1112"
+
+
 def test_a_name_of_one_language_beside_the_value_of_another() -> None:
     """The value ends where a sentence in Chinese ends."""
     assert redact("账号名为Grace，密码为hunter789。你会做出反应") == "账号名为Grace，密码为[REDACTED:password]。你会做出反应"
