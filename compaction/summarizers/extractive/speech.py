@@ -158,8 +158,7 @@ class Voice(enum.Enum):
     OWN = enum.auto()
     UNKNOWN = enum.auto()  # perhaps pasted
     LABELLED = enum.auto()  # below a label, a sign or a tag that is not the user's
-    INTRODUCED = enum.auto()  # below words that introduce it as somebody else's, up to where nobody can tell
-    QUOTED = enum.auto()  # in quotation marks, of a mail or a chat
+    QUOTED = enum.auto()  # in quotation marks, of a mail or a chat, or below words that introduce it as somebody else's
     PROGRAM = enum.auto()  # printed by a program, or code
 
 
@@ -225,11 +224,10 @@ def passages(
 ) -> Iterator[Passage]:
     r"""Yield the passages of a user's message, in order; O(characters).
 
-    What stands below a short introduction that ends in a colon or asks, and demands nothing itself, is `Voice.INTRODUCED`. The
-    lines of mails and chats, and those behind ``>``, are `Voice.QUOTED`. What stands below a first paragraph that does not
-    speak of the user is `Voice.UNKNOWN`. A block below a foreign label, and a message that `is_handed_over`, is
-    `Voice.LABELLED`. A list, a table or a tag is the user's,
-    unless a question about it introduces it.
+    What stands below a short introduction that ends in a colon or asks, and demands nothing itself, is `Voice.QUOTED`, as are
+    the lines of mails and chats, and those behind ``>``. What stands below a first paragraph that does not speak of the user is
+    `Voice.UNKNOWN`. A block below a foreign label, and a message that `is_handed_over`, is `Voice.LABELLED`. A list, a table or
+    a tag is the user's, unless a question about it introduces it.
 
     Args:
         text: The message.
@@ -326,7 +324,7 @@ class _Reader:
         if not head.endswith(("?", "？")) and any(shape(below) for shape in (_BULLET.match, _TAG.fullmatch, _ROW.fullmatch)):
             return none
         if head.endswith(("?", "？", ":", "：")):
-            return none if self.demands(head) else (second, Voice.INTRODUCED)
+            return none if self.demands(head) else (second, Voice.QUOTED)
         last = self.lines[filled[-1]].rstrip()
         if last.endswith(("?", "？")) and not self.concerns_user(last):
             return min(self.labelled, default=first), Voice.UNKNOWN

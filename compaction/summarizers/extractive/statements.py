@@ -23,10 +23,11 @@ _ALONE: Final = (Kind.QUESTION, Kind.REMARK, Kind.SUPPOSED)
 ASSISTANT: Final = "Assistant"
 SYSTEM: Final = "System"
 QUOTED: Final = "Quoted or pasted"
-_OTHERS: Final = (Voice.QUOTED, Voice.INTRODUCED, Voice.LABELLED)
+_OTHERS: Final = (Voice.QUOTED, Voice.LABELLED)
 _ASKING: Final = (Kind.REQUEST, Kind.QUESTION)
 _WANTING: Final = (Kind.DUTY, Kind.PREFERENCE, Kind.DECISION, Kind.TASK)
-_LEAST_APART: Final = 4  # fewer lines without a person are often the user's notes
+_LEAST_APART: Final = 4  # lines; fewer without a person are often the user's notes
+_MOST_OF_USER: Final = 0.25  # of these lines
 
 
 @attrs.frozen
@@ -76,7 +77,7 @@ def _is_apart(lines: list[list[Statement]]) -> bool:
     """Return whether at least four lines beside a single rule hardly ask, and want nothing: so do most pasted texts."""
     others = [said for said in lines if all(each.kind is not Kind.RULE for each in said)]
     of_user = sum(any(map(_is_of_user, said)) for said in others)
-    return _LEAST_APART <= len(others) == len(lines) - 1 and _LEAST_APART * of_user < len(others)
+    return _LEAST_APART <= len(others) == len(lines) - 1 and of_user < _MOST_OF_USER * len(others)
 
 
 def _is_of_user(statement: Statement) -> bool:
