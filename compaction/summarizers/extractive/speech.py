@@ -507,55 +507,28 @@ def _continues(before: str, line: str) -> bool:
 
 # Lines of others, as their layout shows. One such line says little; people write a label, a time or a prompt, too.
 
-_LEAST_ALIKE: Final = 3  # lines with a repeated beginning
-_LEAST_FIELDS: Final = 3  # lines of a record
-_FIELD_WORDS: Final = 3
+_LEAST_ALIKE: Final = 3
 _SPEAKER_CHARS: Final = 60
-_HEAD_LINES: Final = 30
+_LEAST_SPEAKERS: Final = 2
+_LEAST_TIMES: Final = 3
 _TOP_LINES: Final = 20
 _MOST_BLOCKS: Final = 64
 
 _TIME: Final = r"\d{1,2}[:.]\d\d(?:[:.]\d\d)?(?:[.,]\d{1,3})?"
-_BEGINNING: Final = re.compile(
-    rf"\s{{0,8}}(?:\[[^\]\n]{{1,40}}\](?:[ \t]*\[[^\]\n]{{1,40}}\])?[ \t]*(?:[^\W\d_][^:\n]{{0,30}}:|<[^<>\n]{{1,30}}>)?"
-    rf"|[^:\n]{{0,20}}{_TIME}[^:\n]{{0,30}}[:\t](?:[^\t\n]{{1,30}}\t)?"
-    r"|<[^<>\n]{1,30}>(?=[ \t])|[\w./-]{1,60}:\d{1,6}:|[\w.-]{1,30}[ \t]*\|(?=[ \t])|\+(?=[^\s+])"
-    r"|@?[^\W\d_][\w.'-]{0,40}(?:\[\d{1,7}\]|:[\w.-]{1,40})?(?: [(\w][\w.'()-]{0,20}){0,2}:(?=[ \t])"
-    r"|[^'\"\n]{4,60}[(=<,][ ]?['\"])"
-)
-_COLUMN: Final = re.compile(r"[^\w\s'\"`*$€£#@]+|[\[(<{][^\s]{1,40}[\])>},]|[\w.:,/-]*\d[\w.:,)]*|[\w.-]{1,24}=\S+")
-_IN_COLUMN: Final = re.compile(r"[^\W\d_]+(?= {2,}\S| [·–—|-] )")
-_COLUMN_WORDS: Final = 8
-_SIGN: Final = re.compile(r"[\d|<>\[\]+\t/(=]")
-_BEYOND_NUMBERS: Final = re.compile(r"[^\w\s.:,)]|\d {2,}|\w {2,}\w")
-_APART: Final = re.compile(rf"{_BEYOND_NUMBERS.pattern}|\w {{2,}}\Z")
-_NUMBERS: Final = re.compile(r"\A[\w./-]{1,60}(?=:\d{1,6}:)|\d+")
+_BEGINNING: Final = re.compile(rf"//|\+(?=\S)|(?![-*+•]\s)\[?(?:{_TIME}|[^:\]>|\t\n]){{1,40}}(?:[\]>|\t]|:(?!//))")
+_SIGN: Final = re.compile(r"[<|\t+]|//|\[(?!0?\])|0[:.]0")
 _SPEAKER_LINE: Final = re.compile(rf"[^\n]*(?<!\d){_TIME}(?!\d)[^\n]*(?<![.!?。！？])")
 _TIME_ALONE: Final = re.compile(rf"[\[(]?{_TIME}(?: ?[AP]M)?[\])]?")
-_MAIL_HEAD: Final = re.compile(rf"[^\n]{{0,80}}<[\w.+-]{{1,64}}@[\w.-]{{1,64}}>[^\n]{{0,40}}{_TIME}[^\n]{{0,20}}")
-_BYLINE: Final = re.compile(  # a name, a time or a state with dots between; a key with fields; a date with a time
-    r"(?=[^\n]{3,100}\Z)(?:\w[^\n|]* [·•] [^\n]*[^\s.!?。！？]|[A-Z]{2,10}-\d{1,6} [^:\n]{1,40}: [^:\n]{1,40}: [^\n]+"
-    rf"|(?=[^\n]{{0,30}}\d{{4}})(?:[\w.,/-]+ ){{1,5}}{_TIME})"
-)
-_PAGE: Final = re.compile(r"[^\w\n]{0,8}[^\W\d_]{1,12} \d{1,4}(?: [^\W\d_]{1,8} \d{1,4}|/\d{1,4}| ?[-=*_]{2,8})[^\w\n]{0,8}")
 _PROMPT: Final = re.compile(
     r"\s{0,4}(?:\$ [a-z./~]|>>> |(?:In|Out) ?\[\d{0,4}\]: ?|PS [A-Z]:\\|[A-Z]:\\[^\s>]*>"
     r"|[\w.-]{1,32}@[\w.-]{1,64}:[^\s@:]{0,80}[$#] |[❯➜] )"
 )
-_PAIRED: Final = re.compile(
-    r"\s*(?:(?P<same>\"\"\"|\'\'\'|[\u2500-\u257f]{3,}[^\w\n]*)|(?P<sign>[-=*#\\~<\[{(_]{1,80}) ?"
-    r"(?:(?P<opens>begin|start)|(?P<closes>end))(?: of)?\b(?P<rest>[^\n]{1,80}))\s*",
-    re.IGNORECASE,
-)
-_BRACKETS: Final = {"[[": "]]", "{{": "}}", "/*": "*/", "<!--": "-->"}
-_DIRECTIVE: Final = re.compile(r"\.\. [\w-]{1,40}::[^\n]*")
-_FIELD: Final = re.compile(r"\s{0,4}[^\W\d_][\w ./-]{0,30}[:：][ \t]*(?P<value>[^\n]*)")
 _OPEN_TAG: Final = re.compile(r"\s*<([A-Za-z][\w:.-]{0,40})(?:\s[^<>]*)?>")
 _DECODER: Final = json.JSONDecoder()
 
 
 def lines_of_others(lines: list[str]) -> set[int]:
-    """Return the numbers of the lines that others than the user wrote; O(characters).
+    """Return the numbers of the lines that others than the user wrote: of a chat, a log or a search; O(characters).
 
     Args:
         lines: The lines of the message.
@@ -565,11 +538,31 @@ def lines_of_others(lines: list[str]) -> set[int]:
     ([1, 2, 3, 4], [])
     """
     lines = lines[:_MOST_LINES]
-    found = {*_alike(lines), *_spoken(lines), *_marked(lines), *_below_head(lines)}
-    for start, end in _blocks(lines):
-        found.update(_console(lines, start, end))
-        found.update(_record(lines, start, end))
-    return found
+    return {*_alike(lines), *_below_speaker(lines)}
+
+
+def _alike(lines: list[str]) -> Iterator[int]:
+    """Yield the lines with a beginning that comes again: of two speakers or files, or of one with a sign or a time in it."""
+    beginnings = {at: re.sub(r"\d+", "0", found[0]) for at, line in enumerate(lines) if (found := _BEGINNING.match(line))}
+    repeated = {each for each, times in Counter(beginnings.values()).items() if times > 1}
+    if len(repeated) > 1 or any(map(_SIGN.search, repeated)):
+        alike = [at for at, each in beginnings.items() if each in repeated or _SIGN.search(each)]
+        yield from alike if len(alike) >= _LEAST_ALIKE else ()
+
+
+def _below_speaker(lines: list[str]) -> range:
+    """Return the lines from the first speaker or time on.
+
+    Further down it may be part of a demonstration, with the task below it.
+    """
+    speakers = [
+        at
+        for at, (line, after) in enumerate(itertools.pairwise(lines))
+        if _is_speaker(line) and after.strip() and not _is_speaker(after)
+    ]
+    times = [start for start, end in _blocks(lines) if any(_TIME_ALONE.fullmatch(line.strip()) for line in lines[start:end])]
+    starts = [*speakers[: len(speakers) >= _LEAST_SPEAKERS], *times[: len(times) >= _LEAST_TIMES]]
+    return range(min(starts), len(lines)) if starts and min(starts) < _TOP_LINES else range(0)
 
 
 def _blocks(lines: list[str]) -> Iterator[tuple[int, int]]:
@@ -635,111 +628,5 @@ def _end_of_json(text: str) -> int | None:
     return None if rest.partition("\n")[0].strip() else end + (0 if rest.strip() else len(rest))
 
 
-def _alike(lines: list[str]) -> Iterator[int]:
-    """Yield the lines with a beginning that comes again: of speakers, files, services, times, columns, or what was added."""
-    beginnings: dict[int, str] = {}
-    columns: dict[int, str] = {}
-    for at, line in enumerate(lines if len(lines) >= _LEAST_ALIKE else ()):
-        if found := _BEGINNING.match(line):
-            beginnings[at] = _NUMBERS.sub("0", found[0].strip(" "))
-        elif (begin := _columns_of(line)) and not (_BULLET.match(line) or _ROW.fullmatch(line)):
-            columns[at] = re.sub(r"[^\W\d_]+", "w", _NUMBERS.sub("0", begin)) if _BEYOND_NUMBERS.search(begin) else begin
-    times = Counter(beginnings.values())
-    speakers = {each for each, count in times.items() if count > 1}
-    signed = {each for each in times if _SIGN.search(each)} if any(map(_SIGN.search, speakers)) else set[str]()
-    alike = signed | (speakers if len(speakers) > 1 else set[str]())
-    if sum(times[each] for each in alike) >= _LEAST_ALIKE:
-        yield from (at for at, each in beginnings.items() if each in alike)
-    same = {each for each, n in Counter(columns.values()).items() if n >= _LEAST_ALIKE and _APART.search(each)}
-    yield from (at for at, each in columns.items() if each in same)
-
-
-def _columns_of(line: str) -> str:
-    """Return the signs, numbers, settings and words in columns that a line begins with."""
-    end = 0
-    for word in itertools.islice(re.finditer(r"\S+", line[: 2 * _LEAD_CHARS]), _COLUMN_WORDS):
-        if not (_COLUMN.fullmatch(word[0]) or _IN_COLUMN.match(line, word.start())):
-            break
-        end = word.end()
-    return line[: end + 2] if line[end : end + 2] == "  " else line[:end]
-
-
-def _spoken(lines: list[str]) -> Iterator[int]:
-    """Yield the lines from a mail's head, the first page, byline, speaker or time on; they end with the message."""
-    pages = [at for at, line in enumerate(lines) if _PAGE.fullmatch(line.strip())]
-    heads = [at for at, line in enumerate(lines) if _MAIL_HEAD.fullmatch(line.strip())]
-    filled = [at for at, line in enumerate(lines) if line.strip()]
-    speakers = [
-        at
-        for at, after in itertools.pairwise(filled)
-        if _is_speaker(lines[at]) and lines[after].strip() and not _is_speaker(lines[after]) and after == at + 1
-    ]
-    bylines = [at for at in filled[:_LEAST_ALIKE] if _BYLINE.fullmatch(lines[at].strip())]
-    times = [start for start, end in _blocks(lines) if any(_TIME_ALONE.fullmatch(line.strip()) for line in lines[start:end])]
-    least = ((pages, 2), (heads, 1), (bylines, 1), (speakers, 2), (times, 3))
-    starts = [found[0] for found, times_at_least in least if len(found) >= times_at_least]
-    if starts and min(starts) < _TOP_LINES:  # further down, it may be part of a demonstration, with the task below it
-        yield from range(min(starts), len(lines))
-
-
 def _is_speaker(line: str) -> bool:
     return len(line) <= _SPEAKER_CHARS and _SPEAKER_LINE.fullmatch(line.strip()) is not None
-
-
-def _below_head(lines: list[str]) -> Iterator[int]:
-    """Yield all lines of a document that begins with fields between two rulers, and what is indented below a directive."""
-    filled = next((at for at, line in enumerate(lines) if line.strip()), 0)
-    if lines and lines[filled].rstrip() == "---":
-        close = next((at for at in range(filled + 1, min(len(lines), filled + _HEAD_LINES)) if lines[at].rstrip() == "---"), 0)
-        if close > filled + 1 and all(_FIELD.fullmatch(line) for line in lines[filled + 1 : close]):
-            yield from range(filled, len(lines))
-    for at, line in enumerate(lines):
-        if _DIRECTIVE.fullmatch(line) and (end := _end_of_mail(lines, at + 1)):
-            yield from range(at, end)
-
-
-def _marked(lines: list[str]) -> Iterator[int]:
-    """Yield the lines between an opening line and the last that answers it."""
-    opened: dict[str, int] = {}
-    closed: dict[str, int] = {}
-    for at, line in enumerate(lines):
-        for key, opens, closes in _marks_in(line):
-            if closes and key in opened:
-                closed[key] = at + 1
-            elif opens:
-                opened.setdefault(key, at)
-    yield from itertools.chain.from_iterable(range(opened[key], end) for key, end in closed.items())
-
-
-def _marks_in(line: str) -> Iterator[tuple[str, bool, bool]]:
-    """Yield the marks of a line that may open or close what others wrote, each with whether it opens, and whether it closes."""
-    for opening, closing in _BRACKETS.items():
-        if (opening in line) is not (closing in line):
-            yield opening, opening in line, closing in line
-    tag = _OPEN_TAG.fullmatch(line) or _OPEN_TAG.fullmatch(line.partition(": ")[2])
-    if tag is not None and "=" in line and not _OF_USER.fullmatch(f"<{tag[1]}>"):
-        yield f"</{tag[1]}>", True, False
-    elif line.lstrip().startswith("</"):
-        yield line.strip(), False, True
-    found = _PAIRED.fullmatch(line)
-    if found is not None and found["same"]:
-        yield found["same"] if found["same"].isascii() else "\u2500", True, True
-    elif found is not None:
-        yield found["sign"] + found["rest"], found["opens"] is not None, found["closes"] is not None
-
-
-def _console(lines: list[str], start: int, end: int) -> Iterator[int]:
-    """Yield the lines below a prompt."""
-    first = next((at for at in range(start, end) if _PROMPT.match(lines[at])), end)
-    yield from range(first, end if end > first + 1 else first)
-
-
-def _record(lines: list[str], start: int, end: int) -> Iterator[int]:
-    """Yield the text below the fields of a record, each a label with a short value: of a ticket, an issue, or a page."""
-    fields = 0
-    for at in range(start, end):
-        found = _FIELD.fullmatch(lines[at])
-        if found is not None and found["value"].strip() and len(found["value"].split()) <= _FIELD_WORDS:
-            fields += 1
-        elif fields >= _LEAST_FIELDS:
-            yield at
