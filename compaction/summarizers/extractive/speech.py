@@ -44,7 +44,6 @@ _RULED: Final = re.compile(r"[\s|:+=_.–—*~#-]+")
 _QUOTED_LINE: Final = re.compile(r"\s{0,3}>\s?")
 _HEADER: Final = re.compile(r"\s*([^\W\d_][\w .-]{0,20})\s?[:：]\s*\S")
 _ADDRESS: Final = re.compile(r"[\w.+-]@\w|\b(?:Re|Fwd|Fw|AW|WG|RE|FW)\s?:")
-_ADDRESS_OR_DATE: Final = re.compile(_ADDRESS.pattern + r"|\d\D{1,3}\d\d?\D{1,3}\d|\d:\d\d")
 _SIGNS: Final = re.compile(r"[=|{}\[\]<>;\\`$^~@]|\w\(|\)\.|[^\s:/]/[^\s/]|_\w|\w_|::|->|--?\w|\w\.\w|\d")
 _PLAIN: Final = re.compile(r"[\"'“”‘’„«»(¿¡*_]*[^\W\d_]+(?:['’-][^\W\d_]+)*[\"'“”‘’«»).,:;!?…*_]*")
 _SCRIPT: Final = re.compile(r"[\u0e00-\u0eff\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
@@ -264,7 +263,7 @@ class _Reader:
         self.pasted, self.voice = self._introduced(text)
         end = self.labelled.get(self.pasted)
         if end is None and self.pasted < len(self.lines):
-            end = _end_of(self.lines, self.pasted, set())
+            end = _end_of(self.lines, self.pasted)
         self.pasted_end = len(self.lines) if end is None else end
 
     def _below_labels(self) -> Iterator[tuple[int, int]]:
@@ -288,10 +287,10 @@ class _Reader:
     def _end_below(self, start: int) -> int:
         """Return the line behind a block with a label: where its layout shows an end, or a line answers the label."""
         following = next((at for at in range(start + 1, len(self.lines)) if self.lines[at].strip()), None)
-        shown = _end_of(self.lines, start, self.others)
+        shown = _end_of(self.lines, start)
         if shown is None and following is not None:
             is_fence = _FENCE.match(self.lines[following])
-            shown = (_end_of_one if is_fence else _end_of)(self.lines, following, self.others)
+            shown = (_end_of_one if is_fence else _end_of)(self.lines, following)
         if shown is not None:
             return shown
         first = self.lines[start].strip()
@@ -381,7 +380,7 @@ class _Reader:
                 return
         if _is_mail(lines):
             yield from self._flush()
-            self.mail = range(start, _end_of_mail(self.lines, end) or len(self.lines))
+            self.mail = range(start, len(self.lines))
         self.end, self.is_table, at = end, _is_table(lines), start
         while at < end:
             behind = self._wrapped(at) if _BULLET.match(self.lines[at]) else at + 1
@@ -484,20 +483,9 @@ def _is_table(lines: list[str]) -> bool:
 
 
 def _is_mail(lines: list[str]) -> bool:
-    """Return whether a block begins with the fields of a mail: two with an address, or four with a date."""
+    """Return whether a block begins with the fields of a mail: two or more, of which one has an address."""
     head = lines[:6]
-    fields = [found[1] for line in head if (found := _HEADER.match(line))]
-    is_dated = len({field for field in fields if not any(map(str.isdigit, field))}) >= 4
-    return len(fields) >= 2 and any((_ADDRESS_OR_DATE if is_dated else _ADDRESS).search(line) for line in head)
-
-
-def _end_of_mail(lines: list[str], at: int) -> int | None:
-    """Return the line behind the indented text below a head, as a commit's; ``None`` without an indent."""
-    filled = next((n for n in range(at, len(lines)) if lines[n].strip()), len(lines))
-    if filled == len(lines) or not lines[filled][:1].isspace():
-        return None
-    inside = itertools.takewhile(lambda n: not lines[n].strip() or lines[n][:1].isspace(), range(filled, len(lines)))
-    return max(n for n in inside if lines[n].strip()) + 1
+    return sum(_HEADER.match(line) is not None for line in head) >= 2 and any(map(_ADDRESS.search, head))
 
 
 def _continues(before: str, line: str) -> bool:
@@ -519,10 +507,6 @@ _BEGINNING: Final = re.compile(rf"//|\+(?=\S)|(?![-*+•]\s)\[?(?:{_TIME}|[^:\]>
 _SIGN: Final = re.compile(r"[<|\t+]|//|\[(?!0?\])|0[:.]0")
 _SPEAKER_LINE: Final = re.compile(rf"[^\n]*(?<!\d){_TIME}(?!\d)[^\n]*(?<![.!?。！？])")
 _TIME_ALONE: Final = re.compile(rf"[\[(]?{_TIME}(?: ?[AP]M)?[\])]?")
-_PROMPT: Final = re.compile(
-    r"\s{0,4}(?:\$ [a-z./~]|>>> |(?:In|Out) ?\[\d{0,4}\]: ?|PS [A-Z]:\\|[A-Z]:\\[^\s>]*>"
-    r"|[\w.-]{1,32}@[\w.-]{1,64}:[^\s@:]{0,80}[$#] |[❯➜] )"
-)
 _OPEN_TAG: Final = re.compile(r"\s*<([A-Za-z][\w:.-]{0,40})(?:\s[^<>]*)?>")
 _DECODER: Final = json.JSONDecoder()
 
@@ -575,46 +559,39 @@ def _blocks(lines: list[str]) -> Iterator[tuple[int, int]]:
             start = at + 1
 
 
-def _end_of(lines: list[str], at: int, others: set[int]) -> int | None:
+def _end_of(lines: list[str], at: int) -> int | None:
     """Return the line behind what a line begins, as its own layout shows; ``None`` if that shows no end.
 
     What follows without a blank line belongs to it, and must show its own end.
     """
     for _ in range(_MOST_BLOCKS):
-        end = _end_of_one(lines, at, others)
+        end = _end_of_one(lines, at)
         if end is None or end >= len(lines) or not lines[end].strip():
             return end
         at = end
     return None
 
 
-def _end_of_one(lines: list[str], at: int, others: set[int]) -> int | None:
+def _end_of_one(lines: list[str], at: int) -> int | None:
     """Return the line behind what a line begins alone.
 
     Only the line itself tells, and what answers it: what is inside may hold a closing line, too, but none behind the last.
     """
-    first, end = lines[at], None
-    tag = _OPEN_TAG.match(first)
-    if at in others:
-        end = next((n for n in range(at, len(lines)) if n not in others), len(lines))
-    elif _FENCE.match(first):
-        end = next((n + 1 for n in range(at + 1, len(lines)) if _FENCE.match(lines[n])), None)
-    elif _QUOTED_LINE.match(first):
-        end = next(n for n in range(len(lines), at, -1) if _QUOTED_LINE.match(lines[n - 1]))
-    elif tag is not None:
+    first = lines[at]
+    if _FENCE.match(first):
+        return next((n + 1 for n in range(at + 1, len(lines)) if _FENCE.match(lines[n])), None)
+    if _QUOTED_LINE.match(first):
+        return next(n for n in range(len(lines), at, -1) if _QUOTED_LINE.match(lines[n - 1]))
+    if tag := _OPEN_TAG.match(first):
         closing = f"</{tag[1]}>"
-        end = next((n for n in range(len(lines), at, -1) if lines[n - 1].rstrip().endswith(closing)), None)
-    elif first.lstrip().startswith(("{", "[")):
+        return next((n for n in range(len(lines), at, -1) if lines[n - 1].rstrip().endswith(closing)), None)
+    if first.lstrip().startswith(("{", "[")):
         text = "\n".join(lines[at:])
         behind = _end_of_json(text)
-        end = None if behind is None else at + text.count("\n", 0, behind) + 1
-    else:
-        blank = next((n for n in range(at, len(lines)) if not lines[n].strip()), len(lines))
-        if _weight(first) == _CERTAIN and not _PROMPT.match(first):
-            end = blank
-        elif _is_mail(lines[at:blank]):
-            end = _end_of_mail(lines, blank)
-    return end
+        return None if behind is None else at + text.count("\n", 0, behind) + 1
+    if _weight(first) == _CERTAIN:
+        return next((n for n in range(at, len(lines)) if not lines[n].strip()), len(lines))
+    return None
 
 
 def _end_of_json(text: str) -> int | None:
