@@ -64,24 +64,12 @@ def test_constraints_are_quoted_word_for_word() -> None:
     assert "Only use the standard library." in text
 
 
-def test_it_holds_what_is_likely_needed_again() -> None:
-    """The digest contains paths of the first request and identifiers of the latest."""
-    text = digest_of(WORK)
-    assert "src/ledger/parse.py" in text
-    assert "TK-2024-0631" in text
-
-
 @pytest.mark.parametrize("budget", [120, 250, 2_000])
 def test_it_stays_within_its_budget(budget: int) -> None:
     """The digest fits its budget by the request's counter."""
     chat = WORK * 30
     index = MessageIndex(chat, counter="chars/4")
     assert index.counter.count_text(digest_of(chat, budget)) <= budget
-
-
-def test_the_same_request_gives_the_same_text() -> None:
-    """The same request gives the same digest."""
-    assert digest_of(WORK) == digest_of(WORK)
 
 
 def test_the_text_does_not_depend_on_the_seed_of_hashes() -> None:
@@ -108,15 +96,6 @@ def test_the_text_does_not_depend_on_the_seed_of_hashes() -> None:
         for seed in ("1", "2")
     }
     assert len(texts) == 1
-
-
-def test_korean_and_chinese_constraints_are_found() -> None:
-    """Constraints in Korean and Chinese are in the digest word for word."""
-    text = digest_of(
-        [said("user", "배포 스크립트를 고쳐 주세요. 절대로 prod.db를 건드리지 마세요. " * 1), said("assistant", "네.")]
-    )
-    assert "prod.db" in text
-    assert "请不要修改 config.yaml" in digest_of([said("user", "请不要修改 config.yaml。"), said("assistant", "好的。")])
 
 
 def test_a_small_budget_still_holds_words() -> None:
