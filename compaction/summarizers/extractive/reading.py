@@ -143,7 +143,7 @@ def _shows_work(text: str, others: set[int]) -> bool:
     """Return whether a user's message is long and in good part what programs printed."""
     if len(text) < _DEMONSTRATION_CHARS:
         return False
-    printed = sum(len(each.text) for each in passages(text, others=others) if each.voice is Voice.PROGRAM)
+    printed = sum(len(each.text) for each in passages(text, others) if each.voice is Voice.PROGRAM)
     return printed > _PRINTED_SHARE * len(text)
 
 

@@ -14,11 +14,12 @@ import itertools
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
-from typing import Final, TypeAlias
+from collections.abc import Iterator
+from typing import Final
 
 import attrs
 
+from .scoring import concerns_user, demands
 from .sentences import sentences_in, word_set
 
 _LEAD_CHARS: Final = 200
@@ -127,7 +128,6 @@ _LABELS_OF_USER: Final = word_set(
     "zasady zadanie ważne uwaga pytanie правила правило задача вопрос важно внимание kurallar kural görev soru önemli "
     "قواعد مهم سؤال नियम महत्वपूर्ण 规则 任务 问题 注意 要求 重要 規則 ルール 質問 タスク お願い 규칙 질문 중요 주의 작업 요청"
 )
-Asks: TypeAlias = Callable[[str], bool]
 
 
 def _foreign_label(first: str, following: str) -> re.Match[str] | None:
@@ -215,12 +215,7 @@ def _weight(line: str) -> int:
     return int(signs >= 4 and plain * 3 <= len(pieces) and signs >= 2 * plain)
 
 
-def passages(
-    text: str,
-    demands: Asks = lambda _: True,
-    concerns_user: Asks = lambda _: True,
-    others: set[int] | None = None,
-) -> Iterator[Passage]:
+def passages(text: str, others: set[int] | None = None) -> Iterator[Passage]:
     r"""Yield the passages of a user's message, in order; O(characters).
 
     What stands below a short introduction that ends in a colon or asks, and demands nothing itself, is `Voice.QUOTED`, as are
@@ -230,8 +225,6 @@ def passages(
 
     Args:
         text: The message.
-        demands: Whether a line asks for something; then what it introduces is the user's own.
-        concerns_user: Whether a line speaks of what the user wants or does.
         others: The `lines_of_others` of the message, if they are known.
 
     >>> rules = "Please keep to this:\n- tabs\n- never touch prod.db\n\n2026-01-03 10:11:12 ERROR no disk"
@@ -241,21 +234,19 @@ def passages(
     OWN 'Please keep to this:' 'never touch prod.db'
     PROGRAM '' '2026-01-03 10:11:12 ERROR no disk'
     """
-    return _Reader(text, demands, concerns_user, others).passages()
+    return _Reader(text, others).passages()
 
 
 class _Reader:
     """Reads one message line by line. Holds state: what the lines so far introduce."""
 
-    def __init__(self, text: str, demands: Asks, concerns_user: Asks, others: set[int] | None) -> None:
+    def __init__(self, text: str, others: set[int] | None) -> None:
         self.lines = text.splitlines()[:_MOST_LINES]
-        self.demands = demands
-        self.concerns_user = concerns_user
         self.lead, self.lead_at = "", 0
         self.lead_used = True
         self.parents: list[tuple[int, str]] = []  # indents and texts of the list items above
         self.mail = range(0)
-        self.block = 0
+        self.block_of = {at: start for start, end in _blocks(self.lines) for at in range(start, end)}
         self.pending: list[str] = []  # lines of prose that may continue
         self.end, self.is_table = 0, False
         self.others = lines_of_others(self.lines) if others is None else others
@@ -306,7 +297,7 @@ class _Reader:
         """Return the line from which on the message may be pasted, and whose words these are then."""
         none = len(self.lines), Voice.OWN
         filled = [at for at, line in enumerate(self.lines) if line.strip()]
-        if is_handed_over(text) and not (len(text) > _LONG and self.concerns_user(self.lines[filled[0]])):
+        if is_handed_over(text) and not (len(text) > _LONG and concerns_user(self.lines[filled[0]])):
             # a long one that speaks of the user is a task, as SWE-agent ends it with a prompt
             return min(self.labelled, default=0), Voice.LABELLED
         if len(filled) < 2 or len(text) > _LONG:
@@ -323,11 +314,11 @@ class _Reader:
         if not head.endswith(("?", "？")) and any(shape(below) for shape in (_BULLET.match, _TAG.fullmatch, _ROW.fullmatch)):
             return none
         if head.endswith(("?", "？", ":", "：")):
-            return none if self.demands(head) else (second, Voice.QUOTED)
+            return none if demands(head) else (second, Voice.QUOTED)
         last = self.lines[filled[-1]].rstrip()
-        if last.endswith(("?", "？")) and not self.concerns_user(last):
+        if last.endswith(("?", "？")) and not concerns_user(last):
             return min(self.labelled, default=first), Voice.UNKNOWN
-        return none if self.concerns_user(head) else (second, Voice.UNKNOWN)
+        return none if concerns_user(head) else (second, Voice.UNKNOWN)
 
     def passages(self) -> Iterator[Passage]:
         at = 0
@@ -340,13 +331,12 @@ class _Reader:
                     first = self.lines[at]
                     if not (_BULLET.match(first) and self.parents) and not first[:1].isspace():
                         self.lead, self.parents = "", []
-                self.block = at
                 yield from self._block(at, end)
                 at = end
             elif _FENCE.match(self.lines[at]):
                 close = next((n for n in range(at + 1, len(self.lines)) if _FENCE.match(self.lines[n])), len(self.lines))
                 yield from self._flush()
-                yield Passage("\n".join(self.lines[at + 1 : close]), Voice.PROGRAM, block=self.block)
+                yield self._passage("\n".join(self.lines[at + 1 : close]), at, Voice.PROGRAM)
                 at = close + 1
             else:
                 at += 1
@@ -355,8 +345,12 @@ class _Reader:
     def _flush(self) -> Iterator[Passage]:
         """Yield the lead as a passage of its own if nothing stood under it."""
         if not self.lead_used:
-            yield Passage(self.lead, self._voice(self.lead_at), block=self.block)
+            yield self._passage(self.lead, self.lead_at)
         self.lead, self.lead_used, self.parents = "", True, []
+
+    def _passage(self, text: str, at: int, voice: Voice | None = None, *, lead: str = "", is_whole: bool = False) -> Passage:
+        """Return a passage that ends with a line; whose words it is decides the line, unless it is known."""
+        return Passage(text, voice or self._voice(at), lead, is_whole, self.block_of[at])
 
     def _voice(self, at: int) -> Voice:
         if at in self.mail or at in self.others:
@@ -375,7 +369,7 @@ class _Reader:
             if 5 * len(printed) >= 3 * (behind - first):
                 yield from self._block(start, start + first) if first else ()
                 yield from self._flush()
-                yield Passage("\n".join(lines[first:behind]), Voice.PROGRAM, block=self.block)
+                yield self._passage("\n".join(lines[first:behind]), start + first, Voice.PROGRAM)
                 yield from self._block(start + behind, end) if behind < len(lines) else ()
                 return
         if _is_mail(lines):
@@ -394,7 +388,7 @@ class _Reader:
         bullet = _BULLET.match(line)
         if bullet is None and weight == _CERTAIN:
             yield from self._prose(at - 1)
-            yield Passage(line, Voice.PROGRAM, block=self.block)
+            yield self._passage(line, at, Voice.PROGRAM)
         elif bullet is None and self._is_lead(line, at):
             yield from self._prose(at - 1)
             yield from self._take_lead(line, at)
@@ -406,7 +400,7 @@ class _Reader:
             yield from self._row(line, at)
         elif _QUOTED_LINE.match(line):
             yield from self._prose(at - 1)
-            yield Passage(_QUOTED_LINE.sub("", line, count=1).strip(), Voice.QUOTED, block=self.block)
+            yield self._passage(_QUOTED_LINE.sub("", line, count=1).strip(), at, Voice.QUOTED)
         elif any(map(str.isalnum, line)):
             if self.pending and not (_continues(self.pending[-1], line) and (at in self.others) is (at - 1 in self.others)):
                 yield from self._prose(at - 1)
@@ -425,7 +419,7 @@ class _Reader:
             text = " ".join(self.pending)
             self.pending.clear()
             self.lead_used = True
-            yield Passage(text, self._voice(at), self.lead, block=self.block)
+            yield self._passage(text, at, lead=self.lead)
 
     def _is_lead(self, line: str, at: int) -> bool:
         """Return whether a line introduces what stands below it."""
@@ -445,10 +439,10 @@ class _Reader:
             yield from self._flush()
             return
         if not self.lead_used and not _HEADING.fullmatch(self.lead) and not _TAG.fullmatch(self.lead):
-            yield Passage(self.lead, self._voice(self.lead_at), block=self.block)
+            yield self._passage(self.lead, self.lead_at)
         *before, lead = [line.strip()] if _HEADING.fullmatch(line) else sentences_in(line.strip())
         for sentence in before:
-            yield Passage(sentence, self._voice(at), block=self.block)
+            yield self._passage(sentence, at)
         self.lead, self.lead_at, self.lead_used, self.parents = lead, at, False, []
 
     def _item(self, line: str, bullet: re.Match[str], end: int) -> Iterator[Passage]:
@@ -464,7 +458,7 @@ class _Reader:
         self.lead_used = True
         if inner and len(inner[1].expandtabs(4)) > indent and len(text) <= _LEAD_CHARS:
             return  # it stands with what is below it
-        yield Passage(text, self._voice(end - 1), lead, is_whole=True, block=self.block)
+        yield self._passage(text, end - 1, lead=lead, is_whole=True)
 
     def _row(self, line: str, at: int) -> Iterator[Passage]:
         following = self.lines[at + 1] if at + 1 < len(self.lines) else ""
@@ -475,7 +469,7 @@ class _Reader:
             self.lead, self.lead_at, self.lead_used = line.strip(), at, False
             return
         self.lead_used = True
-        yield Passage(line.strip(), self._voice(at), self.lead, is_whole=True, block=self.block)
+        yield self._passage(line.strip(), at, lead=self.lead, is_whole=True)
 
 
 def _is_table(lines: list[str]) -> bool:

@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 
 from .classifier import PER_MILLE
-from .scoring import Judgement, Kind, concerns_user, demands, names_person, score, score_of_assistant
+from .scoring import Judgement, Kind, names_person, score, score_of_assistant
 from .sentences import clipped, sentences, sentences_in, values_of
 from .speech import Passage, Voice, passages, unnumbered
 
@@ -58,7 +58,7 @@ def user_statements(text: str, others: set[int] | None = None) -> Iterator[State
     FACT My sister is a glazier.
     QUESTION Where does she live?
     """
-    blocks = itertools.groupby(passages(text, demands, concerns_user, others), attrgetter("block"))
+    blocks = itertools.groupby(passages(text, others), attrgetter("block"))
     found = (_statements_of_block([*itertools.islice(block, _MOST)]) for _, block in blocks)
     return itertools.islice(itertools.chain.from_iterable(found), _MOST)
 
