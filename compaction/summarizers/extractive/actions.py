@@ -47,12 +47,6 @@ _FAILURE: Final = re.compile(
     r"^[^\n]{0,24}\d:\d\d[^\n]{0,60}\b(?:ERROR|FATAL|CRITICAL|SEVERE)\b",  # a line of a log
     re.MULTILINE,
 )
-# Every line with a failure has one of these.
-_HINT: Final = re.compile(
-    r"rror|xception|xit|Fault|Fehler|F(?:ATAL|AIL)|CRITICAL|SEVERE|f(?:atal|ailed|ehlg|used|ined)|ERR|panic|Traceback|"
-    r"not found|No such|Permission|borted|bgebr|killed|gment|med out|"
-    r"중단|정지|오류|에러|실패|错误|錯誤|失败|失敗|异常|異常|エラー|中止|停止"
-)
 _IDLE: Final = re.compile(
     r"Traceback \(|^\s*File \"|^\s*at |warning|Warnung|경고|警告|npm ERR! code|^\s*\^|={3}|\.{3,}|rsync error:|make: "
 )
@@ -125,7 +119,7 @@ def error_in(text: str, *, certain: bool = False) -> str | None:
     "KeyError: 'id'"
     """
     scanned = text if len(text) <= 2 * _SCANNED else f"{text[:_SCANNED]}\n{text[-_SCANNED:]}"
-    found = [line.strip() for line in scanned.split("\n") if _HINT.search(line) and _FAILURE.search(line)]
+    found = [line.strip() for line in scanned.split("\n") if _FAILURE.search(line)]
     if not found and not certain:
         return None
     lines = [line for line in found if not _IDLE.search(line)] or found or [line.strip() for line in scanned.split("\n")]

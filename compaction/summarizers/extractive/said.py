@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from typing import Final
 
@@ -18,7 +17,6 @@ _LEAST_SHARED: Final = 0.2  # one word that five statements have, or several mor
 _ROUNDING: Final = 1e-9
 _LEAST_COVERED: Final = 0.04  # of the words of the older statement, by the same weights
 _NEAR: Final = 12
-_LEAST_CHARS: Final = 12
 _MOST_EARLIER_VALUES: Final = 4
 
 
@@ -74,12 +72,6 @@ class StatementMemory:
         """Whether two statements may be about one thing, but have different values."""
         return any(text in self.said for each in self.said.values() for text in each.earlier)
 
-    def rarity(self, said: Said) -> float:
-        """Return how much of a statement is words that few others have, for its length; O(its words)."""
-        stems = sorted(said.statement.stems)
-        weight = sum(math.log(1 + len(self.said) / (self._frequency[stem] or 1)) for stem in stems)
-        return round(weight / (_LEAST_CHARS + len(said.text)), 6)
-
     def say(self, statement: Statement) -> None:
         """Add a statement; it may replace the value of an older one, or say the same again."""
         place = self.place
@@ -104,11 +96,6 @@ class StatementMemory:
                 self._with_stem.setdefault(stem, {})[statement.text] = self._number
             self._recent = [*self._recent[1 - _NEAR :], statement.text]
         self.said[statement.text] = Said(statement, text, place, earlier)
-
-    def replaced_by(self, statement: Statement) -> Said | None:
-        """Return the latest statement whose value this one replaces, if there is one: both name the same thing."""
-        alike = self._alike(statement)
-        return alike[0] if alike and self._is_replaced(alike[0], statement) else None
 
     def _is_replaced(self, old: Said, statement: Statement) -> bool:
         """Return whether two statements with values of one shape are certainly about one thing.
