@@ -215,7 +215,7 @@ def _weight(line: str) -> int:
     return int(signs >= 4 and plain * 3 <= len(pieces) and signs >= 2 * plain)
 
 
-def passages(text: str, others: set[int] | None = None) -> Iterator[Passage]:
+def passages(text: str) -> Iterator[Passage]:
     r"""Yield the passages of a user's message, in order; O(characters).
 
     What stands below a short introduction that ends in a colon or asks, and demands nothing itself, is `Voice.QUOTED`, as are
@@ -225,7 +225,6 @@ def passages(text: str, others: set[int] | None = None) -> Iterator[Passage]:
 
     Args:
         text: The message.
-        others: The `lines_of_others` of the message, if they are known.
 
     >>> rules = "Please keep to this:\n- tabs\n- never touch prod.db\n\n2026-01-03 10:11:12 ERROR no disk"
     >>> for each in passages(rules):
@@ -234,13 +233,13 @@ def passages(text: str, others: set[int] | None = None) -> Iterator[Passage]:
     OWN 'Please keep to this:' 'never touch prod.db'
     PROGRAM '' '2026-01-03 10:11:12 ERROR no disk'
     """
-    return _Reader(text, others).passages()
+    return _Reader(text).passages()
 
 
 class _Reader:
     """Reads one message line by line. Holds state: what the lines so far introduce."""
 
-    def __init__(self, text: str, others: set[int] | None) -> None:
+    def __init__(self, text: str) -> None:
         self.lines = text.splitlines()[:_MOST_LINES]
         self.lead, self.lead_at = "", 0
         self.lead_used = True
@@ -249,7 +248,7 @@ class _Reader:
         self.block_of = {at: start for start, end in _blocks(self.lines) for at in range(start, end)}
         self.pending: list[str] = []  # lines of prose that may continue
         self.end, self.is_table = 0, False
-        self.others = lines_of_others(self.lines) if others is None else others
+        self.others = lines_of_others(self.lines)
         self.labelled = dict(self._below_labels())
         self.pasted, self.voice = self._introduced(text)
         end = self.labelled.get(self.pasted)
@@ -515,7 +514,6 @@ def lines_of_others(lines: list[str]) -> set[int]:
     >>> sorted(lines_of_others(chat)), sorted(lines_of_others(["Tests: run them", "Style: tabs", "Docs: never skip them"]))
     ([1, 2, 3, 4], [])
     """
-    lines = lines[:_MOST_LINES]
     return {*_alike(lines), *_below_speaker(lines)}
 
 

@@ -44,12 +44,8 @@ class Statement:
     worth: int = PER_MILLE  # the probability that it is worth keeping, in per mille
 
 
-def user_statements(text: str, others: set[int] | None = None) -> Iterator[Statement]:
+def user_statements(text: str) -> Iterator[Statement]:
     """Yield the statements of a user's message, in order; O(characters).
-
-    Args:
-        text: The message.
-        others: The lines in it that others wrote (`lines_of_others`), if they are known.
 
     >>> said = "The cap is $956. Never go above it without asking me. My sister is a glazier. Where does she live?"
     >>> for each in user_statements(said):
@@ -58,7 +54,7 @@ def user_statements(text: str, others: set[int] | None = None) -> Iterator[State
     FACT My sister is a glazier.
     QUESTION Where does she live?
     """
-    blocks = itertools.groupby(passages(text, others), attrgetter("block"))
+    blocks = itertools.groupby(passages(text), attrgetter("block"))
     found = (_statements_of_block([*itertools.islice(block, _MOST)]) for _, block in blocks)
     return itertools.islice(itertools.chain.from_iterable(found), _MOST)
 
