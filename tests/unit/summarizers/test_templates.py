@@ -178,13 +178,9 @@ def test_template_from_files(tmp_path: Path) -> None:
 
 def test_template_from_a_loader() -> None:
     """A loader is called with category and name, and the default is used for an unknown name."""
-    loader = Loader({("summarization", "context_compress"): BLOG, ("mine", "later"): "Later. " + BLOG})
+    loader = Loader({("summarization", "context_compress"): BLOG})
     assert SummaryTemplate.load(loader) == SummaryTemplate(BLOG)
     assert SummaryTemplate.load(loader, name="unknown") == default_template()
-    assert SummaryTemplate.load(loader, category="mine", name="unknown", update_name="later") == SummaryTemplate(
-        update="Later. " + BLOG
-    )
-    assert SummaryTemplate.load(loader, name="unknown", default=SummaryTemplate(BLOG)) == SummaryTemplate(BLOG)
 
 
 def test_loader_that_fails() -> None:
