@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import attrs
 import pytest
 
 from compaction import MessageIndex
@@ -20,13 +19,11 @@ from compaction.errors import ConfigurationError, StateError, SummaryFailed
 from compaction.summarizers import (
     CachedSummarizer,
     DigestSummarizer,
-    OpenAISummarizer,
     Summarizer,
     SummaryRequest,
     SummaryTemplate,
 )
 from compaction.tokens import counter
-from tests.support.fault_server import FaultServer, reply
 from tests.support.scripted import request_for
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -161,17 +158,6 @@ def test_any_text_comes_back(path: Path) -> None:
     cached = CachedSummarizer(inner, path)
     assert [cached.summarize(asked(cached, focus=text)) for _ in range(2)] == [text, text]
     assert inner.asked == 1
-
-
-async def test_with_a_model(path: Path) -> None:
-    """With the same model the cached answer is used, whatever its timeout is; another model is called."""
-    with FaultServer(reply(GOOD)) as server:
-        model = OpenAISummarizer("first", base_url=server.url, api_key="none")
-        for summarizer in (model, attrs.evolve(model, timeout=5.0), attrs.evolve(model, model="second")):
-            cached = CachedSummarizer(summarizer, path)
-            answer = cached.summarize(asked(cached))
-            assert (answer if isinstance(answer, str) else await answer) == GOOD
-        assert [request["model"] for request in server.requests] == ["first", "second"]
 
 
 # ---------------------------------------------------------------- the file
