@@ -1,4 +1,4 @@
-"""The two summarizers without a model: a digest with sections, and a list for summaries that grow at their end.
+"""The two summarizers without a model: a digest, and a list of facts for summaries that grow at their end.
 
 Both are written from the memory of the conversation by the same writer. What they keep was decided by measurement
 (``docs/explanation/digest.md``).
@@ -23,7 +23,6 @@ from .facts import facts_in
 from .memory import ConversationMemory
 from .reading import Redact
 from .rounds import Memories
-from .sections import write_list, write_sections
 from .talk import talk_in
 from .writer import Shares, SummaryWriter
 
@@ -91,7 +90,7 @@ class DigestSummarizer:
         if self.growth == 1:
             writer.add_facts(page.limit)
         writer.count_left_out()
-        return page.text(write_sections)
+        return page.text()
 
 
 @attrs.frozen(kw_only=True)
@@ -112,7 +111,7 @@ class FactSummarizer:
     >>> facts = FactSummarizer()
     >>> request = SummaryRequest(summarizer=facts, groups=index.included_groups, budget=120, counter=index.counter)
     >>> print(facts.summarize(request))
-    The user asked:
+    ## Goal
     - First: Deploy build 4.2.1 to eu-west-1. Never touch prod.db.
     """
 
@@ -133,7 +132,7 @@ class FactSummarizer:
             page.add_facts(facts_in(earlier.text), upto=page.used + 0.5 * (page.limit - page.used), held=True)
         writer.add_facts(page.limit)
         writer.add_more(page.limit / (1 - _OF_LIST.facts))
-        return page.text(write_list)
+        return page.text()
 
 
 def message_numbers(request: SummaryRequest) -> dict[int, int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
+from copy import copy
 from itertools import islice
 from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Final
@@ -51,12 +52,6 @@ class _Seen:
             - 0.5 * (" " in fact)
         )
         return self.lasting
-
-    def copy(self, table: object) -> _Seen:
-        copy = _Seen(self.shape, self.first, table)
-        copy.last, copy.rarity, copy.messages = self.last, self.rarity, self.messages
-        copy.said, copy.in_results, copy.reused = self.said, self.in_results, self.reused
-        return copy
 
 
 class FactTable:
@@ -107,7 +102,8 @@ class FactTable:
                 self._shapes[seen.shape] = alike + 1, used
             else:
                 if seen.table is not own:
-                    seen = known[fact] = seen.copy(own)
+                    seen = known[fact] = copy(seen)
+                    seen.table = own
                 if said and not seen.reused:
                     seen.reused = True
                     alike, used = self._shapes[seen.shape]
