@@ -263,15 +263,14 @@ class SummaryWriter:
     def _add_found(self, upto: float, *, held: bool = False) -> None:
         """Add failed calls that did not succeed later, and rows that the user asked for, the newest first."""
         found = (each for each in self._found if not held or each[2] in self.earlier)
-        added = (self.page.add(section, line, upto=upto, place=place, by=tool) for place, section, line, tool in found)
-        _until_full(added, in_a_row=False)
+        _until_full(self.page.add(section, line, upto=upto, place=place, by=tool) for place, section, line, tool in found)
 
     def _add_calls(self, upto: float, *, held: bool = False) -> None:
         """Add calls, those that changed something first, and files."""
         memory, page = self._memory, self.page
         calls = (each for each in self._calls if not held or each.call in self._held_calls)
         added = (page.add(Section.DONE, each.line, upto=upto, place=each.place) for each in calls)
-        if not _until_full(added, in_a_row=False):
+        if not _until_full(added):
             return
         newest_first = list(reversed(memory.files.items()))
         for place, (path, changed) in enumerate(sorted(newest_first, key=lambda item: -item[1])):
@@ -298,11 +297,11 @@ class SummaryWriter:
         return _FOCUS_BONUS * (self._focus is not None and self._focus(text))
 
 
-def _until_full(added: Iterable[bool], *, in_a_row: bool = True) -> bool:
-    """Add lines until a dozen did not fit, in a row or in all; return whether all were tried."""
+def _until_full(added: Iterable[bool]) -> bool:
+    """Add lines until a dozen in a row did not fit; return whether all were tried."""
     misses = 0
     for is_added in added:
-        misses = 0 if is_added and in_a_row else misses + (not is_added)
+        misses = 0 if is_added else misses + 1
         if misses > _MOST_MISSES:
             return False
     return True
