@@ -64,14 +64,6 @@ def test_constraints_are_quoted_word_for_word() -> None:
     assert "Only use the standard library." in text
 
 
-@pytest.mark.parametrize("budget", [120, 250, 2_000])
-def test_it_stays_within_its_budget(budget: int) -> None:
-    """The digest fits its budget by the request's counter."""
-    chat = WORK * 30
-    index = MessageIndex(chat, counter="chars/4")
-    assert index.counter.count_text(digest_of(chat, budget)) <= budget
-
-
 def test_the_text_does_not_depend_on_the_seed_of_hashes() -> None:
     """Processes that hash strings differently write the same text."""
     program = (
@@ -98,13 +90,12 @@ def test_the_text_does_not_depend_on_the_seed_of_hashes() -> None:
     assert len(texts) == 1
 
 
-def test_a_small_budget_still_holds_words() -> None:
-    """With a budget of a few tokens, the beginning of the most important line is returned."""
-    index = MessageIndex(WORK, counter="chars/4")
-    for budget in (3, 5, 8, 12, 20):
-        text = digest_of(WORK, budget)
-        assert index.counter.count_text(text) <= budget
-        assert text.startswith(("- Fix", "- First: Fix", "## Goal", "- Fi"))
+@pytest.mark.parametrize("budget", [3, 5, 8, 12, 20, 120, 250, 2_000])
+def test_it_stays_within_its_budget(budget: int) -> None:
+    """The digest fits its budget; with room for a few tokens, it is the beginning of the most important line."""
+    text = digest_of(WORK * 30, budget)
+    assert MessageIndex(WORK, counter="chars/4").counter.count_text(text) <= budget
+    assert text.startswith(("- Fi", "## Goal"))
 
 
 def test_a_digest_of_what_only_shortening_cut() -> None:
@@ -171,12 +162,6 @@ def test_nothing_to_say_is_a_failure_not_an_empty_summary() -> None:
     """A conversation without text raises a `SummaryFailed` instead of giving an empty digest."""
     with pytest.raises(SummaryFailed):
         digest_of([said("user", ""), said("assistant", "")])
-
-
-def test_long_and_hostile_texts_take_linear_time() -> None:
-    """Megabytes of one character, of brackets or of quotes cause no error."""
-    for text in ("a" * 1_000_000, "[" * 300_000, '"' * 300_000, " " * 1_000_000, "a_b." * 200_000):
-        digest_of([said("user", "Look at this, never delete x_1.txt: " + text), said("assistant", "ok")])
 
 
 @pytest.mark.parametrize(
