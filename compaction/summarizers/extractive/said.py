@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import Final
 
@@ -17,6 +18,7 @@ _LEAST_SHARED: Final = 0.2  # one word that five statements have, or several mor
 _ROUNDING: Final = 1e-9
 _LEAST_COVERED: Final = 0.04  # of the words of the older statement, by the same weights
 _NEAR: Final = 12
+_LEAST_CHARS: Final = 12
 _MOST_EARLIER_VALUES: Final = 4
 
 
@@ -71,6 +73,12 @@ class StatementMemory:
     def has_contested(self) -> bool:
         """Whether two statements may be about one thing, but have different values."""
         return any(text in self.said for each in self.said.values() for text in each.earlier)
+
+    def rarity(self, said: Said) -> float:
+        """Return how much of a statement is words that few others have, for its length; O(its words)."""
+        stems = sorted(said.statement.stems)
+        weight = sum(math.log(1 + len(self.said) / (self._frequency[stem] or 1)) for stem in stems)
+        return round(weight / (_LEAST_CHARS + len(said.text)), 6)
 
     def say(self, statement: Statement) -> None:
         """Add a statement; it may replace the value of an older one, or say the same again."""

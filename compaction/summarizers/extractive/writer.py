@@ -257,8 +257,10 @@ class SummaryWriter:
         return kind + (bonus if self._focus is None else bonus + self._focus_bonus(text))
 
     def _order(self, said: Said) -> tuple[float, int]:
-        """Return the order of statements of equal weight: the earlier summary's oldest, then the likeliest."""
-        return (0.0, said.place) if said.statement.text in self.earlier.statements else (-said.statement.worth, -said.place)
+        """Return the order of statements of equal weight: the earlier summary's oldest, then those with the rarest words."""
+        if said.statement.text in self.earlier.statements:
+            return 0.0, said.place
+        return -self._memory.statements.rarity(said) * said.statement.worth, -said.place
 
     def _add_found(self, upto: float, *, held: bool = False) -> None:
         """Add failed calls that did not succeed later, and rows that the user asked for, the newest first."""
