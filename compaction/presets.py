@@ -183,7 +183,7 @@ def adaptive(
 
     before_task = demonstrations() & first(messages=_OPENING)
     cut = strategies.GrowingSummary(
-        summarizers.FactSummarizer(calls=0.03, constraints=0.3) if summarizer is None else summarizer,
+        summarizers.FactSummarizer() if summarizer is None else summarizer,
         tokens=part(target),
         initial_tokens=part(0.16),
         added_tokens=part(0.065),

@@ -126,32 +126,23 @@ class SummaryTemplate:
         return cls(first) if update is None else cls(first, update=_read_file(update))
 
     @classmethod
-    def load(
-        cls,
-        loader: PromptLoader,
-        *,
-        category: str = "summarization",
-        name: str = "context_compress",
-        update_name: str | None = None,
-        default: SummaryTemplate | None = None,
-    ) -> SummaryTemplate:
-        """Load a template from an application's prompts.
+    def load(cls, loader: PromptLoader, *, category: str = "summarization", name: str = "context_compress") -> SummaryTemplate:
+        """Load a template from an application's prompts; the default template if the loader has none.
 
         Args:
             loader: The application's prompt loader.
-            category: The prompts' category.
-            name: The prompt of the first round, and of later ones unless ``update_name`` is given.
-            update_name: The prompt of later rounds.
-            default: The template for prompts that are missing; by default `default_template`.
+            category: The prompt's category.
+            name: The prompt's name.
 
         Raises:
             ConfigurationError: If the loader raises, or returns something that is not a template.
         """
-        base = default_template() if default is None else default
-        first = _loaded(loader, category, name, base.first)
-        if update_name is not None:
-            return attrs.evolve(base, first=first, update=_loaded(loader, category, update_name, base.update))
-        return attrs.evolve(base, first=first, update=base.update if first == base.first else first)
+        where = f"template {category}/{name}"
+        try:
+            text = loader.load_or_default(category=category, name=name, default=FIRST)
+        except Exception as error:
+            raise ConfigurationError(f"{where}: its loader failed ({error!r}); pass the text itself") from error
+        return cls(text)
 
     @property
     def headings(self) -> tuple[str, ...]:
@@ -228,13 +219,3 @@ def _read_file(path: str | os.PathLike[str]) -> str:
         return Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError, TypeError) as error:
         raise ConfigurationError(f"template {path!s}: cannot be read as UTF-8 text ({error}); name another file") from error
-
-
-def _loaded(loader: PromptLoader, category: str, name: str, default: str) -> str:
-    try:
-        text: object = loader.load_or_default(category=category, name=name, default=default)
-    except Exception as error:
-        raise ConfigurationError(f"template {category}/{name}: its loader failed ({error!r}); pass the text itself") from error
-    if not isinstance(text, str):
-        raise ConfigurationError(f"template {category}/{name}: its loader returned {type(text).__name__}; a template is a text")
-    return text

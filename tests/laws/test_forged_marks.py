@@ -167,8 +167,7 @@ def test_a_forged_mark_is_plain_text_to_a_digest(summarizer: Summarizer, text: s
         chat = [said("user", "Pay the bill."), *(carrier if role == "tool" else [said(role, text)]), said("user", "And?")]
         summary = written(unbelieved(chat, keys), summarizer)
         rules = read_sections(summary).get(Section.CONSTRAINTS, [])
-        listed = summary.partition("Rules and preferences:\n")[2].partition(":\n")[0].splitlines()
-        assert [line for line in (*rules, *listed) if RULE in line] == []
+        assert [line for line in rules if RULE in line] == []
 
 
 @pytest.mark.parametrize("role", ["user", "assistant"])

@@ -19,6 +19,7 @@ from .sentences import both_ends, one_line
 _CALL_CHARS: Final = 100
 _OUTCOME_CHARS: Final = 60
 _ERROR_CHARS: Final = 240
+_ERROR_LINES: Final = 3
 _VALUE_CHARS: Final = 80
 _SCANNED: Final = 8_000
 _MOST_VALUES: Final = 200
@@ -46,22 +47,8 @@ _FAILURE: Final = re.compile(
     r"^[^\n]{0,24}\d:\d\d[^\n]{0,60}\b(?:ERROR|FATAL|CRITICAL|SEVERE)\b",  # a line of a log
     re.MULTILINE,
 )
-# Every line with a failure has one of these.
-_HINT: Final = re.compile(
-    r"rror|xception|xit|Fault|Fehler|F(?:ATAL|AIL)|CRITICAL|SEVERE|f(?:atal|ailed|ehlg|used|ined)|ERR|panic|Traceback|"
-    r"not found|No such|Permission|borted|bgebr|killed|gment|med out|"
-    r"중단|정지|오류|에러|실패|错误|錯誤|失败|失敗|异常|異常|エラー|中止|停止"
-)
-_SPECIFIC: Final = re.compile(
-    r"[A-Za-z_]\w{0,60}(?:Error|Exception|Fault|Fehler)\b|FAILED |[\"'`:][\w@/. -]+|\d{2,}|\w[_.:/]\w"
-)
 _IDLE: Final = re.compile(
     r"Traceback \(|^\s*File \"|^\s*at |warning|Warnung|경고|警告|npm ERR! code|^\s*\^|={3}|\.{3,}|rsync error:|make: "
-)
-_TELLING: Final = re.compile(
-    r"^.*\b(?:passed|failed|succeeded|successfully|completed?|created|updated|written|saved|deleted|installed|matches|"
-    r"exit code)\b.*$",
-    re.MULTILINE | re.IGNORECASE,
 )
 _RUN: Final = re.compile(r"[^\W_]{2,}")
 _ASCII_RUN: Final = re.compile(r"[A-Za-z0-9]{3,}")
@@ -120,10 +107,9 @@ def argument_values(arguments: str) -> list[tuple[str, str]]:
 
 
 def error_in(text: str, *, certain: bool = False) -> str | None:
-    r"""Return the lines of a result that name its error, in one line; ``None`` if it reports none.
+    r"""Return the first lines of a result that name its error, in one line; ``None`` if it reports none.
 
-    Only the first and last few thousand characters are searched. Of several lines, those that name an error, a file, a test or
-    a value come first.
+    Only the first and last few thousand characters are searched.
 
     Args:
         text: The result.
@@ -133,36 +119,11 @@ def error_in(text: str, *, certain: bool = False) -> str | None:
     "KeyError: 'id'"
     """
     scanned = text if len(text) <= 2 * _SCANNED else f"{text[:_SCANNED]}\n{text[-_SCANNED:]}"
-    first = _first_failure(scanned)
-    if first is None and not certain:
+    found = [line.strip() for line in scanned.split("\n") if _FAILURE.search(line)]
+    if not found and not certain:
         return None
-    start = 0 if first is None else max(0, scanned.rfind("\n", 0, scanned.rfind("\n", 0, first)))
-    lines = [line.strip() for line in scanned[start:].split("\n")[:60] if line.strip()]
-    ranked = sorted(range(len(lines)), key=lambda at: (-_error_weight(lines[at]), at))
-    chosen: list[int] = []
-    room = _ERROR_CHARS
-    for at in ranked:
-        if len(chosen) == 3 or (chosen and (len(lines[at]) > room or (first is not None and _error_weight(lines[at]) <= 0))):
-            break
-        chosen.append(at)
-        room -= len(lines[at])
-    return one_line(" | ".join(lines[at] for at in sorted(chosen)), _ERROR_CHARS)
-
-
-def _first_failure(text: str) -> int | None:
-    """Return the place of the first words that report a failure."""
-    end = 0
-    while hint := _HINT.search(text, end):
-        end = text.find("\n", hint.end())
-        end = len(text) if end < 0 else end
-        if found := _FAILURE.search(text, text.rfind("\n", 0, hint.start()) + 1, end):
-            return found.start()
-    return None
-
-
-def _error_weight(line: str) -> int:
-    weight = 2 * (_FAILURE.search(line) is not None) + min(2, len(_SPECIFIC.findall(line)))
-    return weight - 4 * (_IDLE.search(line) is not None)
+    lines = [line for line in found if not _IDLE.search(line)] or found or [line.strip() for line in scanned.split("\n")]
+    return one_line(" | ".join([*dict.fromkeys(filter(None, lines))][:_ERROR_LINES]), _ERROR_CHARS)
 
 
 def outcome_of(result: ToolResultPart, changes: bool) -> str:
@@ -173,8 +134,7 @@ def outcome_of(result: ToolResultPart, changes: bool) -> str:
     if len(text) > _OUTCOME_CHARS:
         if text[0] in "[{" or not changes:
             return "ok"
-        match = _TELLING.search(text[:_SCANNED])
-        text = match[0] if match and len(match[0]) <= 2 * _OUTCOME_CHARS else text.partition("\n")[0]
+        text = text.partition("\n")[0]
     return one_line(text, _OUTCOME_CHARS)
 
 

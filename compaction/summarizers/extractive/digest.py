@@ -1,4 +1,4 @@
-"""The two summarizers without a model: a digest with sections, and a list for summaries that grow at their end.
+"""The two summarizers without a model: a digest, and a list of facts for summaries that grow at their end.
 
 Both are written from the memory of the conversation by the same writer. What they keep was decided by measurement
 (``docs/explanation/digest.md``).
@@ -23,11 +23,12 @@ from .facts import facts_in
 from .memory import ConversationMemory
 from .reading import Redact
 from .rounds import Memories
-from .sections import write_list, write_sections
 from .talk import talk_in
 from .writer import Shares, SummaryWriter
 
 _WORD: Final = re.compile(r"[^\W_]{2,}")
+_TURNOVER: Final = 0.04  # the share of the budget that new facts may always have
+_OF_LIST: Final = Shares(request=0.05, rules=0.3, said=0.3, failed=0.01, calls=0.03, facts=0.8)
 
 
 def _name_of(redact: Callable[[str], str] | None) -> str:
@@ -50,7 +51,6 @@ class DigestSummarizer:
     Args:
         growth: Share of the free room that facts may fill in a round, above 0 and at most 1. Below 1, later rounds have room
             left, so that a new fact need not push out an old one. 1.0 for a single round.
-        turnover: Share of the budget that new facts may always have, above 0 and at most 1.
         redact: Removes secrets from every text before it is read, since a digest is stored and sent again. ``None`` keeps them.
 
     >>> from compaction import MessageIndex
@@ -63,7 +63,6 @@ class DigestSummarizer:
     """
 
     growth: float = attrs.field(default=0.45, validator=share)
-    turnover: float = attrs.field(default=0.04, validator=share)
     redact: Callable[[str], str] | None = attrs.field(default=redact_secrets, repr=_name_of)
 
     def summarize(self, request: SummaryRequest) -> str:
@@ -81,7 +80,7 @@ class DigestSummarizer:
         page = writer.page
         before = page.tokens(writer.earlier.text) if request.previous else 0
         filled = before + self.growth * (page.limit - before)
-        turnover = self.turnover * page.limit
+        turnover = _TURNOVER * page.limit
         writer.add_held(page.limit - turnover)
         writer.add_lines(filled, writer.earlier.foreign_lines())
         writer.add_talk(filled)
@@ -91,7 +90,7 @@ class DigestSummarizer:
         if self.growth == 1:
             writer.add_facts(page.limit)
         writer.count_left_out()
-        return page.text(write_sections)
+        return page.text()
 
 
 @attrs.frozen(kw_only=True)
@@ -104,12 +103,7 @@ class FactSummarizer:
     Cost: O(characters of the new messages), and O(lines it chooses from).
 
     Args:
-        constraints: Share of the budget for the user's statements, rules first, above 0 and at most 1.
-        calls: Share of the budget for the calls made, one line each, the newest first, above 0 and at most 1.
         redact: Removes secrets from every text before it is read, as in a `DigestSummarizer`. ``None`` keeps them.
-
-    Raises:
-        ConfigurationError: If a share is out of range.
 
     >>> from compaction import MessageIndex
     >>> said = [{"role": "user", "content": "Deploy build 4.2.1 to eu-west-1. Never touch prod.db."}]
@@ -117,12 +111,10 @@ class FactSummarizer:
     >>> facts = FactSummarizer()
     >>> request = SummaryRequest(summarizer=facts, groups=index.included_groups, budget=120, counter=index.counter)
     >>> print(facts.summarize(request))
-    The user asked:
+    ## Goal
     - First: Deploy build 4.2.1 to eu-west-1. Never touch prod.db.
     """
 
-    constraints: float = attrs.field(default=0.4, validator=share)
-    calls: float = attrs.field(default=0.04, validator=share)
     redact: Callable[[str], str] | None = attrs.field(default=redact_secrets, repr=_name_of)
 
     def summarize(self, request: SummaryRequest) -> str:
@@ -132,16 +124,15 @@ class FactSummarizer:
             SummaryFailed: If the budget is too small for a single line.
         """
         request, messages = _with_summaries(request), _messages(request)
-        shares = Shares(request=0.05, rules=self.constraints, said=self.constraints, failed=0.01, calls=self.calls, facts=0.8)
-        writer = _writer(request, messages, self.redact or str, shares)
+        writer = _writer(request, messages, self.redact or str, _OF_LIST)
         page, earlier = writer.page, writer.earlier
         writer.add_lines(page.limit, {} if request.originals else earlier.foreign_lines())
         writer.add_talk(page.limit)
         if request.previous and not request.originals:
             page.add_facts(facts_in(earlier.text), upto=page.used + 0.5 * (page.limit - page.used), held=True)
         writer.add_facts(page.limit)
-        writer.add_more(page.limit / (1 - shares.facts))
-        return page.text(write_list)
+        writer.add_more(page.limit / (1 - _OF_LIST.facts))
+        return page.text()
 
 
 def message_numbers(request: SummaryRequest) -> dict[int, int]:

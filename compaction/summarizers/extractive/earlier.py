@@ -9,7 +9,7 @@ from typing import Final
 from .facts import FactKind, fact_kind, facts_in
 from .memory import ConversationMemory
 from .searched_text import SearchedText
-from .sections import LIST_HEADS, Section, read_sections
+from .sections import Section, read_sections
 from .sentences import sentences_in
 from .statements import ASSISTANT, QUOTED, SYSTEM
 from .talk import SPEAKER, Sentence
@@ -74,7 +74,6 @@ class EarlierSummary(SearchedText):
             or bare in memory.said
             or bare in memory.gone
             or bare in memory.rows
-            or line in LIST_HEADS.values()
             or _OWN.match(line) is not None
             or line.partition(" -> ")[0] in memory.actions
             or line.partition(": ")[2] in memory.rows

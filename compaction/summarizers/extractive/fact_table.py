@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
+from copy import copy
 from itertools import islice
 from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Final
@@ -51,12 +52,6 @@ class _Seen:
             - 0.5 * (" " in fact)
         )
         return self.lasting
-
-    def copy(self, table: object) -> _Seen:
-        copy = _Seen(self.shape, self.first, table)
-        copy.last, copy.rarity, copy.messages = self.last, self.rarity, self.messages
-        copy.said, copy.in_results, copy.reused = self.said, self.in_results, self.reused
-        return copy
 
 
 class FactTable:
@@ -107,7 +102,8 @@ class FactTable:
                 self._shapes[seen.shape] = alike + 1, used
             else:
                 if seen.table is not own:
-                    seen = known[fact] = seen.copy(own)
+                    seen = known[fact] = copy(seen)
+                    seen.table = own
                 if said and not seen.reused:
                     seen.reused = True
                     alike, used = self._shapes[seen.shape]
@@ -126,11 +122,6 @@ class FactTable:
         for facts in messages:
             table._see(facts)
         return table
-
-    def is_unused(self, fact: str) -> bool:
-        """Return whether only the user showed a fact: the assistant did not say or use it, and no result has it."""
-        seen = self._seen.get(fact)
-        return seen is not None and not seen.said and not seen.in_results
 
     def best(self, count: int, *, without: Collection[str] = (), bonus: Callable[[str], float] | None = None) -> list[str]:
         """Return the facts that are most likely to be needed again, the likeliest first; O(facts).

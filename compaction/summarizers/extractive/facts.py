@@ -32,8 +32,6 @@ _GROUPED: Final = re.compile(
     r"(?<![\w,.])[$€£¥₩+-]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,3}(?:\.\d{3})+,\d\d?|\d+,\d\d|\d+,\d(?=%))%?(?!\w|,\d|\.\d)",
     re.ASCII,
 )
-_APART: Final = re.compile(r"(?<![\w,.])\d{1,9}(?:\.\d{3}){0,4},\d[ \u00a0\u202f][%‰]")  # as German is written: 12,5 %
-_SIGNS_APART: Final = tuple(f"{blank}{sign}" for blank in " \u00a0\u202f" for sign in "%‰")
 _SCRIPTS: Final = "\u1100-\u11ff\u3000-\u30ff\u3130-\u318f\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef"
 _RUN: Final = re.compile(rf"[{_SCRIPTS}]+|[^{_SCRIPTS}]+")
 _JOINTS: Final = frozenset("_./\\@-")
@@ -41,7 +39,7 @@ _LEADING: Final = ",:!?*=&^…。！？：、·"
 _GUTTER: Final = re.compile(r"^[ \t]{0,8}\d{1,6}(?:\t|:(?!\d)|\|)", re.MULTILINE)
 # Modes of files, rows of signs, and numbers of one or two digits without a unit.
 _UNTELLING: Final = re.compile(r"[-dlbcps][-rwxsStT]{9}[.+@]?|[\W_]+|[-+~#]?\d{1,2}")
-_NUMBER: Final = re.compile(r"[^\w\s]?[-+]?[$€£¥₩]?\d[\d.,:%/+-]*(?:[%a-zA-Z]{0,2}|[ \u00a0\u202f][%‰])")
+_NUMBER: Final = re.compile(r"[^\w\s]?[-+]?[$€£¥₩]?\d[\d.,:%/+-]*[%a-zA-Z]{0,2}")
 
 
 class FactKind(enum.Enum):
@@ -99,8 +97,6 @@ def facts_in(text: str) -> dict[str, None]:
         if (4 if quoted.isascii() else 2) <= len(quoted) <= 80 and '"' not in quoted:
             found[quoted] = None
     found.update(dict.fromkeys(_NAMES.findall(text)))
-    if "," in text and any(sign in text for sign in _SIGNS_APART):
-        found.update(dict.fromkeys(_APART.findall(text)))
     return found
 
 

@@ -98,6 +98,7 @@ class ConversationMemory:
         self.statements.place = self.facts.messages
         for statement in reading.statements:
             self.statements.say(statement)
+        self.statements.prune()
         self._shown = self.facts.messages if reading.shows_work else None
         for call in reading.calls:
             self.actions.pop(call.line, None)
@@ -106,7 +107,7 @@ class ConversationMemory:
                 self.files[path] = self.files.pop(path, False) or call.changes
         for result in reading.results:
             self._finish(result)
-        self._prune()
+        self._forget_oldest()
 
     def _finish(self, result: ToolResultPart) -> None:
         """Note the outcome of a call, and the rows of its result that the user asked for."""
@@ -118,9 +119,8 @@ class ConversationMemory:
         for row in self._asked.rows(result.text):
             self.rows[row] = self.facts.messages, "Result" if action is None else action.call.partition("(")[0]
 
-    def _prune(self) -> None:
-        """Forget the least important half of what has grown past its bound."""
-        self.statements.prune()
+    def _forget_oldest(self) -> None:
+        """Forget the older half of what has grown past its bound."""
         for grown in (self.actions, self.files, self.rows, self.gone):
             if len(grown) > MOST:
                 for key in list(grown)[: MOST // 2]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import Final
 
@@ -12,7 +12,7 @@ import attrs
 from ...errors import SummaryFailed
 from .facts import FactKind, fact_kind
 from .searched_text import WORD, SearchedText
-from .sections import Section
+from .sections import Section, write_sections
 from .sentences import chars_within, clipped
 
 _LEAST_LINE: Final = 12  # characters, with the two of its mark
@@ -158,7 +158,7 @@ class SummaryPage:
         """Return the text, or its beginning in about that many tokens."""
         return clipped(text, chars_within(len(text), tokens, lambda chars: self.tokens(clipped(text, chars)), least=8))
 
-    def text(self, write: Callable[[Mapping[Section, Sequence[str]]], str]) -> str:
+    def text(self) -> str:
         """Return the text, without the least important items if it exceeds the limit; a sentence if there is nothing to say.
 
         If there is room for no item, the beginning of the first one is returned, of ten characters or more: fewer mean nothing.
@@ -168,7 +168,7 @@ class SummaryPage:
         """
         items = self._items
         while items:
-            text = write(self._sections(items))
+            text = write_sections(self._sections(items))
             excess = self.tokens(text) - self.limit
             if excess <= 0:
                 return text

@@ -12,7 +12,7 @@ from ...messages import Message, TextPart, ToolCallPart, ToolResultPart
 from .actions import argument_values, brief_of
 from .facts import FactSource, facts_in, is_telling
 from .sentences import READ_CHARS, both_ends
-from .speech import Voice, is_output, is_printed, lines_of_others, passages
+from .speech import Voice, is_output, is_printed, passages
 from .statements import SYSTEM, Statement, assistant_statements, user_statements
 
 _VALUE_CHARS: Final = 80
@@ -95,9 +95,8 @@ def read_message(message: Message, redact: Redact = str) -> Reading:
     statements: tuple[Statement, ...] = ()
     shows_work = False
     if source is FactSource.USER:
-        others = lines_of_others(text.splitlines())
-        statements = tuple(user_statements(text, others))
-        shows_work = _shows_work(text, others)
+        statements = tuple(user_statements(text))
+        shows_work = _shows_work(text)
         text = _first_prose(text) or text
     elif message.is_system:
         statements = tuple([attrs.evolve(each, by=each.by or SYSTEM) for each in user_statements(text)])
@@ -139,11 +138,11 @@ def _first_prose(text: str) -> str:
     return "\n".join(lines)
 
 
-def _shows_work(text: str, others: set[int]) -> bool:
+def _shows_work(text: str) -> bool:
     """Return whether a user's message is long and in good part what programs printed."""
     if len(text) < _DEMONSTRATION_CHARS:
         return False
-    printed = sum(len(each.text) for each in passages(text, others=others) if each.voice is Voice.PROGRAM)
+    printed = sum(len(each.text) for each in passages(text) if each.voice is Voice.PROGRAM)
     return printed > _PRINTED_SHARE * len(text)
 
 

@@ -105,11 +105,6 @@ class StatementMemory:
             self._recent = [*self._recent[1 - _NEAR :], statement.text]
         self.said[statement.text] = Said(statement, text, place, earlier)
 
-    def replaced_by(self, statement: Statement) -> Said | None:
-        """Return the latest statement whose value this one replaces, if there is one: both name the same thing."""
-        alike = self._alike(statement)
-        return alike[0] if alike and self._is_replaced(alike[0], statement) else None
-
     def _is_replaced(self, old: Said, statement: Statement) -> bool:
         """Return whether two statements with values of one shape are certainly about one thing.
 

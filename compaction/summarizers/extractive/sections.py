@@ -1,4 +1,4 @@
-"""The sections of a summary: writing a digest or a list, and reading an earlier summary, ours or a model's.
+"""The sections of a summary: writing a digest, and reading an earlier summary, ours or a model's.
 
 The headings are those of the Hermes Agent documentation. A heading is recognized by its words in English, Korean, Chinese or
 Japanese. Text under an unknown heading, or under none, is read as Critical Context together with the heading, so that nothing
@@ -31,19 +31,6 @@ class Section(enum.Enum):
     NEXT = "## Next Steps"
     CONTEXT = "## Critical Context"
 
-
-LIST_HEADS: Final[Mapping[Section, str]] = {
-    Section.GOAL: "The user asked:",
-    Section.CONSTRAINTS: "Rules and preferences:",
-    Section.DONE: "Calls made:",
-    Section.IN_PROGRESS: "Now:",
-    Section.BLOCKED: "Failed:",
-    Section.DECISIONS: "Decided:",
-    Section.FILES: "",
-    Section.NEXT: "Open:",
-    Section.CONTEXT: "Said and found:",
-}
-"""The words above each section of a list, in the order in which they are written."""
 
 _PROGRESS: Final = "## Progress"
 _IN_PROGRESS: Final = frozenset({Section.DONE, Section.IN_PROGRESS, Section.BLOCKED})
@@ -89,15 +76,6 @@ def _item(text: str) -> str:
     """Return a list item; further lines are indented, so that none is read as a heading, and blank lines are removed."""
     first, *further = [line for line in text.splitlines() if line.strip()] or [""]
     return "\n  ".join([f"- {first}", *further])
-
-
-def write_list(items: Mapping[Section, Sequence[str]]) -> str:
-    """Return the text of a list: each section that has items, below a few words."""
-    blocks: list[str] = []
-    for section, head in LIST_HEADS.items():
-        if lines := items.get(section):
-            blocks += [head, *[f"- {line}" for line in lines]] if head else lines
-    return "\n".join(blocks)
 
 
 def read_sections(text: str) -> dict[Section, list[str]]:

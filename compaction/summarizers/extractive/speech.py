@@ -14,11 +14,12 @@ import itertools
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
-from typing import Final, TypeAlias
+from collections.abc import Iterator
+from typing import Final
 
 import attrs
 
+from .scoring import concerns_user, demands
 from .sentences import sentences_in, word_set
 
 _LEAD_CHARS: Final = 200
@@ -44,7 +45,6 @@ _RULED: Final = re.compile(r"[\s|:+=_.–—*~#-]+")
 _QUOTED_LINE: Final = re.compile(r"\s{0,3}>\s?")
 _HEADER: Final = re.compile(r"\s*([^\W\d_][\w .-]{0,20})\s?[:：]\s*\S")
 _ADDRESS: Final = re.compile(r"[\w.+-]@\w|\b(?:Re|Fwd|Fw|AW|WG|RE|FW)\s?:")
-_ADDRESS_OR_DATE: Final = re.compile(_ADDRESS.pattern + r"|\d\D{1,3}\d\d?\D{1,3}\d|\d:\d\d")
 _SIGNS: Final = re.compile(r"[=|{}\[\]<>;\\`$^~@]|\w\(|\)\.|[^\s:/]/[^\s/]|_\w|\w_|::|->|--?\w|\w\.\w|\d")
 _PLAIN: Final = re.compile(r"[\"'“”‘’„«»(¿¡*_]*[^\W\d_]+(?:['’-][^\W\d_]+)*[\"'“”‘’«»).,:;!?…*_]*")
 _SCRIPT: Final = re.compile(r"[\u0e00-\u0eff\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
@@ -128,7 +128,6 @@ _LABELS_OF_USER: Final = word_set(
     "zasady zadanie ważne uwaga pytanie правила правило задача вопрос важно внимание kurallar kural görev soru önemli "
     "قواعد مهم سؤال नियम महत्वपूर्ण 规则 任务 问题 注意 要求 重要 規則 ルール 質問 タスク お願い 규칙 질문 중요 주의 작업 요청"
 )
-Asks: TypeAlias = Callable[[str], bool]
 
 
 def _foreign_label(first: str, following: str) -> re.Match[str] | None:
@@ -158,8 +157,7 @@ class Voice(enum.Enum):
     OWN = enum.auto()
     UNKNOWN = enum.auto()  # perhaps pasted
     LABELLED = enum.auto()  # below a label, a sign or a tag that is not the user's
-    INTRODUCED = enum.auto()  # below words that introduce it as somebody else's, up to where nobody can tell
-    QUOTED = enum.auto()  # in quotation marks, of a mail or a chat
+    QUOTED = enum.auto()  # in quotation marks, of a mail or a chat, or below words that introduce it as somebody else's
     PROGRAM = enum.auto()  # printed by a program, or code
 
 
@@ -217,25 +215,16 @@ def _weight(line: str) -> int:
     return int(signs >= 4 and plain * 3 <= len(pieces) and signs >= 2 * plain)
 
 
-def passages(
-    text: str,
-    demands: Asks = lambda _: True,
-    concerns_user: Asks = lambda _: True,
-    others: set[int] | None = None,
-) -> Iterator[Passage]:
+def passages(text: str) -> Iterator[Passage]:
     r"""Yield the passages of a user's message, in order; O(characters).
 
-    What stands below a short introduction that ends in a colon or asks, and demands nothing itself, is `Voice.INTRODUCED`. The
-    lines of mails and chats, and those behind ``>``, are `Voice.QUOTED`. What stands below a first paragraph that does not
-    speak of the user is `Voice.UNKNOWN`. A block below a foreign label, and a message that `is_handed_over`, is
-    `Voice.LABELLED`. A list, a table or a tag is the user's,
-    unless a question about it introduces it.
+    What stands below a short introduction that ends in a colon or asks, and demands nothing itself, is `Voice.QUOTED`, as are
+    the lines of mails and chats, and those behind ``>``. What stands below a first paragraph that does not speak of the user is
+    `Voice.UNKNOWN`. A block below a foreign label, and a message that `is_handed_over`, is `Voice.LABELLED`. A list, a table or
+    a tag is the user's, unless a question about it introduces it.
 
     Args:
         text: The message.
-        demands: Whether a line asks for something; then what it introduces is the user's own.
-        concerns_user: Whether a line speaks of what the user wants or does.
-        others: The `lines_of_others` of the message, if they are known.
 
     >>> rules = "Please keep to this:\n- tabs\n- never touch prod.db\n\n2026-01-03 10:11:12 ERROR no disk"
     >>> for each in passages(rules):
@@ -244,29 +233,27 @@ def passages(
     OWN 'Please keep to this:' 'never touch prod.db'
     PROGRAM '' '2026-01-03 10:11:12 ERROR no disk'
     """
-    return _Reader(text, demands, concerns_user, others).passages()
+    return _Reader(text).passages()
 
 
 class _Reader:
     """Reads one message line by line. Holds state: what the lines so far introduce."""
 
-    def __init__(self, text: str, demands: Asks, concerns_user: Asks, others: set[int] | None) -> None:
+    def __init__(self, text: str) -> None:
         self.lines = text.splitlines()[:_MOST_LINES]
-        self.demands = demands
-        self.concerns_user = concerns_user
         self.lead, self.lead_at = "", 0
         self.lead_used = True
         self.parents: list[tuple[int, str]] = []  # indents and texts of the list items above
         self.mail = range(0)
-        self.block = 0
+        self.block_of = {at: start for start, end in _blocks(self.lines) for at in range(start, end)}
         self.pending: list[str] = []  # lines of prose that may continue
         self.end, self.is_table = 0, False
-        self.others = lines_of_others(self.lines) if others is None else others
+        self.others = lines_of_others(self.lines)
         self.labelled = dict(self._below_labels())
         self.pasted, self.voice = self._introduced(text)
         end = self.labelled.get(self.pasted)
         if end is None and self.pasted < len(self.lines):
-            end = _end_of(self.lines, self.pasted, set())
+            end = _end_of(self.lines, self.pasted)
         self.pasted_end = len(self.lines) if end is None else end
 
     def _below_labels(self) -> Iterator[tuple[int, int]]:
@@ -290,10 +277,10 @@ class _Reader:
     def _end_below(self, start: int) -> int:
         """Return the line behind a block with a label: where its layout shows an end, or a line answers the label."""
         following = next((at for at in range(start + 1, len(self.lines)) if self.lines[at].strip()), None)
-        shown = _end_of(self.lines, start, self.others)
+        shown = _end_of(self.lines, start)
         if shown is None and following is not None:
             is_fence = _FENCE.match(self.lines[following])
-            shown = (_end_of_one if is_fence else _end_of)(self.lines, following, self.others)
+            shown = (_end_of_one if is_fence else _end_of)(self.lines, following)
         if shown is not None:
             return shown
         first = self.lines[start].strip()
@@ -309,7 +296,7 @@ class _Reader:
         """Return the line from which on the message may be pasted, and whose words these are then."""
         none = len(self.lines), Voice.OWN
         filled = [at for at, line in enumerate(self.lines) if line.strip()]
-        if is_handed_over(text) and not (len(text) > _LONG and self.concerns_user(self.lines[filled[0]])):
+        if is_handed_over(text) and not (len(text) > _LONG and concerns_user(self.lines[filled[0]])):
             # a long one that speaks of the user is a task, as SWE-agent ends it with a prompt
             return min(self.labelled, default=0), Voice.LABELLED
         if len(filled) < 2 or len(text) > _LONG:
@@ -326,11 +313,11 @@ class _Reader:
         if not head.endswith(("?", "？")) and any(shape(below) for shape in (_BULLET.match, _TAG.fullmatch, _ROW.fullmatch)):
             return none
         if head.endswith(("?", "？", ":", "：")):
-            return none if self.demands(head) else (second, Voice.INTRODUCED)
+            return none if demands(head) else (second, Voice.QUOTED)
         last = self.lines[filled[-1]].rstrip()
-        if last.endswith(("?", "？")) and not self.concerns_user(last):
+        if last.endswith(("?", "？")) and not concerns_user(last):
             return min(self.labelled, default=first), Voice.UNKNOWN
-        return none if self.concerns_user(head) else (second, Voice.UNKNOWN)
+        return none if concerns_user(head) else (second, Voice.UNKNOWN)
 
     def passages(self) -> Iterator[Passage]:
         at = 0
@@ -343,13 +330,12 @@ class _Reader:
                     first = self.lines[at]
                     if not (_BULLET.match(first) and self.parents) and not first[:1].isspace():
                         self.lead, self.parents = "", []
-                self.block = at
                 yield from self._block(at, end)
                 at = end
             elif _FENCE.match(self.lines[at]):
                 close = next((n for n in range(at + 1, len(self.lines)) if _FENCE.match(self.lines[n])), len(self.lines))
                 yield from self._flush()
-                yield Passage("\n".join(self.lines[at + 1 : close]), Voice.PROGRAM, block=self.block)
+                yield self._passage("\n".join(self.lines[at + 1 : close]), at, Voice.PROGRAM)
                 at = close + 1
             else:
                 at += 1
@@ -358,8 +344,12 @@ class _Reader:
     def _flush(self) -> Iterator[Passage]:
         """Yield the lead as a passage of its own if nothing stood under it."""
         if not self.lead_used:
-            yield Passage(self.lead, self._voice(self.lead_at), block=self.block)
+            yield self._passage(self.lead, self.lead_at)
         self.lead, self.lead_used, self.parents = "", True, []
+
+    def _passage(self, text: str, at: int, voice: Voice | None = None, *, lead: str = "", is_whole: bool = False) -> Passage:
+        """Return a passage that ends with a line; whose words it is decides the line, unless it is known."""
+        return Passage(text, voice or self._voice(at), lead, is_whole, self.block_of[at])
 
     def _voice(self, at: int) -> Voice:
         if at in self.mail or at in self.others:
@@ -378,12 +368,12 @@ class _Reader:
             if 5 * len(printed) >= 3 * (behind - first):
                 yield from self._block(start, start + first) if first else ()
                 yield from self._flush()
-                yield Passage("\n".join(lines[first:behind]), Voice.PROGRAM, block=self.block)
+                yield self._passage("\n".join(lines[first:behind]), start + first, Voice.PROGRAM)
                 yield from self._block(start + behind, end) if behind < len(lines) else ()
                 return
         if _is_mail(lines):
             yield from self._flush()
-            self.mail = range(start, _end_of_mail(self.lines, end) or len(self.lines))
+            self.mail = range(start, len(self.lines))
         self.end, self.is_table, at = end, _is_table(lines), start
         while at < end:
             behind = self._wrapped(at) if _BULLET.match(self.lines[at]) else at + 1
@@ -397,7 +387,7 @@ class _Reader:
         bullet = _BULLET.match(line)
         if bullet is None and weight == _CERTAIN:
             yield from self._prose(at - 1)
-            yield Passage(line, Voice.PROGRAM, block=self.block)
+            yield self._passage(line, at, Voice.PROGRAM)
         elif bullet is None and self._is_lead(line, at):
             yield from self._prose(at - 1)
             yield from self._take_lead(line, at)
@@ -409,7 +399,7 @@ class _Reader:
             yield from self._row(line, at)
         elif _QUOTED_LINE.match(line):
             yield from self._prose(at - 1)
-            yield Passage(_QUOTED_LINE.sub("", line, count=1).strip(), Voice.QUOTED, block=self.block)
+            yield self._passage(_QUOTED_LINE.sub("", line, count=1).strip(), at, Voice.QUOTED)
         elif any(map(str.isalnum, line)):
             if self.pending and not (_continues(self.pending[-1], line) and (at in self.others) is (at - 1 in self.others)):
                 yield from self._prose(at - 1)
@@ -428,7 +418,7 @@ class _Reader:
             text = " ".join(self.pending)
             self.pending.clear()
             self.lead_used = True
-            yield Passage(text, self._voice(at), self.lead, block=self.block)
+            yield self._passage(text, at, lead=self.lead)
 
     def _is_lead(self, line: str, at: int) -> bool:
         """Return whether a line introduces what stands below it."""
@@ -448,10 +438,10 @@ class _Reader:
             yield from self._flush()
             return
         if not self.lead_used and not _HEADING.fullmatch(self.lead) and not _TAG.fullmatch(self.lead):
-            yield Passage(self.lead, self._voice(self.lead_at), block=self.block)
+            yield self._passage(self.lead, self.lead_at)
         *before, lead = [line.strip()] if _HEADING.fullmatch(line) else sentences_in(line.strip())
         for sentence in before:
-            yield Passage(sentence, self._voice(at), block=self.block)
+            yield self._passage(sentence, at)
         self.lead, self.lead_at, self.lead_used, self.parents = lead, at, False, []
 
     def _item(self, line: str, bullet: re.Match[str], end: int) -> Iterator[Passage]:
@@ -467,7 +457,7 @@ class _Reader:
         self.lead_used = True
         if inner and len(inner[1].expandtabs(4)) > indent and len(text) <= _LEAD_CHARS:
             return  # it stands with what is below it
-        yield Passage(text, self._voice(end - 1), lead, is_whole=True, block=self.block)
+        yield self._passage(text, end - 1, lead=lead, is_whole=True)
 
     def _row(self, line: str, at: int) -> Iterator[Passage]:
         following = self.lines[at + 1] if at + 1 < len(self.lines) else ""
@@ -478,7 +468,7 @@ class _Reader:
             self.lead, self.lead_at, self.lead_used = line.strip(), at, False
             return
         self.lead_used = True
-        yield Passage(line.strip(), self._voice(at), self.lead, is_whole=True, block=self.block)
+        yield self._passage(line.strip(), at, lead=self.lead, is_whole=True)
 
 
 def _is_table(lines: list[str]) -> bool:
@@ -486,20 +476,9 @@ def _is_table(lines: list[str]) -> bool:
 
 
 def _is_mail(lines: list[str]) -> bool:
-    """Return whether a block begins with the fields of a mail: two with an address, or four with a date."""
+    """Return whether a block begins with the fields of a mail: two or more, of which one has an address."""
     head = lines[:6]
-    fields = [found[1] for line in head if (found := _HEADER.match(line))]
-    is_dated = len({field for field in fields if not any(map(str.isdigit, field))}) >= 4
-    return len(fields) >= 2 and any((_ADDRESS_OR_DATE if is_dated else _ADDRESS).search(line) for line in head)
-
-
-def _end_of_mail(lines: list[str], at: int) -> int | None:
-    """Return the line behind the indented text below a head, as a commit's; ``None`` without an indent."""
-    filled = next((n for n in range(at, len(lines)) if lines[n].strip()), len(lines))
-    if filled == len(lines) or not lines[filled][:1].isspace():
-        return None
-    inside = itertools.takewhile(lambda n: not lines[n].strip() or lines[n][:1].isspace(), range(filled, len(lines)))
-    return max(n for n in inside if lines[n].strip()) + 1
+    return sum(_HEADER.match(line) is not None for line in head) >= 2 and any(map(_ADDRESS.search, head))
 
 
 def _continues(before: str, line: str) -> bool:
@@ -509,55 +488,24 @@ def _continues(before: str, line: str) -> bool:
 
 # Lines of others, as their layout shows. One such line says little; people write a label, a time or a prompt, too.
 
-_LEAST_ALIKE: Final = 3  # lines with a repeated beginning
-_LEAST_FIELDS: Final = 3  # lines of a record
-_FIELD_WORDS: Final = 3
+_LEAST_ALIKE: Final = 3
 _SPEAKER_CHARS: Final = 60
-_HEAD_LINES: Final = 30
+_LEAST_SPEAKERS: Final = 2
+_LEAST_TIMES: Final = 3
 _TOP_LINES: Final = 20
 _MOST_BLOCKS: Final = 64
 
 _TIME: Final = r"\d{1,2}[:.]\d\d(?:[:.]\d\d)?(?:[.,]\d{1,3})?"
-_BEGINNING: Final = re.compile(
-    rf"\s{{0,8}}(?:\[[^\]\n]{{1,40}}\](?:[ \t]*\[[^\]\n]{{1,40}}\])?[ \t]*(?:[^\W\d_][^:\n]{{0,30}}:|<[^<>\n]{{1,30}}>)?"
-    rf"|[^:\n]{{0,20}}{_TIME}[^:\n]{{0,30}}[:\t](?:[^\t\n]{{1,30}}\t)?"
-    r"|<[^<>\n]{1,30}>(?=[ \t])|[\w./-]{1,60}:\d{1,6}:|[\w.-]{1,30}[ \t]*\|(?=[ \t])|\+(?=[^\s+])"
-    r"|@?[^\W\d_][\w.'-]{0,40}(?:\[\d{1,7}\]|:[\w.-]{1,40})?(?: [(\w][\w.'()-]{0,20}){0,2}:(?=[ \t])"
-    r"|[^'\"\n]{4,60}[(=<,][ ]?['\"])"
-)
-_COLUMN: Final = re.compile(r"[^\w\s'\"`*$€£#@]+|[\[(<{][^\s]{1,40}[\])>},]|[\w.:,/-]*\d[\w.:,)]*|[\w.-]{1,24}=\S+")
-_IN_COLUMN: Final = re.compile(r"[^\W\d_]+(?= {2,}\S| [·–—|-] )")
-_COLUMN_WORDS: Final = 8
-_SIGN: Final = re.compile(r"[\d|<>\[\]+\t/(=]")
-_BEYOND_NUMBERS: Final = re.compile(r"[^\w\s.:,)]|\d {2,}|\w {2,}\w")
-_APART: Final = re.compile(rf"{_BEYOND_NUMBERS.pattern}|\w {{2,}}\Z")
-_NUMBERS: Final = re.compile(r"\A[\w./-]{1,60}(?=:\d{1,6}:)|\d+")
+_BEGINNING: Final = re.compile(rf"//|\+(?=\S)|(?![-*+•]\s)\[?(?:{_TIME}|[^:\]>|\t\n]){{1,40}}(?:[\]>|\t]|:(?!//))")
+_SIGN: Final = re.compile(r"[<|\t+]|//|\[(?!0?\])|0[:.]0")
 _SPEAKER_LINE: Final = re.compile(rf"[^\n]*(?<!\d){_TIME}(?!\d)[^\n]*(?<![.!?。！？])")
 _TIME_ALONE: Final = re.compile(rf"[\[(]?{_TIME}(?: ?[AP]M)?[\])]?")
-_MAIL_HEAD: Final = re.compile(rf"[^\n]{{0,80}}<[\w.+-]{{1,64}}@[\w.-]{{1,64}}>[^\n]{{0,40}}{_TIME}[^\n]{{0,20}}")
-_BYLINE: Final = re.compile(  # a name, a time or a state with dots between; a key with fields; a date with a time
-    r"(?=[^\n]{3,100}\Z)(?:\w[^\n|]* [·•] [^\n]*[^\s.!?。！？]|[A-Z]{2,10}-\d{1,6} [^:\n]{1,40}: [^:\n]{1,40}: [^\n]+"
-    rf"|(?=[^\n]{{0,30}}\d{{4}})(?:[\w.,/-]+ ){{1,5}}{_TIME})"
-)
-_PAGE: Final = re.compile(r"[^\w\n]{0,8}[^\W\d_]{1,12} \d{1,4}(?: [^\W\d_]{1,8} \d{1,4}|/\d{1,4}| ?[-=*_]{2,8})[^\w\n]{0,8}")
-_PROMPT: Final = re.compile(
-    r"\s{0,4}(?:\$ [a-z./~]|>>> |(?:In|Out) ?\[\d{0,4}\]: ?|PS [A-Z]:\\|[A-Z]:\\[^\s>]*>"
-    r"|[\w.-]{1,32}@[\w.-]{1,64}:[^\s@:]{0,80}[$#] |[❯➜] )"
-)
-_PAIRED: Final = re.compile(
-    r"\s*(?:(?P<same>\"\"\"|\'\'\'|[\u2500-\u257f]{3,}[^\w\n]*)|(?P<sign>[-=*#\\~<\[{(_]{1,80}) ?"
-    r"(?:(?P<opens>begin|start)|(?P<closes>end))(?: of)?\b(?P<rest>[^\n]{1,80}))\s*",
-    re.IGNORECASE,
-)
-_BRACKETS: Final = {"[[": "]]", "{{": "}}", "/*": "*/", "<!--": "-->"}
-_DIRECTIVE: Final = re.compile(r"\.\. [\w-]{1,40}::[^\n]*")
-_FIELD: Final = re.compile(r"\s{0,4}[^\W\d_][\w ./-]{0,30}[:：][ \t]*(?P<value>[^\n]*)")
 _OPEN_TAG: Final = re.compile(r"\s*<([A-Za-z][\w:.-]{0,40})(?:\s[^<>]*)?>")
 _DECODER: Final = json.JSONDecoder()
 
 
 def lines_of_others(lines: list[str]) -> set[int]:
-    """Return the numbers of the lines that others than the user wrote; O(characters).
+    """Return the numbers of the lines that others than the user wrote: of a chat, a log or a search; O(characters).
 
     Args:
         lines: The lines of the message.
@@ -566,12 +514,31 @@ def lines_of_others(lines: list[str]) -> set[int]:
     >>> sorted(lines_of_others(chat)), sorted(lines_of_others(["Tests: run them", "Style: tabs", "Docs: never skip them"]))
     ([1, 2, 3, 4], [])
     """
-    lines = lines[:_MOST_LINES]
-    found = {*_alike(lines), *_spoken(lines), *_marked(lines), *_below_head(lines)}
-    for start, end in _blocks(lines):
-        found.update(_console(lines, start, end))
-        found.update(_record(lines, start, end))
-    return found
+    return {*_alike(lines), *_below_speaker(lines)}
+
+
+def _alike(lines: list[str]) -> Iterator[int]:
+    """Yield the lines with a beginning that comes again: of two speakers or files, or of one with a sign or a time in it."""
+    beginnings = {at: re.sub(r"\d+", "0", found[0]) for at, line in enumerate(lines) if (found := _BEGINNING.match(line))}
+    repeated = {each for each, times in Counter(beginnings.values()).items() if times > 1}
+    if len(repeated) > 1 or any(map(_SIGN.search, repeated)):
+        alike = [at for at, each in beginnings.items() if each in repeated or _SIGN.search(each)]
+        yield from alike if len(alike) >= _LEAST_ALIKE else ()
+
+
+def _below_speaker(lines: list[str]) -> range:
+    """Return the lines from the first speaker or time on.
+
+    Further down it may be part of a demonstration, with the task below it.
+    """
+    speakers = [
+        at
+        for at, (line, after) in enumerate(itertools.pairwise(lines))
+        if _is_speaker(line) and after.strip() and not _is_speaker(after)
+    ]
+    times = [start for start, end in _blocks(lines) if any(_TIME_ALONE.fullmatch(line.strip()) for line in lines[start:end])]
+    starts = [*speakers[: len(speakers) >= _LEAST_SPEAKERS], *times[: len(times) >= _LEAST_TIMES]]
+    return range(min(starts), len(lines)) if starts and min(starts) < _TOP_LINES else range(0)
 
 
 def _blocks(lines: list[str]) -> Iterator[tuple[int, int]]:
@@ -584,46 +551,39 @@ def _blocks(lines: list[str]) -> Iterator[tuple[int, int]]:
             start = at + 1
 
 
-def _end_of(lines: list[str], at: int, others: set[int]) -> int | None:
+def _end_of(lines: list[str], at: int) -> int | None:
     """Return the line behind what a line begins, as its own layout shows; ``None`` if that shows no end.
 
     What follows without a blank line belongs to it, and must show its own end.
     """
     for _ in range(_MOST_BLOCKS):
-        end = _end_of_one(lines, at, others)
+        end = _end_of_one(lines, at)
         if end is None or end >= len(lines) or not lines[end].strip():
             return end
         at = end
     return None
 
 
-def _end_of_one(lines: list[str], at: int, others: set[int]) -> int | None:
+def _end_of_one(lines: list[str], at: int) -> int | None:
     """Return the line behind what a line begins alone.
 
     Only the line itself tells, and what answers it: what is inside may hold a closing line, too, but none behind the last.
     """
-    first, end = lines[at], None
-    tag = _OPEN_TAG.match(first)
-    if at in others:
-        end = next((n for n in range(at, len(lines)) if n not in others), len(lines))
-    elif _FENCE.match(first):
-        end = next((n + 1 for n in range(at + 1, len(lines)) if _FENCE.match(lines[n])), None)
-    elif _QUOTED_LINE.match(first):
-        end = next(n for n in range(len(lines), at, -1) if _QUOTED_LINE.match(lines[n - 1]))
-    elif tag is not None:
+    first = lines[at]
+    if _FENCE.match(first):
+        return next((n + 1 for n in range(at + 1, len(lines)) if _FENCE.match(lines[n])), None)
+    if _QUOTED_LINE.match(first):
+        return next(n for n in range(len(lines), at, -1) if _QUOTED_LINE.match(lines[n - 1]))
+    if tag := _OPEN_TAG.match(first):
         closing = f"</{tag[1]}>"
-        end = next((n for n in range(len(lines), at, -1) if lines[n - 1].rstrip().endswith(closing)), None)
-    elif first.lstrip().startswith(("{", "[")):
+        return next((n for n in range(len(lines), at, -1) if lines[n - 1].rstrip().endswith(closing)), None)
+    if first.lstrip().startswith(("{", "[")):
         text = "\n".join(lines[at:])
         behind = _end_of_json(text)
-        end = None if behind is None else at + text.count("\n", 0, behind) + 1
-    else:
-        blank = next((n for n in range(at, len(lines)) if not lines[n].strip()), len(lines))
-        if _weight(first) == _CERTAIN and not _PROMPT.match(first):
-            end = blank
-        elif _is_mail(lines[at:blank]):
-            end = _end_of_mail(lines, blank)
-    return end
+        return None if behind is None else at + text.count("\n", 0, behind) + 1
+    if _weight(first) == _CERTAIN:
+        return next((n for n in range(at, len(lines)) if not lines[n].strip()), len(lines))
+    return None
 
 
 def _end_of_json(text: str) -> int | None:
@@ -637,111 +597,5 @@ def _end_of_json(text: str) -> int | None:
     return None if rest.partition("\n")[0].strip() else end + (0 if rest.strip() else len(rest))
 
 
-def _alike(lines: list[str]) -> Iterator[int]:
-    """Yield the lines with a beginning that comes again: of speakers, files, services, times, columns, or what was added."""
-    beginnings: dict[int, str] = {}
-    columns: dict[int, str] = {}
-    for at, line in enumerate(lines if len(lines) >= _LEAST_ALIKE else ()):
-        if found := _BEGINNING.match(line):
-            beginnings[at] = _NUMBERS.sub("0", found[0].strip(" "))
-        elif (begin := _columns_of(line)) and not (_BULLET.match(line) or _ROW.fullmatch(line)):
-            columns[at] = re.sub(r"[^\W\d_]+", "w", _NUMBERS.sub("0", begin)) if _BEYOND_NUMBERS.search(begin) else begin
-    times = Counter(beginnings.values())
-    speakers = {each for each, count in times.items() if count > 1}
-    signed = {each for each in times if _SIGN.search(each)} if any(map(_SIGN.search, speakers)) else set[str]()
-    alike = signed | (speakers if len(speakers) > 1 else set[str]())
-    if sum(times[each] for each in alike) >= _LEAST_ALIKE:
-        yield from (at for at, each in beginnings.items() if each in alike)
-    same = {each for each, n in Counter(columns.values()).items() if n >= _LEAST_ALIKE and _APART.search(each)}
-    yield from (at for at, each in columns.items() if each in same)
-
-
-def _columns_of(line: str) -> str:
-    """Return the signs, numbers, settings and words in columns that a line begins with."""
-    end = 0
-    for word in itertools.islice(re.finditer(r"\S+", line[: 2 * _LEAD_CHARS]), _COLUMN_WORDS):
-        if not (_COLUMN.fullmatch(word[0]) or _IN_COLUMN.match(line, word.start())):
-            break
-        end = word.end()
-    return line[: end + 2] if line[end : end + 2] == "  " else line[:end]
-
-
-def _spoken(lines: list[str]) -> Iterator[int]:
-    """Yield the lines from a mail's head, the first page, byline, speaker or time on; they end with the message."""
-    pages = [at for at, line in enumerate(lines) if _PAGE.fullmatch(line.strip())]
-    heads = [at for at, line in enumerate(lines) if _MAIL_HEAD.fullmatch(line.strip())]
-    filled = [at for at, line in enumerate(lines) if line.strip()]
-    speakers = [
-        at
-        for at, after in itertools.pairwise(filled)
-        if _is_speaker(lines[at]) and lines[after].strip() and not _is_speaker(lines[after]) and after == at + 1
-    ]
-    bylines = [at for at in filled[:_LEAST_ALIKE] if _BYLINE.fullmatch(lines[at].strip())]
-    times = [start for start, end in _blocks(lines) if any(_TIME_ALONE.fullmatch(line.strip()) for line in lines[start:end])]
-    least = ((pages, 2), (heads, 1), (bylines, 1), (speakers, 2), (times, 3))
-    starts = [found[0] for found, times_at_least in least if len(found) >= times_at_least]
-    if starts and min(starts) < _TOP_LINES:  # further down, it may be part of a demonstration, with the task below it
-        yield from range(min(starts), len(lines))
-
-
 def _is_speaker(line: str) -> bool:
     return len(line) <= _SPEAKER_CHARS and _SPEAKER_LINE.fullmatch(line.strip()) is not None
-
-
-def _below_head(lines: list[str]) -> Iterator[int]:
-    """Yield all lines of a document that begins with fields between two rulers, and what is indented below a directive."""
-    filled = next((at for at, line in enumerate(lines) if line.strip()), 0)
-    if lines and lines[filled].rstrip() == "---":
-        close = next((at for at in range(filled + 1, min(len(lines), filled + _HEAD_LINES)) if lines[at].rstrip() == "---"), 0)
-        if close > filled + 1 and all(_FIELD.fullmatch(line) for line in lines[filled + 1 : close]):
-            yield from range(filled, len(lines))
-    for at, line in enumerate(lines):
-        if _DIRECTIVE.fullmatch(line) and (end := _end_of_mail(lines, at + 1)):
-            yield from range(at, end)
-
-
-def _marked(lines: list[str]) -> Iterator[int]:
-    """Yield the lines between an opening line and the last that answers it."""
-    opened: dict[str, int] = {}
-    closed: dict[str, int] = {}
-    for at, line in enumerate(lines):
-        for key, opens, closes in _marks_in(line):
-            if closes and key in opened:
-                closed[key] = at + 1
-            elif opens:
-                opened.setdefault(key, at)
-    yield from itertools.chain.from_iterable(range(opened[key], end) for key, end in closed.items())
-
-
-def _marks_in(line: str) -> Iterator[tuple[str, bool, bool]]:
-    """Yield the marks of a line that may open or close what others wrote, each with whether it opens, and whether it closes."""
-    for opening, closing in _BRACKETS.items():
-        if (opening in line) is not (closing in line):
-            yield opening, opening in line, closing in line
-    tag = _OPEN_TAG.fullmatch(line) or _OPEN_TAG.fullmatch(line.partition(": ")[2])
-    if tag is not None and "=" in line and not _OF_USER.fullmatch(f"<{tag[1]}>"):
-        yield f"</{tag[1]}>", True, False
-    elif line.lstrip().startswith("</"):
-        yield line.strip(), False, True
-    found = _PAIRED.fullmatch(line)
-    if found is not None and found["same"]:
-        yield found["same"] if found["same"].isascii() else "\u2500", True, True
-    elif found is not None:
-        yield found["sign"] + found["rest"], found["opens"] is not None, found["closes"] is not None
-
-
-def _console(lines: list[str], start: int, end: int) -> Iterator[int]:
-    """Yield the lines below a prompt."""
-    first = next((at for at in range(start, end) if _PROMPT.match(lines[at])), end)
-    yield from range(first, end if end > first + 1 else first)
-
-
-def _record(lines: list[str], start: int, end: int) -> Iterator[int]:
-    """Yield the text below the fields of a record, each a label with a short value: of a ticket, an issue, or a page."""
-    fields = 0
-    for at in range(start, end):
-        found = _FIELD.fullmatch(lines[at])
-        if found is not None and found["value"].strip() and len(found["value"].split()) <= _FIELD_WORDS:
-            fields += 1
-        elif fields >= _LEAST_FIELDS:
-            yield at

@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 
 from .classifier import PER_MILLE
-from .scoring import Judgement, Kind, concerns_user, demands, names_person, score, score_of_assistant
+from .scoring import Judgement, Kind, names_person, score, score_of_assistant
 from .sentences import clipped, sentences, sentences_in, values_of
 from .speech import Passage, Voice, passages, unnumbered
 
@@ -23,10 +23,11 @@ _ALONE: Final = (Kind.QUESTION, Kind.REMARK, Kind.SUPPOSED)
 ASSISTANT: Final = "Assistant"
 SYSTEM: Final = "System"
 QUOTED: Final = "Quoted or pasted"
-_OTHERS: Final = (Voice.QUOTED, Voice.INTRODUCED, Voice.LABELLED)
+_OTHERS: Final = (Voice.QUOTED, Voice.LABELLED)
 _ASKING: Final = (Kind.REQUEST, Kind.QUESTION)
 _WANTING: Final = (Kind.DUTY, Kind.PREFERENCE, Kind.DECISION, Kind.TASK)
-_LEAST_APART: Final = 4  # fewer lines without a person are often the user's notes
+_LEAST_APART: Final = 4  # lines; fewer without a person are often the user's notes
+_MOST_OF_USER: Final = 0.25  # of these lines
 
 
 @attrs.frozen
@@ -43,12 +44,8 @@ class Statement:
     worth: int = PER_MILLE  # the probability that it is worth keeping, in per mille
 
 
-def user_statements(text: str, others: set[int] | None = None) -> Iterator[Statement]:
+def user_statements(text: str) -> Iterator[Statement]:
     """Yield the statements of a user's message, in order; O(characters).
-
-    Args:
-        text: The message.
-        others: The lines in it that others wrote (`lines_of_others`), if they are known.
 
     >>> said = "The cap is $956. Never go above it without asking me. My sister is a glazier. Where does she live?"
     >>> for each in user_statements(said):
@@ -57,7 +54,7 @@ def user_statements(text: str, others: set[int] | None = None) -> Iterator[State
     FACT My sister is a glazier.
     QUESTION Where does she live?
     """
-    blocks = itertools.groupby(passages(text, demands, concerns_user, others), attrgetter("block"))
+    blocks = itertools.groupby(passages(text), attrgetter("block"))
     found = (_statements_of_block([*itertools.islice(block, _MOST)]) for _, block in blocks)
     return itertools.islice(itertools.chain.from_iterable(found), _MOST)
 
@@ -76,7 +73,7 @@ def _is_apart(lines: list[list[Statement]]) -> bool:
     """Return whether at least four lines beside a single rule hardly ask, and want nothing: so do most pasted texts."""
     others = [said for said in lines if all(each.kind is not Kind.RULE for each in said)]
     of_user = sum(any(map(_is_of_user, said)) for said in others)
-    return _LEAST_APART <= len(others) == len(lines) - 1 and _LEAST_APART * of_user < len(others)
+    return _LEAST_APART <= len(others) == len(lines) - 1 and of_user < _MOST_OF_USER * len(others)
 
 
 def _is_of_user(statement: Statement) -> bool:

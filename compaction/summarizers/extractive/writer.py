@@ -103,7 +103,7 @@ class SummaryWriter:
         self._told = set[str]()  # statements in the lines of a talk
         self._ranked: list[str] | None = None  # the facts, once there is room for one
         self._has_first = bool(request.said)  # then the task stands in the summary already
-        self._replaced = _replaced_by_kept(request, memory, read)
+        self._repeated = _repeated_instructions(request, memory, read)
         before = len(request.originals) if request.previous is None else 0
         self._said = [each for each in memory.said.values() if each.place > before or each.is_rule]
         self._newer = {text: each for each in self._said for text in each.earlier}
@@ -202,7 +202,7 @@ class SummaryWriter:
 
     def count_left_out(self) -> None:
         """Say how many rules had no room."""
-        known = self._replaced | self._told
+        known = self._repeated | self._told
         rules = (each for each in self._said if each.is_rule and each.statement.text not in known)
         page = self.page
         page.left_out = sum(not page.stands(each.text) for each in rules)
@@ -231,7 +231,7 @@ class SummaryWriter:
 
     def _add(self, said: Said, upto: float) -> bool:
         statement = said.statement
-        if statement.text in self._replaced or statement.text in self._told or self.page.stands(said.text):
+        if statement.text in self._repeated or statement.text in self._told or self.page.stands(said.text):
             return True
         section = _SECTIONS.get(statement.kind, Section.CONTEXT)
         text = self._line(said)
@@ -258,24 +258,21 @@ class SummaryWriter:
 
     def _order(self, said: Said) -> tuple[float, int]:
         """Return the order of statements of equal weight: the earlier summary's oldest, then those with the rarest words."""
-        return (
-            (0.0, said.place)
-            if said.statement.text in self.earlier.statements
-            else (-self._memory.statements.rarity(said) * said.statement.worth, -said.place)
-        )
+        if said.statement.text in self.earlier.statements:
+            return 0.0, said.place
+        return -self._memory.statements.rarity(said) * said.statement.worth, -said.place
 
     def _add_found(self, upto: float, *, held: bool = False) -> None:
         """Add failed calls that did not succeed later, and rows that the user asked for, the newest first."""
         found = (each for each in self._found if not held or each[2] in self.earlier)
-        added = (self.page.add(section, line, upto=upto, place=place, by=tool) for place, section, line, tool in found)
-        _until_full(added, in_a_row=False)
+        _until_full(self.page.add(section, line, upto=upto, place=place, by=tool) for place, section, line, tool in found)
 
     def _add_calls(self, upto: float, *, held: bool = False) -> None:
         """Add calls, those that changed something first, and files."""
         memory, page = self._memory, self.page
         calls = (each for each in self._calls if not held or each.call in self._held_calls)
         added = (page.add(Section.DONE, each.line, upto=upto, place=each.place) for each in calls)
-        if not _until_full(added, in_a_row=False):
+        if not _until_full(added):
             return
         newest_first = list(reversed(memory.files.items()))
         for place, (path, changed) in enumerate(sorted(newest_first, key=lambda item: -item[1])):
@@ -302,11 +299,11 @@ class SummaryWriter:
         return _FOCUS_BONUS * (self._focus is not None and self._focus(text))
 
 
-def _until_full(added: Iterable[bool], *, in_a_row: bool = True) -> bool:
-    """Add lines until a dozen did not fit, in a row or in all; return whether all were tried."""
+def _until_full(added: Iterable[bool]) -> bool:
+    """Add lines until a dozen in a row did not fit; return whether all were tried."""
     misses = 0
     for is_added in added:
-        misses = 0 if is_added and in_a_row else misses + (not is_added)
+        misses = 0 if is_added else misses + 1
         if misses > _MOST_MISSES:
             return False
     return True
@@ -321,33 +318,15 @@ def _misleading(memory: ConversationMemory, newer: Mapping[str, Said]) -> set[st
     """
     older_values = {value for text in newer if text in memory.said for _, value in memory.said[text].statement.values}
     newer_values = {value for each in newer.values() for _, value in each.statement.values}
-    unused = filter(memory.facts.is_unused, _older_values(memory))
-    return {*memory.gone, *(older_values - newer_values), *unused}
+    return {*memory.gone, *(older_values - newer_values)}
 
 
-def _older_values(memory: ConversationMemory) -> set[str]:
-    """Return the values of statements that a later one may be about: both share a word, and have values of one shape."""
-    named: set[tuple[str, str]] = set()
-    older, newer = set[str](), set[str]()
-    for said in reversed(memory.said.values()):
-        statement = said.statement
-        for shape, value in statement.values:
-            (newer if named.isdisjoint((shape, stem) for stem in statement.stems) else older).add(value)
-        named.update((shape, stem) for shape, _ in statement.values for stem in statement.stems)
-    return older - newer
-
-
-def _replaced_by_kept(request: SummaryRequest, memory: ConversationMemory, read: Callable[[Message], Reading]) -> set[str]:
-    """Return the statements that a message which stays in the view replaces, or says again with other numbers."""
-    users = (group.messages[0] for group in request.kept if group.kind is GroupKind.USER)
-    found = (memory.statements.replaced_by(each) for message in users for each in read(message).statements)
-    replaced = {each.statement.text for each in found if each is not None}
+def _repeated_instructions(request: SummaryRequest, memory: ConversationMemory, read: Callable[[Message], Reading]) -> set[str]:
+    """Return the statements of instructions that one in the view says again, perhaps with other numbers."""
     told = [each.statement for each in memory.said.values() if each.statement.by == SYSTEM]
-    if told:
-        instructions = (group.messages[0] for group in request.kept if group.kind is GroupKind.SYSTEM)
-        repeated = {each.stems for message in instructions for each in read(message).statements}
-        replaced.update([each.text for each in told if each.stems in repeated])
-    return replaced
+    instructions = (group.messages[0] for group in request.kept if told and group.kind is GroupKind.SYSTEM)
+    repeated = {each.stems for message in instructions for each in read(message).statements}
+    return {each.text for each in told if each.stems in repeated}
 
 
 def _visible_text(request: SummaryRequest) -> str:

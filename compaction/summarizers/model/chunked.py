@@ -69,22 +69,22 @@ class SummaryOptions:
         Raises:
             SummaryFailed: If the model wrote no usable summary.
         """
-        return await drive(self.steps(request, SummaryAttempts(models=[model], least_read=0.0)), partial(self._answer, ask))
+        return await drive(self.steps(request, model), partial(self._answer, ask))
 
     def summary_sync(self, request: SummaryRequest, model: str, ask: SendCallSync) -> str:
         """Return the summary; errors as for `summary`."""
-        return drive_sync(self.steps(request, SummaryAttempts(models=[model], least_read=0.0)), partial(_answer_sync, ask))
+        return drive_sync(self.steps(request, model), partial(_answer_sync, ask))
 
-    def steps(self, request: SummaryRequest, attempts: SummaryAttempts, *, rules_role: str = "system") -> SummarySteps:
+    def steps(self, request: SummaryRequest, model: str, *, rules_role: str = "system") -> SummarySteps:
         """Return the generator that makes every decision and sends nothing.
 
         Args:
             request: The request.
-            attempts: The models to ask, and how.
+            model: The name of the model.
             rules_role: The role of the message with the rules.
 
         Raises:
-            SummaryFailed: If no model wrote one, or it would take too many parts.
+            SummaryFailed: If the model wrote none, or it would take too many parts.
             ConfigurationError: If the window is too small.
         """
         entries = entries_of(request.groups, redact=self.redact)
@@ -95,6 +95,7 @@ class SummaryOptions:
             raise SummaryFailed("there is nothing to summarize: every group is empty")
         plan = _plan_of(self, rules_role, request, entries, previous)
         parts = plan.parts()
+        attempts = SummaryAttempts(model)
         summary, done = plan.carried, 0
         while parts:
             plan.check_parts(done + len(parts))
@@ -201,17 +202,15 @@ class _Plan:
     def smaller(
         self, parts: Sequence[tuple[Entry, ...]], attempts: SummaryAttempts, error: RequestTooLong
     ) -> list[tuple[Entry, ...]]:
-        """Split what is left into parts of half the size; if they would be too small, go on to the next model.
+        """Split what is left into parts of half the size.
 
         Raises:
-            SummaryFailed: If there is no other model.
+            SummaryFailed: If they would be too small.
         """
         tokens = self._tokens(parts[0]) // 2
-        left = [entry for part in parts for entry in part]
         if tokens < _LEAST_PART_TOKENS:
-            attempts.give_up(error)
-            tokens = max(self.room(self.limit), _LEAST_PART_TOKENS)
-        return split_entries(left, tokens, self.request.counter.count_text)
+            raise attempts.failed(str(error)) from error
+        return split_entries([entry for part in parts for entry in part], tokens, self.request.counter.count_text)
 
     def check_parts(self, parts: int) -> None:
         """Check the number of parts before more requests are paid for.

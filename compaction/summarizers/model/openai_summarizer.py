@@ -17,7 +17,6 @@ from ...errors import ConfigurationError
 from ...tokens import Usage
 from ..base import TIMEOUT_SECONDS, SummaryRequest
 from ..redaction import redact as redact_secrets
-from .attempts import SummaryAttempts
 from .chunked import SummaryOptions
 from .model_calls import ModelCall, ModelFault, ModelReply, SummarySteps, drive, drive_sync
 from .openai_wire import read_error, read_reply, read_usage
@@ -25,7 +24,6 @@ from .openai_wire import read_error, read_reply, read_usage
 _OURS: Final = frozenset({"model", "messages", "max_tokens", "max_completion_tokens", "n", "stream"})
 _optional = attrs.validators.optional
 _a_name: Final = must_be("a name", lambda value: isinstance(value, str) and value != "")
-_from_0_to_1: Final = must_be("a share from 0 to 1", lambda value: 0 <= value <= 1)
 _at_least_1: Final = must_be("1 or more", lambda value: value >= 1)
 
 
@@ -68,21 +66,18 @@ class OpenAISummarizer:
         api_key_env: The environment variable that holds the key, in place of ``api_key``; read for each summary, so that no
             file and no pickle holds it. Its value goes to ``base_url``, so whoever writes both decides which secret goes
             where; `compaction.config.load` can restrict them.
-        timeout: Seconds for one answer, the client's retries included, > 0; then the fallback model is asked. With an
-            ``OpenAI`` client, seconds until the next byte of one request, which that client retries.
+        timeout: Seconds for one answer, the client's retries included, > 0; with an ``OpenAI`` client, seconds until the next
+            byte of one request, which that client retries.
         max_retries: How often the client sends a request again after a temporary failure: 408, 409, 429, 5xx or no connection.
             It waits longer each time, or as long as the server says (``Retry-After``).
-        fallback_model: A model on the same server to ask when the first one has failed.
-        window: Tokens of the models' context window, the smaller one if they differ; ``None`` if it is not known: then
-            everything is sent in one request, and in halves if the server answers that it is too long.
+        window: Tokens of the model's context window; ``None`` if it is not known: then everything is sent in one request, and
+            in halves if the server answers that it is too long.
         headroom: Tokens a reply may have, as a multiple of the summary's budget, >= 1. A reasoning model needs several times
             the budget.
         max_tokens_field: The request field for that limit; newer OpenAI models accept only ``"max_completion_tokens"``.
         rules_role: The role of the message with the rules: ``"system"``, ``"developer"``, or ``"user"`` for a model that
             accepts no other.
         max_parts: The largest number of parts to read a conversation in, >= 1.
-        least_read: The share of a long request, by our count, that the server must report as read, from 0 to 1, because some
-            servers cut a long request without an error. 0 turns the check off.
         options: Further arguments of the request, such as ``{"temperature": 0}``.
         redact: Removes the secrets from a text.
         on_usage: Called with the usage of each reply that reports one, whether the reply is used or not.
@@ -91,8 +86,8 @@ class OpenAISummarizer:
         ConfigurationError: If an argument is out of range or of the wrong kind.
 
     >>> local = OpenAISummarizer("qwen3-8b", base_url="http://127.0.0.1:8080/v1", api_key="none", window=32_768)
-    >>> attrs.evolve(local, fallback_model="qwen3-4b").model
-    'qwen3-8b'
+    >>> attrs.evolve(local, model="qwen3-4b").window
+    32768
     """
 
     timeout_seconds: ClassVar[None] = None  # each call of the model has one, ``timeout``
@@ -103,7 +98,6 @@ class OpenAISummarizer:
     api_key_env: str | None = attrs.field(default=None, validator=_optional(_a_name), kw_only=True)
     timeout: float = attrs.field(default=TIMEOUT_SECONDS, validator=above(0), kw_only=True)
     max_retries: int = attrs.field(default=2, validator=count(), kw_only=True)
-    fallback_model: str | None = attrs.field(default=None, validator=_optional(_a_name), kw_only=True)
     window: int | None = attrs.field(default=None, validator=_optional(count(1)), kw_only=True)
     headroom: float = attrs.field(default=1.5, validator=_at_least_1, kw_only=True)
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = attrs.field(
@@ -113,7 +107,6 @@ class OpenAISummarizer:
         default="system", validator=one_of("system", "developer", "user"), kw_only=True
     )
     max_parts: int = attrs.field(default=100, validator=count(1), kw_only=True)
-    least_read: float = attrs.field(default=0.5, validator=_from_0_to_1, kw_only=True)
     options: Mapping[str, Any] = attrs.field(
         factory=dict[str, Any], converter=dict, validator=_no_options_of_ours, hash=False, kw_only=True
     )
@@ -136,14 +129,14 @@ class OpenAISummarizer:
         """The options that its answers depend on, as a text."""
         server = str(self.client.base_url) if self.client is not None else self.base_url
         redacted = getattr(self.redact, "__qualname__", type(self.redact).__qualname__)
-        parts = (self.model, self.fallback_model, server, self.window, self.headroom, self.rules_role, redacted)
+        parts = (self.model, server, self.window, self.headroom, self.rules_role, redacted)
         return f"{parts} {sorted(self.options.items())}"
 
     def summarize(self, request: SummaryRequest) -> str | Awaitable[str]:
         """Return the summary; an awaitable unless the client is an ``openai.OpenAI``.
 
         Raises:
-            SummaryFailed: If no model wrote a usable summary.
+            SummaryFailed: If the model wrote no usable summary.
             ConfigurationError: If the window is too small, there is no key, or ``openai`` cannot be imported.
         """
         steps = self._steps(request)
@@ -175,9 +168,7 @@ class OpenAISummarizer:
     def _steps(self, request: SummaryRequest) -> SummarySteps:
         """Return the generator that makes every decision and sends nothing."""
         options = SummaryOptions(window=self.window, headroom=self.headroom, max_parts=self.max_parts, redact=self.redact)
-        models = [self.model] if self.fallback_model is None else [self.model, self.fallback_model]
-        attempts = SummaryAttempts(models=models, least_read=self.least_read)
-        return options.steps(request, attempts, rules_role=self.rules_role)
+        return options.steps(request, self.model, rules_role=self.rules_role)
 
     def _send(self, client: Any, call: ModelCall) -> ModelReply | ModelFault:
         try:

@@ -130,7 +130,7 @@ def strategies(folder: Path) -> list[Strategy]:
         TokenBudgetComposed([SlidingWindow(), ToolResult(Clear())], budget=9, keep=pinned),
         Clip(tokens=900),
         GrowingSummary(
-            FactSummarizer(calls=0.2),
+            FactSummarizer(redact=redact),
             tokens=900,
             initial_tokens=200,
             added_tokens=100,

@@ -55,24 +55,6 @@ def test_first_round() -> None:
     assert "{" not in prompt
 
 
-def test_update_round() -> None:
-    """A later prompt contains the earlier summary and says how to update its items."""
-    prompt = default_template().render("NEW", existing_summary="OLD", max_summary_tokens=500)
-    assert "The summary so far:\nOLD" in prompt
-    assert prompt.index("OLD") < prompt.index("NEW")
-    assert "Keep every point of the summary that still holds" in prompt
-    assert "from In Progress, Blocked or Next Steps to Done" in prompt
-    assert "supersedes" in prompt
-
-
-def test_finished_work_is_not_asked_for_again() -> None:
-    """Both prompts ask the model to separate finished work from work that nobody has done yet."""
-    for previous in (None, "OLD"):
-        prompt = default_template().render("X", existing_summary=previous, max_summary_tokens=500)
-        assert "so that nobody does it again" in prompt
-        assert "that nobody has done yet" in prompt
-
-
 def test_focus_and_language() -> None:
     """Focus and language are in the prompt in the user's words."""
     prompt = default_template().render("X", max_summary_tokens=500, focus="the {failing} tests", language="Korean")
@@ -196,13 +178,9 @@ def test_template_from_files(tmp_path: Path) -> None:
 
 def test_template_from_a_loader() -> None:
     """A loader is called with category and name, and the default is used for an unknown name."""
-    loader = Loader({("summarization", "context_compress"): BLOG, ("mine", "later"): "Later. " + BLOG})
+    loader = Loader({("summarization", "context_compress"): BLOG})
     assert SummaryTemplate.load(loader) == SummaryTemplate(BLOG)
     assert SummaryTemplate.load(loader, name="unknown") == default_template()
-    assert SummaryTemplate.load(loader, category="mine", name="unknown", update_name="later") == SummaryTemplate(
-        update="Later. " + BLOG
-    )
-    assert SummaryTemplate.load(loader, name="unknown", default=SummaryTemplate(BLOG)) == SummaryTemplate(BLOG)
 
 
 def test_loader_that_fails() -> None:

@@ -159,14 +159,6 @@ def test_long_text_is_parted_at_the_end_of_a_line() -> None:
     assert [piece for piece in pieces if not piece.endswith("\n")] == []
 
 
-def test_ten_megabytes_are_split_in_seconds() -> None:
-    """Ten megabytes are split into parts that contain every character."""
-    text = "word " * 2_000_000
-    parts = split_entries([Entry("user", text)], 20_000, count)
-    assert sum(len(entry.text) for part in parts for entry in part) == len(text)
-    assert len(parts) == 126
-
-
 @pytest.mark.parametrize("name", ["coding_long", "cassettes", "whowhen_multiagent", "inspect_logs"])
 def test_recorded_conversations_are_all_there(corpus: Callable[[str], list[dict[str, Any]]], name: str) -> None:
     """The record contains every text of recorded messages, arguments and results."""

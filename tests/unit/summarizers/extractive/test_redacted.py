@@ -60,5 +60,5 @@ def test_redaction_can_be_switched_off() -> None:
 
 def test_its_repr_is_the_same_in_every_process() -> None:
     """The default is shown by its name, since caches and stores distinguish summarizers by their `repr`."""
-    assert repr(DigestSummarizer()) == "DigestSummarizer(growth=0.45, turnover=0.04, redact=redact)"
-    assert repr(FactSummarizer()) == "FactSummarizer(constraints=0.4, calls=0.04, redact=redact)"
+    assert repr(DigestSummarizer()) == "DigestSummarizer(growth=0.45, redact=redact)"
+    assert repr(FactSummarizer()) == "FactSummarizer(redact=redact)"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from compaction.summarizers.extractive.facts import FactKind, fact_kind, facts_in
 from compaction.summarizers.extractive.sentences import sentences
 
 
@@ -26,10 +25,3 @@ from compaction.summarizers.extractive.sentences import sentences
 def test_an_abbreviation_ends_no_sentence(text: str) -> None:
     """A dot after an abbreviation or an ordinal belongs to the sentence; marks of other scripts end one."""
     assert list(sentences(text.replace("|", " "))) == text.split("|")
-
-
-@pytest.mark.parametrize("number", ["12,5 %", "12,5%", "1.200,5 %", "0,8 ‰", "3,5\u00a0%"])
-def test_a_number_with_a_comma_and_its_sign_is_one_fact(number: str) -> None:
-    """German writes a blank before the sign."""
-    assert list(facts_in(f"ein Rabatt von {number} gilt."))[-1] == number
-    assert fact_kind(number) is FactKind.NUMBER

@@ -21,7 +21,6 @@ LABEL = re.compile(r"^(?:- )*(?:(?:First|Assistant|System|Quoted or pasted|Resul
 COUNTED = re.compile(r"\(\d+ (?:more had no room|texts were so long that only both ends were read)\)")
 NOTE = re.compile(r" \((?:was (.+) until|now (.+), since) message \d+\)$")
 PLACE = re.compile(r" \((?:earlier, )?message \d+\)$")
-HEADS = ("The user asked:", "Rules and preferences:", "Calls made:", "Now:", "Failed:", "Decided:", "Open:", "Said and found:")
 CUTS = re.compile(r" ?\.\.\.|…| \| | -> |[(),:]| - ")
 OUTCOMES = {"ok", "no result", "no output", ""}
 
@@ -64,13 +63,7 @@ def inventions(digest: str, chat: Chat) -> list[str]:
 
 
 def is_found(line: str, said: str) -> bool:
-    if (
-        not line
-        or line.startswith("#")
-        or line in HEADS
-        or COUNTED.search(line)
-        or re.fullmatch(r"- </?[\w:.-]+>|</[\w:.-]+>", line)
-    ):
+    if not line or line.startswith("#") or COUNTED.search(line) or re.fullmatch(r"- </?[\w:.-]+>|</[\w:.-]+>", line):
         return True
     line = PLACE.sub("", LABEL.sub("", line))
     if listed := re.match(LISTS, line):

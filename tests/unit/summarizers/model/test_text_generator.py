@@ -79,14 +79,6 @@ async def test_an_async_model(model: Any) -> None:
         compact_sync(turns(4, words=60), strategy(model), counter="chars/4")
 
 
-def test_sections_are_wanted_where_they_were_asked_for() -> None:
-    """With the default template, an answer without sections is requested again and then rejected."""
-    model = Model()
-    done = compact_sync(turns(4, words=60), Summarization(model, keep=last(messages=2)), counter="chars/4")
-    assert "answered without the sections" in str(done.failures[0].error)
-    assert len(model.prompts) == 2
-
-
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
