@@ -25,12 +25,13 @@ def _strategies(strategies: Iterable[StrategyLike]) -> tuple[Strategy, ...]:
 class TokenBudgetComposed(Strategy):
     """Runs strategies in order until a request fits the budget; if they are not enough, drops the oldest groups.
 
-    The budget is checked after every edit; a strategy that is still running when it holds is closed. Cost: that of the
-    strategies that run, and O(groups) for the fallback.
+    By default the budget is checked after every edit, and a strategy that is still running when it holds is closed. Cost: that
+    of the strategies that run, and O(groups) for the fallback.
 
     Args:
         strategies: The strategies, gentlest first, each with its own trigger.
         budget: The most tokens of a request, the context's overhead included, > 0.
+        early_stop: Whether to stop as soon as the budget holds; if not, every strategy runs to its own target.
         keep: The groups that the fallback must not drop.
         drop_system: Whether the fallback may drop system groups if nothing else is enough.
 
@@ -48,6 +49,7 @@ class TokenBudgetComposed(Strategy):
 
     strategies: tuple[Strategy, ...] = attrs.field(converter=_strategies)
     budget: int = attrs.field(validator=count(1), kw_only=True)
+    early_stop: bool = attrs.field(default=True, kw_only=True)
     keep: Selector = attrs.field(default=nothing, converter=as_selector, kw_only=True)
     drop_system: bool = attrs.field(default=False, kw_only=True)
 
@@ -63,7 +65,11 @@ class TokenBudgetComposed(Strategy):
     def _reduced(self, over: Trigger, index: MessageIndex) -> Steps:
         for strategy in self.strategies:
             with contextlib.closing(strategy(index)) as steps:
-                yield from relay(steps, lambda _: PASS_ON, until=lambda item: isinstance(item, Edit) and not over(index))
-            if not over(index):
+                yield from relay(steps, lambda _: PASS_ON, until=lambda item: self._stops_after(item, index))
+            if self.early_stop and not over(index):
                 break
         yield from Truncation(trigger=over, keep=self.keep, drop_system=self.drop_system)(index)
+
+    def _stops_after(self, item: object, index: MessageIndex) -> bool:
+        """Return whether to close a strategy because the budget holds after an edit."""
+        return self.early_stop and isinstance(item, Edit) and index.tokens <= self.budget

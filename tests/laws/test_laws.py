@@ -137,6 +137,9 @@ CONFIGURATIONS: dict[str, Strategy] = {
     ),
     "empty pipeline": Pipeline(),
     "budget": TokenBudgetComposed([ToolResult(keep=nothing), SlidingWindow()], budget=80),
+    "budget, each to its end": TokenBudgetComposed(
+        [ToolResult(HeadTail(chars=9)), SelectiveToolCall()], budget=120, early_stop=False
+    ),
     "budget, system too": TokenBudgetComposed([ClearReasoning()], budget=20, drop_system=True),
     "budget alone": TokenBudgetComposed([], budget=60, keep=last(groups=2)),
     "token budget": presets.token_budget(120),

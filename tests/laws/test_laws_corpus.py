@@ -57,6 +57,7 @@ CONFIGURATIONS: dict[str, Strategy] = {
     "reasoning and media": Pipeline(ClearReasoning(), ClearMedia()),
     "digest": Summarization(keep=last(groups=4) | first(messages=2), system_note="Some of it was summarized."),
     "budget": TokenBudgetComposed([ToolResult(HeadTail(chars=500)), SlidingWindow()], budget=800),
+    "budget, each to its end": TokenBudgetComposed([ToolResult(), SelectiveToolCall()], budget=500, early_stop=False),
     "hermes": presets.hermes(4_000, protect_last_n=4),
     "context window": presets.context_window(4_000, reserve_output=1_000),
 }

@@ -131,4 +131,4 @@ def compositions(draw: st.DrawFn) -> Strategy:
     parts = draw(st.lists(single_strategies(), min_size=1, max_size=3))
     if draw(st.booleans()):
         return Pipeline(*parts)
-    return TokenBudgetComposed(parts, budget=draw(st.integers(20, 200)), keep=draw(KEEPS))
+    return TokenBudgetComposed(parts, budget=draw(st.integers(20, 200)), early_stop=draw(st.booleans()), keep=draw(KEEPS))

@@ -65,6 +65,7 @@ STRATEGIES: dict[str, Strategy] = {
     "digest": Summarization(keep=last(groups=4), on_failure="raise"),
     "pipeline": ClearReasoning() >> ToolResult(Clear()) >> SlidingWindow() >> Truncation(keep=last(groups=1)),
     "budget": TokenBudgetComposed([ToolResult(HeadTail(chars=60)), SelectiveToolCall()], budget=200),
+    "budget, each to its end": TokenBudgetComposed([ClearMedia(), ToolResult(keep=nothing)], budget=200, early_stop=False),
     "context window": presets.context_window(700),
 }
 MIXED: Chat = [*agent_session(40), *itertools.chain.from_iterable(sample_conversations()[2:5])]

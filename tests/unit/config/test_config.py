@@ -127,7 +127,7 @@ def strategies(folder: Path) -> list[Strategy]:
         Summarization(template="Summarize the key decisions and user preferences only."),
         Offload(store, session="kim", min_chars=9, on_failure="raise"),
         Lossless(Truncation() >> ClearReasoning(), store, session="kim"),
-        TokenBudgetComposed([SlidingWindow(), ToolResult(Clear())], budget=9, keep=pinned),
+        TokenBudgetComposed([SlidingWindow(), ToolResult(Clear())], budget=9, early_stop=False, keep=pinned),
         Clip(tokens=900),
         GrowingSummary(
             FactSummarizer(redact=redact),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compaction import Drop, MessageIndex, Request, RunContext, Step, compact_sync, first, nothing, run_sync
+from compaction import Drop, MessageIndex, Request, RunContext, Step, compact_sync, first, last, nothing, run_sync
 from compaction.strategies import (
     Clear,
     SelectiveToolCall,
@@ -59,6 +59,14 @@ class TestOrder:
         index = indexed(tool_turns(4))
         assert len(list(edits_of(strategy, index))) == 1
         assert index.tokens == strategy.budget
+
+    def test_or_each_runs_to_its_own_target(self) -> None:
+        """With ``early_stop=False``, every strategy runs to its own target, and the fallback runs only above the budget."""
+        index = indexed(tool_turns(4))
+        strategy = TokenBudgetComposed([CLEAR, SlidingWindow(keep=last(turns=2))], budget=index.tokens - 150, early_stop=False)
+        edits = list(edits_of(strategy, index))
+        assert [type(edit).__name__ for edit in edits] == ["Rewrite"] * 4 + ["Drop"] * 2
+        assert index.included.turns == 2
 
     def test_a_strategy_s_own_trigger_is_asked(self) -> None:
         """A strategy whose own trigger does not fire is skipped."""
