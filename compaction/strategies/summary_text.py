@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 import attrs
@@ -235,8 +236,17 @@ def excerpt_of(
     earlier = [entry for group in unknown for entry in _words_in(text.read(group.messages[0]) or group.messages[0].text)]
     task = summarizers.task_of(map(index.format.read, index.source))
     said = own_words(index, replaced)
-    count = index.counter.count_text
-    return summarizers.excerpt(said, tokens, count, task=task, earlier=earlier, redact=text.redact, numbers=numbers)
+    count, before = index.counter.count_text, _before_answers(index, replaced, said)
+    return summarizers.excerpt(
+        said, tokens, count, task=task, earlier=earlier, redact=text.redact, numbers=numbers, before=before
+    )
+
+
+def _before_answers(index: MessageIndex, replaced: Sequence[MessageGroup], said: Iterable[Message]) -> dict[int, Message]:
+    """Return the message before each short one of the user, by the identity of the latter's object; it may have left before."""
+    short, source = {id(message.raw) for message in said if summarizers.is_short_answer(message)}, index.source
+    places = chain.from_iterable(map(index.ordinals, replaced)) if short else ()
+    return {id(source[at]): index.format.read(source[at - 1]) for at in places if at and id(source[at]) in short}
 
 
 def _words_in(summary: str) -> tuple[str, ...]:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from compaction import GroupKind
 from compaction.formats import openai_chat
+from compaction.strategies import SummaryText
+from compaction.strategies.summary_text import excerpt_of
 from compaction.summarizers import excerpt, shortened, split_excerpt, task_of
 from tests.support.chats import assistant, indexed, system, user
 
@@ -147,3 +150,40 @@ def test_an_entry_with_a_value_names_its_message() -> None:
     text = excerpt(messages, 1_000, len, numbers={id(each.raw): number for number, each in enumerate(messages, 7)})
     assert text == f"{HEADING}\n- The port is 8080. (message 7)\n- Thanks.\n- Now 9090. (message 9)"
     assert split_excerpt(text)[0] == ("The port is 8080.", "Thanks.", "Now 9090.")
+
+
+QUESTION = "Shall I book (1) Wednesday at 11:00 or (2) Friday at 8:30?"
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer", "is_quoted"),
+    [
+        (f"I read the calendar. {QUESTION}", "yes, the second one", True),
+        ("Options: A) delete it; B) limit it to a year; C) leave it.", "C, or else B", True),
+        (QUESTION, "And is the invoice paid?", False),
+        (QUESTION, "The second one, since " + "nobody is there on Wednesdays, " * 5, False),
+        ("I read the calendar.", "yes, the second one", False),
+    ],
+    ids=["question", "options", "a question of the user", "a long answer", "nothing asked"],
+)
+def test_a_short_answer_stands_with_its_question(asked: str, answer: str, is_quoted: bool) -> None:
+    """An answer that says little alone is followed by what the assistant had asked, also if that left the view before."""
+    index = indexed([user("Plan my week."), assistant(asked), user(answer), assistant("Done."), user("Thanks.")])
+    said = [group for group in index.included_groups if group.kind is GroupKind.USER]
+    last_sentence = asked.removeprefix("I read the calendar. ")
+    entry = f'- {answer.strip()} (the assistant had asked: "{last_sentence}")'
+    assert (entry in excerpt_of(index, said, SummaryText(), 300)) is is_quoted
+
+
+def test_a_question_that_is_asked_each_time_is_not_quoted() -> None:
+    """Of several equal questions, such as "Anything else?", none says what an answer means."""
+    turns = [each for n in range(3) for each in (assistant("Anything else?"), user(f"Box {n}."))]
+    index = indexed([user("Count."), *turns, assistant("ok")])
+    assert "Anything else" not in excerpt_of(index, index.included_groups, SummaryText(), 300)
+
+
+def test_a_question_makes_room_for_words_of_the_user() -> None:
+    """Where not everything fits, what the user said is quoted first."""
+    index = indexed([user("Plan my week."), assistant(QUESTION), user("the second"), assistant("a"), user("Never on Mondays.")])
+    text = excerpt_of(index, index.included_groups, SummaryText(), 45)
+    assert "- the second\n- Never on Mondays." in text
