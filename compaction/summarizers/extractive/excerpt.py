@@ -187,22 +187,29 @@ class _Room:
         for entry in others[:1]:
             self._put(entry, own[entry.place], tokens)
         if sum(self._size(own[entry.place]) for entry in others[1:]) > self._left:
-            weights = {entry.place: entry.weights() for entry in others[1:]}
-            for least in (Kind.TASK, Kind.FACT):
-                for entry in others[1:]:
-                    some = {at for at, weight in enumerate(weights[entry.place]) if weight >= least}
-                    self._put(entry, _joined(entry.lines, some))
+            self._put_weighty(others[1:])
         known = {own[entry.place] for entry in entries[:2]}
         for entry in others[1:]:
             if own[entry.place] not in known:  # the same words beside something else that was pasted
                 self._put(entry, own[entry.place])
-                known.add(own[entry.place])
+                known.update([own[entry.place]] if entry.place in self._quoted else [])
         known.discard("")
-        self._put_questions(entries)
         for entry in entries:
+            if entry.place not in self._quoted and own[entry.place] not in known:
+                self._put(entry, own[entry.place], tokens)
+        self._put_questions(entries)
+        for entry in sorted(entries, key=lambda each: self._size(each.text)):  # pasted lines: a short block stays whole
             is_repeated = entry.place not in self._quoted and own[entry.place] in known
             self._put(entry, entry.text, None if is_repeated else most if entry is task else tokens)
         return self._quoted
+
+    def _put_weighty(self, entries: Sequence[_Entry]) -> None:
+        """Quote the lines that matter most: rules and what weighs as much in all messages, and then facts."""
+        weights = {entry.place: entry.weights() for entry in entries}
+        for least in (Kind.TASK, Kind.FACT):
+            for entry in entries:
+                some = {at for at, weight in enumerate(weights[entry.place]) if weight >= least}
+                self._put(entry, _joined(entry.lines, some))
 
     def _put_questions(self, entries: Sequence[_Entry]) -> None:
         """Quote the questions behind the answers that are quoted whole."""
@@ -334,13 +341,13 @@ def _both_ends(text: str, tokens: int, count: Count) -> str:
 def _by_importance(lines: Sequence[_Line]) -> list[int]:
     """Return the places of the lines: the user's own, those that matter most first, and then the others.
 
-    The first line says what the message is about. Rules, preferences, decisions and open tasks follow, and then the lines from
-    both ends inwards.
+    The first line says what the message is about. Rules, preferences, decisions and open tasks follow, and then the other
+    lines; both from the ends inwards, since people write before and behind what they paste.
     """
     own = [place for place, line in enumerate(lines) if line.is_own and line.text.strip()]
     others = [place for place, line in enumerate(lines) if not line.is_own and not _FENCE.match(line.text)]
     heavy = [place for place in own if score(lines[place].text).kind >= Kind.TASK]
-    return list(dict.fromkeys([*own[:1], *heavy, *_from_both_ends(own), *others]))
+    return list(dict.fromkeys([*own[:1], *_from_both_ends(heavy), *_from_both_ends(own), *others]))
 
 
 def _from_both_ends(places: Sequence[int]) -> list[int]:

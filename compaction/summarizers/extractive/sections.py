@@ -96,7 +96,7 @@ def write_list(items: Mapping[Section, Sequence[str]]) -> str:
     blocks: list[str] = []
     for section, head in LIST_HEADS.items():
         if lines := items.get(section):
-            blocks += [head, *[f"- {line}" for line in lines]] if head else lines
+            blocks += [head, *map(_item, lines)] if head else lines
     return "\n".join(blocks)
 
 

@@ -187,3 +187,31 @@ def test_a_question_makes_room_for_words_of_the_user() -> None:
     index = indexed([user("Plan my week."), assistant(QUESTION), user("the second"), assistant("a"), user("Never on Mondays.")])
     text = excerpt_of(index, index.included_groups, SummaryText(), 45)
     assert "- the second\n- Never on Mondays." in text
+
+
+def test_a_message_that_is_too_long_keeps_what_stands_behind_pasted_prose() -> None:
+    """Clauses of a contract look like rules; the user's last line comes before them, and the message is not left out."""
+    clauses = "\n".join(f"{n}. Clause {n}\nThe Supplier must never disclose the records of case {n}." for n in range(12))
+    wish = "Clauses 3 and 7 are agreed, leave them as they are."
+    said = [user("Review a contract."), assistant("Yes."), user(f"Here it is:\n\n{clauses}\n\n{wish}"), user("Thanks.")]
+    entries = quoted(*said, tokens=400)
+    assert entries[1].startswith("Here it is:\n[...]\n")
+    assert entries[1].endswith(wish)
+
+
+def test_short_pasted_blocks_stay_whole_before_long_ones() -> None:
+    """A table of two lines is more use than a few lines of a long one."""
+    table = "| town | people |\n|---|---|\n| Ulm | 41,200 |"
+    rows = "\n".join(f"DE{n};2026-02-01;5{n}.7;48.2" for n in range(40))
+    said = [user(f"Look:\n{rows}\nDrop the first."), assistant("a"), user(f"{table}\nWeight by that."), user("Go on.")]
+    assert f"{table}\nWeight by that." in quoted(*said, tokens=220)
+
+
+def test_what_was_said_is_quoted_in_the_order_in_which_it_was_said() -> None:
+    """A summary may stand behind a message that came after some of those that it replaced."""
+    index = indexed(
+        [user("Start."), assistant("a"), user("One."), assistant("b"), user("Two."), assistant("c"), user("Three.")]
+    )
+    groups = index.included_groups
+    text = excerpt_of(index, [groups[4], groups[0], groups[2]], SummaryText(), 100)
+    assert list(split_excerpt(text)[0]) == ["Start.", "One.", "Two."]
