@@ -271,6 +271,7 @@ def _question(before: Message | None, answer: str) -> str:
     if before is None or before.role != "assistant" or len(answer) > _SHORT_ANSWER:
         return ""
     text = " ".join(" ".join(part.text for part in before.parts if isinstance(part, TextPart)).split())
+    text = text.replace('"', "'")  # what it quotes from a program must not end the quotation
     found = ""
     for sentence in reversed([*sentences_in(text[-4 * _QUESTION_CHARS :])]):
         if len(sentence) + len(found) > _QUESTION_CHARS:
