@@ -86,13 +86,18 @@ def listening_socket(host: str, port: int, *, shared: bool = False) -> socket.so
 def reserved_socket(host: str, port: int) -> socket.socket:
     """Return a socket that keeps an address for the workers, which listen there; it does not listen itself.
 
+    It can be had at once after another process that served there has ended, but not beside one that still does.
+
     Raises:
         ConfigurationError: If the address cannot be used.
     """
     if not hasattr(socket, "SO_REUSEPORT"):
         raise ConfigurationError("--workers needs a system on which processes can share a port; leave it out")
+    with listening_socket(host, port) as alone:
+        port = alone.getsockname()[1]
     found = socket.socket(_family(host))
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    for option in (socket.SO_REUSEADDR, socket.SO_REUSEPORT):
+        found.setsockopt(socket.SOL_SOCKET, option, 1)
     try:
         found.bind((host, port))
     except OSError as error:

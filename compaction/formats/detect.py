@@ -169,7 +169,10 @@ def _only(possible: _Formats) -> MessageFormat:
 def _unknown(index: int, raw: Any) -> str:
     if fields_of(raw) is None:
         return f"messages[{index}]: a message is an object with fields (got {type_name(raw)})"
-    names = ", ".join([repr(name) for name in fields_of(raw) or {}][:6]) or "none"
+    fields = fields_of(raw) or {}
+    if items_of(fields.get("messages")) is not None:
+        return f"messages[{index}] is a conversation, not a message; pass one conversation at a time, or write one a line"
+    names = ", ".join([repr(name) for name in fields][:6]) or "none"
     return (
         f"messages[{index}]: no wire format has such a message (its fields: {names}); name the format with format=, "
         "or convert the messages to one; see docs/formats.md for what there is"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -9,7 +10,7 @@ from typing import Any, Final, TypeVar
 import attrs
 
 from ..run import unawaited
-from ..tokens import LengthError
+from ..tokens import LengthError, is_quoted
 from .bodies import ModelRequest, TooLarge, Unreadable, decoded, read_request
 from .conversations import ConversationRequest, ConversationTurn, GatewayConversations
 from .headers import asks_for_long_context, has_signature, session_of, tenant_of
@@ -174,7 +175,9 @@ class Planner:
         return self._sending(plan, request, turn)
 
     def _learn(self, plan: RequestPlan, request: ConversationRequest, refused: UpstreamRefusal) -> None:
-        """Learn the window of a refused request."""
+        """Learn the window of a refused request, for all clients: but not from an error that quotes this one's words."""
+        if is_quoted(refused.body, json.dumps(request.fields, ensure_ascii=False, default=str)):
+            return  # only this conversation is shortened
         found = LengthError.read(refused) or LengthError()
         if found.window is None and plan.turn is None:  # no table has the model's window
             found = LengthError(window=max(1, len(plan.original) // _BYTES_OF_WINDOW))

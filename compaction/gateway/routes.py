@@ -27,6 +27,7 @@ _VERTEX: Final = re.compile(
 )
 _VERTEX_CLAUDE: Final = re.compile(r"/models/([^/:]+):(?:streamR|r)awPredict")
 _BEDROCK: Final = re.compile(r"/model/(.+)/converse(?:-stream)?")
+_LONGEST_NAME: Final = 200  # characters of a model's name, which stands in the log and in tables
 _COUNTER: Final = "count-tokens"  # Vertex counts tokens under the name of a model
 
 
@@ -55,9 +56,9 @@ class ModelRoute:
     model: str | None = None
 
     def model_of(self, fields: Mapping[str, Any]) -> str:
-        """Return the name of the model that a request names; empty if it names none."""
+        """Return the name of the model that a request names; empty if it names none, or one that is too long for a name."""
         found: object = fields.get("model") if self.model is None else self.model
-        return found if isinstance(found, str) else ""
+        return found if isinstance(found, str) and len(found) <= _LONGEST_NAME else ""
 
 
 def _kept_by_none(fields: Mapping[str, Any]) -> str | None:

@@ -244,10 +244,14 @@ class MessageIndex:
         return [self.columns.source[ordinal] for ordinal in self.ordinals(group)]
 
     def read_originals(self, *groups: MessageGroup | int, summaries: bool = True) -> list[Message]:
-        """Return the `originals` of these groups as read messages; ``summaries=False`` omits those that are summaries."""
+        """Return the `originals` of these groups as read messages, oldest first.
+
+        A summary may stand behind a message that came after some of those that it replaced. ``summaries=False`` omits messages
+        that are summaries.
+        """
         columns = self.columns
         made_by = {} if summaries else columns.grouping.made_by
-        ordinals = chain.from_iterable(map(self.ordinals, groups))
+        ordinals = sorted(chain.from_iterable(map(self.ordinals, groups)))
         return [columns.read(at) for at in ordinals if columns.grouping.group_of[at] not in made_by]
 
     # ---------------------------------------------------------------- editing

@@ -19,6 +19,9 @@ RESERVED_TOKENS: Final = 16_000
 """The tokens of a context window that are reserved for the answer by default, but at most an eighth of the window."""
 
 _RESERVED_SHARE: Final = 8
+_LONGEST_NAME: Final = (
+    200  # characters; a client of a server may send a name of any length, and each is compared with thousands
+)
 
 ModelTable: TypeAlias = Mapping[str, int] | Path
 """Your own table: context windows by the models' names, or the path of a file with the structure of ``models.toml``."""
@@ -107,10 +110,14 @@ def _own(table: ModelTable | None) -> Mapping[str, ModelEntry]:
 
 
 def _names(model: str) -> list[str]:
-    """Return the forms of a name, the fullest first: as given, without a provider before ``/``, and before ``:``."""
+    """Return the forms of a name, the fullest first: as given, without a provider before ``/``, and before ``:``.
+
+    Forms that are too long for a name are left out.
+    """
     name = model.strip().lower()
     short = name.rpartition("/")[2]
-    return list(dict.fromkeys(filter(None, (name, short, short.partition(":")[2], name.partition(":")[2]))))
+    forms = (name, short, short.partition(":")[2], name.partition(":")[2])
+    return list(dict.fromkeys([form for form in forms if 0 < len(form) <= _LONGEST_NAME]))
 
 
 def _found(names: list[str], table: Mapping[str, ModelEntry]) -> ModelEntry | None:

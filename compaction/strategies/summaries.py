@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 import attrs
@@ -77,14 +78,16 @@ class SummaryStrategy(CompactionStrategy):
         unknown = [group for group in replaced if group.id >= 0 and group.kind is GroupKind.SUMMARY]
         read = [self.text.read(group.messages[0]) or group.messages[0].text for group in unknown]
         split = map(summarizers.split_excerpt, read)
+        said = own_words(index, replaced)
         return summarizers.excerpt(
-            own_words(index, replaced),
+            said,
             tokens,
             index.counter.count_text,
             task=summarizers.task_of(map(index.format.read, index.source)),
             earlier=[entry for entries, rest in split for entry in entries or (rest,)],
             redact=self.text.redact,
             numbers=numbers,
+            before=_before_answers(index, replaced, said),
         )
 
     def earlier(self, groups: Iterable[MessageGroup]) -> str | None:
@@ -160,6 +163,13 @@ def is_spoken(group: MessageGroup) -> bool:
 def own_words(index: MessageIndex, groups: Iterable[MessageGroup]) -> tuple[Message, ...]:
     """Return the source messages of these groups (of a summary, those that it replaced) without summaries."""
     return tuple(index.read_originals(*groups, summaries=False))
+
+
+def _before_answers(index: MessageIndex, replaced: Sequence[MessageGroup], said: Iterable[Message]) -> dict[int, Message]:
+    """Return the message before each short one of the user, by the identity of the latter's object; it may have left before."""
+    short, source = {id(message.raw) for message in said if summarizers.is_short_answer(message)}, index.source
+    places = chain.from_iterable(map(index.ordinals, replaced)) if short else ()
+    return {id(source[at]): index.format.read(source[at - 1]) for at in places if at and id(source[at]) in short}
 
 
 def replaced_by(index: MessageIndex, request: SummaryRequest) -> list[MessageGroup]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .extractive import DigestSummarizer, FactSummarizer
     from .extractive import excerpt as excerpt
     from .extractive import facts_in as facts_in
+    from .extractive import is_short_answer as is_short_answer
     from .extractive import listed as listed
     from .extractive import message_numbers as message_numbers
     from .extractive import quoted_tokens as quoted_tokens
@@ -61,8 +62,8 @@ export_lazily(
     {
         "base": "Summarizer SummaryBudget SummaryRequest answer_in_time usable_text",
         "cached": "CachedSummarizer",
-        "extractive": "DigestSummarizer FactSummarizer excerpt facts_in listed message_numbers quoted_tokens shortened"
-        " split_excerpt task_of",
+        "extractive": "DigestSummarizer FactSummarizer excerpt facts_in is_short_answer listed message_numbers"
+        " quoted_tokens shortened split_excerpt task_of",
         "first_of": "FirstOf",
         "model": "OpenAISummarizer SummarizerLike TextGenerator as_summarizer is_sync_client openai_package read_error",
         "redaction": "redact",

@@ -11,6 +11,7 @@ from .base import TokenCounter
 from .base import least_bytes_per_token as least_bytes_per_token
 from .estimate import ByteClassEstimate, BytesPerToken, CharsPerToken, EstimateWarning
 from .length_errors import LengthError, is_too_long
+from .length_errors import is_quoted as is_quoted
 from .memo import Memoized
 from .meter import MessageMeter
 from .resolve import counter

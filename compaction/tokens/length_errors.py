@@ -25,6 +25,7 @@ _MOST_CAUSES: Final = 5
 _MAY_BE_TOO_LONG: Final = frozenset({0, 400, 413, 422, 500})
 _TOO_LARGE: Final = "request too large"
 _TABLE: Final = Path(__file__).with_name("length_errors.toml")
+_NO_LETTERS: Final = re.compile(r"[\W_]+")
 _NUMBER: Final = r"(\d[\d,]{0,11})"
 
 
@@ -96,6 +97,22 @@ def is_too_long(status: int, says: str) -> bool:
     if status == 429:
         return _TOO_LARGE in says.lower()
     return status == 413 or (status in _MAY_BE_TOO_LONG and _says("phrases", says))
+
+
+def is_quoted(says: str, request: str) -> bool:
+    """Return whether all that makes a server's message a length error stands in the request too: it may quote the client.
+
+    O(characters of the request).
+    """
+    kinds = ("phrases", "named", "tokens", "window", "reply")
+    found = [each[0] for kind in kinds for pattern in _patterns(kind) if (each := pattern.search(says[:_READ_CHARS]))]
+    asked = _letters(request)
+    return bool(found) and all(_letters(each) in asked for each in found)
+
+
+def _letters(text: str) -> str:
+    """Return the letters and digits of a text, however it was escaped."""
+    return _NO_LETTERS.sub("", text).lower()
 
 
 def _first(kind: str, words: str) -> int | None:

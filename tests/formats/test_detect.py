@@ -79,6 +79,7 @@ def test_more_than_one_fits(messages: list[Any], names: str) -> None:
             r"messages\[2\] is openai-responses, messages\[0\] is openai-chat: one list has one format",
         ),
         ([USER, "hi"], r"messages\[1\]: a message is an object with fields \(got str\)"),
+        ([{"messages": [{"role": "user", "content": "hi"}]}], r"messages\[0\] is a conversation, not a message; pass one"),
         ([{"type": "human", "text": "hi"}], r"messages\[0\]: no wire format has such a message"),
         ([{"role": "tool", "content": [{"type": "tool_use"}]}], r"messages\[0\]: no wire format has such a message"),
     ],

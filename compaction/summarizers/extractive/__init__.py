@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .digest import message_numbers as message_numbers
     from .digest import quoted_tokens as quoted_tokens
     from .excerpt import excerpt as excerpt
+    from .excerpt import is_short_answer as is_short_answer
     from .excerpt import shortened as shortened
     from .excerpt import split_excerpt as split_excerpt
     from .excerpt import task_of as task_of
@@ -37,6 +38,6 @@ export_lazily(
         "digest": "DigestSummarizer FactSummarizer message_numbers quoted_tokens",
         "facts": "facts_in",
         "page": "listed",
-        "excerpt": "excerpt shortened split_excerpt task_of",
+        "excerpt": "excerpt is_short_answer shortened split_excerpt task_of",
     },
 )

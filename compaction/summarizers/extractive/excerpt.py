@@ -8,16 +8,17 @@ fits, pasted lines give way first, then small talk; rules and open tasks stay lo
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice, takewhile
 from typing import Final
 
 import attrs
 
-from ...messages import Message
+from ...messages import Message, TextPart
 from ..redaction import redact as redact_secrets
 from .scoring import Kind, score
-from .sentences import chars_within, values_of
+from .sentences import chars_within, sentences_in, values_of
 from .speech import is_handed_over, is_printed
 
 _HEADING: Final = "The user's messages, word for word:"
@@ -33,6 +34,10 @@ _LEAST_READ: Final = 20_000  # characters that are read in any case
 _MOST_READ: Final = 2_000  # the most characters that one message counts for
 _NOTE: Final = re.compile(r" \(message \d{1,9}\)\Z")
 _ENTRY: Final = 4
+_SHORT_ANSWER: Final = 100  # characters of an answer that may say nothing without its question
+_QUESTION_CHARS: Final = 300
+_ASKS: Final = re.compile(r"[?？؟]")
+_OPTION: Final = re.compile(r"(?:^|[\s(])(?:[A-Fa-f]|[1-6])[.):]\s+\S")
 
 Count = Callable[[str], int]
 
@@ -46,6 +51,7 @@ def excerpt(
     earlier: Sequence[str] = (),
     redact: Callable[[str], str] | None = redact_secrets,
     numbers: Mapping[int, int] | None = None,
+    before: Mapping[int, Message] | None = None,
 ) -> str:
     r"""Return what the user said in these messages, word for word, in at most so many tokens; empty if nothing fits.
 
@@ -69,6 +75,8 @@ def excerpt(
         redact: Removes secrets from each message; ``None`` keeps them.
         numbers: The number of each message, by the identity of the caller's object. It is added where a message has a value,
             so that of two values the later can be told.
+        before: The message before each short one of the user, by the identity of the caller's object of the latter, see
+            `is_short_answer`. A question in it is quoted behind the answer, which says little without it.
 
     >>> from compaction import MessageIndex
     >>> index = MessageIndex([{"role": "user", "content": "Rules:\n- no tabs\n- no mocks"}], counter="chars/4")
@@ -85,15 +93,19 @@ def excerpt(
         return ""
     first = next((at for at, (raw, _) in enumerate(spoken) if task is not None and raw is task), -len(earlier)) + len(earlier)
     order = dict.fromkeys([first, len(said) - 1, *range(first), *reversed(range(len(said)))])
-    entries: dict[str, _Entry] = {}
+    asked = [""] * len(earlier) + [_question((before or {}).get(id(raw)), text) for raw, text in spoken]
+    times = Counter(asked)
+    entries: dict[tuple[str, str], _Entry] = {}
     unread = max(_LEAST_READ, _READ_CHARS * tokens)
     for place in order:
-        if said[place] in entries:
+        question = asked[place] if times[asked[place]] == 1 else ""  # one that is asked again and again says nothing
+        if (said[place], question) in entries:
             continue
         label = f"{_HANDED_OVER} " if place != first and _lacks_label(said[place]) else ""
         number = (numbers or {}).get(id(spoken[place - len(earlier)][0])) if place >= len(earlier) else None
         text = redact(said[place]) if redact else said[place]
-        entries[said[place]] = _Entry(place, text, _lines(text), label, number)
+        question = redact(question) if redact else question
+        entries[said[place], question] = _Entry(place, text, _lines(text), label, number, question)
         unread -= min(len(text), _MOST_READ)
         if unread < 0:
             break
@@ -120,18 +132,25 @@ class _Line:
 
 @attrs.frozen
 class _Entry:
-    """A message to be quoted: its place, text and lines, what is written before it, and its number if that is to be named."""
+    """A message to be quoted: its place, text and lines, the label before it, its number if that is named, what it answers."""
 
     place: int
     text: str
     lines: Sequence[_Line]
     label: str
     number: int | None
+    question: str
 
-    def quoted(self, text: str) -> str:
-        """Return the text as it is quoted: behind the label, and before the message's number if the text contains a value."""
+    def quoted(self, text: str, *, answers: bool = False) -> str:
+        """Return the text as it is quoted: behind the label, and before the message's number if the text contains a value.
+
+        Args:
+            text: The text.
+            answers: Whether the question that it answers follows.
+        """
+        question = f' (the assistant had asked: "{self.question}")' if answers and self.question else ""
         note = f" (message {self.number})" if self.number and values_of(text[:_LONG_LINE]) else ""
-        return text and f"{self.label}{text}{note}"
+        return text and f"{self.label}{text}{question}{note}"
 
     def own_words(self) -> str:
         """Return the lines that the user probably wrote; what is between them is marked as left out."""
@@ -157,7 +176,7 @@ class _Room:
 
     def chosen(self, entries: Sequence[_Entry], tokens: int) -> dict[int, str]:
         """Return what is quoted of each message; the first is the task, the second the newest."""
-        whole = {entry.place: entry.quoted(entry.text) for entry in entries}
+        whole = {entry.place: entry.quoted(entry.text, answers=True) for entry in entries}
         if sum(map(self._size, whole.values())) <= self._left:
             return whole
         task, *others = entries
@@ -168,32 +187,48 @@ class _Room:
         for entry in others[:1]:
             self._put(entry, own[entry.place], tokens)
         if sum(self._size(own[entry.place]) for entry in others[1:]) > self._left:
-            weights = {entry.place: entry.weights() for entry in others[1:]}
-            for least in (Kind.TASK, Kind.FACT):
-                for entry in others[1:]:
-                    some = {at for at, weight in enumerate(weights[entry.place]) if weight >= least}
-                    self._put(entry, _joined(entry.lines, some))
+            self._put_weighty(others[1:])
         known = {own[entry.place] for entry in entries[:2]}
         for entry in others[1:]:
             if own[entry.place] not in known:  # the same words beside something else that was pasted
                 self._put(entry, own[entry.place])
-                known.add(own[entry.place])
+                known.update([own[entry.place]] if entry.place in self._quoted else [])
         known.discard("")
         for entry in entries:
+            if entry.place not in self._quoted and own[entry.place] not in known:
+                self._put(entry, own[entry.place], tokens)
+        self._put_questions(entries)
+        for entry in sorted(entries, key=lambda each: self._size(each.text)):  # pasted lines: a short block stays whole
             is_repeated = entry.place not in self._quoted and own[entry.place] in known
             self._put(entry, entry.text, None if is_repeated else most if entry is task else tokens)
         return self._quoted
 
+    def _put_weighty(self, entries: Sequence[_Entry]) -> None:
+        """Quote the lines that matter most: rules and what weighs as much in all messages, and then facts."""
+        weights = {entry.place: entry.weights() for entry in entries}
+        for least in (Kind.TASK, Kind.FACT):
+            for entry in entries:
+                some = {at for at, weight in enumerate(weights[entry.place]) if weight >= least}
+                self._put(entry, _joined(entry.lines, some))
+
+    def _put_questions(self, entries: Sequence[_Entry]) -> None:
+        """Quote the questions behind the answers that are quoted whole."""
+        for entry in entries:
+            if self._quoted.get(entry.place) == entry.quoted(entry.text):
+                self._put(entry, entry.text, answers=True)
+
     def _size(self, text: str) -> int:
         return self._count(text) + _ENTRY if text else 0
 
-    def _put(self, entry: _Entry, text: str, most: int | None = None) -> None:
+    def _put(self, entry: _Entry, text: str, most: int | None = None, *, answers: bool = False) -> None:
         """Quote a message with this text instead of what is quoted of it; with ``most``, shorten it to so many tokens."""
+        if self._quoted.get(entry.place) == entry.quoted(entry.text, answers=True):
+            return
         before = self._size(self._quoted.get(entry.place, ""))
         if most is not None:
             around = self._size(entry.quoted(text)) - self._count(text)
             text = shortened(text, min(most, self._left + before) - around, self._count)
-        text = entry.quoted(text)
+        text = entry.quoted(text, answers=answers)
         if text and self._size(text) - before <= self._left:
             self._left -= self._size(text) - before
             self._quoted[entry.place] = text
@@ -223,6 +258,28 @@ def split_excerpt(text: str) -> tuple[tuple[str, ...], str]:
 
 def _lacks_label(text: str) -> bool:
     return is_handed_over(text) and not text.startswith(_HANDED_OVER)
+
+
+def is_short_answer(message: Message) -> bool:
+    """Return whether the user says so little in a message that it may be an answer which needs its question."""
+    said = message.said
+    return 0 < len(said) <= _SHORT_ANSWER and not _ASKS.search(said)
+
+
+def _question(before: Message | None, answer: str) -> str:
+    """Return the question, or the choice, with which the assistant's message before a short answer ends; empty if none."""
+    if before is None or before.role != "assistant" or len(answer) > _SHORT_ANSWER:
+        return ""
+    text = " ".join(" ".join(part.text for part in before.parts if isinstance(part, TextPart)).split())
+    text = text.replace('"', "'")  # what it quotes from a program must not end the quotation
+    found = ""
+    for sentence in reversed([*sentences_in(text[-4 * _QUESTION_CHARS :])]):
+        if len(sentence) + len(found) > _QUESTION_CHARS:
+            break
+        found = f"{sentence} {found}".strip()
+        if _ASKS.search(sentence) or len(_OPTION.findall(found)) > 1:
+            return found
+    return ""
 
 
 def _as_entry(text: str) -> str:
@@ -285,13 +342,13 @@ def _both_ends(text: str, tokens: int, count: Count) -> str:
 def _by_importance(lines: Sequence[_Line]) -> list[int]:
     """Return the places of the lines: the user's own, those that matter most first, and then the others.
 
-    The first line says what the message is about. Rules, preferences, decisions and open tasks follow, and then the lines from
-    both ends inwards.
+    The first line says what the message is about. Rules, preferences, decisions and open tasks follow, and then the other
+    lines; both from the ends inwards, since people write before and behind what they paste.
     """
     own = [place for place, line in enumerate(lines) if line.is_own and line.text.strip()]
     others = [place for place, line in enumerate(lines) if not line.is_own and not _FENCE.match(line.text)]
     heavy = [place for place in own if score(lines[place].text).kind >= Kind.TASK]
-    return list(dict.fromkeys([*own[:1], *heavy, *_from_both_ends(own), *others]))
+    return list(dict.fromkeys([*own[:1], *_from_both_ends(heavy), *_from_both_ends(own), *others]))
 
 
 def _from_both_ends(places: Sequence[int]) -> list[int]:

@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from .scoring import Kind
+from .scoring import Kind, is_name, names_nothing
 from .statements import SYSTEM, Statement
 
 MOST: Final = 1_500
@@ -108,14 +108,16 @@ class StatementMemory:
     def _is_replaced(self, old: Said, statement: Statement) -> bool:
         """Return whether two statements with values of one shape are certainly about one thing.
 
-        All words that could tell two things apart are in both. If the newer one says that something changed, it may have
-        further words.
+        All words that could tell two things apart are in both, and the value is not the name of one of them ("Invoice 4411 is
+        paid"). The older one names the thing. If the newer one says that something changed, it may have further words.
         """
         before, now = old.statement.stems, statement.stems
         return (
             bool(before)
             and old.statement.text[0] not in "(["  # a remark of a program, such as the size of what it left out
-            and len(_differ(old.statement, statement)) == 1
+            and len(differing := _differ(old.statement, statement)) == 1
+            and not names_nothing(old.statement.text)
+            and not is_name(statement.text, differing[0][1])
             and (before == now or (statement.changes and before < now))
         )
 

@@ -176,6 +176,11 @@ _PRONOUN: Final = re.compile(
     r"es|ihn|ihm|sie|ihr\w*|das|dies\w*|den|dem|der|die|dort|da\w*|deren|dessen|hier\w*|solche\w*)\b",
     re.IGNORECASE,
 )
+_PRONOUN_FIRST: Final = re.compile(
+    r"(?:it|they|this|that|these|those|he|she|es|er|sie|dies\w*|il|elle|ils|elles|ça|esto|eso|ella|isso|ele|ela)\b",
+    re.IGNORECASE,
+)
+_NAME: Final = re.compile(r"(?:[A-Za-z]+-?)?\d+(?:-\d+)*")
 _HANGUL: Final = re.compile(r"[가-힣]{2,}")
 _HAN: Final = re.compile(r"[\u4e00-\u9fff]{2,}")
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
@@ -194,6 +199,31 @@ _UNITS: Final = word_set(
     "perce proze 퍼센 百分 分之 port numbe numme versi code date time uhr minut secon sekun euro dolla hours stund month "
     "monat 포트 번호 시간 现在 编号 端口 时间 itis there 다시 이제 now is at few too 太少 太多 少了 多了 好了"
 )
+
+
+def is_name(sentence: str, value: str) -> bool:
+    """Whether a number or an id names what a sentence is about: the one of "Invoice 4411 is paid", not of "The port is 8080".
+
+    It follows the first word that says something, and more such words follow. Not judged in Korean and Chinese.
+    """
+    before, _, after = sentence.partition(value)
+    *articles, label = _WORD.findall(before) or [""]
+    return (
+        _NAME.fullmatch(value) is not None
+        and not is_eastern(sentence)
+        and before.rstrip().endswith(label)
+        and [*map(_is_closed, [*articles, label])] == [True] * len(articles) + [False]
+        and not all(map(_is_closed, _WORD.findall(after)))
+    )
+
+
+def names_nothing(sentence: str) -> bool:
+    """Whether the first word of a sentence is a pronoun, so that only the one before it tells what it is about."""
+    return _PRONOUN_FIRST.match(sentence) is not None
+
+
+def _is_closed(word: str) -> bool:
+    return len(word) < 2 or word.lower() in _CLOSED
 
 
 def _stems(sentence: str) -> frozenset[str]:

@@ -43,6 +43,7 @@ _FOCUS_BONUS: Final = 3.0
 _CANDIDATES: Final = 8  # for each token, since most facts are visible or part of a line
 _SPARE: Final = 8
 _FIRST_TOKENS: Final = 60
+_FIRST_CHARS: Final = 80  # of the user's first message: if so many are visible, an earlier part of the summary quotes it
 _MOST_MISSES: Final = 12
 _PLACE_OF_HELD: Final = -1e6
 
@@ -213,8 +214,11 @@ class SummaryWriter:
         """Add the user's first message, or its beginning, once."""
         if self._memory.requests and not self._has_first:
             self._has_first = True
+            whole = " ".join(self._memory.requests[0].split())
+            if self.page.stands(whole[:_FIRST_CHARS]):
+                return
             room = max(self._shares.request * upto, min(_FIRST_TOKENS, self.page.limit / 4))
-            first = self.page.shortened(" ".join(self._memory.requests[0].split()), room)
+            first = self.page.shortened(whole, room)
             self.page.add(Section.GOAL, first, upto=self.page.limit, place=-1, by="First")
 
     def _add_said(self, least: Kind, upto: float, *, held: bool = False) -> None:

@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 
 from compaction.cli.app import app
 from compaction.cli.options import parse_seconds
-from compaction.cli.server import listening_socket
+from compaction.cli.server import listening_socket, reserved_socket
+from compaction.errors import ConfigurationError
 
 
 @pytest.mark.parametrize(
@@ -58,3 +59,16 @@ def test_a_port_in_use_is_an_error_that_names_the_option() -> None:
         result = CliRunner().invoke(app, ["serve", "--port", str(port), "--window", "8k"])
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith(f"compaction: --port {port}: 127.0.0.1 cannot be used (Address already in use)")
+
+
+@pytest.mark.skipif(not hasattr(socket, "SO_REUSEPORT"), reason="workers need a system on which processes can share a port")
+def test_workers_take_a_port_of_a_process_that_ended_but_of_none_that_serves() -> None:
+    """Connections that the last process closed linger for a minute; two gateways at one port would share its clients."""
+    with listening_socket("127.0.0.1", 0) as listening:
+        port = listening.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)):
+            listening.accept()[0].close()  # this end closes first, so the port lingers
+    with reserved_socket("127.0.0.1", port) as reserved, listening_socket("127.0.0.1", port, shared=True):
+        assert reserved.getsockname()[1] == port
+        with pytest.raises(ConfigurationError, match="cannot be used"):
+            reserved_socket("127.0.0.1", port)

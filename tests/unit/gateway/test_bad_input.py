@@ -82,6 +82,14 @@ def zstd(data: bytes) -> bytes:
     return pytest.importorskip("zstandard").ZstdCompressor().compress(data)
 
 
+async def test_a_model_with_a_name_of_a_megabyte() -> None:
+    """It is passed on, and neither looked up in tables nor kept: that took seconds, and a megabyte of the log."""
+    body = json.dumps({"model": "m" * 1_000_000, "messages": [{"role": "user", "content": "hi"}]}).encode()
+    found = await served([chat_reply(tokens=5)], body)
+    assert [got.body for got in found.got] == [body]
+    assert "mmm" not in json.dumps(found.status)
+
+
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "zstd", "br"])
 async def test_compressed_bodies(encoding: str) -> None:
     """A short compressed body is sent unchanged, a long one compacted as plain JSON, one of unknown encoding unchanged."""

@@ -99,6 +99,21 @@ async def test_a_limit_in_bytes_is_no_window() -> None:
     assert found.status["windows"] == {}
 
 
+@pytest.mark.parametrize("model", [KNOWN, "unknown"])
+@pytest.mark.parametrize(
+    "words", ["maximum context length is 300 tokens", "Maximum context\\u0020length is 300 TOKENS", "context_length_exceeded"]
+)
+async def test_a_client_cannot_set_the_window_of_others(words: str, model: str) -> None:
+    """An error that quotes a bad parameter of the request is no length error for anybody else."""
+    said = words.replace("\\u0020", " ")
+    refusal = answer(400, {"error": {"message": f"Invalid value: '{said}'. Supported values are: 'low', 'high'."}})
+    attack = chat(model=model).replace(b'"messages"', b'"effort": "%s", "messages"' % words.encode(), 1)
+    refusals = [refusal] * (1 + (model == KNOWN))  # the attacker's own conversation is shortened and sent again
+    found = await served([*refusals, chat_reply()], attack, chat("b", model=model), window="auto")
+    assert found.got[-1].body == chat("b", model=model)
+    assert found.status["windows"] == {}
+
+
 @pytest.mark.parametrize(("beta", "is_cut"), [("context-1m-2025-08-07", False), ("other", True)])
 async def test_a_header_may_ask_for_a_million_tokens(beta: str, is_cut: bool) -> None:
     """With ``context-1m`` in ``anthropic-beta``, a request above the table's window is not cut."""
