@@ -63,7 +63,7 @@ def test_the_newest_stay_and_the_rest_is_listed() -> None:
 
 def test_parts_stay_as_they_were_until_written_anew() -> None:
     """Each later view starts with all earlier parts unchanged, or with one new part that replaces them."""
-    seen = [summaries(view) for view in views(growing(), orders(0, 120))]
+    seen = [summaries(view) for view in views(growing(max_tokens=300), orders(0, 120))]
     rounds = [parts for parts, before in zip(seen[1:], seen, strict=False) if parts != before]
     grown = [parts for parts, before in zip(rounds[1:], rounds, strict=False) if parts[: len(before)] == before]
     anew = [parts for parts, before in zip(rounds[1:], rounds, strict=False) if parts[: len(before)] != before]
