@@ -171,7 +171,8 @@ class SessionPool:
             if found is None:
                 continue
             async with found.session.lock.held(sync=sync):
-                if not self._is_continued(found, request):
+                # another call may have changed the session meanwhile, or the pool may have removed it
+                if found.is_gone or not (request.continues(found) or (found.has_begun and request.accounts_for(found))):
                     continue
                 await self._take_over(found, sync=sync)
                 self._follow(found, request)
@@ -445,11 +446,6 @@ class SessionPool:
         EventReporter(name, self._on_event).tell(SaveFailed(session=name, failure=failure))
 
     # ---------------------------------------------------------------- a call, under the lock of its session
-
-    @staticmethod
-    def _is_continued(found: PooledSession, request: ListRequest) -> bool:
-        """Check again while holding the lock: another call may have changed the session, or the pool may have removed it."""
-        return not found.is_gone and (request.continues(found) or (found.has_begun and request.accounts_for(found)))
 
     async def _take_over(self, found: PooledSession, *, sync: bool) -> None:
         """Start a fork from the state that it takes over and the stored content; if that fails, warn, and start it empty."""

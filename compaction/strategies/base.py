@@ -235,19 +235,28 @@ class CompactionStrategy(Strategy):
         """Evaluate the trigger; if it fires, yield what `edits` yields, and reports before and after."""
         return self._as_step(index, self.trigger, self.target, self.edits)
 
+    @abc.abstractmethod
+    def edits(self, index: MessageIndex) -> Steps:
+        """Yield the edits, in order; stop when ``self.target`` holds."""
+
+    # ---------------------------------------------------------------- runs that a user asks for
+
+    def when_forced(self, focus: str | None) -> Mapping[str, Any] | None:
+        """Return the options to change for a forced run; ``None`` if the strategy is not gentle, see `forced`."""
+        return None
+
+    def forced(self, focus: str | None = None, *, others: Trigger = always) -> Strategy:
+        changes = self.when_forced(focus)
+        if changes is None:
+            return super().forced(focus, others=others)
+        return attrs.evolve(self, **changes, unforced=self.unforced)
+
     @property
     def unforced(self) -> CompactionStrategy:
         """The strategy from which `forced` made this one, or this one itself: they have one history of failures."""
         return self._unforced or self
 
-    def is_paused(self, index: MessageIndex) -> bool:
-        """Return whether this strategy failed so recently that it should wait; false if the request exceeds the window."""
-        return not self.is_past_window(index) and index.context.pauses.is_paused(self.unforced, index.context.now)
-
-    def tried_alike(self, index: MessageIndex, tokens: int, share: float) -> bool:
-        """Return whether the last attempt in vain had as many tokens, but for less than this share of the view's tokens."""
-        tried = index.context.pauses.no_gain(self.unforced)
-        return tried is not None and abs(tokens - tried) < max(1, share * index.included.tokens)
+    # ---------------------------------------------------------------- failures
 
     @contextlib.contextmanager
     def failures(self, index: MessageIndex, *, pauses: bool = True) -> Generator[list[Exception]]:
@@ -272,25 +281,22 @@ class CompactionStrategy(Strategy):
         else:
             history.record_success(self.unforced)
 
+    def is_paused(self, index: MessageIndex) -> bool:
+        """Return whether this strategy failed so recently that it should wait; false if the request exceeds the window."""
+        return not self.is_past_window(index) and index.context.pauses.is_paused(self.unforced, index.context.now)
+
+    def tried_alike(self, index: MessageIndex, tokens: int, share: float) -> bool:
+        """Return whether the last attempt in vain had as many tokens, but for less than this share of the view's tokens."""
+        tried = index.context.pauses.no_gain(self.unforced)
+        return tried is not None and abs(tokens - tried) < max(1, share * index.included.tokens)
+
     @staticmethod
     def is_past_window(index: MessageIndex) -> bool:
         """Return whether a request would exceed the model's window; false if the window is unknown. O(1)."""
         window = index.context.window
         return window is not None and index.tokens > window
 
-    def when_forced(self, focus: str | None) -> Mapping[str, Any] | None:
-        """Return the options to change for a forced run; ``None`` if the strategy is not gentle, see `forced`."""
-        return None
-
-    def forced(self, focus: str | None = None, *, others: Trigger = always) -> Strategy:
-        changes = self.when_forced(focus)
-        if changes is None:
-            return super().forced(focus, others=others)
-        return attrs.evolve(self, **changes, unforced=self.unforced)
-
-    @abc.abstractmethod
-    def edits(self, index: MessageIndex) -> Steps:
-        """Yield the edits, in order; stop when ``self.target`` holds."""
+    # ---------------------------------------------------------------- the groups that it may change
 
     def free(self, index: MessageIndex) -> list[int]:
         """Return the ids of the groups that may be removed and are not in ``keep``, oldest first; O(groups)."""
@@ -306,6 +312,8 @@ class CompactionStrategy(Strategy):
         kept, kind_of = self.keep(index), index.columns.kind
         ids = [id for id in index.included_ids if id not in kept and (kind is None or kind_of(id) is kind)]
         return [index.group(id) for id in ids if index.is_rewritable(id)]
+
+    # ---------------------------------------------------------------- edits until the target holds
 
     def until_reached(self, index: MessageIndex, edits: Iterable[Edit]) -> Steps:
         """Yield edits until the target holds."""

@@ -87,13 +87,10 @@ def _cut(index: MessageIndex, message: Message, tokens: int, most: float) -> Mes
     count = index.counter.count_text if message.said else None
     while True:
         cut = message.with_parts(partial(_cut_part, share=share, count=count))
-        if index.measure(cut)[0] <= most or all(_length(part) * share <= _MIN_CHARS for part in message.parts):
+        texts = [part.text for part in message.parts if isinstance(part, TextPart | ToolResultPart)]
+        if index.measure(cut)[0] <= most or all(len(text) * share <= _MIN_CHARS for text in texts):
             return cut if index.measure(cut)[0] < tokens else message
         share *= 0.9
-
-
-def _length(part: Part) -> int:
-    return len(part.text) if isinstance(part, TextPart | ToolResultPart) else 0
 
 
 def _cut_part(part: Part, share: float, count: Callable[[str], int] | None) -> Part:

@@ -75,24 +75,21 @@ class Clear:
     inputs: tuple[str, ...] = attrs.field(default=(), converter=_tool_names)
 
     def __call__(self, index: MessageIndex) -> Shorten:
-        if not self.inputs:
-            return lambda group: _rewritten(group, self._cleared, "an old tool result")
-        return self._with_inputs
+        return self._shortened
 
-    def _with_inputs(self, group: MessageGroup) -> Rewrite | None:
+    def _shortened(self, group: MessageGroup) -> Rewrite | None:
         messages = [
             message.with_parts(partial(self._cleared_part, inputs=not (message.begins or message.resumes)))
             for message in group.messages
         ]
         changed = any(new is not old for new, old in zip(messages, group.messages, strict=True))
-        return Rewrite(group, messages, "an old tool call") if changed else None
+        return Rewrite(group, messages, "an old tool call" if self.inputs else "an old tool result") if changed else None
 
     def _cleared_part(self, part: Part, *, inputs: bool) -> Part:
         if isinstance(part, ToolResultPart):
-            return self._cleared(part)
-        if not inputs or not isinstance(part, ToolCallPart):
-            return part
-        if not any(fnmatchcase(part.name, name) for name in self.inputs):
+            is_short = len(part.text) <= self.min_chars and not part.media
+            return part if is_short or part.text == self.placeholder else attrs.evolve(part, text=self.placeholder, media=())
+        if not (inputs and isinstance(part, ToolCallPart) and any(fnmatchcase(part.name, name) for name in self.inputs)):
             return part
         arguments = self._cleared_arguments(part.arguments)
         return part if arguments == part.arguments else attrs.evolve(part, arguments=arguments)
@@ -115,11 +112,6 @@ class Clear:
             return list(map(self._cleared_value, cast("list[object]", value)))
         is_long = isinstance(value, str) and len(value) > max(self.min_chars, len(_CLEARED_INPUT))
         return _CLEARED_INPUT if is_long else value
-
-    def _cleared(self, result: ToolResultPart) -> ToolResultPart:
-        if (len(result.text) <= self.min_chars and not result.media) or result.text == self.placeholder:
-            return result
-        return attrs.evolve(result, text=self.placeholder, media=())
 
 
 @attrs.frozen(kw_only=True)
