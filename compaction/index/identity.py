@@ -191,7 +191,15 @@ def _read_of(applied: Applied, keys: Mapping[int, str]) -> set[str]:
 
 def known_beginning(projection: Projection, given: Sequence[Any]) -> int | None:
     """Return how many messages at the start are the whole source or, after edits, the whole view; ``None`` if neither."""
-    known = _begins_with(projection.source, given, projection.format)
+    source, count = projection.source, len(projection.source)
+    if 0 < count < len(given) and type(source[0]) is dict:
+        source += given[count:]  # for a moment: two lists are compared at C speed, a slice of one would be copied first
+        try:
+            if source == given:
+                return count
+        finally:
+            del source[count:]
+    known = _begins_with(source, given, projection.format)
     if not known and projection.journal and (view := projection.raws()):
         known = _begins_with(view, given, projection.format)
     return known
