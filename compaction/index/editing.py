@@ -207,6 +207,8 @@ def settle(projection: Projection, places: Iterable[int]) -> list[Edit]:
         The edits that were undone.
     """
     undone: list[Edit] = []
+    if not projection.format.judges_joins:
+        return undone
     known = list(places)
     while (place := _newest_wrong(projection, known)) is not None:
         changed = [*known, *touched(projection, *projection.journal)]

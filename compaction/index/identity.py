@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain, pairwise, takewhile
 from typing import Any, TypeAlias, cast
 
@@ -19,7 +19,7 @@ import attrs
 from ..formats import MessageFormat
 from ..messages import Message
 from .alignment import NEVER, Known, Position, align
-from .edits import Restore, Rewrite, Together
+from .edits import Drop, Edit, Replace, Restore, Rewrite, Together
 from .journal import Applied, flat
 from .keys import message_key
 from .projection import Inserted, Projection
@@ -140,15 +140,66 @@ class Plan:
         """Whether a message at one of these places changed."""
         return any(place < self.matched and self.entries[place][1] in self.altered for place in places)
 
-    def gone(self, count: int, key: Callable[[int], str]) -> dict[int, str]:
-        """Return the keys of those of ``count`` messages that the host altered or removed, by their previous ordinals."""
-        left = {ordinal for _, ordinal, _ in self.entries if ordinal not in self.altered}
-        return {ordinal: key(ordinal) for ordinal in range(count) if ordinal not in left}
+    def carried_over(
+        self,
+        journal: Iterable[Applied],
+        *,
+        altered: Collection[int],
+        count: int,
+        key: Callable[[int], str],
+        format: MessageFormat,
+    ) -> tuple[list[Applied], list[Edit]]:
+        """Return the edits without rewrites of altered groups, each knowing the messages that it lost, and these rewrites.
+
+        Args:
+            journal: The edits before.
+            altered: The groups of which a message changed.
+            count: The number of source messages before.
+            key: Returns the key of a message, by its previous ordinal.
+            format: Reads the host's version of a summary.
+        """
+        undone: list[Edit] = []
+
+        def after(applied: Applied) -> Applied | None:
+            edit = applied.edit
+            if isinstance(edit, Rewrite) and edit.group in altered:
+                undone.append(edit)
+                return None
+            if isinstance(edit, Replace) and (written := self.summaries.get(applied.made or 0)):
+                edit = attrs.evolve(edit, messages=[format.read(raw) for raw in written])
+                return attrs.evolve(applied, edit=edit, seen=None)
+            if not isinstance(edit, Together):
+                return applied
+            parts = [left for part in applied.parts if (left := after(part)) is not None]
+            whole = Together(*[cast("Drop", part.edit) for part in parts], reason=edit.reason)
+            seen = applied.seen if len(parts) == len(applied.parts) else None
+            return attrs.evolve(applied, edit=whole, parts=tuple(parts), seen=seen) if parts else None
+
+        kept = [left for applied in journal if (left := after(applied)) is not None]
+        if any(each.writes for each in kept):
+            there = {ordinal for _, ordinal, _ in self.entries if ordinal not in self.altered}
+            keys = {ordinal: key(ordinal) for ordinal in range(count) if ordinal not in there}
+            kept = [attrs.evolve(each, lost=each.lost | _read_of(each, keys)) if each.writes else each for each in kept]
+        unchanged = self.unchanged
+        return [each if (each.seen or 0) <= unchanged else attrs.evolve(each, seen=None) for each in kept], undone
+
+
+def _read_of(applied: Applied, keys: Mapping[int, str]) -> set[str]:
+    """Return the keys of those messages that had been read when an edit was decided."""
+    return {key for ordinal, key in keys.items() if applied.seen is None or ordinal < applied.seen}
 
 
 def known_beginning(projection: Projection, given: Sequence[Any]) -> int | None:
     """Return how many messages at the start are the whole source or, after edits, the whole view; ``None`` if neither."""
-    known = _begins_with(projection.source, given, projection.format)
+    source, count = projection.source, len(projection.source)
+    if 0 < count < len(given) and type(source[0]) is dict:
+        source += given[count:]  # for a moment: two lists are compared at C speed, a slice of one would be copied first
+        try:
+            if source == given:
+                return count
+        finally:
+            del source[count:]
+    known = _begins_with(source, given, projection.format)
     if not known and projection.journal and (view := projection.raws()):
         known = _begins_with(view, given, projection.format)
     return known

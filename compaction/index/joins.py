@@ -50,8 +50,6 @@ def bad_joins(projection: Projection, places: Iterable[int]) -> list[BadJoin]:
         projection: The view.
         places: Ordinals and ids of inserted groups at which the view changed, shown now or not.
     """
-    if not projection.format.judges_joins:
-        return []
     pairs = dict.fromkeys(_joins_at(projection, places))
     return [BadJoin(*pair, *problem) for pair in pairs if (problem := _problem(projection, *pair)) is not None]
 

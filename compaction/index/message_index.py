@@ -39,7 +39,7 @@ from .identity import (
     known_beginning,
     same_beginning,
 )
-from .journal import Applied, carried_over
+from .journal import Applied
 from .keys import known_key, message_key
 from .marks import MARK_START, Marks
 from .projection import Metrics, NewMessages, Projection
@@ -604,15 +604,15 @@ class MessageIndex:
         ]
         tail, end = given[plan.matched :], len(plan.entries)
         fresh = self._fresh([*[raw for raw, _, _ in plan.entries], *tail], reads + self._reads(tail, plan.matched))
-        kept = carried_over(
+        altered = {old.grouping.group_of[ordinal] for ordinal in plan.altered}
+        kept, undone = plan.carried_over(
             journal,
-            unchanged=plan.unchanged,
-            altered={old.grouping.group_of[ordinal] for ordinal in plan.altered},
-            gone=lambda: plan.gone(len(old.source), lambda ordinal: known_key(old.source[ordinal], self.format)),
-            undone=self._undone,
-            summaries=plan.summaries,
+            altered=altered,
+            count=len(old.source),
+            key=lambda ordinal: known_key(old.source[ordinal], self.format),
             format=self.format,
         )
+        self._undone += undone
         self._start(fresh)
         self._reapply(kept, plan.groups(old, self.columns))
         self._restore_late(end)
@@ -639,13 +639,11 @@ class MessageIndex:
             self._extend(new)
             return
         groups = plan.groups_of_saved(self.columns)
-        kept = carried_over(
-            saved.journal,
-            unchanged=matched,
-            altered={id for id, group in groups.items() if plan.is_altered(self.columns.ordinals(group))},
-            gone=lambda: plan.gone(len(prints), prints.__getitem__),
-            undone=self._undone,
+        altered = {id for id, group in groups.items() if plan.is_altered(self.columns.ordinals(group))}
+        kept, undone = plan.carried_over(
+            saved.journal, altered=altered, count=len(prints), key=prints.__getitem__, format=self.format
         )
+        self._undone += undone
         self._reapply(kept, groups)
         self._restore_late(plan.matched)
 

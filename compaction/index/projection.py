@@ -289,7 +289,7 @@ class Projection:
         """Add source messages at the end; O(new). ``restore`` is called with the id of an excluded group that one joins."""
         grouping = self.grouping
         start, known, calls, system = len(self.source), len(grouping.ids), 0, grouping.system
-        changed = set[int]() if grouping.pending is None else {grouping.pending}
+        changed = [] if grouping.pending is None else [grouping.pending]
         self._add_columns(fresh)
         add, add_outline, made = grouping.add, grouping.add_outline, grouping.calls
         for ordinal, read in enumerate(fresh.reads, start):
@@ -306,7 +306,7 @@ class Projection:
                 if self._gone[id]:
                     restore(id)
         self.system_messages += grouping.system - system
-        for id in changed | grouping.answered:
+        for id in (*changed, *grouping.answered):
             self._snapshots.pop(id, None)
         grouping.answered.clear()
         if fresh.pinned:
