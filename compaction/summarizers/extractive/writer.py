@@ -331,5 +331,5 @@ def _visible_text(request: SummaryRequest) -> str:
     texts = [request.said]
     for message in [message for group in request.kept for message in group.messages]:
         texts.append(message.text)
-        texts += [value for call in message.tool_calls() for _, value in argument_values(call.arguments)]
+        texts += [value for call in message.tool_calls() for value in argument_values(call.arguments)]
     return " ".join(" ".join(texts).split())
