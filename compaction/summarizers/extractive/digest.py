@@ -131,6 +131,7 @@ class FactSummarizer:
         if request.previous and not request.originals:
             page.add_facts(facts_in(earlier.text), upto=page.used + 0.5 * (page.limit - page.used), held=True)
         writer.add_facts(page.limit)
+        writer.add_more(page.limit / (1 - _OF_LIST.facts))
         return page.text()
 
 

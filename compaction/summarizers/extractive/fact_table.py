@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from copy import copy
 from itertools import islice
 from string import ascii_lowercase, ascii_uppercase, digits
@@ -84,6 +84,13 @@ class FactTable:
 
     def add(self, facts: Mapping[str, int]) -> None:
         """Add the facts of a message, each with the value of the sources that showed it."""
+        self._see(facts)
+        if len(self._seen) > _MOST_FACTS:
+            kept = set(self.best(_MOST_FACTS // 2))
+            self._seen = {fact: seen for fact, seen in self._seen.items() if fact in kept}
+
+    def _see(self, facts: Mapping[str, int]) -> None:
+        """Add the facts of a message, without a bound."""
         known, place, own = self._seen, self.messages, self._own
         rarity = 1 / max(1, len(facts))
         for fact, bits in facts.items():
@@ -108,9 +115,13 @@ class FactTable:
             seen.in_results += bits & _RESULT != 0
             seen.lasting = None
         self.messages += 1
-        if len(known) > _MOST_FACTS:
-            kept = set(self.best(_MOST_FACTS // 2))
-            self._seen = {fact: seen for fact, seen in known.items() if fact in kept}
+
+    def followed_by(self, messages: Iterable[Mapping[str, int]]) -> FactTable:
+        """Return a table that also has the facts of later messages; this one stays as it was. O(facts) in C."""
+        table = self.copy()
+        for facts in messages:
+            table._see(facts)
+        return table
 
     def best(self, count: int, *, without: Collection[str] = (), bonus: Callable[[str], float] | None = None) -> list[str]:
         """Return the facts that are most likely to be needed again, the likeliest first; O(facts).

@@ -98,6 +98,8 @@ class SummaryWriter:
         self._talk = talk
         self._shares = _OF_TALK if talk else shares
         self._focus = focus
+        self._kept = request.kept
+        self._read = read
         self._told = set[str]()  # statements in the lines of a talk
         self._ranked: list[str] | None = None  # the facts, once there is room for one
         self._has_first = bool(request.said)  # then the task stands in the summary already
@@ -287,9 +289,10 @@ class SummaryWriter:
         if room < 2:
             return
         if self._ranked is None:
+            kept = (group for group in self._kept if group.kind not in (GroupKind.SYSTEM, GroupKind.SUMMARY))
+            facts = self._memory.facts.followed_by(self._read(each).facts for group in kept for each in group.messages)
             bonus = None if self._focus is None else self._focus_bonus
-            most = _CANDIDATES * self.page.limit + _SPARE
-            self._ranked = self._memory.facts.best(most, without=self._misleading, bonus=bonus)
+            self._ranked = facts.best(_CANDIDATES * self.page.limit + _SPARE, without=self._misleading, bonus=bonus)
         self.page.add_facts(self._ranked[: _CANDIDATES * room + _SPARE], upto=upto)
 
     def _focus_bonus(self, text: str) -> float:
