@@ -107,7 +107,12 @@ class SummaryWriter:
         before = len(request.originals) if request.previous is None else 0
         self._said = [each for each in memory.said.values() if each.place > before or each.is_rule]
         self._newer = {text: each for each in self._said for text in each.earlier}
-        self._misleading = _misleading(memory, self._newer)
+        older = {value for text in self._newer if text in memory.said for _, value in memory.said[text].statement.values}
+        newer = {value for each in self._newer.values() for _, value in each.statement.values}
+        self._misleading = {
+            *memory.gone,
+            *(older - newer),
+        }  # values that were replaced, or perhaps: no facts alone
         self._said.sort(key=self._order)  # twice by numbers, since thousands of pairs would start the garbage collector
         self._said.sort(key=self._weight, reverse=True)
         actions = memory.actions.values()
@@ -307,18 +312,6 @@ def _until_full(added: Iterable[bool]) -> bool:
         if misses > _MOST_MISSES:
             return False
     return True
-
-
-def _misleading(memory: ConversationMemory, newer: Mapping[str, Said]) -> set[str]:
-    """Return the facts that would mislead without their sentence: values that were replaced, or perhaps were.
-
-    Args:
-        memory: What the conversation said.
-        newer: By the words of statements, those that may be about the same thing and have another value.
-    """
-    older_values = {value for text in newer if text in memory.said for _, value in memory.said[text].statement.values}
-    newer_values = {value for each in newer.values() for _, value in each.statement.values}
-    return {*memory.gone, *(older_values - newer_values)}
 
 
 def _repeated_instructions(request: SummaryRequest, memory: ConversationMemory, read: Callable[[Message], Reading]) -> set[str]:
