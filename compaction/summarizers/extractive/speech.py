@@ -28,7 +28,6 @@ _MOST_LINES: Final = 4_000
 _CERTAIN: Final = 2
 _WRAPPED: Final = 24  # characters of a line that may continue in the next
 
-_BLANK: Final = re.compile(r"\n[ \t\r]*\n\s*")
 _FENCE: Final = re.compile(r"\s{0,3}(?:```|~~~)")
 _BULLET: Final = re.compile(
     r"(\s*)((?:[-*+•▪◦‣·●○■□▶►➤✓✔✗✘☐☑☒✅❌❗⚠➡👉🔹🔸⭐📌🚫⛔–—]\ufe0f?|\(?\d{1,3}[.)、．]|\(?[a-zA-Z][.)]|[①-⑳])"
