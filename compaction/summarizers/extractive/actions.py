@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Any, Final, cast
 
 import attrs
 
@@ -74,35 +75,30 @@ class Action:
         return f"{self.call} -> {'no result' if self.outcome is None else self.outcome or 'no output'}"
 
 
-def brief_of(call: ToolCallPart, values: list[tuple[str, str]]) -> tuple[str, bool]:
+def brief_of(call: ToolCallPart, values: list[str]) -> tuple[str, bool]:
     """Return a call in one line, and whether its name or command says that it changes something."""
-    shown = one_line(", ".join(one_line(value, _VALUE_CHARS) for _, value in values), _CALL_CHARS)
+    shown = one_line(", ".join(one_line(value, _VALUE_CHARS) for value in values), _CALL_CHARS)
     words = f"{call.name.replace('_', ' ')} {shown}"
     return f"{call.name}({shown})", _CHANGING.search(words) is not None
 
 
-def argument_values(arguments: str) -> list[tuple[str, str]]:
-    """Return the values of a call's arguments, flattened, each with its key; the whole text if it is not JSON.
+def argument_values(arguments: str) -> list[str]:
+    """Return the values of a call's arguments, flattened; the whole text if it is not JSON.
 
     >>> argument_values('{"city": "Oslo", "days": [1, 2], "units": {"of": "C"}}')
-    [('city', 'Oslo'), ('days', '1'), ('days', '2'), ('of', 'C')]
+    ['Oslo', '1', '2', 'C']
     """
     try:
-        loaded: Any = json.loads(arguments)
+        left: list[Any] = [json.loads(arguments)]
     except (ValueError, RecursionError):
-        loaded = arguments
-    left: list[tuple[str, Any]] = [("", loaded)]
-    found: list[tuple[str, str]] = []
+        left = [arguments]
+    found: list[str] = []
     while left and len(found) < _MOST_VALUES:
-        key, value = left.pop()
-        if isinstance(value, dict):
-            pairs: dict[Any, Any] = value  # pyright: ignore[reportUnknownVariableType]
-            left.extend(reversed([(str(name), each) for name, each in pairs.items()]))
-        elif isinstance(value, list):
-            several: list[Any] = value  # pyright: ignore[reportUnknownVariableType]
-            left.extend(reversed([(key, each) for each in several]))
+        value = left.pop()
+        if isinstance(value, dict | list):
+            left.extend(reversed([*cast("Iterable[Any]", value.values() if isinstance(value, dict) else value)]))
         elif value is not None and value != "":
-            found.append((key, value if isinstance(value, str) else json.dumps(value)))
+            found.append(value if isinstance(value, str) else json.dumps(value))
     return found
 
 

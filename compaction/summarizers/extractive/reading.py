@@ -10,12 +10,11 @@ import attrs
 
 from ...messages import Message, TextPart, ToolCallPart, ToolResultPart
 from .actions import argument_values, brief_of
-from .facts import FactSource, facts_in, is_telling
+from .facts import FactSource, facts_in
 from .sentences import READ_CHARS, both_ends
 from .speech import Voice, is_output, is_printed, passages
 from .statements import SYSTEM, Statement, assistant_statements, user_statements
 
-_VALUE_CHARS: Final = 80
 _REQUEST_CHARS: Final = 2_000
 _DEMONSTRATION_CHARS: Final = 2_000
 _PRINTED_SHARE: Final = 0.25
@@ -112,10 +111,9 @@ def _exchanges(message: Message, facts: dict[str, int], redact: Redact) -> tuple
     results: list[ToolResultPart] = []
     for part in message.parts:
         if isinstance(part, ToolCallPart):
-            values = [(key, redact(both_ends(value))) for key, value in argument_values(part.arguments)]
+            values = [redact(both_ends(value)) for value in argument_values(part.arguments)]
             calls.append(CallReading(part.id, *brief_of(part, values), _paths(values)))
-            _add(facts, facts_in("\n".join(value for _, value in values)), FactSource.ASSISTANT)
-            _add(facts, [value for _, value in values if _is_short(value)], FactSource.ASSISTANT)
+            _add(facts, facts_in("\n".join(values)), FactSource.ASSISTANT)
         elif isinstance(part, ToolResultPart):
             result = redact(both_ends(part.text))
             results.append(part if result is part.text else attrs.evolve(part, text=result))
@@ -153,17 +151,13 @@ def _source(message: Message, text: str) -> FactSource:
     return FactSource.RESULT if machine or message.role != "user" else FactSource.USER
 
 
-def _add(facts: dict[str, int], more: dict[str, None] | list[str], source: FactSource) -> None:
+def _add(facts: dict[str, int], more: dict[str, None], source: FactSource) -> None:
     bits = source.value
     for fact in more:
         facts[fact] = facts.get(fact, 0) | bits
 
 
-def _is_short(value: str) -> bool:
-    return 1 < len(value) <= _VALUE_CHARS and "\n" not in value and '"' not in value and is_telling(value)
-
-
-def _paths(values: list[tuple[str, str]]) -> tuple[str, ...]:
+def _paths(values: list[str]) -> tuple[str, ...]:
     """Return the files and folders among the arguments: values that are a path, and words of a command's first line."""
-    words = (word.strip("\"'`,;:()[]{}") for _, value in values for word in value[:400].partition("\n")[0].split()[:40])
+    words = (word.strip("\"'`,;:()[]{}") for value in values for word in value[:400].partition("\n")[0].split()[:40])
     return tuple([word for word in words if "://" not in word and len(word) <= 160 and _PATH.fullmatch(word)])

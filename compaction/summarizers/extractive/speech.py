@@ -28,7 +28,6 @@ _MOST_LINES: Final = 4_000
 _CERTAIN: Final = 2
 _WRAPPED: Final = 24  # characters of a line that may continue in the next
 
-_BLANK: Final = re.compile(r"\n[ \t\r]*\n\s*")
 _FENCE: Final = re.compile(r"\s{0,3}(?:```|~~~)")
 _BULLET: Final = re.compile(
     r"(\s*)((?:[-*+•▪◦‣·●○■□▶►➤✓✔✗✘☐☑☒✅❌❗⚠➡👉🔹🔸⭐📌🚫⛔–—]\ufe0f?|\(?\d{1,3}[.)、．]|\(?[a-zA-Z][.)]|[①-⑳])"
@@ -496,7 +495,7 @@ _TOP_LINES: Final = 20
 _MOST_BLOCKS: Final = 64
 
 _TIME: Final = r"\d{1,2}[:.]\d\d(?:[:.]\d\d)?(?:[.,]\d{1,3})?"
-_BEGINNING: Final = re.compile(rf"//|\+(?=\S)|(?![-*+•]\s)\[?(?:{_TIME}|[^:\]>|\t\n]){{1,40}}(?:[\]>|\t]|:(?!//))")
+_BEGINNING: Final = re.compile(rf"//|\+(?=\S)|(?![-*+•]\s)\[?(?:{_TIME}|[^:\]>|\t\n]){{1,40}}+(?:[\]>|\t]|:(?!//))")
 _SIGN: Final = re.compile(r"[<|\t+]|//|\[(?!0?\])|0[:.]0")
 _SPEAKER_LINE: Final = re.compile(rf"[^\n]*(?<!\d){_TIME}(?!\d)[^\n]*(?<![.!?。！？])")
 _TIME_ALONE: Final = re.compile(rf"[\[(]?{_TIME}(?: ?[AP]M)?[\])]?")

@@ -108,7 +108,12 @@ class SummaryWriter:
         before = len(request.originals) if request.previous is None else 0
         self._said = [each for each in memory.said.values() if each.place > before or each.is_rule]
         self._newer = {text: each for each in self._said for text in each.earlier}
-        self._misleading = _misleading(memory, self._newer)
+        older = {value for text in self._newer if text in memory.said for _, value in memory.said[text].statement.values}
+        newer = {value for each in self._newer.values() for _, value in each.statement.values}
+        self._misleading = {
+            *memory.gone,
+            *(older - newer),
+        }  # values that were replaced, or perhaps: no facts alone
         self._said.sort(key=self._order)  # twice by numbers, since thousands of pairs would start the garbage collector
         self._said.sort(key=self._weight, reverse=True)
         actions = memory.actions.values()
@@ -313,18 +318,6 @@ def _until_full(added: Iterable[bool]) -> bool:
     return True
 
 
-def _misleading(memory: ConversationMemory, newer: Mapping[str, Said]) -> set[str]:
-    """Return the facts that would mislead without their sentence: values that were replaced, or perhaps were.
-
-    Args:
-        memory: What the conversation said.
-        newer: By the words of statements, those that may be about the same thing and have another value.
-    """
-    older_values = {value for text in newer if text in memory.said for _, value in memory.said[text].statement.values}
-    newer_values = {value for each in newer.values() for _, value in each.statement.values}
-    return {*memory.gone, *(older_values - newer_values)}
-
-
 def _repeated_instructions(request: SummaryRequest, memory: ConversationMemory, read: Callable[[Message], Reading]) -> set[str]:
     """Return the statements of instructions that one in the view says again, perhaps with other numbers."""
     told = [each.statement for each in memory.said.values() if each.statement.by == SYSTEM]
@@ -338,5 +331,5 @@ def _visible_text(request: SummaryRequest) -> str:
     texts = [request.said]
     for message in [message for group in request.kept for message in group.messages]:
         texts.append(message.text)
-        texts += [value for call in message.tool_calls() for _, value in argument_values(call.arguments)]
+        texts += [value for call in message.tool_calls() for value in argument_values(call.arguments)]
     return " ".join(" ".join(texts).split())
