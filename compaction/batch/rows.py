@@ -219,6 +219,8 @@ class MessageColumn:
         types = arrow_module().types
         if name not in schema.names:
             raise ConfigurationError(f"column={name!r}: there is no such column; the columns are {', '.join(schema.names)}")
+        if schema.names.count(name) > 1:
+            raise ConfigurationError(f"column={name!r}: there are several such columns; rename all but one")
         type_ = schema.field(name).type
         inner = type_.value_type if types.is_dictionary(type_) else getattr(type_, "storage_type", type_)
         if types.is_string(inner) or types.is_large_string(inner):

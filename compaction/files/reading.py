@@ -125,17 +125,17 @@ def _lines(stream: IO[bytes]) -> Iterable[bytes]:
 
 def _records(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, bytes]]:
     """Yield each line that is not blank, with the blank lines around it, and the line number at which this text starts."""
-    start, held, filled = 1, b"", False
+    start, held, filled = 1, list[bytes](), False
     for number, line in enumerate(lines, 1):
         blank = line.isspace()
         if filled and not blank:
-            yield start, held
-            start, held = number, b""
-        held = held + line if held else line
+            yield start, b"".join(held)
+            start, held = number, []
+        held.append(line)
         filled = filled or not blank
     if not filled:
         raise UnreadableFile(f"{name}: it is empty; a file of conversations is {_SHAPES}")
-    yield start, held
+    yield start, b"".join(held)
 
 
 def _decoded(text: bytes, name: str, start: int) -> str:

@@ -27,6 +27,7 @@ _HANDED_OVER: Final = "[perhaps the output of a program]"
 _OPENING: Final = 4  # user messages before the first answer: examples, and then the task
 _MOST_OPENING: Final = 32  # messages that are looked at for it
 _TASK_SHARE: Final = 0.7
+_PASTED_SHARE: Final = 0.1  # of the excerpt, for a few lines of a long block: later parts of a growing summary need the rest
 _LEAST: Final = 24  # tokens below which a shortened message says too little
 _FRAME: Final = 8
 _READ_CHARS: Final = 32  # characters that are read for each token of the excerpt, from the newest message back
@@ -198,10 +199,22 @@ class _Room:
             if entry.place not in self._quoted and own[entry.place] not in known:
                 self._put(entry, own[entry.place], tokens)
         self._put_questions(entries)
-        for entry in sorted(entries, key=lambda each: self._size(each.text)):  # pasted lines: a short block stays whole
-            is_repeated = entry.place not in self._quoted and own[entry.place] in known
-            self._put(entry, entry.text, None if is_repeated else most if entry is task else tokens)
+        self._put_pasted(entries, tokens)
+        for entry in entries:
+            is_repeated = own[entry.place] in known
+            if entry.place not in self._quoted:
+                self._put(entry, entry.text, None if is_repeated else most if entry is task else tokens)
         return self._quoted
+
+    def _put_pasted(self, entries: Sequence[_Entry], tokens: int) -> None:
+        """Quote the other lines of what is quoted: short blocks whole, and of the long ones a few lines in all."""
+        more = int(_PASTED_SHARE * tokens)
+        for entry in sorted(entries, key=lambda each: self._size(each.text)):
+            if entry.place in self._quoted:
+                self._put(entry, entry.text)
+                before = self._left
+                self._put(entry, entry.text, self._size(self._quoted[entry.place]) + more)
+                more -= before - self._left
 
     def _put_weighty(self, entries: Sequence[_Entry]) -> None:
         """Quote the lines that matter most: rules and what weighs as much in all messages, and then facts."""

@@ -416,6 +416,14 @@ def test_a_column_of_another_shape_is_named(type_: pa.DataType, tmp_path: Path) 
     assert (wrong.outputs, missing.outputs, wrong.is_well) == ({}, {}, False)
 
 
+def test_a_table_with_two_columns_of_that_name_is_not_written(tmp_path: Path) -> None:
+    """Nobody can tell which holds the messages."""
+    table = pa.Table.from_arrays([pa.array(["[]"]), pa.array(["[]"])], names=["messages", "messages"])
+    pq.write_table(table, tmp_path / "in.parquet")
+    wrong = run(tmp_path / "in.parquet", tmp_path / "out.parquet")
+    assert "there are several such columns; rename all but one" in wrong.failed[str(tmp_path / "in.parquet")]
+
+
 @pytest.mark.parametrize(
     "options", [{"workers": 0}, {"slice_bytes": 0}, {"max_errors": -1}, {"to": "csv"}, {"max_bytes": 0}, {"window": 0}], ids=str
 )

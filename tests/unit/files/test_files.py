@@ -367,3 +367,11 @@ def test_a_new_file_has_the_permissions_that_were_asked_for(tmp_path: Path) -> N
         with open_replacement(path, mode=0o600) as file:
             file.write(b"secret")
     assert [path.stat().st_mode & 0o777 for path in (new, old)] == [0o600, 0o640]
+
+
+def test_a_million_blank_lines_are_read_in_a_second() -> None:
+    """They belong to the conversation beside them, which is found at its line; collecting them took a minute and a half."""
+    blank = b"\n" * 1_000_000
+    line = b'[{"role": "user", "content": "hi"}]'
+    found = list(read_conversations(io.BytesIO(blank + line + blank + line)))
+    assert [each.where for each in found] == ["the input, line 1000001", "the input, line 2000001"]
