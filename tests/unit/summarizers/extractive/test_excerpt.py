@@ -224,7 +224,7 @@ def test_a_long_pasted_block_leaves_room_for_what_comes_later() -> None:
     """A few of its lines are quoted, and not as many as fit: later parts of a summary share the room."""
     rows = "\n".join(f"DE{n};2026-02-01;5{n}.7;48.2" for n in range(80))
     index = indexed([user(f"Look:\nstation;day;pm10;no2\n{rows}\nDrop DE7."), assistant("a"), user("Go on.")])
-    text = excerpt_of(index, index.included_groups, SummaryText(), 400)
+    text = Summarization().excerpt(index, index.included_groups, 400)
     assert "Look:\n  station;day;pm10;no2\n  DE0;" in text
     assert text.endswith("[...]\n  Drop DE7.\n- Go on.")
     assert len(text) // 4 < 120
