@@ -39,7 +39,7 @@ def _edit_to_dict(edit: Edit, format: MessageFormat) -> dict[str, Any]:
         elif field.name == "edits":
             value = [_edit_to_dict(part, format) for part in value]
         if value != field.default:
-            data[field.name] = list(cast("tuple[Any, ...]", value)) if isinstance(value, tuple) else value
+            data[field.name] = list(value) if field.name in ("groups", "read") else value
     return data
 
 
