@@ -33,13 +33,13 @@ def applied_to_dict(applied: Applied, format: MessageFormat) -> dict[str, Any]:
 def _edit_to_dict(edit: Edit, format: MessageFormat) -> dict[str, Any]:
     data: dict[str, Any] = {"type": type(edit).__name__.lower(), "reason": edit.reason}
     for field in attrs.fields(type(edit)):
-        value: Any = getattr(edit, field.name)
+        value = getattr(edit, field.name)
         if field.name == "messages":
             value = [None if message is None else format.to_wire(message.raw) for message in value]
         elif field.name == "edits":
             value = [_edit_to_dict(part, format) for part in value]
         if value != field.default:
-            data[field.name] = list(cast("Sequence[Any]", value)) if isinstance(value, tuple) else value
+            data[field.name] = list(value) if field.name in ("groups", "read") else value
     return data
 
 

@@ -38,7 +38,7 @@ def test_one_planner_of_cuts_and_one_judge_of_joins() -> None:
     """Only the planner asks a format for the neighbours that it prefers, and only the editor applies edits by a judge."""
     assert places("format.prefers") == {"index/cuts.py"}
     assert places("plan_cuts") == {"index/message_index.py"}
-    assert places("bad_joins") == places("new_joins") == places("perform") == {"index/editing.py"}
+    assert places("joins.bad_joins") == places("joins.new_joins") == places("perform") == {"index/editing.py"}
 
 
 def test_one_lineage_decides_what_is_forgotten() -> None:
