@@ -536,7 +536,7 @@ def _below_speaker(lines: list[str]) -> range:
         if _is_speaker(line) and after.strip() and not _is_speaker(after)
     ]
     times = [start for start, end in _blocks(lines) if any(_TIME_ALONE.fullmatch(line.strip()) for line in lines[start:end])]
-    starts = [*speakers[: len(speakers) >= _LEAST_SPEAKERS], *times[: len(times) >= _LEAST_TIMES]]
+    starts = [found[0] for found, least in ((speakers, _LEAST_SPEAKERS), (times, _LEAST_TIMES)) if len(found) >= least]
     return range(min(starts), len(lines)) if starts and min(starts) < _TOP_LINES else range(0)
 
 

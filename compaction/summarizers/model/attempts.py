@@ -41,8 +41,9 @@ class SummaryAttempts:
             RequestTooLong: If the request must be shorter.
             SummaryFailed: If the model gave no summary.
         """
+        note = ""
         tried: list[str] = []
-        note, cause = "", None
+        cause: Exception | None = None
         for _ in range(2):
             verdict = yield prompt.call(self.model, note)
             if isinstance(verdict, ModelReply):
