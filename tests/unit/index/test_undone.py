@@ -9,6 +9,16 @@ from tests.support.letters import lettered, letters_of
 RESULT = {"role": "tool", "text": "r", "answers": "k"}
 
 
+def test_several_are_undone_one_after_another() -> None:
+    """One beside the new result, then one beside the call that it brought back, which comes first of all."""
+    index = lettered("cbvau", "cv vr")
+    edits = [Drop(0), Drop(1), Rewrite(4, [index.format.new("user", "v")])]
+    assert all(index.apply(edit) for edit in edits)
+    index.append([RESULT])
+    assert index.undone == (edits[2], edits[1])
+    assert index.included_ids == [0, 1, 2, 3, 4]
+
+
 def test_a_rollback_across_new_messages_undoes_what_they_make_invalid() -> None:
     """Without the call that a late result brought back, two messages are neighbours that may not be; the summary stays."""
     index = lettered("uacv", "vb")
