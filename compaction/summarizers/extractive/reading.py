@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias
 
 import attrs
@@ -115,7 +115,7 @@ def _exchanges(message: Message, facts: dict[str, int], redact: Redact) -> tuple
             values = [redact(both_ends(value)) for value in argument_values(part.arguments)]
             calls.append(CallReading(part.id, *brief_of(part, values), _paths(values)))
             _add(facts, facts_in("\n".join(values)), FactSource.ASSISTANT)
-            _add(facts, dict.fromkeys(filter(_is_short, values)), FactSource.ASSISTANT)
+            _add(facts, filter(_is_short, values), FactSource.ASSISTANT)
         elif isinstance(part, ToolResultPart):
             result = redact(both_ends(part.text))
             results.append(part if result is part.text else attrs.evolve(part, text=result))
@@ -153,7 +153,7 @@ def _source(message: Message, text: str) -> FactSource:
     return FactSource.RESULT if machine or message.role != "user" else FactSource.USER
 
 
-def _add(facts: dict[str, int], more: dict[str, None], source: FactSource) -> None:
+def _add(facts: dict[str, int], more: Iterable[str], source: FactSource) -> None:
     bits = source.value
     for fact in more:
         facts[fact] = facts.get(fact, 0) | bits
