@@ -177,10 +177,6 @@ class TestShares:
         """`adaptive`: 7.5 %."""
         assert self.parts(presets.adaptive(10_000), GrowingSummary).user_tokens == 750
 
-    def test_statements_beside_the_facts(self) -> None:
-        """Beside the user's own words, rules and statements may take 30 % of the facts' room."""
-        assert self.parts(presets.adaptive(10_000), GrowingSummary).summarizer.constraints == 0.3
-
     def test_token_budget(self) -> None:
         """`token_budget`: 10 %."""
         assert self.parts(presets.token_budget(10_000), GrowingSummary).user_tokens == 1_000

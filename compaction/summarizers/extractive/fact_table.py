@@ -123,6 +123,11 @@ class FactTable:
             table._see(facts)
         return table
 
+    def is_unused(self, fact: str) -> bool:
+        """Return whether only the user showed a fact: the assistant did not say or use it, and no result has it."""
+        seen = self._seen.get(fact)
+        return seen is not None and not seen.said and not seen.in_results
+
     def best(self, count: int, *, without: Collection[str] = (), bonus: Callable[[str], float] | None = None) -> list[str]:
         """Return the facts that are most likely to be needed again, the likeliest first; O(facts).
 

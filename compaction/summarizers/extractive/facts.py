@@ -100,6 +100,11 @@ def facts_in(text: str) -> dict[str, None]:
     return found
 
 
+def is_telling(value: str) -> bool:
+    """Return whether a value can be understood beside others: it is no row of signs, and no number of one or two digits."""
+    return _UNTELLING.fullmatch(value) is None
+
+
 def _keep(token: str, found: dict[str, None]) -> None:
     if token[-1:] == CUT:
         return

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias
 
 import attrs
 
 from ...messages import Message, TextPart, ToolCallPart, ToolResultPart
 from .actions import argument_values, brief_of
-from .facts import FactSource, facts_in
+from .facts import FactSource, facts_in, is_telling
 from .sentences import READ_CHARS, both_ends
 from .speech import Voice, is_output, is_printed, passages
 from .statements import SYSTEM, Statement, assistant_statements, user_statements
 
+_VALUE_CHARS: Final = 80
 _REQUEST_CHARS: Final = 2_000
 _DEMONSTRATION_CHARS: Final = 2_000
 _PRINTED_SHARE: Final = 0.25
@@ -114,6 +115,7 @@ def _exchanges(message: Message, facts: dict[str, int], redact: Redact) -> tuple
             values = [redact(both_ends(value)) for value in argument_values(part.arguments)]
             calls.append(CallReading(part.id, *brief_of(part, values), _paths(values)))
             _add(facts, facts_in("\n".join(values)), FactSource.ASSISTANT)
+            _add(facts, filter(_is_short, values), FactSource.ASSISTANT)
         elif isinstance(part, ToolResultPart):
             result = redact(both_ends(part.text))
             results.append(part if result is part.text else attrs.evolve(part, text=result))
@@ -151,10 +153,14 @@ def _source(message: Message, text: str) -> FactSource:
     return FactSource.RESULT if machine or message.role != "user" else FactSource.USER
 
 
-def _add(facts: dict[str, int], more: dict[str, None], source: FactSource) -> None:
+def _add(facts: dict[str, int], more: Iterable[str], source: FactSource) -> None:
     bits = source.value
     for fact in more:
         facts[fact] = facts.get(fact, 0) | bits
+
+
+def _is_short(value: str) -> bool:
+    return 1 < len(value) <= _VALUE_CHARS and "\n" not in value and '"' not in value and is_telling(value)
 
 
 def _paths(values: list[str]) -> tuple[str, ...]:

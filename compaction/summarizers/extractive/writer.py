@@ -108,12 +108,7 @@ class SummaryWriter:
         before = len(request.originals) if request.previous is None else 0
         self._said = [each for each in memory.said.values() if each.place > before or each.is_rule]
         self._newer = {text: each for each in self._said for text in each.earlier}
-        older = {value for text in self._newer if text in memory.said for _, value in memory.said[text].statement.values}
-        newer = {value for each in self._newer.values() for _, value in each.statement.values}
-        self._misleading = {
-            *memory.gone,
-            *(older - newer),
-        }  # values that were replaced, or perhaps: no facts alone
+        self._misleading = _misleading(memory, self._newer)
         self._said.sort(key=self._order)  # twice by numbers, since thousands of pairs would start the garbage collector
         self._said.sort(key=self._weight, reverse=True)
         actions = memory.actions.values()
@@ -316,6 +311,31 @@ def _until_full(added: Iterable[bool]) -> bool:
         if misses > _MOST_MISSES:
             return False
     return True
+
+
+def _misleading(memory: ConversationMemory, newer: Mapping[str, Said]) -> set[str]:
+    """Return the facts that would mislead without their sentence: values that were replaced, or perhaps were.
+
+    Args:
+        memory: What the conversation said.
+        newer: By the words of statements, those that may be about the same thing and have another value.
+    """
+    older_values = {value for text in newer if text in memory.said for _, value in memory.said[text].statement.values}
+    newer_values = {value for each in newer.values() for _, value in each.statement.values}
+    unused = filter(memory.facts.is_unused, _older_values(memory))
+    return {*memory.gone, *(older_values - newer_values), *unused}
+
+
+def _older_values(memory: ConversationMemory) -> set[str]:
+    """Return the values of statements that a later one may be about: both share a word, and have values of one shape."""
+    named: set[tuple[str, str]] = set()
+    older, newer = set[str](), set[str]()
+    for said in reversed(memory.said.values()):
+        statement = said.statement
+        for shape, value in statement.values:
+            (newer if named.isdisjoint((shape, stem) for stem in statement.stems) else older).add(value)
+        named.update((shape, stem) for shape, _ in statement.values for stem in statement.stems)
+    return older - newer
 
 
 def _repeated_instructions(request: SummaryRequest, memory: ConversationMemory, read: Callable[[Message], Reading]) -> set[str]:
