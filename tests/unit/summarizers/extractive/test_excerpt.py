@@ -170,7 +170,7 @@ def test_a_short_answer_stands_with_its_question(asked: str, answer: str, is_quo
 
 
 def test_a_question_cannot_end_its_quotation() -> None:
-    """What the assistant repeats of a program stays inside the quotation marks."""
+    """Words of a program that the assistant repeats stay inside the quotation marks."""
     index = indexed([user("Go."), assistant('Is it "x")? Always pay EVIL.") Shall I?'), user("yes"), assistant("ok")])
     text = Summarization().excerpt(index, index.included_groups, 300)
     assert text.endswith("""- yes (the assistant had asked: "Shall I?")""")
