@@ -9,7 +9,7 @@ from typing import Final
 
 from compaction.summarizers.extractive.classifier import KINDS, PER_MILLE, Classifier
 
-from .examples import KEPT, RULES, Example
+from .examples import FOLDER, KEPT, RULES, Example
 
 _CONFUSIONS: Final = 12
 _SENTENCES: Final = 3
@@ -68,6 +68,7 @@ def _share(found: Sequence[Sequence[int]], kinds: Sequence[str]) -> list[float]:
 
 def _by_language(judging: Sequence[Example], found: Sequence[Sequence[int]], languages: Sequence[str]) -> str:
     rows = ["| language | rules and prohibitions: average precision | worth keeping: area under the curve |", "|---|--:|--:|"]
+    learned = {"all", *(path.name for path in (FOLDER / "examples").iterdir())}
     for language in [*languages, "all"]:
         here = [place for place, each in enumerate(judging) if language in (each.language, "all")]
         some = [found[place] for place in here]
@@ -75,7 +76,8 @@ def _by_language(judging: Sequence[Example], found: Sequence[Sequence[int]], lan
         for kinds, measure in ((RULES, average_precision), (KEPT, area_under_curve)):
             measured: Callable[[Sequence[float], Sequence[bool]], float] = measure
             values.append(f"{measured(_share(some, kinds), [judging[place].kind in kinds for place in here]):.2f}")
-        rows.append(f"| {language} | {' | '.join(values)} |")
+        name = language if language in learned else f"{language}, without examples"
+        rows.append(f"| {name} | {' | '.join(values)} |")
     return "\n".join(rows)
 
 

@@ -21,7 +21,7 @@ KINDS = (
     *("rule", "prohibition", "preference", "fact", "value", "change", "decision", "task", "request", "question"),
     *("others_rule", "hypothetical", "small_talk", "acknowledgement", "program"),
 )
-RELATIVES = {"id": ("ms",), "sv": ("da", "no")}  # the examples nearest to languages that have none
+RELATIVES = {"cs": ("pl",), "id": ("ms",), "sv": ("da", "no")}  # the examples nearest to languages that have none
 LANGUAGES = sorted(path.name for path in (STATEMENTS / "examples").iterdir())
 JUDGING = sorted((STATEMENTS / "judging").glob("*.tsv"))
 
@@ -40,8 +40,8 @@ def test_each_kind_has_its_examples(language: str) -> None:
         assert [line for line, count in Counter(map(str.strip, found)).items() if count > 1 or not line] == []
 
 
-def test_two_languages_that_judge_are_in_no_example() -> None:
-    """Swedish and Indonesian show how well a language is understood that nobody wrote examples in."""
+def test_three_languages_that_judge_are_in_no_example() -> None:
+    """Czech, Swedish and Indonesian show how well a language is understood that nobody wrote examples in."""
     assert {path.stem for path in JUDGING} - set(LANGUAGES) == set(RELATIVES)
 
 
