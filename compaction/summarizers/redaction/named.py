@@ -75,12 +75,13 @@ _LONG_CHARS: Final = 256
 _BEFORE_CHARS: Final = 64
 
 
-def beside_names(text: str) -> Iterator[SecretSpan]:
+def beside_names(text: str, words: set[str]) -> Iterator[SecretSpan]:
     """Yield the secrets that belong to a name: assigned to it, under it in a table or a list, or in a variable."""
-    spots = [found.start() for found in (ASCII_SPOT if text.isascii() else SPOT).finditer(in_small_letters(text))]
-    yield from _named(text, spots)
-    yield from _in_columns(text, spots)
-    yield from _in_lists(text, spots)
+    if not words.isdisjoint(NAME_WORDS):
+        spots = [found.start() for found in (ASCII_SPOT if text.isascii() else SPOT).finditer(in_small_letters(text))]
+        yield from _named(text, spots)
+        yield from _in_columns(text, spots)
+        yield from _in_lists(text, spots)
     if "=" in text:
         yield from _in_variables(text)
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
-from .named import NAME, beside_names, is_strong
+from .named import NAME, NAME_WORDS, beside_names, is_strong
 from .table import TABLE, SecretSpan, any_of, in_small_letters
 
 
@@ -32,17 +32,21 @@ def redact(text: str) -> str:
     data = text.encode("utf-8", "surrogatepass")
     if "PRIVATE KEY" in text or "Private-Lines" in text:
         text = _replaced(text, _PRIVATE_KEYS.spans(text))
-    for search in _TOKENS if _holds(data, *_IN_TOKENS) and _TOKEN_WORDS.search(text) else ():
-        if search.may_find(text):
+    words = _TOKEN_SCAN.perhaps_in(text) if _holds(data, *_IN_TOKENS) else set[str]()
+    for search in _TOKENS if words else ():
+        if search.may_find(words, text):
             text = _replaced(text, search.spans(text))
     small = in_small_letters(text)
-    for search in _PLACES if _PLACE_WORDS.search(small) else ():
-        if search.may_find(small):
+    words = (_ASCII_SCAN if len(data) == len(text) else _SCAN).perhaps_in(small)
+    if words.isdisjoint(NAME_WORDS):
+        words.discard(" as ")  # as the password
+    for search in _PLACES if words else ():
+        if search.may_find(words, small):
             text = _replaced(text, search.spans(text))
     small = in_small_letters(text)
-    numbers = (search for search in _NUMBERS if (_holds(data, *search.run) if search.run else search.may_find(small)))
+    numbers = (search for search in _NUMBERS if (_holds(data, *search.run) if search.run else search.may_find(words, small)))
     text = _replaced(text, [span for search in numbers for span in search.spans(text, small)])
-    return _replaced(text, beside_names(text))
+    return _replaced(text, beside_names(text, words))
 
 
 _SHORTEST: Final = 7  # characters of a name, a sign and a password
@@ -83,15 +87,57 @@ class _Search(NamedTuple):
     is_small: bool = False
     run: tuple[bytes, int] | None = None
 
-    def may_find(self, text: str) -> bool:
-        """Return whether a text has one of its words."""
-        return any(word in text for word in self.words)
+    def may_find(self, words: set[str], text: str) -> bool:
+        """Return whether a text, in which these words may be, has one of its words."""
+        return not words.isdisjoint(self.words) and any(word in text for word in self.words)
 
     def spans(self, text: str, small: str = "") -> Iterator[SecretSpan]:
         """Yield the secrets in a text, which is also given in small letters if the expression needs these."""
         for found in self.shape.finditer(small if self.is_small else text):
             for start, end in self.secrets(text, found):
                 yield start, end, self.kind
+
+
+class _WordScan:
+    """Finds which of many words may be in a text, in one scan that misses none.
+
+    A scan is quick where few letters stop it. So each word is looked for from one of its rare letters on.
+
+    Args:
+        words: The words; a space in one is any blank.
+        stops: The letters to look for, the rarest first; in a word without one, the first letter.
+    """
+
+    def __init__(self, words: Iterable[str], stops: str) -> None:
+        words = list(words)
+        blanks = "[ _-]" if any(" " in word for word in words) else " "
+        words_of: dict[str, set[str]] = {}
+        for word in words:
+            end = _from_rare_letter(word, stops)
+            words_of.setdefault(end[0] + re.sub(blanks, " ", end[1:]), set()).add(word)
+        self._words: list[set[str]] = []
+        branches: dict[str, list[str]] = {}
+        last = ""
+        for end in sorted(words_of):
+            if not last or not end.startswith(last):  # no end begins another, so that a place has at most one
+                last = end
+                self._words.append(set())
+                rest = "".join(blanks if letter == " " else re.escape(letter) for letter in end[1:])
+                branches.setdefault(end[0], []).append(f"{rest}()")
+            self._words[-1] |= words_of[end]
+        self._shape = re.compile("|".join(f"{re.escape(stop)}(?={'|'.join(rests)})" for stop, rests in branches.items()))
+
+    def perhaps_in(self, text: str) -> set[str]:
+        """Return the words that may be in a text; O(characters)."""
+        numbers = {found.lastindex or 0 for found in self._shape.finditer(text)}
+        return {word for number in numbers for word in self._words[number - 1]}
+
+
+def _from_rare_letter(word: str, stops: str) -> str:
+    """Return a word from its rarest letter on, or a little before: two letters at least."""
+    places = [at for at, letter in enumerate(word[: max(1, len(word) - 1)]) if letter in stops or not letter.isascii()]
+    at = min(places, key=lambda at: stops.find(word[at]), default=len(word) - len(word.lstrip()))
+    return word[at:]
 
 
 def _holds(data: bytes, characters: bytes, length: int) -> bool:
@@ -127,8 +173,8 @@ _TOKENS: Final = (
         for name, row in TABLE["inner_tokens"].items()
     ),
 )
-_TOKEN_WORDS: Final = re.compile(any_of(word for search in _TOKENS for word in search.words))
 _IN_TOKENS: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.~+/=:%$@{}-", 15
+_TOKEN_SCAN: Final = _WordScan([word for search in _TOKENS for word in search.words], stops="$ZQJ{qKxSAvygfkp:/c86-dln")
 
 _BREAK: Final = r"(?:\s|\\{1,3}[nrt]){1,8}"
 KEY_LINES: Final = re.compile(
@@ -346,4 +392,7 @@ _PLACES: Final = (
 )
 """The searches in order."""
 
-_PLACE_WORDS: Final = re.compile(any_of(word for search in _PLACES for word in search.words))
+_RULE_WORDS: Final = {word for search in (*_PLACES, *_NUMBERS) for word in search.words} | NAME_WORDS
+_STOPS: Final = "zjkpwcg|bmuf-:"
+_SCAN: Final = _WordScan(_RULE_WORDS, _STOPS)
+_ASCII_SCAN: Final = _WordScan(filter(str.isascii, _RULE_WORDS), _STOPS)
