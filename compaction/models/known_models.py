@@ -19,9 +19,7 @@ RESERVED_TOKENS: Final = 16_000
 """The tokens of a context window that are reserved for the answer by default, but at most an eighth of the window."""
 
 _RESERVED_SHARE: Final = 8
-_LONGEST_NAME: Final = (
-    200  # characters; a client of a server may send a name of any length, and each is compared with thousands
-)
+_LONGEST_NAME: Final = 200  # characters; a client may send any name, and each is compared with thousands
 
 ModelTable: TypeAlias = Mapping[str, int] | Path
 """Your own table: context windows by the models' names, or the path of a file with the structure of ``models.toml``."""

@@ -136,7 +136,7 @@ async def test_saved_and_resumed() -> None:
     assert turn.state(saved) is None
     assert turn.state({**saved, "revision": -1}) == turn.state("of another version") == saved
     before, after = turn.result.before.tokens, turn.result.after.tokens
-    report = {"outcome": "degraded", "tokens_before": before, "tokens_after": after, "edits": 1}
+    report = {"outcome": "compacted", "tokens_before": before, "tokens_after": after, "edits": 1}
     assert saved["last"] == {**report, "failures": [str(failed) for failed in turn.result.failures]}
     short = await FrameworkConversations(options, openai_chat).turn(notes(3))
     assert (short.state(), short.state({})) == (None, None)

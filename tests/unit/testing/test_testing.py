@@ -101,7 +101,7 @@ def garble(index: MessageIndex) -> Steps:
         if index.is_rewritable(group) and message.role == "user" and message.text:
             garbled = index.format.read({**message.raw, "content": 5})
             index.columns.show(group.id, (garbled, *index.measure(garbled)))
-            index._editor.journal.append(attrs.evolve(_made(index), edit=Rewrite(group, group.messages, "garbled")))
+            index.columns.journal.append(attrs.evolve(_made(index), edit=Rewrite(group, group.messages, "garbled")))
             index._changed()
     yield from ()
 
@@ -134,7 +134,7 @@ def forget_the_user(index: MessageIndex) -> Steps:
     """Drop the last user message without permission."""
     user = next(group for group in reversed(index.included_groups) if group.messages[0].role == "user")
     index.columns.exclude([user.id])
-    index._editor.journal.append(attrs.evolve(_made(index), edit=Drop(user, "forgotten")))
+    index.columns.journal.append(attrs.evolve(_made(index), edit=Drop(user, "forgotten")))
     index._changed()
     yield from ()
 
@@ -142,7 +142,7 @@ def forget_the_user(index: MessageIndex) -> Steps:
 def forget_the_rules(index: MessageIndex) -> Steps:
     """Drop a system message without permission."""
     index.columns.exclude([0])
-    index._editor.journal.append(attrs.evolve(_made(index), edit=Drop(0, "forgotten")))
+    index.columns.journal.append(attrs.evolve(_made(index), edit=Drop(0, "forgotten")))
     index._changed()
     yield from ()
 

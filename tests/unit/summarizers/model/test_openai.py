@@ -82,9 +82,7 @@ FAULTS: list[Any] = [
     pytest.param(body({"id": "x", "choices": []}), "sent an answer without a message in it", 2, id="empty choices"),
     pytest.param(body({"choices": None}), "sent an answer without a message in it", 2, id="null choices"),
     pytest.param(body([1, 2]), "sent an answer without a message in it", 2, id="a list"),
-    pytest.param(
-        error_body("overloaded", code=503), "sent an error as its answer: overloaded [503]", 2, id="error 503"
-    ),
+    pytest.param(error_body("overloaded", code=503), "sent an error as its answer: overloaded [503]", 2, id="error 503"),
     pytest.param(error_body("no credit", code=402), "sent an error as its answer: no credit [402]", 1, id="error object"),
     pytest.param(reply(None, refusal="I will not."), "first refused (I will not.)", 1, id="refusal"),
     pytest.param(reply(None), "gave an empty answer", 2, id="no text"),
