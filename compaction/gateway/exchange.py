@@ -184,7 +184,10 @@ class _ModelExchange:
         self._added = anyio.current_time() - began
         answer = await self._send(plan)
         if plan.request is not None and answer.status in REFUSALS and await answer.read():
-            answer = await self._second(plan, answer) or answer
+            second = await self._second(plan, answer)
+            if second is not None:
+                answer.close()
+                answer = second
         await self._stream(await self._recalled(self._plan, answer))
 
     async def _hand_over(self, read: RequestPlan) -> bool:
@@ -237,6 +240,7 @@ class _ModelExchange:
                 return answer
             services.status.retried("recall")
             body = following
+            answer.close()
             answer = await self._send(attrs.evolve(plan, body=body))
             if answer.status >= 300:
                 break

@@ -27,9 +27,14 @@ async def test_requests_do_not_wait_for_each_other() -> None:
         answer(200, {})(handler, got)
 
     with ScriptedUpstream(together) as upstream:
-        async with Upstreams(settings_of(upstream.url)) as upstreams, anyio.create_task_group() as group:
-            for _ in range(3):
-                group.start_soon(send, upstreams)
+        async with Upstreams(settings_of(upstream.url)) as upstreams:
+
+            async def sent() -> None:
+                (await send(upstreams)).close()
+
+            async with anyio.create_task_group() as group:
+                for _ in range(3):
+                    group.start_soon(sent)
     assert not barrier.broken
     assert {tuple(got.headers) for got in upstream.got} == {("host",)}
 
