@@ -167,9 +167,9 @@ def _only(possible: _Formats) -> MessageFormat:
 
 
 def _unknown(index: int, raw: Any) -> str:
-    if fields_of(raw) is None:
+    fields = fields_of(raw)
+    if fields is None:
         return f"messages[{index}]: a message is an object with fields (got {type_name(raw)})"
-    fields = fields_of(raw) or {}
     if items_of(fields.get("messages")) is not None:
         return f"messages[{index}] is a conversation, not a message; pass one conversation at a time, or write one a line"
     names = ", ".join([repr(name) for name in fields][:6]) or "none"

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, TypeAlias
 import attrs
 
 from ..formats import MessageFormat, anthropic, bedrock, fields_of, gemini, items_of, openai_chat, openai_responses
+from ..models import LONGEST_NAME
 
 Provider: TypeAlias = Literal["openai", "anthropic", "google", "bedrock"]
 """The provider whose API a request uses."""
@@ -27,7 +28,6 @@ _VERTEX: Final = re.compile(
 )
 _VERTEX_CLAUDE: Final = re.compile(r"/models/([^/:]+):(?:streamR|r)awPredict")
 _BEDROCK: Final = re.compile(r"/model/(.+)/converse(?:-stream)?")
-_LONGEST_NAME: Final = 200  # characters of a model's name, which stands in the log and in tables
 _COUNTER: Final = "count-tokens"  # Vertex counts tokens under the name of a model
 
 
@@ -58,7 +58,7 @@ class ModelRoute:
     def model_of(self, fields: Mapping[str, Any]) -> str:
         """Return the name of the model that a request names; empty if it names none, or one that is too long for a name."""
         found: object = fields.get("model") if self.model is None else self.model
-        return found if isinstance(found, str) and len(found) <= _LONGEST_NAME else ""
+        return found if isinstance(found, str) and len(found) <= LONGEST_NAME else ""
 
 
 def _kept_by_none(fields: Mapping[str, Any]) -> str | None:

@@ -6,6 +6,7 @@ They are looked up in your own table, then in this package's table (``models.tom
 
 from __future__ import annotations
 
+from .known_models import LONGEST_NAME as LONGEST_NAME
 from .known_models import RESERVED_TOKENS, UnknownModel, input_limit, prices_of
 from .prices import ModelPrices
 from .prices import unpriced as unpriced

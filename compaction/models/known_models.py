@@ -19,7 +19,8 @@ RESERVED_TOKENS: Final = 16_000
 """The tokens of a context window that are reserved for the answer by default, but at most an eighth of the window."""
 
 _RESERVED_SHARE: Final = 8
-_LONGEST_NAME: Final = 200  # characters; a client may send any name, and each is compared with thousands
+LONGEST_NAME: Final = 200
+"""The most characters of a model's name. A client of a server may send any text as one, and each is compared with thousands."""
 
 ModelTable: TypeAlias = Mapping[str, int] | Path
 """Your own table: context windows by the models' names, or the path of a file with the structure of ``models.toml``."""
@@ -115,7 +116,7 @@ def _names(model: str) -> list[str]:
     name = model.strip().lower()
     short = name.rpartition("/")[2]
     forms = (name, short, short.partition(":")[2], name.partition(":")[2])
-    return list(dict.fromkeys([form for form in forms if 0 < len(form) <= _LONGEST_NAME]))
+    return list(dict.fromkeys([form for form in forms if 0 < len(form) <= LONGEST_NAME]))
 
 
 def _found(names: list[str], table: Mapping[str, ModelEntry]) -> ModelEntry | None:

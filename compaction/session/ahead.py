@@ -321,4 +321,4 @@ async def _called(request: SummaryRequest) -> object:
         answer = await anyio.to_thread.run_sync(request.call, abandon_on_cancel=True)
     if inspect.isawaitable(answer):
         answer = await request.wait(answer)
-    return "" if answer is None else answer  # None would mean that there is no answer yet
+    return "" if answer is None else answer  # in `_Asked`, None stands for a request without an answer

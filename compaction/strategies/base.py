@@ -98,7 +98,7 @@ def group_tokens(groups: Iterable[MessageGroup]) -> int:
 
 
 def tokens_in(index: MessageIndex, messages: Iterable[Message | None]) -> int:
-    """Return the tokens that messages would have in the view; ``None`` is no message."""
+    """Return how many tokens these messages have in the view; a ``None`` among them counts nothing."""
     return sum(index.measure(message)[0] for message in messages if message is not None)
 
 

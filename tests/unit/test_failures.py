@@ -498,3 +498,17 @@ def test_a_strategy_that_cannot_even_start_changes_nothing() -> None:
     with pytest.raises(Wrong, match="at once"):
         run_sync(index, broken)
     assert state(index) == before
+
+
+async def test_two_runs_of_one_strategy_do_not_meet(anyio_backend: str) -> None:
+    """If one of two runs of a strategy is cancelled, the other run completes, and only its conversation is changed."""
+    good, bad = indexed(), indexed()
+    before = state(bad)
+    strategy = Asking(("ok", "hangs"))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run, bad, strategy)
+        result = await run(good, Asking(("ok", "ok")))
+        await anyio.wait_all_tasks_blocked()
+        tasks.cancel_scope.cancel()
+    assert len(result.edits) == 2
+    assert state(bad) == before

@@ -12,7 +12,7 @@ from ...messages import Message, TextPart, ToolCallPart, ToolResultPart
 from .actions import argument_values, brief_of
 from .facts import FactSource, facts_in, is_telling
 from .sentences import READ_CHARS, both_ends
-from .speech import Voice, is_output, is_printed, passages
+from .speech import Passage, Voice, is_output, is_printed, passages
 from .statements import SYSTEM, Statement, assistant_statements, user_statements
 
 _VALUE_CHARS: Final = 80
@@ -95,11 +95,12 @@ def read_message(message: Message, redact: Redact = str) -> Reading:
     statements: tuple[Statement, ...] = ()
     shows_work = False
     if source is FactSource.USER:
-        statements = tuple(user_statements(text))
-        shows_work = _shows_work(text)
+        spoken = [*passages(text)]
+        statements = tuple(user_statements(spoken))
+        shows_work = _shows_work(text, spoken)
         text = _first_prose(text) or text
     elif message.is_system:
-        statements = tuple([attrs.evolve(each, by=each.by or SYSTEM) for each in user_statements(text)])
+        statements = tuple([attrs.evolve(each, by=each.by or SYSTEM) for each in user_statements(passages(text))])
     elif source is FactSource.ASSISTANT:
         statements = tuple(assistant_statements(text))
     request = text[:_REQUEST_CHARS]
@@ -138,11 +139,11 @@ def _first_prose(text: str) -> str:
     return "\n".join(lines)
 
 
-def _shows_work(text: str) -> bool:
+def _shows_work(text: str, spoken: Iterable[Passage]) -> bool:
     """Return whether a user's message is long and in good part what programs printed."""
     if len(text) < _DEMONSTRATION_CHARS:
         return False
-    printed = sum(len(each.text) for each in passages(text) if each.voice is Voice.PROGRAM)
+    printed = sum(len(each.text) for each in spoken if each.voice is Voice.PROGRAM)
     return printed > _PRINTED_SHARE * len(text)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import Final
 
@@ -13,7 +13,7 @@ import attrs
 from .classifier import PER_MILLE
 from .scoring import Judgement, Kind, names_person, score, score_of_assistant
 from .sentences import clipped, sentences, sentences_in, values_of
-from .speech import Passage, Voice, passages, unnumbered
+from .speech import Passage, Voice, unnumbered
 
 _LONGEST: Final = 400
 _MOST: Final = 400
@@ -44,17 +44,18 @@ class Statement:
     worth: int = PER_MILLE  # the probability that it is worth keeping, in per mille
 
 
-def user_statements(text: str) -> Iterator[Statement]:
-    """Yield the statements of a user's message, in order; O(characters).
+def user_statements(spoken: Iterable[Passage]) -> Iterator[Statement]:
+    """Yield the statements in the `passages` of a user's message, in order; O(characters).
 
+    >>> from compaction.summarizers.extractive.speech import passages
     >>> said = "The cap is $956. Never go above it without asking me. My sister is a glazier. Where does she live?"
-    >>> for each in user_statements(said):
+    >>> for each in user_statements(passages(said)):
     ...     print(each.kind.name, each.text)
     RULE The cap is $956. Never go above it without asking me.
     FACT My sister is a glazier.
     QUESTION Where does she live?
     """
-    blocks = itertools.groupby(passages(text), attrgetter("block"))
+    blocks = itertools.groupby(spoken, attrgetter("block"))
     found = (_statements_of_block([*itertools.islice(block, _MOST)]) for _, block in blocks)
     return itertools.islice(itertools.chain.from_iterable(found), _MOST)
 

@@ -202,10 +202,10 @@ class _Plan:
     def smaller(
         self, parts: Sequence[tuple[Entry, ...]], attempts: SummaryAttempts, error: RequestTooLong
     ) -> list[tuple[Entry, ...]]:
-        """Split what is left into parts of half the size.
+        """Return the entries of the parts that were not summarized yet, in parts of half the size.
 
         Raises:
-            SummaryFailed: If they would be too small.
+            SummaryFailed: If such parts would be too small.
         """
         tokens = self._tokens(parts[0]) // 2
         if tokens < _LEAST_PART_TOKENS:

@@ -104,7 +104,7 @@ async def test_a_limit_in_bytes_is_no_window() -> None:
     "words", ["maximum context length is 300 tokens", "Maximum context\\u0020length is 300 TOKENS", "context_length_exceeded"]
 )
 async def test_a_client_cannot_set_the_window_of_others(words: str, model: str) -> None:
-    """An error that quotes a bad parameter of the request is no length error for anybody else."""
+    """If an error quotes a parameter of the request, the windows of other clients stay as they are."""
     said = words.replace("\\u0020", " ")
     refusal = answer(400, {"error": {"message": f"Invalid value: '{said}'. Supported values are: 'low', 'high'."}})
     attack = chat(model=model).replace(b'"messages"', b'"effort": "%s", "messages"' % words.encode(), 1)

@@ -179,7 +179,7 @@ class TestRefusals:
         assert index.refused[0].rule == "a summary must be replaced, not rewritten"
 
     def test_a_rewrite_changes_something_and_only_the_content(self) -> None:
-        """The same messages are no change; arguments are content."""
+        """Messages that are equal to the old ones are not a change; a call with other arguments is."""
         index = indexed(CALLED)
         assert not index.apply(Rewrite(1, index.group(1).messages))
         assert index.refused[0].rule == "the rewrite changes nothing"

@@ -690,3 +690,32 @@ async def test_a_session_that_leaves_the_pool_cancels_its_request(how: str) -> N
             await pool.view(chat(1)[:1])
         await settled(lambda: model.running == 0)
         assert (model.running, len(model.requests)) == (0, 1)
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
+def test_a_pool_owns_the_tasks_of_its_sessions(anyio_backend: str) -> None:
+    """A pool's tasks prepare the summary; leaving the pool leaves no task."""
+    asked: list[object] = []
+
+    class Model:
+        async def summarize(self, request: object) -> str:
+            asked.append(request)
+            await anyio.lowlevel.checkpoint()
+            return "The user asked about shelves."
+
+    def shelves(number: int) -> list[dict[str, str]]:
+        return [{"role": "user", "content": f"Shelf {place}: " + "a box of nails. " * 10} for place in range(number)]
+
+    async def main() -> None:
+        strategy = Summarization(Model(), trigger=tokens_exceed(1_000), keep=last(groups=2))
+        async with SessionPool(strategy, counter="chars/4", ahead=tokens_exceed(900), clock=None, window=4_000) as pool:
+            size = 10
+            while not asked:
+                size += 1
+                assert len(await pool.view(shelves(size))) == size
+                await anyio.wait_all_tasks_blocked()
+            view = await pool.view(shelves(size + 8))
+            assert len(view) < size + 8
+            assert len(asked) == 1
+
+    anyio.run(main, backend=anyio_backend)

@@ -20,7 +20,8 @@ from compaction.session import CompactionSession, unawaited_calls
 from compaction.session.lock import CallLock
 from tests.laws.test_interruptions import Interruption
 from tests.support.limits import WAIT_SECONDS
-from tests.unit.session.test_session import chat, cut, session
+from tests.support.scripted import Awaited
+from tests.unit.session.test_session import chat, cut, session, summarizing
 
 BACKENDS = ["asyncio", "trio"]
 
@@ -303,3 +304,14 @@ async def test_a_call_that_blocks_its_loop_goes_before_those_it_blocks() -> None
         assert room.calls == 1
     holder.join()
     assert room.calls == 2
+
+
+async def test_a_call_that_blocks_its_own_loop_is_refused() -> None:
+    """`view_sync` raises in an event loop in which another task holds the lock."""
+    watched = session(summarizing(Awaited("Round.", seconds=0.2)))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(watched.view, chat(9))
+        await anyio.wait_all_tasks_blocked()
+        with pytest.raises(SyncDriverError, match="deadlock"):
+            watched.view_sync(chat(9))
+    assert watched.status().compactions == 1

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+import sqlite3
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from compaction import BudgetUnsatisfiable, MessageIndex, last, presets
-from compaction.errors import ConfigurationError, SummaryFailed, SyncDriverError
+from compaction import BudgetUnsatisfiable, Edit, MessageIndex, last, presets
+from compaction.errors import ConfigurationError, StateError, SummaryFailed, SyncDriverError
 from compaction.index.projection import Metrics
 from compaction.session import CompactionSession, Event, StepFailed
-from compaction.stores import SessionStore
+from compaction.stores import SessionStore, SQLiteStore
 from compaction.strategies import Clear, Summarization, ToolResult, Truncation
 from compaction.summarizers import SummaryBudget
 from compaction.tokens import Usage
@@ -385,3 +386,72 @@ def test_recalled_usage_does_not_replace_a_report() -> None:
     before = session.status().tokens
     session.recall_usage(usages_of(chat(2), lambda size: 3 * size))
     assert session.status().tokens == before
+
+
+def test_compacting_on_demand_ends_the_pause_after_a_failure() -> None:
+    """The summarizer is asked again at once; that it fails again is the only thing to say."""
+    scripted = Scripted(SummaryFailed("no"))
+    watched = session(summarizing(scripted))
+    for _ in range(2):
+        watched.view_sync(chat(9))
+    assert len(scripted.requests) == 1
+    result = watched.compact_sync()
+    assert (len(scripted.requests), len(result.failures), result.notes) == (2, 1, ())
+
+
+def test_a_store_that_is_corrupt_newer_or_foreign_is_refused(tmp_path: Path) -> None:
+    """Typed errors that say what to do; nothing is overwritten."""
+    foreign = tmp_path / "foreign.db"
+    foreign.write_bytes(b"this is no database, it is a letter to a friend" * 50)
+    with pytest.raises(StateError, match="foreign"):
+        SessionStore(foreign)
+    assert foreign.read_bytes().startswith(b"this is no database")
+    newer = tmp_path / "newer.db"
+    SessionStore(newer)
+    with sqlite3.connect(newer) as database:
+        database.execute("PRAGMA user_version=99")
+    database.close()
+    with pytest.raises(StateError, match="schema 99 is newer"):
+        SessionStore(newer)
+    messages = SQLiteStore(tmp_path / "messages.db")
+    with pytest.raises(StateError, match="not a store of this package"):
+        SessionStore(messages.path)
+
+
+def test_pauses_after_failures_are_kept(tmp_path: Path) -> None:
+    """Pauses after failures last over calls and processes; a state saved without them can be read."""
+    seen: list[bool] = []
+
+    def failing(index: MessageIndex) -> Iterator[Edit]:
+        pauses, now = index.context.pauses, index.context.now
+        seen.append(pauses.is_paused("failing", now))
+        pauses.record_failure("failing", now)
+        yield from cut()(index)
+
+    def opened(now: float) -> CompactionSession:
+        return CompactionSession(failing, counter="chars/4", store=store, clock=lambda: now)
+
+    store = SessionStore(tmp_path / "sessions.db")
+    session = opened(0.0)
+    session.view_sync(chat(5))
+    session.view_sync(chat(6))
+    session.view_sync(chat(11))
+    opened(2_000.0).view_sync(chat(12))
+    opened(100.0).view_sync(chat(12))
+    assert seen == [False, True, True, False, True]
+    saved = store.load("default")
+    assert saved is not None
+    del saved["pauses"]
+    store.save("default", saved)
+    opened(100.0).view_sync(chat(12))
+    assert seen[-1] is False
+
+
+@pytest.mark.parametrize("ratio", [0.001, 0.1, 1_000])
+def test_a_report_that_cannot_be_right_is_ignored(ratio: float) -> None:
+    """A server that reports another unit, or only what was not cached, changes no view."""
+    plain, told = (CompactionSession(cut(), counter="chars/4", window=2_000) for _ in range(2))
+    for turns in range(1, 16):
+        view = told.view_sync(chat(turns))
+        assert view == plain.view_sync(chat(turns))
+        told.record_usage({"prompt_tokens": int(MessageIndex(view, counter="chars/4").tokens * ratio), "completion_tokens": 1})

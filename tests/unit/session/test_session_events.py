@@ -331,6 +331,22 @@ class TestOverflowed:
         again.reconfigure(Truncation(trigger=always))
         assert again.status().window is None
 
+    @pytest.mark.parametrize("runs_async", [False, True])
+    def test_the_window_is_never_below_what_was_accepted(self, runs_async: bool) -> None:
+        """A provider that took 900 tokens has a window of at least 900, whatever an error claims."""
+        import anyio
+
+        session = CompactionSession(Truncation(trigger=never), counter="chars/4")
+        view = session.view_sync(talk(10))
+        session.record_usage({"prompt_tokens": 900, "completion_tokens": 1}, view=view)
+        session.view_sync(talk(20))
+        error = too_long(1_700, 300)
+        if runs_async:
+            anyio.run(session.overflowed, error)
+        else:
+            session.overflowed_sync(error)
+        assert session.status().window == 900
+
 
 def test_after_a_refusal_it_is_as_if_the_most_that_fits_had_been_configured() -> None:
     """A provider that counts twice as many tokens and reports no usage has half the window, also after a restart."""

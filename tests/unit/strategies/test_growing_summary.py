@@ -227,3 +227,17 @@ def test_a_last_user_message_that_is_marked_stays_in_later_runs() -> None:
     assert once.messages[0] is asked
     assert once.messages[2]["role"] == "user"
     assert not compact_sync(once.messages, strategy, counter="chars/4").edits
+
+
+def test_a_summarizer_that_failed_rests() -> None:
+    """A failed summarizer is not called again for a while by the session's clock."""
+    failing = Scripted(ValueError("no"))
+    now = [0.0]
+    session = CompactionSession(growing(summarizer=failing), counter="chars/4", clock=lambda: now[0])
+    messages = orders(0, 60)
+    for at in range(1, len(messages), 2):
+        session.view_sync(messages[:at])
+    assert len(failing.requests) == 1
+    now[0] = 61.0
+    session.view_sync([*messages, *orders(60, 90)])
+    assert len(failing.requests) == 2

@@ -486,3 +486,17 @@ def test_killed_between_storing_and_dropping(tmp_path: Path) -> None:
         all_there(tmp_path)
     assert child(tmp_path, "0", "never").communicate() == ("done\n", "")
     assert all_there(tmp_path) == 120
+
+
+def test_a_recorded_session_loses_nothing(corpus: Callable[[str], list[dict[str, Any]]], store: SQLiteStore) -> None:
+    """Over five rounds of a recorded coding session, every message can be read from the view or with the tools."""
+    said = corpus("coding_long")[0]["messages"][:300]
+    strategy = PIPELINES["results, then a summary"](store)
+    view: Chat = []
+    for round in range(5):
+        fed = json.loads(json.dumps([*view, *said[round * 60 : (round + 1) * 60]]))
+        view = compact_sync(fed, strategy, counter="chars/4").messages
+        assert len(validate(view)) <= len(validate(said[: (round + 1) * 60]))
+    summary = next(message for message in view if "by Summarization" in str(message.get("content")))
+    reachable = [*expanded(store, mark_id(summary)), *(line for id in ids_in(view) for line in expanded(store, id))]
+    assert lines(said) <= lines(view) | set(reachable)

@@ -20,7 +20,7 @@ from compaction import (
 from compaction.errors import ConfigurationError, SummaryFailed
 from compaction.formats import MessageFormat, openai_chat, openai_responses
 from compaction.index.marks import Marks, marked, read_mark
-from compaction.strategies import Summarization, SummaryText, ToolResult
+from compaction.strategies import SlidingWindow, Summarization, SummaryText, ToolResult
 from compaction.summarizers import SummaryBudget
 from compaction.triggers import always, never, tokens_below, tokens_exceed
 from tests.support.chats import Chat, call, indexed, result, said
@@ -369,3 +369,25 @@ def test_what_the_format_needs_is_not_dropped_either() -> None:
 
 
 # ---------------------------------------------------------------- arguments
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [SummaryFailed("no"), RuntimeError("boom"), "", "   \n", lambda request: None, lambda request: "long " * 50_000],
+    ids=["failed", "raised", "empty", "blank", "no text", "far too long"],
+)
+def test_without_a_usable_summary_the_conversation_stays_as_it_is(answer: Any) -> None:
+    """By default, if the summarizer fails or its answer is unusable, nothing changes, and the failure names the policy."""
+    chat = [SYSTEM, *turns(5)]
+    outcome = summarized(chat, Summarization(Scripted(answer), keep=last(messages=2)))
+    assert outcome.outcome == "degraded"
+    assert all(now is then for now, then in zip(outcome.messages, chat, strict=True))
+    (failure,) = outcome.failures
+    assert (failure.strategy, "is unchanged" in failure.policy) == ("Summarization", True)
+
+
+def test_a_failure_is_told_although_a_later_step_drops_what_could_not_be_summarized() -> None:
+    """After a failed summary the outcome is ``"degraded"``, even if a later step drops the groups."""
+    pipeline = Summarization(Scripted(RuntimeError("boom")), keep=last(messages=2)) >> SlidingWindow(keep=last(turns=1))
+    outcome = compact_sync(turns(5), pipeline, counter="chars/4")
+    assert (outcome.outcome, outcome.after.turns) == ("degraded", 1)

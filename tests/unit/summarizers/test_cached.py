@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import pickle
 import sqlite3
@@ -216,3 +217,53 @@ def test_it_is_a_value(path: Path) -> None:
     """A cached summarizer can be pickled, and the copy is equal."""
     cached = CachedSummarizer(DigestSummarizer(), path)
     assert pickle.loads(pickle.dumps(cached)) == cached
+
+
+def fill(path: str, worker: int) -> list[str]:
+    """Send 20 requests that every process sends, and 20 that only this one sends."""
+    cached = CachedSummarizer(Counting(), path)
+    shared = [str(cached.summarize(asked(cached, focus=f"shared {number}"))) for number in range(20)]
+    return shared + [str(cached.summarize(asked(cached, focus=f"{worker} {number}"))) for number in range(20)]
+
+
+def newer(path: Path) -> None:
+    CachedSummarizer(Counting(), path)
+    file = sqlite3.connect(path)
+    file.execute("PRAGMA user_version = 2")
+    file.close()
+
+
+def somebody_elses(path: Path) -> None:
+    file = sqlite3.connect(path)
+    file.execute("CREATE TABLE recipes (name TEXT)")
+    file.close()
+
+
+def test_processes_share_a_file(path: Path) -> None:
+    """Processes that create the same file at the same time all work, and all answers are cached."""
+    with multiprocessing.get_context("spawn").Pool(3) as pool:
+        answers = pool.starmap(fill, [(str(path), worker) for worker in range(3)])
+    assert [len(answer) for answer in answers] == [40, 40, 40]
+    inner = Counting()
+    cached = CachedSummarizer(inner, path)
+    for worker in range(3):
+        for number in range(20):
+            cached.summarize(asked(cached, focus=f"{worker} {number}"))
+            cached.summarize(asked(cached, focus=f"shared {number}"))
+    assert inner.asked == 0
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        (newer, "is newer than"),
+        (somebody_elses, "not a store of this package"),
+    ],
+)
+def test_files_that_are_not_its_own(path: Path, spoil: Any, says: str) -> None:
+    """A file that is newer or of another program raises a `StateError` and is not changed."""
+    spoil(path)
+    before = path.read_bytes()
+    with pytest.raises(StateError, match=says):
+        CachedSummarizer(Counting(), path)
+    assert path.read_bytes() == before

@@ -168,3 +168,11 @@ def test_recorded_conversations_are_all_there(corpus: Callable[[str], list[dict[
         for message in (message for group in groups for message in group.messages):
             assert [result.text for result in message.tool_results() if result.text not in record] == []
             assert [call.arguments for call in message.tool_calls() if call.arguments not in record] == []
+
+
+def test_ten_megabytes_are_split_in_seconds() -> None:
+    """Ten megabytes are split into parts that contain every character."""
+    text = "word " * 2_000_000
+    parts = split_entries([Entry("user", text)], 20_000, count)
+    assert sum(len(entry.text) for part in parts for entry in part) == len(text)
+    assert len(parts) == 126

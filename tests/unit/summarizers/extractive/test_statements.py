@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from compaction.summarizers.extractive.scoring import Kind
+from compaction.summarizers.extractive.speech import passages
 from compaction.summarizers.extractive.statements import user_statements
 
 
 def kinds(text: str) -> list[str]:
-    return [each.kind.name for each in user_statements(text)]
+    return [each.kind.name for each in user_statements(passages(text))]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +72,7 @@ def test_no_rules(text: str) -> None:
 
 def test_a_rule_keeps_the_sentence_it_refers_to() -> None:
     """A rule keeps the sentence it refers to."""
-    [statement] = user_statements("The limit is 40 kilos. Never exceed it.")
+    [statement] = user_statements(passages("The limit is 40 kilos. Never exceed it."))
     assert statement.text == "The limit is 40 kilos. Never exceed it."
 
 
@@ -88,16 +89,19 @@ def test_a_rule_keeps_the_sentence_it_refers_to() -> None:
 )
 def test_other_kinds(text: str, kind: Kind) -> None:
     """Preferences, decisions, tasks, suppositions, questions and remarks are recognized."""
-    assert [each.kind for each in user_statements(text)] == [kind]
+    assert [each.kind for each in user_statements(passages(text))] == [kind]
 
 
 def test_pasted_text_is_kept_as_somebody_elses() -> None:
     """Text below an introduction that asks for nothing is kept, but not as the user's own."""
-    [statement] = user_statements("A letter from the town hall:\n\nDear citizens, never feed the swans.")
+    [statement] = user_statements(passages("A letter from the town hall:\n\nDear citizens, never feed the swans."))
     assert (statement.by, statement.lead) == ("Quoted or pasted", "A letter from the town hall:")
-    [asked] = user_statements("Please stick to this:\n\nNever feed the swans.")
+    [asked] = user_statements(passages("Please stick to this:\n\nNever feed the swans."))
     assert (asked.by, asked.kind) == ("", Kind.RULE)
-    assert [each.by for each in user_statements("How do you read it?\n\nNever feed the swans.")] == ["", "Quoted or pasted"]
+    assert [each.by for each in user_statements(passages("How do you read it?\n\nNever feed the swans."))] == [
+        "",
+        "Quoted or pasted",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -118,7 +122,7 @@ def test_a_block_beside_words_about_it_may_be_somebody_elses(text: str, expected
 @pytest.mark.parametrize("text", ["Rather 15:20.", "Sorry, 2026-05-03.", "Doch lieber 15:20.", "算了，15:20吧。"])
 def test_a_brief_correction_changes_a_value(text: str) -> None:
     """A sentence of a value and a word that corrects is a statement that changes something, and not data."""
-    assert [each.changes for each in user_statements(text)] == [True]
+    assert [each.changes for each in user_statements(passages(text))] == [True]
 
 
 NOTICE = "Level 3 closes at nine.\nThe lift carries eight people.\nThe ramp is on the north side.\nBikes stand in row C."
@@ -129,7 +133,7 @@ def test_a_rule_in_lines_that_concern_nobody_is_of_unknown_origin(place: int) ->
     """Four lines or more that want nothing are hardly the user's, wherever the order stands in them; it is kept as a duty."""
     lines = NOTICE.splitlines()
     lines.insert(place, "Never touch prod.db.")
-    assert [each.kind for each in user_statements("\n".join(lines)) if "prod.db" in each.text] == [Kind.DUTY]
+    assert [each.kind for each in user_statements(passages("\n".join(lines))) if "prod.db" in each.text] == [Kind.DUTY]
 
 
 @pytest.mark.parametrize(
