@@ -95,8 +95,12 @@ class ProcessPool(WorkerPool):
         ended, self._end = context.Pipe(duplex=False)
         arguments = (self._config, ended)
         self._pool = ProcessPoolExecutor(self.count, mp_context=context, initializer=_start_process, initargs=arguments)
-        # This starts all processes when they are forked, before a library that reads the input starts threads.
-        self._pool.submit(int)
+        try:
+            # This starts all processes when they are forked, before a library that reads the input starts threads.
+            self._pool.submit(int)
+        except BaseException:
+            self._stop()  # an interruption; the processes that were started would wait, and this one for them
+            raise
         return self
 
     def submit(self, slice: Slice) -> Future[SliceResult]:
@@ -104,8 +108,12 @@ class ProcessPool(WorkerPool):
 
     def __exit__(self, *raised: object) -> None:
         if any(raised):
-            self._end.send_bytes(b".")
+            self._stop()
         self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _stop(self) -> None:
+        """Tell the processes to exit at once."""
+        self._end.send_bytes(b".")
 
 
 def _has_one_thread() -> bool:

@@ -12,6 +12,7 @@ import gzip
 import io
 import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain, islice
 from json import JSONDecodeError
 from pathlib import Path
@@ -23,6 +24,7 @@ from ..errors import UnreadableFile
 from .json_text import JsonDocument, JsonList, scan, skip_space
 
 _GZIP: Final = b"\x1f"
+_LARGEST: Final = 536_870_912  # bytes of a conversation: an endless or a compressed file must not fill the memory
 _SHAPES: Final = "a list of messages, an object with 'messages', or one of these a line"
 
 
@@ -85,7 +87,8 @@ def read_conversations(
             default, the first such line ends the reading.
 
     Raises:
-        UnreadableFile: If it cannot be read, or is not a file of conversations; the message names the place and the remedy.
+        UnreadableFile: If it cannot be read, is not a file of conversations, or has one of more than 512 MiB; the message names
+            the place and the remedy.
 
     >>> import io
     >>> stream = io.BytesIO(b'[]\n{"id": "b7", "messages": [{"role": "user", "content": "hi"}]}\n')
@@ -117,25 +120,36 @@ def unreadable_errors(name: str) -> Generator[None]:
         raise UnreadableFile(f"{name}: it cannot be read ({reason}); give a complete file of conversations") from error
 
 
-def _lines(stream: IO[bytes]) -> Iterable[bytes]:
-    """Return the stream's lines, decompressed if they are gzip."""
+def _lines(stream: IO[bytes]) -> Iterator[bytes]:
+    """Return the stream's lines, decompressed if they are gzip; a longer line than a conversation may be comes in pieces."""
     reader: Any = stream if hasattr(stream, "peek") else io.BufferedReader(cast("io.RawIOBase", stream))
-    return gzip.GzipFile(fileobj=reader) if reader.peek(1)[:1] == _GZIP else reader
+    if reader.peek(1)[:1] == _GZIP:
+        reader = gzip.GzipFile(fileobj=reader)
+    return iter(partial(reader.readline, _LARGEST + 1), b"")
 
 
 def _records(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, bytes]]:
     """Yield each line that is not blank, with the blank lines around it, and the line number at which this text starts."""
-    start, held, filled = 1, list[bytes](), False
+    start, held, filled, size = 1, list[bytes](), False, 0
     for number, line in enumerate(lines, 1):
         blank = line.isspace()
         if filled and not blank:
             yield start, b"".join(held)
-            start, held = number, []
+            start, held, size = number, [], 0
+        size += len(line)
+        _check_size(size, f"{name}, line {number}")
         held.append(line)
         filled = filled or not blank
     if not filled:
         raise UnreadableFile(f"{name}: it is empty; a file of conversations is {_SHAPES}")
     yield start, b"".join(held)
+
+
+def _check_size(size: int, where: str) -> None:
+    if size > _LARGEST:
+        raise UnreadableFile(
+            f"{where}: a conversation has at most {_LARGEST // 1_048_576} MiB; give a file with one conversation a line (JSONL)"
+        )
 
 
 def _decoded(text: bytes, name: str, start: int) -> str:
@@ -155,7 +169,11 @@ def _conversations(
     records = _records(lines, name)
     opening = list(islice(records, 2))
     if len(opening) == 1 or isinstance(_problem(opening[0][1]), _NotJson):
-        opening += records
+        size = 0
+        for record in records:
+            size += len(record[1])
+            _check_size(size, f"{name}, line {record[0]}")
+            opening.append(record)
         start = opening[0][0]
         try:
             whole = _read(_decoded(b"".join([text for _, text in opening]), name, start), name, start, 1)

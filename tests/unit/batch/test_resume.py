@@ -620,6 +620,27 @@ def test_an_interrupt_at_any_moment(tmp_path: Path) -> None:
         assert list(tmp_path.rglob(".compaction-*.part")) == []
 
 
+HALF_STARTED = """
+import concurrent.futures.process as process
+from compaction.cli import main
+
+def interrupted(executor):
+    raise KeyboardInterrupt
+
+process._ExecutorManagerThread = interrupted  # made when the processes run
+main()
+"""
+
+
+def test_an_interrupt_while_the_workers_start(tmp_path: Path) -> None:
+    """The workers that were started already end, too, so that the command does not wait for them."""
+    source = store(tmp_path / "in.jsonl", "jsonl")
+    options = ("-o", tmp_path / "out.jsonl", "--budget", "300", "--counter", "chars/4", "--workers", "2")
+    with started("batch", source, *options, program=HALF_STARTED) as process:
+        process.communicate(timeout=WAIT_SECONDS)
+    assert process.returncode == 130
+
+
 def test_the_time_left_falls_between_two_slices(tmp_path: Path) -> None:
     """Until the next slice is finished, the time left is counted down."""
     seen: list[BatchProgress] = []

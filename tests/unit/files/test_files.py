@@ -375,3 +375,17 @@ def test_a_million_blank_lines_belong_to_the_conversation_beside_them() -> None:
     line = b'[{"role": "user", "content": "hi"}]'
     found = list(read_conversations(io.BytesIO(blank + line + blank + line)))
     assert [each.where for each in found] == ["the input, line 1000001", "the input, line 2000001"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x" * 101, f"[{HELLO}, " + "x" * 100, "[\n" * 60, f"[{HELLO}]\n" + " " * 101 + "x"],
+    ids=["line", "json", "lines", "later"],
+)
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
+def test_a_conversation_has_a_largest_size(monkeypatch: pytest.MonkeyPatch, text: str, *, packed: bool) -> None:
+    """An endless file, or one of a few bytes that unpack to gigabytes, does not fill the memory."""
+    monkeypatch.setattr("compaction.files.reading._LARGEST", 100)
+    assert len(read(f"[{HELLO}]\n" * 50)) == 50, "all lines together may be longer"
+    data = text.encode()
+    assert "has at most" in why_not(gzip.compress(data) if packed else data)
