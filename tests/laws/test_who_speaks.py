@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from compaction.summarizers import DigestSummarizer
-from compaction.summarizers.extractive.scoring import Kind, score
+from compaction.summarizers.extractive.kinds import Kind, judge
 from compaction.summarizers.extractive.sections import Section, read_sections
 from tests.support.chats import Chat, assistant, user
 from tests.support.scripted import request_for
@@ -43,7 +43,7 @@ def rules_in(digest: str) -> str:
 def is_sure(rule: Wrapped) -> bool:
     """Whether the rule alone, and its line, are surely a rule to the learned model."""
     [line] = [line for line in rule.text.splitlines() if rule.order in line]
-    return all(score(text).kind is Kind.RULE for text in (rule.order, line))
+    return all(judge(text).kind is Kind.RULE for text in (rule.order, line))
 
 
 def test_orders_in_the_output_of_programs_are_not_promoted() -> None:
@@ -81,7 +81,7 @@ def rule_line(attack: Planted, where: str) -> str:
 
 def is_rule(attack: Planted, where: str) -> bool:
     """Whether there is a true rule at this place, and its line is a rule to the learned model."""
-    return where in attack.rules and score(rule_line(attack, where)).kind is Kind.RULE
+    return where in attack.rules and judge(rule_line(attack, where)).kind is Kind.RULE
 
 
 def kept_share(where: str, messages: list[Planted]) -> float:

@@ -17,30 +17,27 @@ import attrs
 
 from ...messages import Message, TextPart
 from ..redaction import redact as redact_secrets
-from .scoring import Kind, score
-from .sentences import chars_within, sentences_in, values_of
-from .speech import is_handed_over, is_printed
+from .kinds import Kind, judge
+from .own_lines import LONG_LINE, Count, WrittenLine, joined, lines_by_writer, shortened
+from .sentences import sentences_in, values_of
+from .voices import is_handed_over
 
 _HEADING: Final = "The user's messages, word for word:"
-_LEFT_OUT: Final = "[...]"
 _HANDED_OVER: Final = "[perhaps the output of a program]"
 _OPENING: Final = 4  # user messages before the first answer: examples, and then the task
 _MOST_OPENING: Final = 32  # messages that are looked at for it
-_TASK_SHARE: Final = 0.7
+_TASK_SHARE: Final = 0.7  # of the excerpt, more if the newest message needs less
 _PASTED_SHARE: Final = 0.1  # of the excerpt, for a few lines of a long block: later parts of a growing summary need the rest
-_LEAST: Final = 24  # tokens below which a shortened message says too little
-_FRAME: Final = 8
+_FRAME: Final = 8  # tokens that are left free for what stands around the excerpt
 _READ_CHARS: Final = 32  # characters that are read for each token of the excerpt, from the newest message back
 _LEAST_READ: Final = 20_000  # characters that are read in any case
 _MOST_READ: Final = 2_000  # the most characters that one message counts for
 _NOTE: Final = re.compile(r" \(message \d{1,9}\)\Z")
-_ENTRY: Final = 4
+_ENTRY: Final = 4  # tokens of the mark and the indents of an entry
 _SHORT_ANSWER: Final = 100  # characters of an answer that may say nothing without its question
 _QUESTION_CHARS: Final = 300
 _ASKS: Final = re.compile(r"[?？؟]")
-_OPTION: Final = re.compile(r"(?:^|[\s(])(?:[A-Fa-f]|[1-6])[.):]\s+\S")
-
-Count = Callable[[str], int]
+_OPTION: Final = re.compile(r"(?:^|[\s(])(?:[A-Fa-f]|[1-6])[.):]\s+\S")  # as in "A) delete it; B) keep it"
 
 
 def excerpt(
@@ -87,26 +84,26 @@ def excerpt(
       - no tabs
       - no mocks
     """
-    spoken = [(message.raw, text) for message in messages if (text := message.said)]
-    said = [*earlier, *[text for _, text in spoken]]
+    numbers, before, redact = numbers or {}, before or {}, redact or str
+    said = [_Words(text) for text in earlier]
+    spoken = ((message.raw, text) for message in messages if (text := message.said))
+    said += [_Words(text, raw, numbers.get(id(raw)), _question(before.get(id(raw)), text)) for raw, text in spoken]
     room = tokens - count(_HEADING) - _FRAME
     if not said or room <= 0:
         return ""
-    first = next((at for at, (raw, _) in enumerate(spoken) if task is not None and raw is task), -len(earlier)) + len(earlier)
-    order = dict.fromkeys([first, len(said) - 1, *range(first), *reversed(range(len(said)))])
-    asked = [""] * len(earlier) + [_question((before or {}).get(id(raw)), text) for raw, text in spoken]
-    times = Counter(asked)
+    first = next((at for at, each in enumerate(said) if task is not None and each.raw is task), 0)
+    times = Counter(each.question for each in said)
     entries: dict[tuple[str, str], _Entry] = {}
     unread = max(_LEAST_READ, _READ_CHARS * tokens)
-    for place in order:
-        question = asked[place] if times[asked[place]] == 1 else ""  # one that is asked again and again says nothing
-        if (said[place], question) in entries:
+    for place in dict.fromkeys([first, len(said) - 1, *range(first), *reversed(range(len(said)))]):
+        words = said[place]
+        question = words.question if times[words.question] == 1 else ""  # one that is asked again and again says nothing
+        if (words.text, question) in entries:
             continue
-        label = f"{_HANDED_OVER} " if place != first and _lacks_label(said[place]) else ""
-        number = (numbers or {}).get(id(spoken[place - len(earlier)][0])) if place >= len(earlier) else None
-        text = redact(said[place]) if redact else said[place]
-        question = redact(question) if redact else question
-        entries[said[place], question] = _Entry(place, text, _lines(text), label, number, question)
+        text = redact(words.text)
+        label = f"{_HANDED_OVER} " if place != first and _lacks_label(words.text) else ""
+        lines = lines_by_writer(text)
+        entries[words.text, question] = _Entry(place, text, lines, label, words.number, redact(question))
         unread -= min(len(text), _MOST_READ)
         if unread < 0:
             break
@@ -117,28 +114,23 @@ def excerpt(
 
 
 @attrs.frozen
-class _Line:
-    """A line, or a sentence of a long one.
-
-    Args:
-        text: Its text.
-        is_own: Whether the user probably wrote it.
-        number: The line of the text that it is, or is a part of.
-    """
+class _Words:
+    """What the user said in a message; nothing more is known of a message of an earlier excerpt."""
 
     text: str
-    is_own: bool
-    number: int
+    raw: object = None  # the caller's object
+    number: int | None = None  # the number of the message, if the excerpt may name it
+    question: str = ""  # what it answers
 
 
 @attrs.frozen
 class _Entry:
-    """A message to be quoted: its place, text and lines, the label before it, its number if that is named, what it answers."""
+    """A message that may be quoted."""
 
-    place: int
+    place: int  # in the order said
     text: str
-    lines: Sequence[_Line]
-    label: str
+    lines: Sequence[WrittenLine]
+    label: str  # what stands before it
     number: int | None
     question: str
 
@@ -150,7 +142,7 @@ class _Entry:
             answers: Whether the question that it answers follows.
         """
         question = f' (the assistant had asked: "{self.question}")' if answers and self.question else ""
-        note = f" (message {self.number})" if self.number and values_of(text[:_LONG_LINE]) else ""
+        note = f" (message {self.number})" if self.number and values_of(text[:LONG_LINE]) else ""
         return text and f"{self.label}{text}{question}{note}"
 
     def own_words(self) -> str:
@@ -159,12 +151,12 @@ class _Entry:
             return ""
         if all(line.is_own for line in self.lines):
             return self.text
-        return _joined(self.lines, {place for place, line in enumerate(self.lines) if line.is_own and line.text.strip()})
+        return joined(self.lines, {place for place, line in enumerate(self.lines) if line.is_own and line.text.strip()})
 
     def weights(self) -> list[float]:
         """Return the weight of each line: 0 if the user probably did not write it."""
         is_own = [not self.label and line.is_own and bool(line.text.strip()) for line in self.lines]
-        return [score(line.text).kind if own else 0.0 for line, own in zip(self.lines, is_own, strict=True)]
+        return [judge(line.text).kind if own else 0.0 for line, own in zip(self.lines, is_own, strict=True)]
 
 
 @attrs.define
@@ -182,9 +174,10 @@ class _Room:
             return whole
         task, *others = entries
         newest = min(self._size(others[0].text) + _ENTRY, int((1 - _TASK_SHARE) * tokens)) if others else 0
-        most = max(self._left - newest, min(self._left, int(_TASK_SHARE * tokens)))
+        most_of_task = max(self._left - newest, min(self._left, int(_TASK_SHARE * tokens)))
         own = {entry.place: entry.own_words() for entry in entries}
-        self._put(task, own[task.place], most)
+        # 1. the user's own words: of the task and the newest message, then the weightiest lines, then all that fits
+        self._put(task, own[task.place], most_of_task)
         for entry in others[:1]:
             self._put(entry, own[entry.place], tokens)
         if sum(self._size(own[entry.place]) for entry in others[1:]) > self._left:
@@ -198,12 +191,14 @@ class _Room:
         for entry in entries:
             if entry.place not in self._quoted and own[entry.place] not in known:
                 self._put(entry, own[entry.place], tokens)
+        # 2. what belongs to them: questions, and what was pasted beside them
         self._put_questions(entries)
         self._put_pasted(entries, tokens)
+        # 3. messages without words of the user, or with words that another one has
         for entry in entries:
-            is_repeated = own[entry.place] in known
             if entry.place not in self._quoted:
-                self._put(entry, entry.text, None if is_repeated else most if entry is task else tokens)
+                most = most_of_task if entry is task else tokens
+                self._put(entry, entry.text, None if own[entry.place] in known else most)
         return self._quoted
 
     def _put_pasted(self, entries: Sequence[_Entry], tokens: int) -> None:
@@ -219,10 +214,10 @@ class _Room:
     def _put_weighty(self, entries: Sequence[_Entry]) -> None:
         """Quote the lines that matter most: rules and what weighs as much in all messages, and then facts."""
         weights = {entry.place: entry.weights() for entry in entries}
-        for least in (Kind.TASK, Kind.FACT):
+        for least in (Kind.TASK, Kind.PLAIN):
             for entry in entries:
                 some = {at for at, weight in enumerate(weights[entry.place]) if weight >= least}
-                self._put(entry, _joined(entry.lines, some))
+                self._put(entry, joined(entry.lines, some))
 
     def _put_questions(self, entries: Sequence[_Entry]) -> None:
         """Quote the questions behind the answers that are quoted whole."""
@@ -312,93 +307,3 @@ def task_of(messages: Iterable[Message]) -> object:
 
 def _is_opening(message: Message) -> bool:
     return message.role in ("system", "developer", "user")
-
-
-# ------------------------------------------------------------------------ of a long message, the user's own lines
-
-
-def shortened(text: str, tokens: int, count: Count) -> str:
-    r"""Return a text in at most so many tokens: whole if it fits, or else its own lines before those that look pasted.
-
-    Lines that are left out are marked with ``[...]``. Of too many own lines the first and the last are kept.
-
-    >>> shortened("Fix this:\n```\n" + "0xff " * 99 + "\n```\nNever touch Y.", 30, len)
-    'Fix this:\n[...]\nNever touch Y.'
-    """
-    if count(text) <= tokens:
-        return text
-    if tokens < _LEAST:
-        return ""
-    lines = _lines(text)
-    sizes = [count(line.text) + 1 for line in lines]
-    gap = count(_LEFT_OUT) + 1
-    chosen = {-1, len(lines)}
-    room = tokens + 1 - gap
-    for place in _by_importance(lines):
-        gaps = (place - 1 not in chosen) + (place + 1 not in chosen) - 1
-        if sizes[place] + gaps * gap <= room:
-            chosen.add(place)
-            room -= sizes[place] + gaps * gap
-    chosen -= {-1, len(lines)}
-    return _joined(lines, chosen) if chosen else _both_ends(text, room, count)
-
-
-def _both_ends(text: str, tokens: int, count: Count) -> str:
-    """Return the beginning and the end of a text whose every line is too long."""
-    chars = chars_within(len(text), tokens, lambda chars: count(text[:chars]), least=_LEAST)
-    head, tail = text[: 2 * chars // 3], text[len(text) - chars // 3 :]
-    head = head[: head.rfind(" ")] if " " in head else head
-    tail = tail[tail.find(" ") :] if " " in tail else tail
-    return f"{head.rstrip()} {_LEFT_OUT} {tail.lstrip()}"
-
-
-def _by_importance(lines: Sequence[_Line]) -> list[int]:
-    """Return the places of the lines: the user's own, those that matter most first, and then the others.
-
-    The first line says what the message is about. Rules, preferences, decisions and open tasks follow, and then the other
-    lines; both from the ends inwards, since people write before and behind what they paste.
-    """
-    own = [place for place, line in enumerate(lines) if line.is_own and line.text.strip()]
-    others = [place for place, line in enumerate(lines) if not line.is_own and not _FENCE.match(line.text)]
-    heavy = [place for place in own if score(lines[place].text).kind >= Kind.TASK]
-    return list(dict.fromkeys([*own[:1], *_from_both_ends(heavy), *_from_both_ends(own), *others]))
-
-
-def _from_both_ends(places: Sequence[int]) -> list[int]:
-    """Return the places with those near an end first."""
-    last = len(places) - 1
-    return [places[n] for n in sorted(range(len(places)), key=lambda n: (min(n, last - n), n))]
-
-
-def _joined(lines: Sequence[_Line], chosen: set[int]) -> str:
-    if not chosen:
-        return ""
-    parts: list[str] = []
-    before: _Line | None = None
-    for place, line in enumerate(lines):
-        text = line.text if place in chosen else _LEFT_OUT
-        if text == _LEFT_OUT and (not line.text.strip() or (parts and parts[-1] == _LEFT_OUT)):
-            continue
-        parts += [" " if before and before.number == line.number else "\n", text]
-        before = line
-    return "".join(parts[1:])
-
-
-_FENCE: Final = re.compile(r"^\s*(?:```|~~~)")
-_LONG_LINE: Final = 300
-_SENTENCE_END: Final = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？।؟])\s*")
-
-
-def _lines(text: str) -> list[_Line]:
-    """Return the lines of a text, long ones by sentences, each with whether the user probably wrote it."""
-    found: list[_Line] = []
-    fenced = False
-    for number, line in enumerate(text.split("\n")):
-        if _FENCE.match(line):
-            fenced = not fenced
-            found.append(_Line(line, False, number))
-        elif fenced or len(line) <= _LONG_LINE:
-            found.append(_Line(line, not fenced and not is_printed(line), number))
-        else:
-            found += [_Line(each, not is_printed(each), number) for each in _SENTENCE_END.split(line)]
-    return found

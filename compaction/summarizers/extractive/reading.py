@@ -11,9 +11,11 @@ import attrs
 from ...messages import Message, TextPart, ToolCallPart, ToolResultPart
 from .actions import argument_values, brief_of
 from .facts import FactSource, facts_in, is_telling
+from .lines import is_printed
+from .passages import Passage, passages
 from .sentences import READ_CHARS, both_ends
-from .speech import Passage, Voice, is_output, is_printed, passages
 from .statements import SYSTEM, Statement, assistant_statements, user_statements
+from .voices import Voice, is_output
 
 _VALUE_CHARS: Final = 80
 _REQUEST_CHARS: Final = 2_000

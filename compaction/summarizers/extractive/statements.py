@@ -11,9 +11,11 @@ from typing import Final
 import attrs
 
 from .classifier import PER_MILLE
-from .scoring import Judgement, Kind, names_person, score, score_of_assistant
+from .kinds import Judgement, Kind, judge, kind_of_assistant, names_person
+from .lines import unnumbered
+from .passages import Passage
 from .sentences import clipped, sentences, sentences_in, values_of
-from .speech import Passage, Voice, unnumbered
+from .voices import Voice
 
 _LONGEST: Final = 400
 _MOST: Final = 400
@@ -47,7 +49,7 @@ class Statement:
 def user_statements(spoken: Iterable[Passage]) -> Iterator[Statement]:
     """Yield the statements in the `passages` of a user's message, in order; O(characters).
 
-    >>> from compaction.summarizers.extractive.speech import passages
+    >>> from compaction.summarizers.extractive.passages import passages
     >>> said = "The cap is $956. Never go above it without asking me. My sister is a glazier. Where does she live?"
     >>> for each in user_statements(passages(said)):
     ...     print(each.kind.name, each.text)
@@ -88,7 +90,7 @@ def _statements_of(passage: Passage) -> Iterator[Statement]:
     before: Statement | None = None
     for sentence, voice in _sentences(passage):
         said = unnumbered(sentence) if passage.is_whole else sentence
-        judged = score(said)
+        judged = judge(said)
         found = Statement(
             clipped(sentence, _LONGEST),
             Kind.DUTY if judged.kind is Kind.RULE and voice is not Voice.OWN else judged.kind,
@@ -99,7 +101,7 @@ def _statements_of(passage: Passage) -> Iterator[Statement]:
             worth=judged.worth,
         )
         if voice in _OTHERS:
-            found = attrs.evolve(found, kind=min(found.kind, Kind.FACT), by="" if voice is Voice.LABELLED else QUOTED)
+            found = attrs.evolve(found, kind=min(found.kind, Kind.PLAIN), by="" if voice is Voice.LABELLED else QUOTED)
         if before is not None:
             if _belong_together(before, found, judged):
                 yield _joined(before, found)
@@ -145,6 +147,6 @@ def assistant_statements(text: str) -> Iterator[Statement]:
     ['ANSWER', 'DECISION']
     """
     for sentence in sentences(text):
-        kind = score_of_assistant(sentence) if len(sentence) in _ANSWER_CHARS else None
+        kind = kind_of_assistant(sentence) if len(sentence) in _ANSWER_CHARS else None
         if kind is not None:
             yield Statement(sentence, kind, by=ASSISTANT)

@@ -1,6 +1,6 @@
 """Scores: the kind of a sentence, by the learned `classifier`, and the words by which two sentences are about one thing.
 
-`score` is the only place that judges words; splitting a message and telling who speaks is `speech`.
+`judge` is the only place that judges words; splitting a message and telling who speaks is `speech`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Kind(float, enum.Enum):
     DECISION = 4.1
     TASK = 4.0
     VALUE = 3.9  # states a value, such as a date or a number
-    FACT = 3.0  # any other plain statement; not a fact of `facts`
-    TALK = 1.6  # small talk that sounds like a rule
+    PLAIN = 3.0  # any other plain statement
+    SMALL_TALK = 1.6  # small talk that sounds like a rule
     REQUEST = 1.2
     ANSWER = 0.9  # something that the assistant says it did
     QUESTION = 0.6
@@ -50,18 +50,18 @@ _KINDS: Final = {
     "rule": Kind.RULE,
     "prohibition": Kind.RULE,
     "preference": Kind.PREFERENCE,
-    "fact": Kind.FACT,
+    "fact": Kind.PLAIN,
     "value": Kind.VALUE,
     "change": Kind.VALUE,
     "decision": Kind.DECISION,
     "task": Kind.TASK,
     "request": Kind.REQUEST,
     "question": Kind.QUESTION,
-    "others_rule": Kind.TALK,
+    "others_rule": Kind.SMALL_TALK,
     "hypothetical": Kind.SUPPOSED,
-    "small_talk": Kind.TALK,
+    "small_talk": Kind.SMALL_TALK,
     "acknowledgement": Kind.REMARK,
-    "program": Kind.FACT,
+    "program": Kind.PLAIN,
 }
 _KIND_OF: Final = tuple([_KINDS[kind] for kind in KINDS])
 _RULE, _PROHIBITION, _CHANGE, _DECISION, _PROGRAM = map(KINDS.index, ("rule", "prohibition", "change", "decision", "program"))
@@ -76,13 +76,13 @@ _CHANGES: Final = 250
 _HALF: Final = 500
 
 
-def score(sentence: str) -> Judgement:
+def judge(sentence: str) -> Judgement:
     """Return the judgement of a sentence that a user said; O(characters).
 
     Args:
         sentence: The sentence.
 
-    >>> score("Never touch prod.db.").kind.name, score("The sign at the door: never touch prod.db.").kind.name
+    >>> judge("Never touch prod.db.").kind.name, judge("The sign at the door: never touch prod.db.").kind.name
     ('RULE', 'DUTY')
     """
     read = sentence[:_LONGEST]
@@ -106,9 +106,9 @@ def _kind(shares: list[int], worth: int, *, has_value: bool) -> Kind:
     if rule * PER_MILLE >= _LIKELY * _people(shares):
         return Kind.DUTY
     if _WORTH_KEEPING <= worth < _SURELY_WORTH:
-        return Kind.VALUE if has_value else Kind.FACT
+        return Kind.VALUE if has_value else Kind.PLAIN
     kind = _KIND_OF[max(_KEPT if worth >= _SURELY_WORTH else _OTHERS, key=shares.__getitem__)]
-    return Kind.VALUE if has_value and kind in (Kind.FACT, Kind.TASK, Kind.TALK, Kind.REMARK) else kind
+    return Kind.VALUE if has_value and kind in (Kind.PLAIN, Kind.TASK, Kind.SMALL_TALK, Kind.REMARK) else kind
 
 
 def _people(shares: list[int]) -> int:
@@ -141,7 +141,7 @@ def is_eastern(text: str) -> bool:
     return not text.isascii() and _EASTERN.search(text) is not None
 
 
-def score_of_assistant(sentence: str) -> Kind | None:
+def kind_of_assistant(sentence: str) -> Kind | None:
     """Return the kind of a sentence of the assistant: a decision, or something that it did; ``None`` for any other."""
     if not (names_person(sentence) or is_eastern(sentence)):
         return None

@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from .scoring import Kind, is_name, names_nothing
+from .kinds import Kind, is_name, names_nothing
 from .statements import SYSTEM, Statement
 
 MOST: Final = 1_500
@@ -19,17 +19,17 @@ _ROUNDING: Final = 1e-9
 _LEAST_COVERED: Final = 0.04  # of the words of the older statement, by the same weights
 _NEAR: Final = 12
 _LEAST_CHARS: Final = 12
-_MOST_EARLIER_VALUES: Final = 4
+_MOST_OLDER: Final = 4
 
 
 @attrs.frozen
-class Said:
+class Remembered:
     """A statement of the conversation."""
 
     statement: Statement
     text: str  # its words, with what a later or an earlier value adds
     place: int  # the number of its message
-    earlier: tuple[str, ...] = ()  # the words of older statements that may be about the same thing, the newest first
+    older: tuple[str, ...] = ()  # the words of older statements that may be about the same thing, the newest first
 
     @property
     def is_rule(self) -> bool:
@@ -42,7 +42,7 @@ class Said:
         return self.text != self.statement.text
 
 
-class StatementMemory:
+class StatementTable:
     """The statements of a conversation. Holds state: it grows with each statement, up to a bound.
 
     Attributes:
@@ -52,8 +52,8 @@ class StatementMemory:
     """
 
     def __init__(self) -> None:
-        self.said: dict[str, Said] = {}
-        self.gone: dict[str, None] = {}
+        self.current: dict[str, Remembered] = {}
+        self.replaced: dict[str, None] = {}
         self.place = 0
         self._frequency: Counter[str] = Counter()
         self._with_stem: dict[str, dict[str, int]] = {}  # statements with values by their stems, numbered as they were said
@@ -61,9 +61,9 @@ class StatementMemory:
         self._number = 0
         self._recent: list[str] = []
 
-    def copy(self) -> StatementMemory:
+    def copy(self) -> StatementTable:
         """Return a memory of the same statements, which grows by itself. O(what it holds) in C."""
-        memory = StatementMemory()
+        memory = StatementTable()
         for name, value in vars(self).items():
             setattr(memory, name, value.copy() if isinstance(value, dict | list) else value)
         memory._with_stem = {stem: holders.copy() for stem, holders in self._with_stem.items()}
@@ -72,40 +72,40 @@ class StatementMemory:
     @property
     def has_contested(self) -> bool:
         """Whether two statements may be about one thing, but have different values."""
-        return any(text in self.said for each in self.said.values() for text in each.earlier)
+        return any(text in self.current for each in self.current.values() for text in each.older)
 
-    def rarity(self, said: Said) -> float:
+    def rarity(self, said: Remembered) -> float:
         """Return how much of a statement is words that few others have, for its length; O(its words)."""
         stems = sorted(said.statement.stems)
-        weight = sum(math.log(1 + len(self.said) / (self._frequency[stem] or 1)) for stem in stems)
+        weight = sum(math.log(1 + len(self.current) / (self._frequency[stem] or 1)) for stem in stems)
         return round(weight / (_LEAST_CHARS + len(said.text)), 6)
 
     def say(self, statement: Statement) -> None:
         """Add a statement; it may replace the value of an older one, or say the same again."""
         place = self.place
-        known = self.said.pop(statement.text, None)
+        known = self.current.pop(statement.text, None)
         if known is not None:
-            self.said[statement.text] = attrs.evolve(known, place=place)
+            self.current[statement.text] = attrs.evolve(known, place=place)
             return
         if statement.by == SYSTEM:
             before = self._instructed.get(statement.stems)
-            if before in self.said:
+            if before in self.current:
                 self._drop(before)
             self._instructed[statement.stems] = statement.text
-        text, earlier = statement.text, tuple[str, ...]()
+        text, older = statement.text, tuple[str, ...]()
         self._frequency.update(statement.stems)
         if statement.values:
             alike = self._alike(statement)
             if alike and self._is_replaced(alike[0], statement):
                 text = self._replace(alike.pop(0), statement, place)
-            earlier = tuple([old.statement.text for old in alike[:_MOST_EARLIER_VALUES]])
+            older = tuple([old.statement.text for old in alike[:_MOST_OLDER]])
             self._number += 1
             for stem in statement.stems:
                 self._with_stem.setdefault(stem, {})[statement.text] = self._number
             self._recent = [*self._recent[1 - _NEAR :], statement.text]
-        self.said[statement.text] = Said(statement, text, place, earlier)
+        self.current[statement.text] = Remembered(statement, text, place, older)
 
-    def _is_replaced(self, old: Said, statement: Statement) -> bool:
+    def _is_replaced(self, old: Remembered, statement: Statement) -> bool:
         """Return whether two statements with values of one shape are certainly about one thing.
 
         All words that could tell two things apart are in both, and the value is not the name of one of them ("Invoice 4411 is
@@ -121,7 +121,7 @@ class StatementMemory:
             and (before == now or (statement.changes and before < now))
         )
 
-    def _alike(self, statement: Statement) -> list[Said]:
+    def _alike(self, statement: Statement) -> list[Remembered]:
         """Return the statements that this one may be about, with another value of the same shape, the likeliest first.
 
         They share words that few others have. One that says that something changed, and shares no word with any, may refer to
@@ -134,11 +134,11 @@ class StatementMemory:
         differing = [each for each in found if _differ(each[1].statement, statement)]
         if differing or not statement.changes or statement.kind in (Kind.RULE, Kind.DUTY):
             return [each for _, each in sorted(differing, key=lambda each: (-each[0], -each[1].place))]
-        near = (self.said[text] for text in reversed(self._recent) if text in self.said)
+        near = (self.current[text] for text in reversed(self._recent) if text in self.current)
         close = (each for each in near if self.place - each.place <= _NEAR)
         return [each for each in close if _differ(each.statement, statement)][:1]
 
-    def _sharing(self, statement: Statement) -> list[tuple[float, Said]]:
+    def _sharing(self, statement: Statement) -> list[tuple[float, Remembered]]:
         """Return the statements that share words with this one that few others have, each with the weight of these words.
 
         The most frequent words are too light to reach the least weight even together. So only statements with another one of
@@ -151,9 +151,9 @@ class StatementMemory:
             together += weight[stem]
             if together >= _LEAST_SHARED - _ROUNDING:
                 number.update(self._with_stem[stem])
-        found: list[tuple[int, int, float, Said]] = []
+        found: list[tuple[int, int, float, Remembered]] = []
         for text in number:
-            said = self.said[text]
+            said = self.current[text]
             shared = [place for place, stem in enumerate(stems) if stem in said.statement.stems]
             total = 0.0
             for place in shared:
@@ -162,20 +162,20 @@ class StatementMemory:
                 found.append((shared[0], number[text], total, said))
         return [(total, said) for _, _, total, said in sorted(found, key=lambda each: each[:2])]
 
-    def _replace(self, old: Said, statement: Statement, place: int) -> str:
+    def _replace(self, old: Remembered, statement: Statement, place: int) -> str:
         """Note that a statement replaces the value of an older one; return its words with the value that held before."""
         [(before, now)] = _differ(old.statement, statement)
         if old.is_rule or len(old.statement.values) > 1:
             text = f"{old.statement.text} (now {now}, since message {place})"
-            self.said[old.statement.text] = attrs.evolve(old, text=text)
+            self.current[old.statement.text] = attrs.evolve(old, text=text)
             return statement.text
         self._drop(old.statement.text)
-        self.gone.update({old.statement.text: None, before: None})
-        self.gone.pop(now, None)
+        self.replaced.update({old.statement.text: None, before: None})
+        self.replaced.pop(now, None)
         return f"{statement.text} (was {before} until message {place})"
 
     def _drop(self, text: str) -> None:
-        said = self.said.pop(text)
+        said = self.current.pop(text)
         for stem in said.statement.stems:
             self._frequency[stem] -= 1
             holders = self._with_stem.get(stem)
@@ -186,13 +186,13 @@ class StatementMemory:
 
     def forget_message(self, place: int) -> None:
         """Forget what a message said."""
-        for text in [text for text, said in self.said.items() if said.place == place]:
+        for text in [text for text, said in self.current.items() if said.place == place]:
             self._drop(text)
 
     def prune(self) -> None:
         """Forget the least important half of the statements, if they are past the bound."""
-        if len(self.said) > MOST:
-            ranked = sorted(self.said, key=lambda text: (-self.said[text].statement.kind, -self.said[text].place))
+        if len(self.current) > MOST:
+            ranked = sorted(self.current, key=lambda text: (-self.current[text].statement.kind, -self.current[text].place))
             for text in ranked[MOST // 2 :]:
                 self._drop(text)
 
