@@ -19,7 +19,8 @@ from ...messages import Message, TextPart
 from ..redaction import redact as redact_secrets
 from .kinds import Kind, judge
 from .own_lines import LONG_LINE, Count, WrittenLine, joined, lines_by_writer, shortened
-from .sentences import sentences_in, values_of
+from .sentences import sentences_in
+from .subjects import values_of
 from .voices import is_handed_over
 
 _HEADING: Final = "The user's messages, word for word:"

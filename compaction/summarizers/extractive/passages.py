@@ -5,7 +5,7 @@ Who speaks is decided before, by `voices`; here only the lines' layout is read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import attrs
@@ -109,7 +109,8 @@ class _Reader:
         """Yield the passages of lines without a blank one between them."""
         in_table, at = is_table(self._lines[start:end]), start
         while at < end:
-            line, behind, found = self._lines[at], at + 1, None
+            line, behind = self._lines[at], at + 1
+            found: Iterable[Passage] | None = None  # nothing if the line is prose
             if bullet := BULLET.match(line):
                 while behind < end and self._lines[behind][:1].isspace() and not BULLET.match(self._lines[behind]):
                     behind += 1  # lines with an indent that are no items belong to this one

@@ -19,10 +19,12 @@ from .voices import Voice, is_output
 
 _VALUE_CHARS: Final = 80
 _REQUEST_CHARS: Final = 2_000
-_DEMONSTRATION_CHARS: Final = 2_000
-_PRINTED_SHARE: Final = 0.25
+_DEMONSTRATION_CHARS: Final = 2_000  # of a message that may show work
+_PRINTED_SHARE: Final = 0.25  # of such a message
+_MOST_READINGS: Final = 2_048
+# the name of a message that multi-agent frameworks send for a program, as "ComputerTerminal"
 _MACHINE: Final = re.compile(r"terminal|executor|observation|environment|tool|function|computer", re.IGNORECASE)
-_PATH: Final = re.compile(
+_PATH: Final = re.compile(  # "src/app.py", "a.py", "~/logs/", "/etc"
     r"(?:~|\.{1,2})?/?(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.[A-Za-z]\w{0,7}|(?:~|\.{1,2})?/(?:[\w.@+-]+/)*[\w.@+-]+/?"
 )
 
@@ -56,8 +58,6 @@ class Reading:
 
 Redact: TypeAlias = Callable[[str], str]
 """Removes from a text what must not be shown; `str` if nothing is removed."""
-
-_MOST_READINGS: Final = 2_048
 
 
 class Readings:

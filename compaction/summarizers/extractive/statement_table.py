@@ -8,18 +8,22 @@ from typing import Final
 
 import attrs
 
-from .kinds import Kind, is_name, names_nothing
+from .kinds import Kind
 from .statements import SYSTEM, Statement
+from .subjects import begins_with_pronoun, is_name
 
 MOST: Final = 1_500
 """The most statements, actions, files or rows that a memory holds."""
 
+# What two statements must have in common so that one may be about the thing of the other. The rows "changed ..." and "value" of
+# `python -m benchmarks.retention` show the effect.
 _LEAST_SHARED: Final = 0.2  # one word that five statements have, or several more frequent ones
 _ROUNDING: Final = 1e-9
 _LEAST_COVERED: Final = 0.04  # of the words of the older statement, by the same weights
-_NEAR: Final = 12
-_LEAST_CHARS: Final = 12
-_MOST_OLDER: Final = 4
+_NEAR: Final = 12  # messages, and statements, after which a correction without a subject refers to no earlier value
+_MOST_OLDER: Final = 4  # statements that one may replace
+
+_LEAST_CHARS: Final = 12  # added to the length of a statement, so that a single rare word is not the best of all
 
 
 @attrs.frozen
@@ -116,7 +120,7 @@ class StatementTable:
             bool(before)
             and old.statement.text[0] not in "(["  # a remark of a program, such as the size of what it left out
             and len(differing := _differ(old.statement, statement)) == 1
-            and not names_nothing(old.statement.text)
+            and not begins_with_pronoun(old.statement.text)
             and not is_name(statement.text, differing[0][1])
             and (before == now or (statement.changes and before < now))
         )

@@ -14,14 +14,15 @@ from .classifier import PER_MILLE
 from .kinds import Judgement, Kind, judge, kind_of_assistant, names_person
 from .lines import unnumbered
 from .passages import Passage
-from .sentences import clipped, sentences, sentences_in, values_of
+from .sentences import clipped, sentences, sentences_in
+from .subjects import values_of
 from .voices import Voice
 
 _LONGEST: Final = 400
-_MOST: Final = 400
-_ANSWER_CHARS: Final = range(12, 241)
+_MOST: Final = 400  # statements of a message
+_ANSWER_CHARS: Final = range(12, 241)  # of a sentence of the assistant; longer ones explain
 _MARK: Final = re.compile('["“”„«»「」『』]')
-_ALONE: Final = (Kind.QUESTION, Kind.REMARK, Kind.SUPPOSED)
+_ALONE: Final = (Kind.QUESTION, Kind.REMARK, Kind.SUPPOSED)  # which no later sentence continues
 ASSISTANT: Final = "Assistant"
 SYSTEM: Final = "System"
 QUOTED: Final = "Quoted or pasted"
@@ -54,7 +55,7 @@ def user_statements(spoken: Iterable[Passage]) -> Iterator[Statement]:
     >>> for each in user_statements(passages(said)):
     ...     print(each.kind.name, each.text)
     RULE The cap is $956. Never go above it without asking me.
-    FACT My sister is a glazier.
+    PLAIN My sister is a glazier.
     QUESTION Where does she live?
     """
     blocks = itertools.groupby(spoken, attrgetter("block"))

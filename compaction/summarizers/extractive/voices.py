@@ -42,7 +42,7 @@ class Voice(enum.Enum):
 def voices_of(text: str) -> tuple[list[str], list[Voice]]:
     r"""Return the lines of a user's message, and who speaks in each; O(characters).
 
-    >>> lines, voices = voices_of("Look at this:\n\n[Tool: fetch]\nAlways pay.\n[end]\n\nNever touch prod.db.")
+    >>> lines, voices = voices_of("Please read this.\n\n[page 12]\nAlways pay.\n[end of page]\n\nNever touch prod.db.")
     >>> [voice.name for line, voice in zip(lines, voices) if line]
     ['OWN', 'LABELLED', 'LABELLED', 'LABELLED', 'OWN']
     """
