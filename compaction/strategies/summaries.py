@@ -75,7 +75,7 @@ class SummaryStrategy(CompactionStrategy):
         """
         if tokens < 1:
             return ""
-        unknown = [group for group in replaced if group.id >= 0 and group.kind is GroupKind.SUMMARY]
+        unknown = index.original_summaries(*replaced)
         read = [self.text.read(group.messages[0]) or group.messages[0].text for group in unknown]
         split = map(summarizers.split_excerpt, read)
         said = own_words(index, replaced)

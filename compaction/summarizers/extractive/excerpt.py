@@ -20,6 +20,7 @@ from ..redaction import redact as redact_secrets
 from .kinds import Kind, judge
 from .own_lines import LONG_LINE, Count, WrittenLine, joined, lines_by_writer, shortened
 from .sentences import sentences_in
+from .statements import speaker_of
 from .subjects import values_of
 from .voices import is_handed_over
 
@@ -87,24 +88,30 @@ def excerpt(
     """
     numbers, before, redact = numbers or {}, before or {}, redact or str
     said = [_Words(text) for text in earlier]
-    spoken = ((message.raw, text) for message in messages if (text := message.said))
-    said += [_Words(text, raw, numbers.get(id(raw)), _question(before.get(id(raw)), text)) for raw, text in spoken]
+    for message in messages:
+        text, attached, at = message.said, message.attached, id(message.raw)
+        if text or attached:
+            question = _question(before.get(at), text)
+            said.append(
+                _Words(text or attached, message.raw, speaker_of(message), numbers.get(at), question, text and attached)
+            )
     room = tokens - count(_HEADING) - _FRAME
     if not said or room <= 0:
         return ""
     first = next((at for at, each in enumerate(said) if task is not None and each.raw is task), 0)
     times = Counter(each.question for each in said)
-    entries: dict[tuple[str, str], _Entry] = {}
+    entries: dict[tuple[str, str, str], _Entry] = {}
     unread = max(_LEAST_READ, _READ_CHARS * tokens)
     for place in dict.fromkeys([first, len(said) - 1, *range(first), *reversed(range(len(said)))]):
         words = said[place]
         question = words.question if times[words.question] == 1 else ""  # one that is asked again and again says nothing
-        if (words.text, question) in entries:
+        key = words.text + words.attached, words.speaker, question
+        if key in entries:
             continue
         text = redact(words.text)
         label = f"{_HANDED_OVER} " if place != first and _lacks_label(words.text) else ""
         lines = lines_by_writer(text)
-        entries[words.text, question] = _Entry(place, text, lines, label, words.number, redact(question))
+        entries[key] = _Entry(place, text, lines, label, words.speaker, words.number, redact(question), redact(words.attached))
         unread -= min(len(text), _MOST_READ)
         if unread < 0:
             break
@@ -120,8 +127,10 @@ class _Words:
 
     text: str
     raw: object = None  # the caller's object
+    speaker: str = ""  # the name of the user, if there are several
     number: int | None = None  # the number of the message, if the excerpt may name it
     question: str = ""  # what it answers
+    attached: str = ""  # what was sent beside the words
 
 
 @attrs.frozen
@@ -131,12 +140,14 @@ class _Entry:
     place: int  # in the order said
     text: str
     lines: Sequence[WrittenLine]
-    label: str  # what stands before it
+    label: str  # what stands before it if a framework handed it over
+    speaker: str
     number: int | None
     question: str
+    attached: str
 
     def quoted(self, text: str, *, answers: bool = False) -> str:
-        """Return the text as it is quoted: behind the label, and before the message's number if the text contains a value.
+        """Return the text as it is quoted: behind its label and speaker, before the message's number if it contains a value.
 
         Args:
             text: The text.
@@ -144,7 +155,9 @@ class _Entry:
         """
         question = f' (the assistant had asked: "{self.question}")' if answers and self.question else ""
         note = f" (message {self.number})" if self.number and values_of(text[:LONG_LINE]) else ""
-        return text and f"{self.label}{text}{question}{note}"
+        speaker = f"{self.speaker}: " if self.speaker else ""
+        attached = f" {self.attached}" if self.attached else ""
+        return text and f"{self.label}{speaker}{text}{attached}{question}{note}"
 
     def own_words(self) -> str:
         """Return the lines that the user probably wrote; what is between them is marked as left out."""

@@ -14,7 +14,7 @@ from .facts import FactSource, facts_in, is_telling
 from .lines import is_printed
 from .passages import Passage, passages
 from .sentences import READ_CHARS, both_ends
-from .statements import SYSTEM, Statement, assistant_statements, user_statements
+from .statements import SYSTEM, Statement, assistant_statements, speaker_of, user_statements
 from .voices import Voice, is_output
 
 _VALUE_CHARS: Final = 80
@@ -99,6 +99,8 @@ def read_message(message: Message, redact: Redact = str) -> Reading:
     if source is FactSource.USER:
         spoken = [*passages(text)]
         statements = tuple(user_statements(spoken))
+        if speaker := speaker_of(message):
+            statements = tuple([attrs.evolve(each, by=each.by or speaker) for each in statements])
         shows_work = _shows_work(text, spoken)
         text = _first_prose(text) or text
     elif message.is_system:

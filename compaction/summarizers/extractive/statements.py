@@ -10,6 +10,7 @@ from typing import Final
 
 import attrs
 
+from ...messages import Message
 from .classifier import PER_MILLE
 from .kinds import Judgement, Kind, judge, kind_of_assistant, names_person
 from .lines import unnumbered
@@ -26,11 +27,21 @@ _ALONE: Final = (Kind.QUESTION, Kind.REMARK, Kind.SUPPOSED)  # which no later se
 ASSISTANT: Final = "Assistant"
 SYSTEM: Final = "System"
 QUOTED: Final = "Quoted or pasted"
+_NAME_CHARS: Final = 64
 _OTHERS: Final = (Voice.QUOTED, Voice.LABELLED)
 _ASKING: Final = (Kind.REQUEST, Kind.QUESTION)
 _WANTING: Final = (Kind.DUTY, Kind.PREFERENCE, Kind.DECISION, Kind.TASK)
 _LEAST_APART: Final = 4  # lines; fewer without a person are often the user's notes
 _MOST_OF_USER: Final = 0.25  # of these lines
+
+
+def speaker_of(message: Message) -> str:
+    """Return the name that the host gives the speaker of a user's message; empty if it gives none.
+
+    A name that would read as one of the digest's own labels counts as none.
+    """
+    name = " ".join((message.name or "").split())[:_NAME_CHARS]
+    return "" if name in (ASSISTANT, SYSTEM, QUOTED) else name
 
 
 @attrs.frozen
