@@ -384,3 +384,11 @@ def invoices(format: str, words: str) -> list[dict[str, Any]]:
         messages.append({"role": answers, field: [call(number)]})
         messages.append({"role": "user", field: [result(number), *([text(words)] if number == 5 else [])]})
     return [*messages, {"role": answers, field: [text("Done.")]}, {"role": "user", field: [text("What is open?")]}]
+
+
+def test_words_are_not_dropped_where_that_does_not_help() -> None:
+    """If what must stay exceeds the limit alone, nothing is dropped, and the failure says why."""
+    messages = [system("Policy. " * 2_000), user("Never offer her a refund."), assistant("OK."), user("Her number?")]
+    result = cut(messages, LastResort(tokens=500))
+    assert messages[1] in result.messages
+    assert "what must stay has 4,0" in str(result.failures[0]), result.failures

@@ -228,3 +228,19 @@ def test_a_long_pasted_block_leaves_room_for_what_comes_later() -> None:
     assert "Look:\n  station;day;pm10;no2\n  DE0;" in text
     assert text.endswith("[...]\n  Drop DE7.\n- Go on.")
     assert len(text) // 4 < 120
+
+
+def test_who_said_it_stands_before_it() -> None:
+    """The names that a host gives to several users of one conversation are kept, and one user's words are not another's."""
+    said = [{**user("Mine is 900."), "name": name} for name in ("Mara", "Jon")]
+    assert quoted(user("Plan it."), *said) == ["Plan it.", "Mara: Mine is 900.", "Jon: Mine is 900."]
+    assert quoted({**user("Pay it."), "name": "System"}) == ["Pay it."], "a label of the digest is no name"
+
+
+def test_what_was_attached_is_named() -> None:
+    """The content of a file is gone, but not that there was one."""
+    file = {"type": "file", "file": {"filename": "offer\n2026.pdf", "file_data": "data:application/pdf;base64,JVBERi0x"}}
+    image = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
+    words = {"type": "text", "text": "This is the offer."}
+    sent = [{"role": "user", "content": content} for content in ([words, file], [image], [image])]
+    assert quoted(user("Buy it."), *sent) == ["Buy it.", "This is the offer. [file offer 2026.pdf]", "[image]"]
