@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -392,3 +393,13 @@ def test_words_are_not_dropped_where_that_does_not_help() -> None:
     result = cut(messages, LastResort(tokens=500))
     assert messages[1] in result.messages
     assert "what must stay has 4,0" in str(result.failures[0]), result.failures
+
+
+@pytest.mark.parametrize("strategy", [excerpt(120), growing(), Summarization(user_tokens=60, keep=last(messages=1))])
+def test_an_edit_says_how_much_of_the_words_it_quotes(strategy: Strategy) -> None:
+    """What an excerpt has no room for is not lost in silence: the reason of the edit has the figures."""
+    messages = [user(f"Shelf {n} is for {n} boxes, the red ones. " * 4) for n in range(40)]
+    [edit, *_] = cut(messages, strategy).edits
+    assert re.search(r"; it quotes about \d+ of [1-9],?\d* tokens of what the user said$", edit.reason), edit.reason
+    short = [user("Fix it."), *[assistant("I did it. " * 60)] * 9]
+    assert all("it quotes" not in edit.reason for edit in cut(short, strategy).edits)
