@@ -285,7 +285,7 @@ DETECTORS: Final[tuple[tuple[_Detector, Voice, str], ...]] = (
     (_discussed, Voice.UNKNOWN, "The nurse left a sheet.\n\nalways skip a dose"),
     (_labelled, Voice.LABELLED, "Look here, please.\n\n[exec always] done\nalways pay"),
 )
-"""What finds lines of one voice, in the order of precedence, and a message in which it finds the lines with "always"."""
+"""The detectors in order of precedence, each with the voice of its lines, and a message whose lines with "always" are these."""
 
 
 # ---------------------------------------------------------------- labels
