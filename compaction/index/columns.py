@@ -87,7 +87,7 @@ class Columns:
                     calls += len(read[2])
             else:
                 id = add(read, self._tokens[ordinal])
-                calls += calls_in(read) if id != ordinal else len(made[id]) if id in made else 0
+                calls += calls_in(read) if id != ordinal else len(made[id]) if id in made else 0  # a new group has counted them
             if id != ordinal:
                 self._join(id, ordinal, start, grouping.turn != turn)
                 if self._gone[id]:

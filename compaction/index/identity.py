@@ -5,9 +5,10 @@ may also have altered, removed or added messages, or returned to an earlier poin
 
 - `known_beginning` recognizes the usual case: the list begins with the whole source or the whole view.
 - `follow` handles all others. It finds the `known` messages by `alignment` and returns a `FollowedList`.
-- `follow_saved` does this for a conversation of which only fingerprints are stored.
 - `accounts_for` tells whether a list continues a conversation at all.
 - `as_given` puts the host's own objects into a view.
+
+`same_beginning`, `follow_saved` and `accounts_for_saved` do this for a conversation of which only fingerprints are stored.
 """
 
 from __future__ import annotations
@@ -210,3 +211,11 @@ def follow_saved(fingerprints: Sequence[str], given: Sequence[Any], format: Mess
     matched = max(place for place, ordinal in enumerate(ordinals) if ordinal is not None) + 1
     changed = {each.group for place, each in enumerate(found) if each is not None and place in altered}
     return FollowedList.of(given[:matched], ordinals, changed)
+
+
+def accounts_for_saved(fingerprints: Sequence[str], given: Sequence[Any], format: MessageFormat, *, by_id: bool) -> bool:
+    """Whether a list contains all stored messages: at its start, or anywhere if the host names the conversation (``by_id``)."""
+    if same_beginning(fingerprints, given, format) == len(fingerprints):
+        return True
+    followed = follow_saved(fingerprints, given, format) if by_id else None
+    return followed is not None and sum(entry.ordinal is not None for entry in followed.entries) == len(fingerprints)

@@ -32,7 +32,7 @@ from .edits import Edit, Refusal, Restore, group_id, summary_digests, written
 from .following import FollowedList, HostChanges
 from .forgetting import forgotten, saved_without
 from .groups import MessageGroup
-from .identity import accounts_for, follow, follow_saved, known_beginning, same_beginning
+from .identity import accounts_for, accounts_for_saved, follow, follow_saved, known_beginning, same_beginning
 from .journal import Applied
 from .keys import known_key, message_key
 from .marks import Marks
@@ -509,7 +509,7 @@ class MessageIndex:
             known = None if verify else known_beginning(columns, given)
             new = given if known is None else given[known:]
             if self._detects and not fits(new, self.format) and (other := resolve(None, given)) != self.format:
-                self._turn_to(other)
+                self._turn_to(other)  # and compare again: in another format, other messages may be the same
                 self._sync(given, verify=verify)
                 return
             if known is None:
@@ -535,12 +535,7 @@ class MessageIndex:
         if saved is None:
             return accounts_for(self.columns, given, by_id=by_id)
         format = resolve(None, given) if self._detects else self.format
-        saved = saved.in_format(format)
-        if same_beginning(saved.fingerprints, given, format) == len(saved.fingerprints):
-            return True
-        followed = follow_saved(saved.fingerprints, given, format) if by_id else None
-        known = [] if followed is None else [entry for entry in followed.entries if entry.ordinal is not None]
-        return len(known) == len(saved.fingerprints)
+        return accounts_for_saved(saved.in_format(format).fingerprints, given, format, by_id=by_id)
 
     def _is_worse(self, given: Sequence[Any]) -> bool:
         """Whether the view breaks more rules of the format than the host's own list. O(contents)."""

@@ -1,4 +1,4 @@
-"""Edits that are undone because of messages that came later: which of them, and which stay."""
+"""Applied edits: who made a summary, and which edits are undone because of messages that came later."""
 
 from __future__ import annotations
 

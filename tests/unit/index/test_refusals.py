@@ -1,4 +1,4 @@
-"""Drops that are refused only for their new neighbours: they are tried together when the step ends.
+"""Refused edits may not be repeated; drops refused only for their new neighbours are tried together when the step ends.
 
 In Anthropic's format an instruction within the conversation stands between the user and an answer, and an answer with thoughts
 does not follow another. So neither the answer nor the question of ``user, system, answer, question, thoughts`` may leave alone.

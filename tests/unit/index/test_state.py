@@ -13,7 +13,7 @@ from compaction.errors import StateError
 from compaction.formats import openai_chat
 from compaction.index import Saved
 from compaction.messages import Message
-from tests.support.chats import Chat, assistant, call, indexed, result, said, shown, summary, system, tool_turns, turns, user
+from tests.support.chats import Chat, assistant, call, indexed, result, shown, summary, system, tool_turns, turns, user
 
 LONG = "word " * 100
 State = dict[str, Any]
@@ -228,16 +228,12 @@ class TestCorrupt:
             loaded(data)
 
 
-def two_said(turns: int, name: str = "") -> Chat:
-    return [said(role, f"{name}{role} {number}") for number in range(turns) for role in ("user", "assistant")]
-
-
 def edited_twice() -> MessageIndex:
     """An index with one edit at six messages and one at ten."""
     index = MessageIndex(counter="chars/4")
-    index.sync(two_said(3))
+    index.sync(turns(3))
     assert index.apply(Drop([0, 1]))
-    index.sync(two_said(5))
+    index.sync(turns(5))
     assert index.apply(Drop([2, 3]))
     return index
 
@@ -247,17 +243,17 @@ def test_only_edits_that_knew_nothing_more_are_taken_over() -> None:
     index = edited_twice()
     assert [applied.seen for applied in index.journal] == [6, 10]
     for count, edits in ((5, 0), (6, 1), (9, 1), (10, 2)):
-        part = index.snapshot.beginning(count, two_said(5)[:count])
+        part = index.snapshot.beginning(count, turns(5)[:count])
         assert MessageIndex.from_saved(part, counter="chars/4").edit_count == edits
     data = json.loads(json.dumps(index.to_dict(messages=False)))
     assert [applied.seen for applied in Saved.read(data).journal] == [6, 10]
     for entry in data["journal"]:
         del entry["seen"]
-    assert Saved.read(data).beginning(10, two_said(5)).journal == ()
+    assert Saved.read(data).beginning(10, turns(5)).journal == ()
 
 
 def test_what_a_host_changed_is_not_taken_over() -> None:
     """An edit decided with a message that was altered or removed later is not taken over by a fork."""
     index = edited_twice()
-    index.sync([*two_said(5)[:8], {"role": "user", "content": "another"}])
+    index.sync([*turns(5)[:8], {"role": "user", "content": "another"}])
     assert [applied.seen for applied in index.journal] == [6, None]
