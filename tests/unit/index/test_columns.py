@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from compaction import Drop, Rewrite
 from compaction.formats import openai_chat
-from compaction.index.columns import Columns, NewMessages
+from compaction.index.columns import Columns
+from compaction.index.reading import NewMessages
 from tests.support.chats import call, indexed, result, user
 
 
