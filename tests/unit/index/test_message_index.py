@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 from collections import UserDict
 from typing import Any
@@ -208,3 +209,24 @@ class TestTime:
         index.append([])
         index.context = RunContext(now=170.0)
         assert index.idle_seconds == 70
+
+
+class TestTrial:
+    def test_whatever_is_tried_is_taken_back(self) -> None:
+        """View, journal and refusals are as before, and what was refused inside may be asked for outside."""
+        index = indexed([*turns(3), user("q")])
+        assert not index.apply(Drop([6]))
+        before = index.messages(), index.edits, index.refused
+        with index.trial():
+            assert index.apply(Drop([0]))
+            assert not index.apply(Drop([5, 6]))
+        assert (index.messages(), index.edits, index.refused) == before
+        assert not index.apply(Drop([5, 6]))
+
+    def test_what_is_raised_inside_takes_it_back_too(self) -> None:
+        """A failure while trying changes nothing."""
+        index = indexed([*turns(3), user("q")])
+        with contextlib.suppress(OSError), index.trial():
+            index.apply(Drop([0]))
+            raise OSError
+        assert (index.edits, len(index.messages())) == ((), 7)

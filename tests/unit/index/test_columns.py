@@ -1,10 +1,11 @@
-"""The projection: messages and values of groups are made when they are asked for."""
+"""The columns: messages and values of groups are made when they are asked for."""
 
 from __future__ import annotations
 
 from compaction import Drop, Rewrite
 from compaction.formats import openai_chat
-from compaction.index.projection import NewMessages, Projection
+from compaction.index.columns import Columns
+from compaction.index.reading import NewMessages
 from tests.support.chats import call, indexed, result, user
 
 
@@ -25,9 +26,9 @@ def test_a_message_that_was_only_glanced_at_is_read_when_it_is_asked_for() -> No
     raw = call("1")
     outline = openai_chat.outline(raw)
     assert outline is not None
-    projection = Projection(openai_chat, lambda message: (0, 0))
-    projection.extend(NewMessages([raw], [outline], [10], [20]), restore=id)
+    columns = Columns(openai_chat, lambda message: (0, 0))
+    columns.extend(NewMessages([raw], [outline], [10], [20]), restore=id)
     read = openai_chat.read(raw)
     raw["tool_calls"] = None
-    assert (projection.read(0).role, projection.read(0).parts) == (read.role, read.parts)
-    assert projection.read(0) is projection.read(0)
+    assert (columns.read(0).role, columns.read(0).parts) == (read.role, read.parts)
+    assert columns.read(0) is columns.read(0)

@@ -1,250 +1,35 @@
-"""The projection: which messages the view shows, in which form, and the sums over them (`Metrics`).
+"""The columns: all data of an index. They are the source and its groups, the view with its sums, and the journal.
 
 Messages and groups are stored as columns: flat lists indexed by a message's ordinal, or by the ordinal of a group's first
-message. A group that an edit inserts is shown directly before the source message at its anchor. Every edit consists of a few
-changes, each with an exact inverse: `exclude` and `include`, `insert` and `withdraw`, `show` and `show` with its result.
+message. Every edit consists of a few changes, each with an exact inverse: `exclude` and `include`, `insert` and `withdraw`,
+`show` and `show` with its result.
 """
 
 from __future__ import annotations
 
-import sys
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import compress
-from typing import Any, Final, TypeAlias, TypeVar
-
-import attrs
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
 
 from ..errors import InputError
 from ..formats import MessageFormat
 from ..messages import Message, Outline
-from .groups import Grouping, GroupKind, MessageGroup
+from .collapsed import COLLAPSED_BY
+from .grouping import Grouping
+from .groups import GroupKind, MessageGroup
 from .journal import Applied, Shown
-from .marks import COLLAPSED_BY, Marks
-
-_T = TypeVar("_T")
-
-_RUNS: Final = 4
-
-Node: TypeAlias = int
-"""A place of the view: a source message, by its ordinal, or an inserted group, by its id, which is negative."""
+from .marks import Marks
+from .metrics import GroupSums, Tally
+from .reading import NewMessages
+from .visibility import Inserted, Node, Visibility
 
 Measure: TypeAlias = Callable[[Message], tuple[int, int]]
 """Tokens and bytes of one message."""
 
 
-@attrs.frozen
-class Metrics:
-    """Sizes of a conversation.
-
-    Args:
-        tokens: Tokens of its messages by the index's counter, per-message overhead included.
-        bytes: Bytes of its texts in UTF-8, and of the data in it.
-        messages: The number of messages.
-        groups: The number of groups of every kind.
-        turns: The number of user turns with at least one group.
-        tool_calls: The number of tool calls.
-    """
-
-    tokens: int = 0
-    bytes: int = 0
-    messages: int = 0
-    groups: int = 0
-    turns: int = 0
-    tool_calls: int = 0
-
-
-GroupSums: TypeAlias = tuple[int, int, int, int, int | None]
-"""Tokens, bytes, messages, tool calls and turn of a group."""
-
-
-@attrs.define(eq=False)
-class Tally:
-    """Running sums over a changing set of groups. Holds state; every operation is O(1)."""
-
-    tokens: int = 0
-    bytes: int = 0
-    messages: int = 0
-    groups: int = 0
-    turns: int = 0
-    tool_calls: int = 0
-    _groups_by_turn: dict[int | None, int] = attrs.Factory(dict[int | None, int])
-
-    def add(self, sums: GroupSums, times: int) -> None:
-        """Add a group's sums, once or minus once."""
-        tokens, size, messages, tool_calls, turn = sums
-        self.grow(times * tokens, times * size, times * messages)
-        self.tool_calls += times * tool_calls
-        self.count_groups(turn, times)
-
-    def grow(self, tokens: int, size: int, messages: int) -> None:
-        """Add a change within a group."""
-        self.tokens += tokens
-        self.bytes += size
-        self.messages += messages
-
-    def count_groups(self, turn: int | None, count: int) -> None:
-        """Add to the number of groups of a turn; a turn counts while it has groups."""
-        self.groups += count
-        if turn:
-            before = self._groups_by_turn.get(turn, 0)
-            self._groups_by_turn[turn] = before + count
-            self.turns += (before + count > 0) - (before > 0)
-
-    def metrics(self) -> Metrics:
-        """Return the sums as a value."""
-        return Metrics(self.tokens, self.bytes, self.messages, self.groups, self.turns, self.tool_calls)
-
-
-@attrs.define(eq=False)
-class NewMessages:
-    """Messages that were read and measured and can be added to an index, as columns.
-
-    Args:
-        raws: The caller's objects.
-        reads: Each message as it was read: completely, or its outline only.
-        tokens: The tokens of each.
-        bytes: The bytes of each.
-        pinned: The places, from 0, of the messages whose groups must be kept unchanged.
-    """
-
-    raws: list[Any]
-    reads: list[Outline | Message]
-    tokens: list[int]
-    bytes: list[int]
-    pinned: list[int] = attrs.Factory(list[int])
-
-
-@attrs.define(eq=False)
-class Inserted:
-    """A summary group that an edit inserted. Holds state: whether it is shown.
-
-    Args:
-        id: Its id, below 0.
-        messages: Its messages.
-        anchor: The ordinal of the source message directly after it.
-        replaces: The ids of the groups that it replaces.
-        tokens: Its tokens.
-        bytes: Its bytes.
-        made_by: The strategy that wrote it.
-        shown: Whether the view shows it.
-    """
-
-    id: int
-    messages: tuple[Message, ...]
-    anchor: int
-    replaces: tuple[int, ...]
-    tokens: int
-    bytes: int
-    made_by: str | None
-    shown: bool = False
-
-
-class Visibility:
-    """The places that the view shows, and which of them are neighbours. Holds state.
-
-    A neighbour is found at C speed, in O(the hidden messages between).
-
-    Attributes:
-        messages: For each source message, whether the view shows it.
-        inserted: The groups that edits inserted, by id.
-    """
-
-    def __init__(self) -> None:
-        self.messages = bytearray()
-        self.inserted: dict[int, Inserted] = {}
-        self._shown: list[tuple[int, int]] = []  # anchor and negated id of the inserted groups that the view shows, in order
-
-    def set(self, id: int, *, shown: bool) -> None:
-        """Show an inserted group, after those with the same anchor that were inserted earlier, or hide it."""
-        self.inserted[id].shown = shown
-        if shown:
-            insort(self._shown, self._key(id))
-        else:
-            del self._shown[bisect_left(self._shown, self._key(id))]
-
-    def _key(self, node: Node) -> tuple[int, int]:
-        """Return the position of a place among those of the inserted groups."""
-        return (self.inserted[node].anchor, -node) if node < 0 else (node, sys.maxsize)
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether the view shows the whole source and nothing else."""
-        return not self._shown and self.messages.find(0) < 0
-
-    def is_shown(self, node: Node) -> bool:
-        """Whether the view shows the message or group at a place."""
-        return node in self.inserted and self.inserted[node].shown if node < 0 else bool(self.messages[node])
-
-    def shown_at(self, ordinal: int) -> list[int]:
-        """Return the inserted groups that the view shows directly before a source message, in order."""
-        start, end = (bisect_left(self._shown, (at, 0)) for at in (ordinal, ordinal + 1))
-        return [-number for _, number in self._shown[start:end]]
-
-    def shown_of(self, values: Sequence[_T], start: int, end: int) -> list[_T]:
-        """Return the values of the source messages between two ordinals that the view shows; at C speed.
-
-        The first runs are copied as wholes: most views consist of the beginning and the end.
-        """
-        shown, found = self.messages, list[_T]()
-        for _ in range(_RUNS):
-            if (first := shown.find(1, start, end)) < 0:
-                return found
-            start = hidden if (hidden := shown.find(0, first, end)) >= 0 else end
-            found += values[first:start]
-        found += compress(values[start:end], shown[start:end])
-        return found
-
-    def parts(self) -> Iterator[tuple[int, int, tuple[int, ...]]]:
-        """Yield the view as parts: source messages from an ordinal to another, and the inserted group after them, if any."""
-        start = 0
-        for anchor, number in self._shown:
-            yield start, anchor, (-number,)
-            start = anchor
-        yield start, len(self.messages), ()
-
-    def nodes(self) -> Iterator[Node]:
-        """Yield every place that the view shows, in order."""
-        ordinals = range(len(self.messages))
-        for start, end, inserted in self.parts():
-            yield from self.shown_of(ordinals, start, end)
-            yield from inserted
-
-    def before(self, node: Node) -> Node | None:
-        """Return the place shown directly before a place; ``None`` at the start."""
-        ordinal, _ = key = self._key(node)
-        at = bisect_left(self._shown, key)
-        anchor, number = self._shown[at - 1] if at else (0, 0)
-        message = self.messages.rfind(1, anchor, ordinal)
-        return message if message >= 0 else -number or None
-
-    def after(self, node: Node | None) -> Node | None:
-        """Return the place shown directly after a place, or the first one for ``None``; ``None`` at the end."""
-        ordinal, _ = key = (0, 0) if node is None else self._key(node)
-        at = bisect_right(self._shown, key)
-        anchor, number = self._shown[at] if at < len(self._shown) else (len(self.messages), 0)
-        message = self.messages.find(1, ordinal + (node is not None and node >= 0), anchor)
-        return message if message >= 0 else -number or None
-
-
-def runs_of(ordinals: Iterable[int]) -> list[range]:
-    """Return ordinals as runs.
-
-    >>> runs_of([4, 5, 0, 1, 2])
-    [range(0, 3), range(4, 6)]
-    """
-    found: list[range] = []
-    for at in sorted(ordinals):
-        if found and found[-1].stop == at:
-            found[-1] = range(found[-1].start, at + 1)
-        else:
-            found.append(range(at, at + 1))
-    return found
-
-
-class Projection:
-    """Messages, groups, sums and the journal. Holds state; a change costs O(the messages of the group it names).
+class Columns:
+    """The data of an index. Holds state; a change costs O(the messages of the group it names).
 
     Args:
         format: The wire format of the messages.
@@ -255,7 +40,7 @@ class Projection:
         source: The caller's objects, in order.
         grouping: The groups of the source.
         journal: The edits that are currently applied, in order.
-        visibility: The places that the view shows, and their neighbours.
+        visibility: The nodes that the view shows, and their neighbours.
         inserted: The groups that edits inserted, by id.
         pinned: Ids of the groups that must be kept unchanged.
         total: Sums over the source.
@@ -285,13 +70,15 @@ class Projection:
         self._rewritten: dict[int, Message | None] = {}
         self._snapshots: dict[int, MessageGroup] = {}
 
+    # ---------------------------------------------------------------- adding messages
+
     def extend(self, fresh: NewMessages, restore: Callable[[int], object]) -> None:
         """Add source messages at the end; O(new). ``restore`` is called with the id of an excluded group that one joins."""
         grouping = self.grouping
-        start, known, calls, system = len(self.source), len(grouping.ids), 0, grouping.system
-        changed = [] if grouping.pending is None else [grouping.pending]
+        start, known, calls, system = len(self.source), len(grouping.ids), 0, grouping.instructions.count
+        changed = [] if grouping.calls.pending is None else [grouping.calls.pending]
         self._add_columns(fresh)
-        add, add_outline, made = grouping.add, grouping.add_outline, grouping.calls
+        add, add_outline, made = grouping.add, grouping.add_outline, grouping.calls.ids
         for ordinal, read in enumerate(fresh.reads, start):
             turn = grouping.turn
             if isinstance(read, tuple):
@@ -300,12 +87,12 @@ class Projection:
                     calls += len(read[2])
             else:
                 id = add(read, self._tokens[ordinal])
-                calls += calls_in(read) if id != ordinal else len(made[id]) if id in made else 0
+                calls += calls_in(read) if id != ordinal else len(made[id]) if id in made else 0  # a new group has counted them
             if id != ordinal:
                 self._join(id, ordinal, start, grouping.turn != turn)
                 if self._gone[id]:
                     restore(id)
-        self.system_messages += grouping.system - system
+        self.system_messages += grouping.instructions.count - system
         for id in (*changed, *grouping.answered):
             self._snapshots.pop(id, None)
         grouping.answered.clear()
@@ -350,6 +137,8 @@ class Projection:
                 tally.count_groups(self.grouping.left_turn, -1)
                 tally.count_groups(self.grouping.turns[id], 1)
 
+    # ---------------------------------------------------------------- facts of one group, by its id
+
     def require(self, id: int) -> int:
         """Return the id if a group has it; otherwise raise an `InputError`."""
         if self.exists(id):
@@ -377,7 +166,7 @@ class Projection:
         return None if id < 0 else self.grouping.turns[id]
 
     def anchor(self, id: int) -> int:
-        """Return the ordinal of a place; of an inserted group, the ordinal of the source message after it."""
+        """Return the ordinal of a node; of an inserted group, the ordinal of the source message after it."""
         return self.inserted[id].anchor if id < 0 else id
 
     def tokens(self, id: int) -> int:
@@ -404,6 +193,8 @@ class Projection:
         """Return the ordinals of a group's source messages; none for an inserted group."""
         return () if id < 0 else self.grouping.ordinals(id)
 
+    # ---------------------------------------------------------------- single messages and nodes
+
     def read(self, ordinal: int) -> Message:
         """Return the source message at an ordinal."""
         read = self.reads[ordinal]
@@ -422,6 +213,20 @@ class Projection:
     def shown_ordinals(self, id: int) -> list[int]:
         """Return the ordinals of a source group without the messages that a rewrite removed."""
         return [ordinal for ordinal in self.ordinals(id) if self.shows(ordinal)]
+
+    def at(self, node: Node, *, end: bool) -> Message:
+        """Return the first or the last message of a node; they differ only for a summary of two messages."""
+        if node < 0:
+            return self.inserted[node].messages[-1 if end else 0]
+        message = self.shown(node)
+        assert message is not None
+        return message
+
+    def group_at(self, node: Node) -> int:
+        """Return the group of a node."""
+        return node if node < 0 else self.grouping.group_of[node]
+
+    # ---------------------------------------------------------------- changing the view
 
     def exclude(self, ids: Iterable[int]) -> None:
         """Hide groups."""
@@ -448,7 +253,7 @@ class Projection:
         if id < 0:
             group = self.inserted[id]
             return group.tokens, group.bytes, len(group.messages), 0, None
-        calls, turns = self.grouping.calls, self.grouping.turns
+        calls, turns = self.grouping.calls.ids, self.grouping.turns
         count = len(calls[id]) if id in calls else 0
         return self._group_tokens[id], self._group_bytes[id], self._group_messages[id], count, turns[id]
 
@@ -493,6 +298,8 @@ class Projection:
         self.pinned.add(id)
         self._snapshots.pop(id, None)
 
+    # ---------------------------------------------------------------- the view as a whole
+
     def ids(self) -> list[int]:
         """Return the id of every group of the view, in the order of their first messages; O(the view)."""
         visibility = self.visibility
@@ -520,14 +327,6 @@ class Projection:
             return self.visibility.shown_of(source, start, end)
         ordinals = self.visibility.shown_of(range(end), start, end)
         return [message.raw if (message := rewritten.get(ordinal)) else source[ordinal] for ordinal in ordinals]
-
-    def at(self, node: Node, *, end: bool) -> Message:
-        """Return the first or the last message at a place; they differ only for a summary of two messages."""
-        if node < 0:
-            return self.inserted[node].messages[-1 if end else 0]
-        message = self.shown(node)
-        assert message is not None
-        return message
 
     def stands_for(self, ids: Iterable[int]) -> list[range]:
         """Return the ordinals of the messages that groups contain or replace, through any number of rounds; O(these)."""
@@ -564,8 +363,9 @@ class Projection:
         grouping, rewritten, read = self.grouping, self._rewritten, self.read
         shown = [rewritten[at] if at in rewritten else read(at) for at in grouping.ordinals(id)]
         messages = tuple([message for message in shown if message is not None])
-        sizes = (self._group_tokens[id], self._group_bytes[id], len(grouping.calls.get(id, ())))
-        state = (bool(grouping.waiting.get(id)), grouping.pending == id, id in grouping.orphans, id in self.pinned)
+        calls = grouping.calls
+        sizes = (self._group_tokens[id], self._group_bytes[id], len(calls.ids.get(id, ())))
+        state = (bool(calls.waiting.get(id)), calls.pending == id, id in grouping.orphans, id in self.pinned)
         return MessageGroup(id, grouping.kinds[id], messages, grouping.turns[id], *sizes, *state, grouping.made_by.get(id))
 
 
@@ -574,3 +374,18 @@ def calls_in(read: Outline | Message) -> int:
     if isinstance(read, tuple):
         return len(read[2])
     return 0 if read.role == "tool" else sum(1 for _ in read.tool_calls())
+
+
+def runs_of(ordinals: Iterable[int]) -> list[range]:
+    """Return ordinals as runs.
+
+    >>> runs_of([4, 5, 0, 1, 2])
+    [range(0, 3), range(4, 6)]
+    """
+    found: list[range] = []
+    for at in sorted(ordinals):
+        if found and found[-1].stop == at:
+            found[-1] = range(found[-1].start, at + 1)
+        else:
+            found.append(range(at, at + 1))
+    return found

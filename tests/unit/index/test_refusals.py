@@ -1,4 +1,4 @@
-"""Drops that are refused only for their new neighbours: they are tried together when the step ends.
+"""Refused edits may not be repeated; drops refused only for their new neighbours are tried together when the step ends.
 
 In Anthropic's format an instruction within the conversation stands between the user and an answer, and an answer with thoughts
 does not follow another. So neither the answer nor the question of ``user, system, answer, question, thoughts`` may leave alone.
@@ -9,8 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
+import pytest
+
 from compaction import Drop, Edit, MessageIndex, Pipeline, Replace, Together, run_sync, validate
+from compaction.errors import NoProgress
 from compaction.formats import anthropic
+from tests.support.chats import assistant, indexed, system, turns, user
 from tests.support.letters import Letters, lettered
 
 Raw: TypeAlias = dict[str, Any]
@@ -143,3 +147,25 @@ def test_what_is_needed_are_groups() -> None:
     index.begin_step()
     index.apply(Drop(3))
     assert needed(index)[-1] == "group -1 or group 4"
+
+
+class TestAskingAgain:
+    def test_the_same_refused_edit_twice_is_no_progress(self) -> None:
+        """A strategy that does so would never end."""
+        index = indexed([system("s"), user("q")])
+        assert not index.apply(Drop([0]), by="Stubborn")
+        with pytest.raises(NoProgress, match=r"^Stubborn repeated the refused .*: system messages must be kept"):
+            index.apply(Drop([0], "another reason"), by="Stubborn")
+
+    def test_after_a_change_it_may_be_asked_for_again(self) -> None:
+        """An edit, or new messages, may have made it possible; so may the start of another run."""
+        index = indexed([*turns(2), user("q")])
+        assert not index.apply(Drop([4]))
+        assert index.apply(Drop([0]))
+        assert not index.apply(Drop([4]))
+        index.append([assistant("a")])
+        assert not index.apply(Drop([4]))
+        assert len(index.refused) == 3
+        index.checkpoint()
+        assert not index.apply(Drop([4]))
+        assert len(index.refused) == 1

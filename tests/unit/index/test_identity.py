@@ -397,3 +397,17 @@ class TestByMessage:
         index.apply(Drop([2, 3], "old"))
         index.sync(copies([*messages[:2], messages[6], *messages[3:6], *messages[7:]]))
         assert messages[6] in index.messages()
+
+
+def test_a_list_accounts_for_the_source_or_not() -> None:
+    """The list may continue the source; no message may be missing, except in the middle if the host names the conversation."""
+    index, more = indexed(turns(5)), user("more")
+    assert index.apply(Drop([0, 1]))
+    assert index.apply(Drop([2, 3]))
+    assert index.accounts_for([*turns(5), more])
+    assert not index.accounts_for(turns(5)[:9])
+    assert not index.accounts_for(turns(5)[:9], by_id=True)
+    assert not index.accounts_for([*turns(5)[:6], *turns(5)[7:], more])
+    assert index.accounts_for([*turns(5)[:6], *turns(5)[7:], more], by_id=True)
+    assert not index.accounts_for([user("other"), *turns(4)], by_id=True)
+    assert index.changes.rewound == ()

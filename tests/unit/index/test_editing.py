@@ -1,9 +1,14 @@
-"""Edits that are undone because of messages that came later: which of them, and which stay."""
+"""Applied edits: who made a summary, and which edits are undone because of messages that came later."""
 
 from __future__ import annotations
 
+import pytest
+
 from compaction import Drop, MessageIndex, Replace, Rewrite
-from compaction.formats import bedrock
+from compaction.formats import bedrock, openai_chat
+from compaction.index.marks import marked
+from compaction.messages import Message
+from tests.support.chats import assistant, indexed, user
 from tests.support.letters import lettered, letters_of
 
 RESULT = {"role": "tool", "text": "r", "answers": "k"}
@@ -81,3 +86,20 @@ def test_the_edits_of_the_last_list_only() -> None:
         assert index.undone == (Drop(1),)
         index.sync(host)
         assert index.undone == ()
+
+
+class TestReplace:
+    @pytest.mark.parametrize(
+        ("message", "by", "made_by"),
+        [
+            (openai_chat.new("user", marked("so far", by="Tests")), "Others", "Tests"),
+            (openai_chat.new("user", "so far"), "Others", "Others"),
+            (openai_chat.new("user", "so far"), "", None),
+        ],
+        ids=["marked", "unmarked", "by nobody"],
+    )
+    def test_who_made_a_summary(self, message: Message, by: str, made_by: str | None) -> None:
+        """The author is read from the mark, also when the view is read again; without a mark it is the strategy of the edit."""
+        index = indexed([user("word " * 100), assistant("b"), user("c")])
+        assert index.apply(Replace([0], [message]), by=by)
+        assert index.group(-1).made_by == made_by
