@@ -26,6 +26,7 @@ from compaction.gateway.conversations import ConversationRequest, ConversationTu
 from compaction.gateway.routes import route_of
 from compaction.strategies import Pipeline
 
+from .chats import call, result, user
 from .limits import WAIT_SECONDS
 from .scripted_server import Answer, Got, Handler, ScriptedUpstream, answer, resets  # noqa: F401 (for the tests)
 
@@ -71,11 +72,9 @@ def chat_reply(text: str = "done", tokens: int | None = None) -> Answer:
 
 def tool_chat(rounds: int, words: int = 60, name: str = "a") -> list[dict[str, Any]]:
     """A conversation in chat completions: a task, then calls with their results."""
-    messages: list[dict[str, Any]] = [{"role": "user", "content": f"Find out about {name}."}]
+    messages = [user(f"Find out about {name}.")]
     for number in range(rounds):
-        call = {"id": f"{name}{number}", "type": "function", "function": {"name": "look", "arguments": "{}"}}
-        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
-        messages.append({"role": "tool", "tool_call_id": call["id"], "content": f"{name} {number} é " * words})
+        messages += [call(f"{name}{number}"), result(f"{name}{number}", f"{name} {number} é " * words)]
     return messages
 
 
