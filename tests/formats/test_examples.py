@@ -1,4 +1,4 @@
-"""What breaks which rule, what is read, written and repaired, in the examples of every format."""
+"""The examples of every format: broken rules, and what is read, written and repaired."""
 
 from __future__ import annotations
 

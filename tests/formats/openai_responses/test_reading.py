@@ -61,6 +61,6 @@ def test_what_a_server_answered_counts() -> None:
 
 
 def test_the_items_of_an_answer_continue_each_other() -> None:
-    """What the model wrote continues an answer; an item of another role begins something else."""
+    """An item that the model wrote continues an answer; one of another role begins something else."""
     for raw, role, _ in READ.values():
         assert openai_responses.read(raw).continues is (role == "assistant")
