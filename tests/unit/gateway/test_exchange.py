@@ -98,13 +98,6 @@ async def test_two_requests_are_the_most() -> None:
     assert (found.replies[0].status_code, found.replies[0].json(), len(found.got)) == (400, TOO_LONG, 2)
 
 
-@pytest.mark.parametrize("status", [401, 403, 404, 409, 429, 502, 503, 529])
-async def test_other_errors_are_passed_on(status: int) -> None:
-    """Other errors are passed on with their headers and are not retried, even if their text is about length."""
-    found = await served([answer(status, TOO_LONG, retry_after="7")], body_of(tool_chat(6)), window=100_000)
-    assert (found.replies[0].status_code, found.replies[0].headers["retry-after"], len(found.got)) == (status, "7", 1)
-
-
 async def test_everything_else_is_passed_through() -> None:
     """Other routes and methods are passed through unchanged, with their bodies and queries."""
     data = bytes(range(256)) * 300
