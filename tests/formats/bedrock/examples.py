@@ -85,29 +85,20 @@ FAULTS: Final[dict[str, tuple[list[Any], str]]] = {
         "[0].content[1].video.format malformed-block",
     ),
     "a result that is a text": (
-        [user({"text": "hi"}, {"toolResult": {"toolUseId": "a", "content": "x"}})],
-        (
-            "[0].content[1].toolResult.content malformed-block, [0].content[1] result-after-text, "
-            "[0].content[1] result-without-call"
-        ),
+        [user({"toolResult": {"toolUseId": "a", "content": "x"}})],
+        "[0].content[0].toolResult.content malformed-block, [0].content[0] result-without-call",
     ),
     "a list as JSON": (
-        [user({"text": "hi"}, result("a", {"json": [1]}))],
-        (
-            "[0].content[1].toolResult.content[0].json malformed-block, [0].content[1] result-after-text, "
-            "[0].content[1] result-without-call"
-        ),
+        [user(result("a", {"json": [1]}))],
+        "[0].content[0].toolResult.content[0].json malformed-block, [0].content[0] result-without-call",
     ),
     "an empty text in a result": (
-        [user({"text": "hi"}, result("a", {"text": " "}))],
-        "[0].content[1].toolResult.content[0] empty-text, [0].content[1] result-after-text, [0].content[1] result-without-call",
+        [user(result("a", {"text": " "}))],
+        "[0].content[0].toolResult.content[0] empty-text, [0].content[0] result-without-call",
     ),
     "a call in a result": (
-        [user({"text": "hi"}, result("a", call()))],
-        (
-            "[0].content[1].toolResult.content[0] block-not-allowed, [0].content[1] result-after-text, "
-            "[0].content[1] result-without-call"
-        ),
+        [user(result("a", call()))],
+        "[0].content[0].toolResult.content[0] block-not-allowed, [0].content[0] result-without-call",
     ),
     "a call of the user": ([user({"text": "hi"}, call())], "[0].content[1] block-not-allowed"),
     "a thought of the user": ([user({"text": "hi"}, THOUGHT)], "[0].content[1] block-not-allowed"),
