@@ -310,3 +310,16 @@ async def test_a_store_that_is_locked(tmp_path: Path) -> None:
     assert reply.status_code == 200
     assert any("SessionStore" in name for name in health["failures"])
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_strategy_that_raises() -> None:
+    """If a strategy raises, the request is sent unchanged, and the failure is counted by its type without its text."""
+
+    def broken(index: Any) -> Any:
+        raise RuntimeError("a secret text")
+        yield
+
+    found = await served([chat_reply()], LONG, strategy=lambda window: broken)
+    assert (found.replies[0].status_code, found.got[0].body) == (200, LONG)
+    assert "RuntimeError" in str(found.status)
+    assert "secret" not in str(found.status)
