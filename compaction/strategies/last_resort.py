@@ -80,8 +80,12 @@ class LastResort(CompactionStrategy):
                 return
             yield from gentle(index)
         oldest = Truncation(keep=self.keep | last(groups=1))
-        if (stays := index.tokens - group_tokens(oldest.candidates(index))) > self.tokens and not self.target(index):
-            error = SummaryFailed(f"what must stay has {stays:,} tokens, more than the limit of {self.tokens:,}")
+        stays, limit = (
+            index.tokens - group_tokens(oldest.candidates(index)),
+            max(self.tokens, self.trigger.token_limit(index) or 0),
+        )
+        if stays > limit and not self.target(index):
+            error = SummaryFailed(f"what must stay has {stays:,} tokens, more than the limit of {limit:,}")
             yield Failed(self.name, error, "it dropped nothing: the rest would be too long, too")
             return
         for step in oldest.in_order(index):
