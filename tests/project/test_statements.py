@@ -101,6 +101,9 @@ def test_the_model_recognizes_what_judges() -> None:
     assert measured(RULES, f"{learned} id sv", average_precision) >= 0.8
     assert measured(RULES, "id sv", average_precision) >= 0.63
     assert measured(KEPT, learned, area_under_curve) >= 0.94
+    unseen = [*judging(UNSEEN)]
+    assert measured(RULES, "cs id sv uk", average_precision, unseen) >= 0.8
+    assert measured(RULES, " ".join(RELATIVES), average_precision, unseen) >= 0.65
 
 
 def test_the_model_is_small() -> None:
