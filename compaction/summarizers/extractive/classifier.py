@@ -103,13 +103,13 @@ def features_of_word(word: str) -> list[int]:
     ]
 
 
-_LETTER: Final = {
+_LETTER: Final[dict[str, str]] = {
     **dict(zip("абвгдежзиклмнопрстуфхцчшщыэюяіґђјљњћ", "abvgdezziklmnoprstufhccssyeuaigdjlnc", strict=True)),
     **dict(zip("æøœłıđð", "aoolidd", strict=True)),
     **dict.fromkeys("ьъ", ""),
     "ß": "ss",
 }
-_PLAIN: Final = {
+_PLAIN: Final[dict[int, int | str]] = {
     **{
         code: plain
         for code in (*range(0xDF, 0x250), *range(0x430, 0x500))  # Latin, Cyrillic
