@@ -367,10 +367,14 @@ def _end_below(lines: Sequence[str], start: int) -> int:
 
 
 def _answers(first: str, line: str) -> bool:
-    """Return whether a line closes what another one opened: it begins with the same sign, or names the same thing."""
+    """Return whether a line closes what another one opened: it begins with the same sign, or names the same thing.
+
+    A line in brackets does not close one that goes on behind its bracket: what was handed over may hold such a line.
+    """
     if not _CLOSING.fullmatch(line) or BULLET.match(line):
         return False
-    if not first[0].isalnum() and line[0] == first[0]:
+    goes_on = first[0] in "[<{(" and first[-1] not in "]>})"
+    if not first[0].isalnum() and line[0] == first[0] and not goes_on:
         return True
     return not set(_WORD.findall(first.lower())).isdisjoint(_WORD.findall(line.lower()))
 
