@@ -68,9 +68,9 @@ def excerpt(
     If not everything fits, lines that look pasted or printed by a program are left out first, and so are messages that a
     framework handed over; then sentences inside the long prose of long messages, which may be pasted too. Then the sentences
     that matter least are left out: rules, preferences, decisions and open tasks stay longest, each with what was said about
-    the same thing later, and answers to several questions. The task comes first, and may have seven tenths, or more if the newest message needs less; the newest message
-    follows, what the user said before the task, and then the other messages from the newest back. What was said twice is
-    quoted once; in long messages, so is a line.
+    the same thing later, and answers to several questions. The task comes first, and may have seven tenths, or more if the
+    newest message needs less; the newest message follows, what the user said before the task, and then the other messages
+    from the newest back. What was said twice is quoted once; in long messages, so is a line.
 
     Cost: O(characters of the user's messages).
 
@@ -84,7 +84,7 @@ def excerpt(
         numbers: The number of each message, by the identity of the caller's object. It is added where a message has a value,
             so that of two values the later can be told.
         before: The message before each short one of the user, by the identity of the caller's object of the latter, see
-            `is_short_answer`. The questions in it, and their list, are quoted behind the answer, which says little without them.
+            `is_short_answer`. What it asks, with its list, is quoted behind the answer, which says little without it.
 
     >>> from compaction import MessageIndex
     >>> index = MessageIndex([{"role": "user", "content": "Rules:\n- no tabs\n- no mocks"}], counter="chars/4")
