@@ -95,14 +95,16 @@ class DigestSummarizer:
         filled = before + self.growth * (limit - before)  # what all but rules, tasks and errors may fill in this round
         turnover = _TURNOVER * limit
 
+        # the task, the rules and what the earlier summary held, which new lines do not push out
         writer.add_first(shares.request * (limit - turnover))
         writer.add_statements(Kind.DUTY, page.used + shares.rules * limit)
         writer.add_held(limit - turnover)
+        # new lines, each kind up to its share, then those that had no room in it, and facts
         _add_lines(writer, shares, filled)
         writer.add_statements(Kind.REQUEST, (1 - shares.facts) * filled)
         writer.add_found((1 - shares.facts) * filled)
         writer.add_facts(max(filled, page.used + turnover))
-        # what is left, to every line
+        # what is left: failures and what weighs as much as a task may fill the page, the rest only its part of this round
         writer.add_found(limit)
         writer.add_statements(Kind.TASK, limit)
         writer.add_statements(Kind.REMARK, filled)

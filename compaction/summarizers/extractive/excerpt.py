@@ -125,7 +125,7 @@ def excerpt(
 
 @attrs.frozen
 class _Words:
-    """What the user said in a message; nothing more is known of a message of an earlier excerpt."""
+    """The words of the user in a message; nothing more is known of a message of an earlier excerpt."""
 
     text: str
     raw: object = None  # the caller's object

@@ -1,4 +1,4 @@
-"""What a line alone shows: an item of a list, a heading, a tag, a row, a quotation, a fence, or that a program wrote it.
+"""The shapes of a line alone: an item of a list, a heading, a tag, a row, a quotation, a fence, or a line of a program.
 
 Each expression has an example behind it. What a line says is not judged here, and neither are the lines around it.
 """

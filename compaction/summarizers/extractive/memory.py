@@ -15,9 +15,10 @@ from ...messages import Message, ToolResultPart
 from .actions import Action, RowSearch, error_in, outcome_of
 from .fact_table import FactTable
 from .facts import FactSource
-from .reading import Reading, Readings, Redact
+from .reading import Reading, Redact, read_message
 from .statement_table import MOST, StatementTable
 
+_MOST_READINGS: Final = 2_048
 _MOST_MEMORIES: Final = 8
 _MOST_SNAPSHOTS: Final = 8
 _STEP: Final = 32  # messages between two of them; a copy costs about as much as three messages
@@ -126,6 +127,31 @@ class ConversationMemory:
 
 
 # ---------------------------------------------------------------- between rounds
+
+
+class Readings:
+    """The readings of one conversation's messages. Holds state: the latest of them, each with its message.
+
+    An entry holds its message, so no other object can have the identity it is found by.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, Redact], tuple[Message, Reading]] = {}
+
+    def of(self, message: Message, redact: Redact = str) -> Reading:
+        """Return the reading of a message; O(characters) the first time, then O(1)."""
+        known = self._known.get((id(message), redact))
+        if known is not None:
+            return known[1]
+        reading = read_message(message, redact)
+        while len(self._known) >= _MOST_READINGS:
+            self._known.pop(next(iter(self._known)), None)
+        self._known[id(message), redact] = message, reading
+        return reading
+
+    def forget(self, message: Message, redact: Redact = str) -> None:
+        """Forget what was read in a message that will hardly be asked about again."""
+        self._known.pop((id(message), redact), None)
 
 
 @attrs.define

@@ -5,6 +5,7 @@ Who speaks is decided before, by `voices`; here only the lines' layout is read.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -64,31 +65,21 @@ class _Reader:
         self._prose: list[str] = []
 
     def passages(self) -> Iterator[Passage]:
-        for start, end in self._runs():
-            if self._voices[start] is Voice.PROGRAM:
+        for is_printed, run in itertools.groupby(range(len(self._lines)), self._is_printed):
+            places = [*run]
+            start, end = places[0], places[-1] + 1
+            if is_printed:
                 if end > start + 1:  # a line alone does not end a list
                     yield from self._flush()
                 yield self._passage("\n".join(self._lines[start:end]), start)
-            else:
+            elif is_printed is False:
                 self._leave_lead(self._lines[start])
                 yield from self._block(start, end)
         yield from self._flush()
 
-    def _runs(self) -> Iterator[tuple[int, int]]:
-        """Yield where each run of lines starts and ends that a program wrote, or that no program wrote and no blank divides."""
-        at = 0
-        while at < len(self._lines):
-            start, is_printed = at, self._voices[at] is Voice.PROGRAM
-            while (
-                at < len(self._lines)
-                and (self._voices[at] is Voice.PROGRAM) is is_printed
-                and (is_printed or self._lines[at].strip())
-            ):
-                at += 1
-            if at > start:
-                yield start, at
-            else:
-                at += 1
+    def _is_printed(self, at: int) -> bool | None:
+        """Whether a program wrote a line; ``None`` for a blank line, unless it stands in what a program wrote."""
+        return True if self._voices[at] is Voice.PROGRAM else False if self._lines[at].strip() else None
 
     def _passage(self, text: str, at: int, *, lead: str = "", is_whole: bool = False) -> Passage:
         return Passage(text, self._voices[at], lead, is_whole, self._block_of[at])

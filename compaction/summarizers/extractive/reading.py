@@ -1,4 +1,4 @@
-"""The reading of one message: everything in it that a summary may need. A conversation keeps the latest."""
+"""The reading of one message: everything in it that a summary may need."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ from .sentences import READ_CHARS, both_ends
 from .statements import SYSTEM, Statement, assistant_statements, user_statements
 from .voices import Voice, is_output
 
+Redact: TypeAlias = Callable[[str], str]
+"""Removes from a text what must not be shown; `str` if nothing is removed."""
+
 _VALUE_CHARS: Final = 80
 _REQUEST_CHARS: Final = 2_000
 _DEMONSTRATION_CHARS: Final = 2_000  # of a message that may show work
 _PRINTED_SHARE: Final = 0.25  # of such a message
-_MOST_READINGS: Final = 2_048
 # the name of a message that multi-agent frameworks send for a program, as "ComputerTerminal"
 _MACHINE: Final = re.compile(r"terminal|executor|observation|environment|tool|function|computer", re.IGNORECASE)
 _PATH: Final = re.compile(  # "src/app.py", "a.py", "~/logs/", "/etc"
@@ -54,35 +56,6 @@ class Reading:
     unread: int = 0  # how many of its texts were so long that only both ends were read
     # whether it is a long user message that is in good part what programs printed, as a demonstration is
     shows_work: bool = False
-
-
-Redact: TypeAlias = Callable[[str], str]
-"""Removes from a text what must not be shown; `str` if nothing is removed."""
-
-
-class Readings:
-    """The readings of one conversation's messages. Holds state: the latest of them, each with its message.
-
-    An entry holds its message, so no other object can have the identity it is found by.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[int, Redact], tuple[Message, Reading]] = {}
-
-    def of(self, message: Message, redact: Redact = str) -> Reading:
-        """Return the reading of a message; O(characters) the first time, then O(1)."""
-        known = self._known.get((id(message), redact))
-        if known is not None:
-            return known[1]
-        reading = read_message(message, redact)
-        while len(self._known) >= _MOST_READINGS:
-            self._known.pop(next(iter(self._known)), None)
-        self._known[id(message), redact] = message, reading
-        return reading
-
-    def forget(self, message: Message, redact: Redact = str) -> None:
-        """Forget what was read in a message that will hardly be asked about again."""
-        self._known.pop((id(message), redact), None)
 
 
 def read_message(message: Message, redact: Redact = str) -> Reading:

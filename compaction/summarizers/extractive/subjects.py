@@ -1,4 +1,4 @@
-"""What a sentence is about: its values, and the words by which two sentences are about one thing.
+"""The subject of a sentence: its values, and the words by which two sentences are about one thing.
 
 Words are compared by their beginnings, without those that name nothing: articles, pronouns, and words for the value itself.
 """

@@ -65,6 +65,9 @@ WEIGHTS: Final = {
 }
 """Of each feature of a sentence: its weight, and what the shape of the conversation adds, see `shape_of`."""
 
+_OWN: Final = 6  # of `_own_features`, those that count for the sentence itself
+_OF_MESSAGE: Final = (0, 1, 2, 6, 7, 8)  # those whose mean over the sentences of the message counts
+
 
 @attrs.frozen
 class Utterance:
@@ -170,10 +173,6 @@ def _weighed(
         every = (*features[:_OWN], asked and not number, asked and number > 0, *around)
         score = round(sum(map(mul, weights, every)), 9)
         yield attrs.evolve(each, place=each.place + number / len(sizes), score=score, features=every)
-
-
-_OWN: Final = 6
-_OF_MESSAGE: Final = (0, 1, 2, 6, 7, 8)
 
 
 # ---------------------------------------------------------------- lines

@@ -61,8 +61,8 @@ class _Layout:
         text: The message.
         lines: Its lines.
         fenced: The lines from each fence to the one that closes it.
-        printed: Runs of lines that programs wrote, as far as the lines alone show.
-        written: The blocks of lines between those, as far as no blank line divides them.
+        printed: Runs of lines outside of fences that programs wrote, and single lines that only a program writes.
+        written: The other blocks: lines without a blank one, a fence or such a run between them.
         labelled: The end of each block below a label that is not the user's, by its first line.
         filled: The numbers of the lines that are not blank.
         head: The first line, if it is a paragraph of its own that may introduce the rest; ``""`` otherwise.
@@ -87,7 +87,7 @@ class _Layout:
         marked = [at for at, weight in enumerate(weights, block.start) if weight]
         if len(marked) > 1 and not all(map(BULLET.match, lines)) and not is_table(lines):
             first, behind = marked[0], marked[-1] + 1
-            if 5 * len(marked) >= 3 * (behind - first):
+            if 5 * len(marked) >= 3 * (behind - first):  # three in five
                 self.printed.append(range(first, behind))
                 self.written += [each for each in (range(block.start, first), range(behind, block.stop)) if each]
                 return
@@ -112,7 +112,7 @@ class _Layout:
     def to_end(self, start: int) -> range:
         """Return the lines from one on to where the layout shows an end of what begins there."""
         end = self.labelled.get(start)
-        if end is None:
+        if end is None and start < len(self.lines):
             end = _end_of(self.lines, start)
         return range(start, len(self.lines) if end is None else end)
 
@@ -245,7 +245,8 @@ def is_output(text: str) -> bool:
 
 def _handed_over(layout: _Layout) -> Iterator[range]:
     """Yield what a framework handed over; a long message that speaks of the user is a task, as SWE-agent ends it."""
-    if is_handed_over(layout.text) and not (len(layout.text) > _LONG and concerns_user(layout.lines[layout.filled[0]])):
+    first = next((layout.lines[at] for at in layout.filled), "")
+    if is_handed_over(layout.text) and not (len(layout.text) > _LONG and concerns_user(first)):
         yield layout.to_end(min(layout.labelled, default=0))
 
 
@@ -284,7 +285,7 @@ DETECTORS: Final[tuple[tuple[_Detector, Voice, str], ...]] = (
     (_discussed, Voice.UNKNOWN, "The nurse left a sheet.\n\nalways skip a dose"),
     (_labelled, Voice.LABELLED, "Look here, please.\n\n[exec always] done\nalways pay"),
 )
-"""What finds lines of one voice, in the order of precedence, and a message in which it finds the lines with "always"."""
+"""The detectors in order of precedence, each with the voice of its lines, and a message whose lines with "always" are these."""
 
 
 # ---------------------------------------------------------------- labels

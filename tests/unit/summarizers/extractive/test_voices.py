@@ -69,6 +69,12 @@ def test_each_detector_finds_the_lines_of_its_example(voice: Voice, example: str
     assert voice not in {each for line, each in found if "always" not in line}
 
 
+@pytest.mark.parametrize("text", ["", "\n", "\n" * 5_000 + "(Open file: a.py)", "[1] a\n" * 5_000, "```", ">"])
+def test_a_message_without_words_has_no_voice_of_the_user(text: str) -> None:
+    """Blank lines, signs alone and more lines than are read are no error."""
+    assert own(text) == []
+
+
 # ------------------------------------------------------------------------ lines of others, by their layout
 
 
