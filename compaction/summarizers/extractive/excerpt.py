@@ -42,7 +42,7 @@ _LONG_ANSWER: Final = 400  # of one that names several items, as in "1. yes 2. t
 _QUESTION_CHARS: Final = 600
 _LEAST_QUESTION: Final = 60  # characters below which a shortened question says too little
 _LEAST_ITEM: Final = 24  # of a shortened item of it
-_LEAST_ROOM: Final = 12  # tokens below which no question fits
+_LEAST_ROOM: Final = 12  # tokens below which no question and no sentence fits
 _ASKS: Final = re.compile(r"[?？؟]")
 _OPTION: Final = re.compile(r"(?:^|[\s(])([A-Fa-f]|[1-9])[.):]\s+\S")  # as in "A) delete it; B) keep it"
 _LABEL: Final = re.compile(r"(?<![^\W_])(?:[a-z](?![^\W_])|\d{1,2}(?!\d|[.,:]\d))")  # of an item, in an answer: "C", "1はい"
@@ -291,6 +291,8 @@ class _Room:
         """Quote the sentences inside long prose: first what weighs as much as a rule, and then what fits."""
         found = [entry for entry in entries if any(line.is_prose and line.is_own for line in entry.lines)]
         for entry in found:
+            if self._left < _LEAST_ROOM:
+                return
             heavy = {at for at in entry.own_places(prose=True) if judge(entry.lines[at].text).kind >= Kind.TASK}
             self._put(entry, joined(entry.lines, heavy | entry.own_places()))
         for entry in found:
@@ -430,8 +432,9 @@ def _asked_items(text: str) -> Iterator[_Asked]:
         if inside:
             yield _Asked(line, True, frozenset([bullet[2].strip("().、．").lower()] if bullet else []))
             continue
-        said = [*sentences_in(line)]
-        if len(_OPTION.findall(line)) > 1 and not any(len(_OPTION.findall(each)) > 1 for each in said):
+        options = len(_OPTION.findall(line))
+        said = [*sentences_in(line)] if options or _ASKS.search(line) else [line]
+        if options > 1 and not any(len(_OPTION.findall(each)) > 1 for each in said):
             said = [line]
         for each in said:
             labels = _OPTION.findall(each)

@@ -298,7 +298,7 @@ def test_long_items_are_shortened_and_not_left_out() -> None:
     items = "\n".join(f"{n}. Shall box {n} go to {'a very distant ' * 9}town?" for n in range(1, 8))
     talk = [each for n in range(60) for each in (assistant("a"), user(f"And what about wall number {n}, is it high?"))]
     index = indexed([user("Plan it."), assistant(items), user("1 yes 2 no 3 yes"), *talk])
-    sizes = []
+    sizes: list[int] = []
     for tokens in (130, 400):
         text = Summarization().excerpt(index, index.included_groups, tokens)
         asked = text.partition('asked: "')[2].partition('")')[0]
