@@ -18,6 +18,9 @@ from .sentences import chars_within
 LONG_LINE: Final = 300
 """Characters above which the sentences of a line are judged apart."""
 
+LONG_MESSAGE: Final = 1_500
+"""Characters above which the long lines of a message may be pasted prose, such as a chapter or a contract."""
+
 Count: TypeAlias = Callable[[str], int]
 """Counts the tokens of a text."""
 
@@ -34,15 +37,19 @@ class WrittenLine:
         text: Its text.
         is_own: Whether the user probably wrote it.
         number: The line of the text that it is, or is a part of.
+        is_prose: Whether it stands inside a long line of a long message: the user wrote it, or pasted it. What people say
+            about a text that they paste stands at an end of the message, or in short lines of its own.
     """
 
     text: str
     is_own: bool
     number: int
+    is_prose: bool = False
 
 
 def lines_by_writer(text: str) -> list[WrittenLine]:
     """Return the lines of a text, long ones by sentences, each with whether the user probably wrote it."""
+    text_is_long = len(text) > LONG_MESSAGE
     found: list[WrittenLine] = []
     fenced = False
     for number, line in enumerate(text.split("\n")):
@@ -52,7 +59,10 @@ def lines_by_writer(text: str) -> list[WrittenLine]:
         elif fenced or len(line) <= LONG_LINE:
             found.append(WrittenLine(line, not fenced and not is_printed(line), number))
         else:
-            found += [WrittenLine(each, not is_printed(each), number) for each in _SENTENCE_END.split(line)]
+            found += [WrittenLine(each, not is_printed(each), number, text_is_long) for each in _SENTENCE_END.split(line)]
+    said = [place for place, line in enumerate(found) if line.text.strip()]
+    for place in {*said[:1], *said[-1:]}:
+        found[place] = attrs.evolve(found[place], is_prose=False)
     return found
 
 
@@ -110,12 +120,15 @@ def _by_importance(lines: Sequence[WrittenLine]) -> list[int]:
     """Return the places of the lines: the user's own, those that matter most first, and then the others.
 
     The first line says what the message is about. Rules, preferences, decisions and open tasks follow, and then the other
-    lines; both from the ends inwards, since people write before and behind what they paste.
+    lines; both from the ends inwards, since people write before and behind what they paste. Long prose comes after that.
     """
-    own = [place for place, line in enumerate(lines) if line.is_own and line.text.strip()]
+    found: list[int] = []
+    for is_prose in (False, True):
+        own = [place for place, line in enumerate(lines) if line.is_own and line.is_prose is is_prose and line.text.strip()]
+        heavy = [place for place in own if judge(lines[place].text).kind >= Kind.TASK]
+        found += [*own[:1], *_ends_first(heavy), *_ends_first(own)]
     others = [place for place, line in enumerate(lines) if not line.is_own and not FENCE.match(line.text)]
-    heavy = [place for place in own if judge(lines[place].text).kind >= Kind.TASK]
-    return list(dict.fromkeys([*own[:1], *_ends_first(heavy), *_ends_first(own), *others]))
+    return list(dict.fromkeys([*found, *others]))
 
 
 def _ends_first(places: Sequence[int]) -> list[int]:
