@@ -203,7 +203,7 @@ class Message:
 
     @property
     def attached(self) -> str:
-        """What the user sent beside the words, such as ``"[image, file plan.pdf]"``; empty if it is nothing."""
+        """The names of what the user sent beside the words, such as ``"[image, file plan.pdf]"``; empty if it is nothing."""
         if self.role != "user":
             return ""
         names = [

@@ -397,7 +397,7 @@ def test_words_are_not_dropped_where_that_does_not_help() -> None:
 
 @pytest.mark.parametrize("strategy", [excerpt(120), growing(), Summarization(user_tokens=60, keep=last(messages=1))])
 def test_an_edit_says_how_much_of_the_words_it_quotes(strategy: Strategy) -> None:
-    """What an excerpt has no room for is not lost in silence: the reason of the edit has the figures."""
+    """Words that an excerpt has no room for are not lost in silence: the reason of the edit has the figures."""
     messages = [user(f"Shelf {n} is for {n} boxes, the red ones. " * 4) for n in range(40)]
     [edit, *_] = cut(messages, strategy).edits
     assert re.search(r"; it quotes about \d+ of [1-9],?\d* tokens of what the user said$", edit.reason), edit.reason
