@@ -206,14 +206,12 @@ class _Room:
         count: Counts the tokens of a text.
         quoted: What is quoted.
         asked: The questions in it.
-        later: The later messages about the same thing, without which a message is not quoted.
     """
 
     _left: int
     _count: Count
     _quoted: dict[int, str] = attrs.field(factory=dict[int, str], init=False)
     _asked: dict[int, str] = attrs.field(factory=dict[int, str], init=False)
-    _later: dict[int, set[int]] = attrs.field(factory=dict[int, set[int]], init=False)
 
     def chosen(self, entries: Sequence[_Entry], tokens: int) -> dict[int, str]:
         """Return what is quoted of each message; the first is the task, the second the newest."""
@@ -255,7 +253,7 @@ class _Room:
     def _put_weighty(self, entries: Sequence[_Entry], answers: Sequence[_Entry]) -> None:
         """Quote the lines that matter most: rules and what weighs as much in all messages, then answers, and then facts.
 
-        Later lines about the same thing come before each, since one of them may withdraw it: it is not quoted without them.
+        Later lines about the same thing come before each, since one of them may withdraw it.
         """
         judged = {entry.place: {at: judge(entry.lines[at].text) for at in entry.own_places()} for entry in entries}
         by_place, chosen = {entry.place: entry for entry in entries}, {entry.place: set[int]() for entry in entries}
@@ -268,7 +266,6 @@ class _Room:
                     for place, at in sharing.get(word, ()):
                         if place > entry.place:
                             later[place].add(at)
-                self._later[entry.place] = {*later}
                 later[entry.place] = heavy
                 for place in sorted(later, reverse=True):
                     if not later[place] <= chosen[place]:
@@ -321,8 +318,7 @@ class _Room:
             question: As much of its question as follows; by default what follows it already.
         """
         question = question or self._asked.get(entry.place, "")
-        lacks_later = any(place not in self._quoted for place in self._later.get(entry.place, ()))
-        if lacks_later or self._quoted.get(entry.place) == entry.quoted(entry.text, question):
+        if self._quoted.get(entry.place) == entry.quoted(entry.text, question):
             return False
         before = self._size(self._quoted.get(entry.place, ""))
         if most is not None:

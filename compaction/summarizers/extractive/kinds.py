@@ -72,7 +72,7 @@ _OTHERS: Final = tuple([place for place in range(_PROGRAM) if place not in _KEPT
 _WANTED: Final = tuple(map(KINDS.index, ("rule", "prohibition", "preference", "task", "request")))
 
 # Thresholds, in per mille. A higher one lets fewer orders of others stand under the rules, and fewer rules of the user.
-_SURE: Final = 790  # of a rule, so that it stands among the rules
+_SURE: Final = 825  # of a rule, so that it stands among the rules
 _LIKELY: Final = 350  # of a rule, so that it is not left out before others
 _WORTH_KEEPING: Final = 250  # then it is a plain statement at least
 _SURELY_WORTH: Final = 850  # then it may be more, such as a decision

@@ -146,12 +146,12 @@ READ: Final[dict[str, tuple[Any, str, list[Part]]]] = {
     "document of a text": (
         user({"document": {"name": "a", "source": {"text": "words"}}}),
         "user",
-        [MediaPart("file", size_bytes=5)],
+        [MediaPart("file", size_bytes=5, name="a")],
     ),
     "document of parts": (
         user({"document": {"name": "a", "source": {"content": [{"text": "ab"}]}}}),
         "user",
-        [MediaPart("file", size_bytes=2)],
+        [MediaPart("file", size_bytes=2, name="a")],
     ),
     "call": (
         answer({"toolUse": {"toolUseId": "a", "name": "f", "input": {"q": 1}}}),

@@ -247,7 +247,7 @@ READ: Final[dict[str, tuple[Any, str, list[Part]]]] = {
     "file": (
         user([{"type": "file", "file": {"file_data": "data:application/pdf;base64,AA", "filename": "a.pdf"}}]),
         "user",
-        [MediaPart("file", "", 30)],
+        [MediaPart("file", "", 30, "a.pdf")],
     ),
     "file with an address for data": (
         user([{"type": "file", "file": {"file_data": "https://example.org/a.pdf"}}]),

@@ -131,7 +131,7 @@ READ: Final[dict[str, tuple[Any, str, list[Part]]]] = {
         [
             TextPart("hi"),
             MediaPart("image", "low", 26),
-            MediaPart("file", "", 4),
+            MediaPart("file", "", 4, "a.pdf"),
             TextPart("hi"),
             OtherPart('{"type": "poll"}'),
         ],
