@@ -175,8 +175,8 @@ class TestShares:
         return next(part for part in strategy.parts() if isinstance(part, kind))
 
     def test_adaptive(self) -> None:
-        """`adaptive`: 11 %."""
-        assert self.parts(presets.adaptive(10_000), GrowingSummary).user_tokens == 1_100
+        """`adaptive`: 9 %."""
+        assert self.parts(presets.adaptive(10_000), GrowingSummary).user_tokens == 900
 
     def test_token_budget(self) -> None:
         """`token_budget`: 10 %."""
