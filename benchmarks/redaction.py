@@ -15,15 +15,13 @@ from pathlib import Path
 from time import process_time
 
 from compaction.summarizers import redact
-from tests.support.further_secrets import FURTHER, FURTHER_HARMLESS
-from tests.support.planted_secrets import HARMLESS, PLANTED, Planted
-from tests.support.unseen_secrets import UNSEEN, UNSEEN_HARMLESS
+from tests.support.planted_secrets import Planted, harmless, secrets
 
 from .tables import Section, table, written
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "prompts.md"
-SHAPES: dict[str, tuple[Planted, ...]] = {"planted": PLANTED, "further": FURTHER, "unseen": UNSEEN}
-TEXTS_WITHOUT = HARMLESS + FURTHER_HARMLESS + UNSEEN_HARMLESS
+SHAPES: dict[str, tuple[Planted, ...]] = {name: secrets(name) for name in ("planted", "further", "unseen")}
+TEXTS_WITHOUT = harmless(*SHAPES)
 RANDOMNESS = ("Base64 High Entropy String", "Hex High Entropy String")
 
 

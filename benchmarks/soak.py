@@ -42,12 +42,12 @@ from hypothesis import strategies as st
 from benchmarks.tables import Section, table, written
 from compaction.formats import FORMATS
 from tests.laws import test_hosts, test_interruptions, test_tenants
-from tests.support.fuzzed import EVERY_STRATEGY, SOURCES, check_input, spoiled
+from tests.support.fuzzed import EVERY_STRATEGY, check_input
 from tests.support.fuzzed_files import check_file
 from tests.support.random_edits import RUNS_PER_CONVERSATION, RandomEdits, check_run, random_edits
 from tests.support.rulebook import is_valid
 from tests.support.session_runs import STRATEGIES, killed_run, undisturbed
-from tests.support.wires import any_conversation
+from tests.support.wires import SOURCES, any_conversation, wrecked
 from tests.support.worded_sessions import problems as lost_in
 
 _CHUNK: Final = 50
@@ -149,7 +149,7 @@ def _edits(task: Task, tally: Tally) -> None:
 def _fuzz(task: Task, tally: Tally) -> None:
     format, draw = _named(task.format), random.Random(task.seed)
 
-    @_given(task, spoiled(SOURCES[format.name]))
+    @_given(task, wrecked(SOURCES[format.name]))
     def run(messages: list[Any]) -> None:
         tally.add("inputs")
         tally.add("valid", is_valid(format, messages))

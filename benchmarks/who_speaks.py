@@ -3,7 +3,7 @@
     python -m benchmarks.who_speaks --write docs/reliability.md
 
 Each conversation has one planted order and up to three true rules, and is summarized once by `DigestSummarizer`. The sets are
-those of ``tests/support/wrappings.tsv`` and ``tests/support/wrapped_orders.py``. With ``--every 7``, only every seventh
+those of ``tests/support/wrappings.tsv``. With ``--every 7``, only every seventh
 conversation of each set runs.
 """
 
@@ -17,8 +17,7 @@ from itertools import islice
 from pathlib import Path
 
 from tests.laws.test_who_speaks import digest_of, digest_of_chat, is_rule, rule_line, rules_in
-from tests.support.wrapped_orders import planted_orders
-from tests.support.wrappings import SETS, Planted, planted
+from tests.support.wrappings import SETS, Planted, planted, planted_orders
 
 from .tables import Section, table, written
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import attrs
 
@@ -33,6 +33,8 @@ __all__ = [
     "ToolResultPart",
     "Writer",
 ]
+
+_NAME_CHARS: Final = 80  # of the name of a file
 
 
 @attrs.frozen(weakref_slot=False)
@@ -86,12 +88,14 @@ class MediaPart:
         kind: ``"image"``, ``"audio"``, ``"video"`` or ``"file"``.
         detail: The requested resolution, such as ``"low"``; empty if the message does not say.
         size_bytes: Bytes of the data in the message, as sent; 0 for a reference.
+        name: The name of the file; empty if the message does not say.
         raw: The wire part.
     """
 
     kind: str
     detail: str = ""
     size_bytes: int = 0
+    name: str = ""
     raw: Any = attrs.field(default=None, eq=False, repr=False)
 
 
@@ -196,6 +200,16 @@ class Message:
             return ""
         texts = [part.text for part in self.parts if isinstance(part, TextPart) and Message.has_words(part.text)]
         return "\n".join(texts).strip()
+
+    @property
+    def attached(self) -> str:
+        """The names of what the user sent beside the words, such as ``"[image, file plan.pdf]"``; empty if it is nothing."""
+        if self.role != "user":
+            return ""
+        names = [
+            " ".join(f"{part.kind} {part.name[:_NAME_CHARS]}".split()) for part in self.parts if isinstance(part, MediaPart)
+        ]
+        return f"[{', '.join(names)}]" if names else ""
 
     @staticmethod
     def has_words(text: str) -> bool:

@@ -177,7 +177,7 @@ class _Range(Selector):
         for id in ids if self.end == "first" else reversed(ids):
             kind = index.columns.kind(id)
             is_summary = kind is GroupKind.SUMMARY and not index.columns.is_collapsed(id)
-            stays = kind is GroupKind.SYSTEM and id not in index.columns.grouping.outdated
+            stays = kind is GroupKind.SYSTEM and id not in index.columns.grouping.instructions.outdated
             is_counted = not is_summary and not (stays and self.end == "last")
             if is_counted and (allowed is None or id in allowed):
                 yield id

@@ -22,7 +22,7 @@ import attrs
 
 from compaction import MessageIndex
 from compaction.summarizers.extractive.reading import read_message
-from compaction.summarizers.extractive.talk import WEIGHTS, Sentence, shape_of, talk_in
+from compaction.summarizers.extractive.talk import WEIGHTS, Utterance, shape_of, talk_in
 from compaction.tokens import TokenCounter
 
 _ROOM: Final = 0.185  # of a conversation's tokens
@@ -104,7 +104,7 @@ def _example(
     read = [message for group in index.included_groups for message in group.messages]
     talk = talk_in(read, read_message, str)
     sizes = Counter[int]()
-    said: dict[str, Sentence] = {}
+    said: dict[str, Utterance] = {}
     for each in talk:
         sizes[int(each.place)] += len(each.text)
         said.setdefault(" ".join(each.text.split()), each)

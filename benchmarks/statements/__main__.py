@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from compaction.summarizers.extractive.classifier import MODEL, Classifier
 
-from .examples import examples, judging, wordings
+from .examples import UNSEEN, examples, judging, wordings
 from .report import report
 
 
@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         MODEL.write_bytes(train([*examples(), *wordings(), *wordings()]))
         print(f"{MODEL.stat().st_size:,} bytes\n")
-    print(report(Classifier(MODEL.read_bytes()), [*judging()]))
+    print(report(Classifier(MODEL.read_bytes()), [*judging()], [*judging(UNSEEN)]))
 
 
 if __name__ == "__main__":

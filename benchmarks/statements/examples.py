@@ -14,6 +14,10 @@ from compaction.summarizers.extractive.classifier import KINDS
 from compaction.summarizers.extractive.sentences import sentences
 
 FOLDER: Final = Path(__file__).parent
+JUDGING: Final = FOLDER / "judging"
+UNSEEN: Final = JUDGING / "unseen"
+"""More sentences that judge, in languages without examples."""
+
 RULES: Final = ("rule", "prohibition")
 KEPT: Final = (*RULES, "preference", "fact", "value", "change", "decision", "task")
 """The kinds that are worth keeping."""
@@ -42,7 +46,7 @@ def examples(folder: Path = FOLDER / "examples") -> Iterator[Example]:
                 yield Example(line.strip(), kind, language)
 
 
-def judging(folder: Path = FOLDER / "judging") -> Iterator[Example]:
+def judging(folder: Path = JUDGING) -> Iterator[Example]:
     """Yield the sentences that judge."""
     for path in sorted(folder.glob("*.tsv")):
         for line in path.read_text("utf-8").splitlines():

@@ -44,8 +44,14 @@ def area_under_curve(scores: Sequence[float], truths: Sequence[bool]) -> float:
     return wins / (len(true) * len(false))
 
 
-def report(model: Classifier, judging: Sequence[Example]) -> str:
-    """Return the report as Markdown."""
+def report(model: Classifier, judging: Sequence[Example], unseen: Sequence[Example]) -> str:
+    """Return the report as Markdown.
+
+    Args:
+        model: The model.
+        judging: Sentences in languages with and without examples.
+        unseen: More sentences in languages without examples.
+    """
     start = time.process_time()
     found = [model.probabilities(each.text) for each in judging]
     seconds = time.process_time() - start
@@ -54,7 +60,9 @@ def report(model: Classifier, judging: Sequence[Example]) -> str:
     cost = seconds / sum(len(each.text) for each in judging) * 80 * 1e6
     parts = [
         f"{len(judging):,} sentences in {len(languages)} languages, {cost:.0f} us for 80 characters.",
-        _by_language(judging, found, languages),
+        _by_language(judging, found),
+        f"{len(unseen):,} more sentences, in languages without examples.",
+        _by_language(unseen, [model.probabilities(each.text) for each in unseen]),
         _by_kind(judging, found, best),
         _confusions(judging, best),
     ]
@@ -66,10 +74,10 @@ def _share(found: Sequence[Sequence[int]], kinds: Sequence[str]) -> list[float]:
     return [sum(shares[place] for place in places) / PER_MILLE for shares in found]
 
 
-def _by_language(judging: Sequence[Example], found: Sequence[Sequence[int]], languages: Sequence[str]) -> str:
+def _by_language(judging: Sequence[Example], found: Sequence[Sequence[int]]) -> str:
     rows = ["| language | rules and prohibitions: average precision | worth keeping: area under the curve |", "|---|--:|--:|"]
     learned = {"all", *(path.name for path in (FOLDER / "examples").iterdir())}
-    for language in [*languages, "all"]:
+    for language in [*sorted({each.language for each in judging}), "all"]:
         here = [place for place, each in enumerate(judging) if language in (each.language, "all")]
         some = [found[place] for place in here]
         values: list[str] = []

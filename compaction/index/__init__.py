@@ -3,35 +3,38 @@
 These words are used in all modules of this folder:
 
 - The *host* is the program or framework that owns the conversation.
-- The *source* is the conversation as the host passed it. An *ordinal* is the position of a message in the source, from 0.
-- The *view* is the list of messages that would be sent now.
+- The *source* is the conversation as the host passed it. An *ordinal* is the position of a message in the source, from 0; a
+  *place* is its position in any other list, such as the host's newest.
+- The *view* is the list of messages that would be sent now. A *node* is a part of it: a source message, or a group that an edit
+  inserted.
+- A *known* message is one of the source, or one that an earlier view showed.
 - The *outline* of a simple message is its role, text and calls, and the call that it answers; it is fast to read.
 - A *late result* is one that arrives when the group of its call is no longer in the view.
 
 How the parts fit together:
 
-- **Groups.** `groups` reads messages one by one and puts those that must stay together into one `MessageGroup`: a tool call
+- **Groups.** `grouping` takes messages one by one and puts those that must stay together into one `MessageGroup`: a tool call
   with its results, for example. Groups are never split.
 - **Edits.** A strategy yields edits, such as `Drop` or `Replace` (`edits`). `MessageIndex.apply` hands each to `editing`, which
   asks `rules` whether it is allowed, and the format whether the new neighbours are valid (`joins`). An edit that breaks a rule
   is recorded in ``refused``; any other is applied. `cuts` plans in advance which groups can be removed or replaced together.
-- **Projection and journal.** The source messages are never changed. `projection` stores the view after all edits, with tokens
-  and other sizes per group, and `MessageIndex.messages` returns it. The journal lists the edits that are currently applied; a
-  position in it is a checkpoint. `MessageIndex.rollback` undoes the edits since a checkpoint exactly.
+- **Columns and journal.** The source messages are never changed. `Columns` has all data of an index: the source, the groups,
+  the view after all edits with its sizes, and the journal. The journal lists the edits that are currently applied; a position
+  in it is a checkpoint. `MessageIndex.rollback` undoes the edits since a checkpoint exactly.
 - **Marks.** The first line of a summary is its mark: ``[compaction 5f1c09ab by Summarization round 2]``. When a later list
   contains that message, `marks` decides whether it is read as a summary again or as an ordinary message, since anybody can
   write such a line.
 - **Identity.** Many frameworks pass the whole list on each call. `identity` finds the known messages in it, and determines
-  what the host added, changed or removed. `MessageIndex` adds new messages at the end, or reads the whole list again and
+  what the host added, changed or removed. `MessageIndex` adds new messages at the end, or builds the conversation again and
   repeats the edits that are still allowed.
 
 To follow one call, begin with `message_index` and read these too:
 
 =========================== ==================================================
-``append``                  `groups`, `projection`
-``apply``, ``rollback``     `editing`, `rules`, `joins`
+``append``                  `reading`, `grouping`, `columns`
+``apply``, ``rollback``     `editing`, `rules`, `joins`, `refusals`
 ``steps``                   `cuts`
-``sync``                    `identity` and `alignment`, then `editing`
+``sync``                    `identity`, `alignment`, `following`, then `editing`
 ``forget``                  `forgetting`
 ``to_dict``, ``from_dict``  `state`
 ``dry_run``                 `dry_runs`
@@ -40,45 +43,22 @@ To follow one call, begin with `message_index` and read these too:
 
 from __future__ import annotations
 
+from .collapsed import COLLAPSED_BY, NO_CALL, collapsed_text
 from .context import Notes, PreparedSummaries, PreparedSummary, RunContext
 from .dry_runs import CutWorth, dry_run
-from .edits import (
-    PASS_ON,
-    Drop,
-    Drops,
-    Edit,
-    Refusal,
-    Replace,
-    Request,
-    Restore,
-    Rewrite,
-    StepReport,
-    Together,
-    named,
-    relay,
-    rewritten_parts,
-    written,
-)
-from .groups import Grouping, GroupKind, MessageGroup, only_reasoning
-from .history import RunHistory, UselessRuns
-from .identity import HostChanges, as_given, same_beginning
+from .edits import Drop, Edit, Refusal, Replace, Restore, Rewrite, Together, named, rewritten_parts, written
+from .following import HostChanges
+from .grouping import Grouping
+from .groups import GroupKind, MessageGroup, only_reasoning
+from .identity import as_given, same_beginning
 from .joins import opening
 from .keys import KnownLine, ListKeys, lookup_key, message_key
-from .marks import (
-    COLLAPSED_BY,
-    DEFAULT_CEILING,
-    LAST_ROUND,
-    MARK_START,
-    NO_CALL,
-    MarkCeiling,
-    Marks,
-    collapsed_text,
-    marked,
-    read_mark,
-)
+from .marks import DEFAULT_CEILING, LAST_ROUND, MARK_START, MarkCeiling, Marks, marked, read_mark
 from .message_index import MessageIndex
-from .projection import Metrics
-from .rules import Refusals
+from .metrics import Metrics
+from .pauses import RunHistory, UselessRuns
+from .refusals import Refusals
+from .relay import PASS_ON, Drops, Request, StepReport, relay
 from .state import Saved
 
 __all__ = [

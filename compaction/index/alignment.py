@@ -1,9 +1,14 @@
 """Alignment: which of the known messages are in a list?
 
-`align` finds them by identity, then by content, then by the host's id; always in order. A message that occurs once among the
-known ones and once in the list is the same message. A message that occurs several times is recognized only between two
-recognized neighbours, and only if it occurs there as often as before. A message that is not recognized is new, so doubt never
-hides one.
+`align` finds them in five steps, and keeps only matches that are in order:
+
+1. the same object,
+2. the same content, if it occurs once among the known messages and once in the list,
+3. the same id, given by the host: the message was altered,
+4. the same content that occurs several times, but only between two recognized neighbours, and as often there as before,
+5. a single message between two recognized neighbours, in the place of a single known one of the same role: it was altered.
+
+A message that is not recognized is new, so doubt never hides one.
 """
 
 from __future__ import annotations
@@ -12,46 +17,15 @@ import itertools
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, TypeAlias
-
-import attrs
+from typing import Any, Final
 
 from ..errors import InputError
 from ..formats import MessageFormat, fields_of
 from .keys import known_key, message_key
-
-NEVER: Final = 1 << 62
-"""A number of edits that is never reached."""
+from .known import Known, Position
 
 _MOST_VIEWS: Final = 64
 """The number of earlier views that are tried for messages which occur several times."""
-
-Position: TypeAlias = tuple[int, int, int]
-
-
-@attrs.define(eq=False)
-class Known:
-    """A message of the conversation, in a version that the view shows, showed or may show. Holds state: its key.
-
-    Args:
-        position: Its place in the order of all known messages; versions of one message share it.
-        group: Its group's id.
-        raw: The message; ``None`` if only its key is known.
-        role: Its role, if known.
-        is_shown: Whether the view shows its group now.
-        since: The number of edits after which it was first shown.
-        until: The number of edits after which it was last shown.
-        key: Its key; `align` sets it when it compares contents.
-    """
-
-    position: Position
-    group: int
-    raw: Any = None
-    role: str | None = None
-    is_shown: bool = True
-    since: int = 0
-    until: int = NEVER
-    key: str | None = None
 
 
 def align(
@@ -72,23 +46,23 @@ def align(
         changed: Returns whether the content of a known message changed; its second argument is the place of the same object
             in the list. ``None`` to skip this.
     """
-    found: list[Known | None] = _by(given, known, id, lambda each: id(each.raw))
+    found: list[Known | None] = _by(given, known, id, lambda each: id(each.raw))  # 1
     altered = {place for place, each in enumerate(found) if changed and each is not None and changed(each, place)}
     if None in found and not _adds_to_the_end(found, known):
-        digests = [None if each is not None else _key_at(place, given[place], format) for place, each in enumerate(found)]
+        keys = [None if each is not None else _key_at(place, given[place], format) for place, each in enumerate(found)]
         for one in known:
             one.key = one.key or known_key(one.raw, format)
-        _add(found, _by(digests, known, lambda value: value, lambda each: each.key))
-        by_id = _by(given, known, _id_of, lambda each: None if each.raw is None else _id_of(each.raw))
+        _add(found, _by(keys, known, lambda value: value, lambda each: each.key))  # 2
+        by_id = _by(given, known, _id_of, lambda each: None if each.raw is None else _id_of(each.raw))  # 3
         for place, each in enumerate(by_id):
             if found[place] is None and each is not None and format.read(given[place], place).role == each.role:
                 altered.add(place)
         _add(found, [each if place in altered else None for place, each in enumerate(by_id)])
-        in_both = _in_both(found, known, digests)
+        in_both = _in_both(found, known, keys)
         _keep_in_order(found)
-        view = _of_one_view(found, known, digests)
-        _between_neighbours(found, view, digests)
-        altered |= _altered_between_neighbours(found, view, given, format, in_both)
+        view = _of_one_view(found, known, keys)
+        _between_neighbours(found, view, keys)  # 4
+        altered |= _altered_between_neighbours(found, view, given, format, in_both)  # 5
     _keep_in_order(found)
     return found, {place for place in altered if found[place] is not None}
 
@@ -161,7 +135,7 @@ def _keep_in_order(found: list[Known | None]) -> None:
             found[place] = None
 
 
-def _of_one_view(found: Sequence[Known | None], known: Sequence[Known], digests: Sequence[str | None]) -> Sequence[Known]:
+def _of_one_view(found: Sequence[Known | None], known: Sequence[Known], keys: Sequence[str | None]) -> Sequence[Known]:
     """Return the known messages of a view that showed the found ones and not the missing ones.
 
     If it is not certain which view that was, return all known messages that may have been in it.
@@ -170,7 +144,7 @@ def _of_one_view(found: Sequence[Known | None], known: Sequence[Known], digests:
     if not there:
         return known
     since, until = max(each.since for each in there), min(each.until for each in there)
-    positions, count, listed = {each.position for each in there}, Counter([each.key for each in known]), set(digests)
+    positions, count, listed = {each.position for each in there}, Counter([each.key for each in known]), set(keys)
     for each in known:
         is_missing = each.position not in positions and each.key not in listed
         if is_missing and each.position < there[-1].position and count[each.key] == 1:
@@ -179,7 +153,7 @@ def _of_one_view(found: Sequence[Known | None], known: Sequence[Known], digests:
     for time in times[:_MOST_VIEWS] if since <= until else ():
         view = [each for each in known if each.since <= time <= each.until]
         gaps = [(places, between) for places, between, ends in _gaps(found, view) if not ends]
-        if all([digests[place] for place in places] == [each.key for each in between] for places, between in gaps):
+        if all([keys[place] for place in places] == [each.key for each in between] for places, between in gaps):
             return view
     return known if since > until else [each for each in known if each.since <= until and since <= each.until]
 
@@ -201,7 +175,7 @@ def _gaps(found: Sequence[Known | None], known: Sequence[Known]) -> Iterable[tup
                 start += 1
 
 
-def _between_neighbours(found: list[Known | None], known: Sequence[Known], digests: Sequence[str | None]) -> None:
+def _between_neighbours(found: list[Known | None], known: Sequence[Known], keys: Sequence[str | None]) -> None:
     """Find messages that occur several times, where the same neighbours have as many of them between them as before.
 
     After the last found neighbour, the messages are compared one by one until two of them differ.
@@ -209,28 +183,28 @@ def _between_neighbours(found: list[Known | None], known: Sequence[Known], diges
     for places, between, ends in list(_gaps(found, known)):
         if ends:
             pairs = zip(places, between, strict=False)
-            same = itertools.takewhile(lambda pair: digests[pair[0]] == pair[1].key, pairs)
+            same = itertools.takewhile(lambda pair: keys[pair[0]] == pair[1].key, pairs)
             for place, each in same:
                 found[place] = each
             continue
         mine: dict[str | None, list[int]] = defaultdict(list)
         theirs: dict[str | None, dict[Position, Known]] = defaultdict(dict)
         for place in places:
-            mine[digests[place]].append(place)
+            mine[keys[place]].append(place)
         for each in between:
             theirs[each.key].setdefault(each.position, each)
-        for digest, here in mine.items():
-            if len(here) == len(theirs.get(digest, ())):
-                for place, each in zip(here, theirs[digest].values(), strict=True):
+        for key, here in mine.items():
+            if len(here) == len(theirs.get(key, ())):
+                for place, each in zip(here, theirs[key].values(), strict=True):
                     found[place] = each
 
 
 def _in_both(
-    found: Sequence[Known | None], known: Sequence[Known], digests: Sequence[str | None]
+    found: Sequence[Known | None], known: Sequence[Known], keys: Sequence[str | None]
 ) -> tuple[set[int], set[Position]]:
     """Return the places in the list, and the positions, of messages that are in the list and known, in whatever order."""
-    values, listed = {each.key for each in known}, set(digests)
-    places = {place for place, each in enumerate(found) if each is not None or digests[place] in values}
+    values, listed = {each.key for each in known}, set(keys)
+    places = {place for place, each in enumerate(found) if each is not None or keys[place] in values}
     positions = {each.position for each in found if each is not None}
     return places, positions | {each.position for each in known if each.key in listed}
 

@@ -9,7 +9,7 @@ import attrs
 
 from ..checks import count, whole
 from ..errors import ConfigurationError
-from .history import RunHistory
+from .pauses import RunHistory
 
 _T = TypeVar("_T")
 

@@ -1,9 +1,17 @@
 """Cuts: what can leave together, and what one message can replace.
 
-A *cut* is one of the smallest runs of groups that can only be removed together; `MessageIndex.steps` yields them. A run of
-groups may be removed if its neighbours may then follow one another. Runs that the format prefers come first: those from the
-oldest group of a gap on, then the others. Runs that the format only allows come last. The functions here only plan; the caller
+A *cut* is one of the smallest sets of groups that can only be removed together; `MessageIndex.steps` yields them. It may be
+removed if the messages around each run of its groups may then follow one another. The functions here only plan; the caller
 drops or replaces the groups.
+
+A caller offers *units*, groups that it wants to remove together, such as those of a turn; the others stay. In a format with
+rules about neighbours, `_between_joins` plans three times, each time with the units that are left:
+
+1. From the oldest group of each gap on, as the format prefers it (`_from_oldest`). A *gap* is a run of offered groups.
+2. From any group on, as the format prefers it (`_Pass`).
+3. From any group on, as the format allows it (`_Pass`).
+
+In any other format only the first message of the view matters (`_behind_opening`). `replaceable` answers the second question.
 """
 
 from __future__ import annotations
@@ -15,13 +23,15 @@ import attrs
 
 from ..formats import MessageFormat
 from ..messages import Message
+from .columns import Columns
 from .groups import GroupKind
-from .projection import Node, Projection
+from .visibility import Node
 
 _WALKS: Final = 2
 """How often the view is searched for runs that begin with a gap's oldest group; each removed group may allow further runs."""
 
-_Joins: TypeAlias = Callable[["Message | None", "Message | None"], bool]
+_MayFollow: TypeAlias = Callable[["Message | None", "Message | None"], bool]
+"""Whether the second message may follow the first; ``None`` is the start or the end of the view."""
 
 
 def units_of(ids: Iterable[int], together: Callable[[int, int], bool] | None) -> Iterator[list[int]]:
@@ -41,7 +51,7 @@ def units_of(ids: Iterable[int], together: Callable[[int, int], bool] | None) ->
 
 
 def plan_cuts(
-    projection: Projection,
+    columns: Columns,
     units: Iterable[list[int]],
     *,
     preferred_only: bool = False,
@@ -52,20 +62,20 @@ def plan_cuts(
     If the format allows all these units to be removed, the cuts together name all of them. The groups of a unit are removed
     together, as many as possible. O(messages in the view) for all cuts.
     """
-    if projection.format.judges_joins:
-        return _between_joins(projection, units, preferred_only=preferred_only)
-    return iter(units) if replaced else _behind_opening(projection, units, preferred_only=preferred_only)
+    if columns.format.judges_joins:
+        return _between_joins(columns, units, preferred_only=preferred_only)
+    return iter(units) if replaced else _behind_opening(columns, units, preferred_only=preferred_only)
 
 
-def _between_joins(projection: Projection, units: Iterable[Sequence[int]], *, preferred_only: bool) -> Iterator[list[int]]:
+def _between_joins(columns: Columns, units: Iterable[Sequence[int]], *, preferred_only: bool) -> Iterator[list[int]]:
     """Yield the cuts for a format with rules about which message may follow which."""
-    waiting, format = _distinct(units), projection.format
+    waiting, format = _distinct(units), columns.format
 
     def prefers(one: Message | None, other: Message | None) -> bool:
         return format.prefers(one, other) and format.follows(one, other)
 
     gone: set[int] = set()
-    pieces = _Pieces(projection)
+    pieces = _Pieces(columns)
     for _ in range(_WALKS):
         count = len(gone)
         for cut in _from_oldest(pieces, prefers, waiting):
@@ -74,12 +84,12 @@ def _between_joins(projection: Projection, units: Iterable[Sequence[int]], *, pr
         if len(gone) == count:
             break
         waiting = [left for unit in waiting if (left := [id for id in unit if id not in gone])]
-        pieces = _Pieces(projection, gone)
-    for joins in (prefers,) if preferred_only else (prefers, format.follows):
-        planned = _Pass(pieces, joins)
+        pieces = _Pieces(columns, gone)
+    for may_follow in (prefers,) if preferred_only else (prefers, format.follows):
+        planned = _Pass(pieces, may_follow)
         for unit in waiting:
             yield from planned.add(unit)
-        waiting = planned.left()
+        waiting = planned.remaining()
 
 
 def _distinct(units: Iterable[Sequence[int]]) -> list[list[int]]:
@@ -94,16 +104,16 @@ def _distinct(units: Iterable[Sequence[int]]) -> list[list[int]]:
     return distinct
 
 
-def _behind_opening(projection: Projection, units: Iterable[list[int]], *, preferred_only: bool) -> Iterator[list[int]]:
+def _behind_opening(columns: Columns, units: Iterable[list[int]], *, preferred_only: bool) -> Iterator[list[int]]:
     """Yield the cuts for a format in which any message may follow any other, and only the opening group matters.
 
     A group with which the format prefers a view to begin stays until the same is true of its successor. It is removed with the
     last unit before that successor, or alone in the last cut.
     """
-    kinds, system, user, summary = projection.grouping.kinds, GroupKind.SYSTEM, GroupKind.USER, GroupKind.SUMMARY
-    view = iter([id for id in projection.ids() if id < 0 or kinds[id] is not system])
+    kinds, system = columns.grouping.kinds, GroupKind.SYSTEM
+    view = iter([id for id in columns.ids() if id < 0 or kinds[id] is not system])
     opening = next(view, None)  # the group that opens the view after all planned cuts
-    opens = opening is None or _opens(projection, opening)
+    opens = opening is None or _opens(columns, opening)
     held: list[int] = []
     gone: set[int] = set()
     for given in units:
@@ -115,8 +125,7 @@ def _behind_opening(projection: Projection, units: Iterable[list[int]], *, prefe
         if opening in gone:
             while opening in gone:
                 opening = next(view, None)
-            kind = user if opening is None else kinds[opening] if opening >= 0 else summary
-            opens = kind is user or (kind is summary and opening is not None and _opens(projection, opening))
+            opens = opening is None or _opens(columns, opening)
         if opens:
             yield held + unit if held else unit
             held = []
@@ -130,15 +139,15 @@ def _behind_opening(projection: Projection, units: Iterable[list[int]], *, prefe
         yield held
 
 
-def _opens(projection: Projection, id: int) -> bool:
+def _opens(columns: Columns, id: int) -> bool:
     """Whether a conversation may begin with this group; only a summary's message is read."""
-    kind = projection.kind(id)
+    kind = columns.kind(id)
     if kind is GroupKind.SUMMARY:
-        return projection.format.prefers(None, projection.at(id, end=False))
+        return columns.format.prefers(None, columns.at(id, end=False))
     return kind is GroupKind.USER
 
 
-def _from_oldest(pieces: _Pieces, joins: _Joins, units: Sequence[Sequence[int]]) -> Iterator[list[int]]:
+def _from_oldest(pieces: _Pieces, may_follow: _MayFollow, units: Sequence[Sequence[int]]) -> Iterator[list[int]]:
     """Yield the runs that can be removed from a gap's oldest group on, found in one walk over the view.
 
     A gap is a run of removable groups between two groups that stay. Groups with other groups' messages between their own are
@@ -152,11 +161,11 @@ def _from_oldest(pieces: _Pieces, joins: _Joins, units: Sequence[Sequence[int]])
     for piece, id in enumerate(pieces.groups):
         if id in free:
             run.append(id)
-            if id in ends and joins(before, pieces.first(piece + 1)):
+            if id in ends and may_follow(before, pieces.first(piece + 1)):
                 yield earlier + run
                 earlier, run = [], []
             continue
-        if run and joins(before, pieces.first(piece)):
+        if run and may_follow(before, pieces.first(piece)):
             earlier += run
         leads = before is None and pieces.is_system(piece) and not run and not earlier
         before, run = None if leads else pieces.end(piece), []
@@ -166,17 +175,17 @@ class _Pieces:
     """The view as pieces, runs of successive messages of one group. Holds state: the pieces that were taken out.
 
     Args:
-        projection: The view.
+        columns: The view.
         gone: Groups to leave out, as if they were not in the view.
     """
 
-    def __init__(self, projection: Projection, gone: Collection[int] = ()) -> None:
-        self._projection = projection
+    def __init__(self, columns: Columns, gone: Collection[int] = ()) -> None:
+        self._projection = columns
         self.groups: list[int] = []
         self._first: list[Node] = []
         self._last: list[Node] = []
-        group_of = projection.grouping.group_of
-        for node in projection.visibility.nodes():
+        group_of = columns.grouping.group_of
+        for node in columns.visibility.nodes():
             id = node if node < 0 else group_of[node]
             if self.groups and self.groups[-1] == id:
                 self._last[-1] = node
@@ -237,11 +246,15 @@ class _Block:
 
 
 class _Pass:
-    """One pass over the units with one rule for which message may follow which. Holds state."""
+    """One pass over the units with one rule for which message may follow which. Holds state.
 
-    def __init__(self, pieces: _Pieces, joins: _Joins) -> None:
+    A unit that cannot be removed yet is held. Held units whose pieces touch form one block, which is removed as soon as a
+    further unit makes its neighbours fit: of ``user, call, call, user`` both calls, when the second is added.
+    """
+
+    def __init__(self, pieces: _Pieces, may_follow: _MayFollow) -> None:
         self._pieces = pieces
-        self._joins = joins
+        self._may_follow = may_follow
         self._starts: dict[int, _Block] = {}
         self._ends: dict[int, tuple[int, _Block]] = {}
         self._count = 0
@@ -258,19 +271,19 @@ class _Pass:
             block = _Block([(number, each)])
             for piece in alone:
                 block = self._cover(piece, block)
-            if self._leaves(block.runs.items()):
+            if self._may_go(block.runs.items()):
                 self._take_out(block, block.runs.items())
                 yield [id for _, other in sorted(block.units) for id in other]
-            elif len(block.units) > 1 and self._leaves(runs := _runs(self._pieces, alone)):
+            elif len(block.units) > 1 and self._may_go(runs := _runs(self._pieces, alone)):
                 # It can be removed alone; the units held with it are tried again, beside their new neighbours.
                 self._take_out(block, runs)
                 yield list(each)
                 waiting += sorted((other for other in block.units if other[0] != number), reverse=True)
 
-    def left(self) -> list[list[int]]:
+    def remaining(self) -> list[list[int]]:
         """Return the units that could not be removed, in the order of `add`."""
-        left = {number: unit for block in self._starts.values() for number, unit in block.units}
-        return [left[number] for number in sorted(left)]
+        units = {number: unit for block in self._starts.values() for number, unit in block.units}
+        return [units[number] for number in sorted(units)]
 
     def _cover(self, piece: int, block: _Block) -> _Block:
         """Add a piece to a block, merge it with the blocks on either side, and return the result."""
@@ -302,13 +315,13 @@ class _Pass:
             self._starts[start], self._ends[end] = one, (start, one)
         return one
 
-    def _leaves(self, runs: Iterable[tuple[int, int]]) -> bool:
-        """Whether the view would be valid without these runs of pieces."""
+    def _may_go(self, runs: Iterable[tuple[int, int]]) -> bool:
+        """Whether these runs of pieces may go: the neighbours of each may then follow one another."""
         pieces, leaving = self._pieces, dict(runs)
         opening = pieces.opening(leaving)
         for start, end in leaving.items():
             left = pieces.left[start]
-            if not self._joins(None if left < opening else pieces.end(left), pieces.first(pieces.right[end])):
+            if not self._may_follow(None if left < opening else pieces.end(left), pieces.first(pieces.right[end])):
                 return False
         return True
 
@@ -334,47 +347,44 @@ def _runs(pieces: _Pieces, alone: Sequence[int]) -> list[tuple[int, int]]:
 # -------------------------------------------------------------------- replacing groups by one message
 
 
-def neighbours(projection: Projection, gone: Collection[int]) -> tuple[Message | None, Message | None]:
+def neighbours(columns: Columns, gone: Collection[int]) -> tuple[Message | None, Message | None]:
     """Return the messages before and after the message that would replace these groups. O(messages).
 
     It takes the place of the last group. Instructions that open the view do not count as a neighbour: to a provider, the
     message after them is the first one.
     """
-    pieces = _Pieces(projection)
+    pieces = _Pieces(columns)
     place = max(at for at, id in enumerate(pieces.groups) if id in gone)
     left = [at for at, id in enumerate(pieces.groups[:place]) if id not in gone]
     return None if all(map(pieces.is_system, left)) else pieces.end(left[-1]), pieces.first(place + 1)
 
 
-def interleaved(projection: Projection) -> set[int]:
-    """Return the groups with other groups' messages between their own, and those other groups; O(messages).
-
-    The set is empty for a format in which any message may follow any other.
-    """
-    if not projection.format.judges_joins:
+def interleaved(columns: Columns) -> set[int]:
+    """Return the groups with other groups' messages between their own, and those other groups (`MessageIndex.interleaved`)."""
+    if not columns.format.judges_joins:
         return set()
-    pieces = _Pieces(projection)
+    pieces = _Pieces(columns)
     apart = pieces.of_group.keys() - pieces.whole()
     return apart | _within(pieces, apart)
 
 
-def replaceable(projection: Projection, ids: Sequence[int]) -> list[int]:
+def replaceable(columns: Columns, ids: Sequence[int]) -> list[int]:
     """Return those of these groups that one message can replace, ordered by their last messages; O(messages).
 
     The message takes the place of the last group. If other groups stay between the removed ones, there are several gaps, and
     the message fills only the last one: the neighbours of every other gap must be allowed to follow one another.
     """
-    if not projection.format.judges_joins:
+    if not columns.format.judges_joins:
         return list(ids)
     free = set(ids)
     gone: set[int] = set()
     while True:  # again, since a removed group may have separated the messages of another
-        pieces = _Pieces(projection, gone)
-        closing, last = _gaps(projection.format, pieces, free & pieces.whole())
-        if not closing:
+        pieces = _Pieces(columns, gone)
+        earlier, last = _gaps(columns.format, pieces, free & pieces.whole())
+        if not earlier:
             break
-        gone |= closing
-    pieces = _Pieces(projection)
+        gone |= earlier
+    pieces = _Pieces(columns)
     ends = {id: own[-1] for id, own in pieces.of_group.items()}
     chosen = gone | last
     chosen -= _within(pieces, ends.keys() - chosen)  # a replacement never separates the messages of a group that stays
@@ -383,30 +393,38 @@ def replaceable(projection: Projection, ids: Sequence[int]) -> list[int]:
 
 def _gaps(format: MessageFormat, pieces: _Pieces, free: set[int]) -> tuple[set[int], set[int]]:
     """Return the groups that may be removed from the gaps before the last one, and the groups of the last gap."""
-    gaps: list[tuple[list[int], list[int]]] = []
+    gaps: list[tuple[list[int], list[int]]] = []  # the pieces of each, and those that may be removed without a replacement
     before: Message | None = None
     run: list[int] = []
     for piece, id in enumerate(pieces.groups):
         if id in free:
             run.append(piece)
             continue
-        first = pieces.first(piece)
-        closing = _closing(format, pieces, before, run, piece) if run else []
+        may_go = _oldest_of_gap(format, pieces, before, run, piece) if run else []
         if run:
-            gaps.append((run, closing))
-        leads = before is None and first is not None and first.is_system and len(closing) == len(run)
+            gaps.append((run, may_go))
+        first = pieces.first(piece)
+        leads = before is None and first is not None and first.is_system and len(may_go) == len(run)
         before, run = None if leads else pieces.end(piece), []
     if run:
         gaps.append((run, run))
-    closing = [pieces.groups[piece] for _, closing in gaps[:-1] for piece in closing]
-    return set(closing), {pieces.groups[piece] for piece in gaps[-1][0]} if gaps else set()
+    earlier = {pieces.groups[piece] for _, may_go in gaps[:-1] for piece in may_go}
+    return earlier, {pieces.groups[piece] for piece in gaps[-1][0]} if gaps else set()
 
 
-def _closing(format: MessageFormat, pieces: _Pieces, before: Message | None, run: list[int], after: int) -> list[int]:
-    """Return those pieces of a gap, between a message and a piece, that may go; the message after an instruction stays."""
+def _oldest_of_gap(format: MessageFormat, pieces: _Pieces, before: Message | None, run: list[int], after: int) -> list[int]:
+    """Return as many of the oldest pieces of a gap as the format prefers to be removed. The message after an instruction stays.
+
+    Args:
+        format: The format.
+        pieces: The view.
+        before: The message before the gap.
+        run: The pieces of the gap.
+        after: The piece after it.
+    """
     if before is not None and before.is_system:
         before, run = pieces.end(run[0]), run[1:]
-    following = [pieces.first(piece) for piece in [*run, after][1:]]
+    following = [pieces.first(piece) for piece in [*run, after][1:]]  # after one removed piece, after two, ...
     return run[: next((count for count in range(len(run), 0, -1) if format.prefers(before, following[count - 1])), 0)]
 
 

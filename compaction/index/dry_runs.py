@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import operator
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, Final, cast, get_args
@@ -15,9 +16,10 @@ from typing import Any, Final, cast, get_args
 import attrs
 
 from ..errors import ConfigurationError
-from .edits import Edit, Request, StepReport, relay
-from .groups import MessageGroup, unchanged_groups
+from .edits import Edit
+from .groups import MessageGroup
 from .message_index import MessageIndex
+from .relay import Request, StepReport, relay
 
 _EDITS: Final = get_args(Edit)
 
@@ -104,6 +106,21 @@ class DryRun:
         tokens = self.index.tokens if after is None else sum(group.tokens for group in left) + overhead
         kept = sum(group.tokens for group in self.before[: unchanged_groups(self.before, left)])
         return CutWorth(before=self.tokens, after=tokens + added, kept=kept + overhead)
+
+
+def unchanged_groups(before: Iterable[MessageGroup], after: Iterable[MessageGroup]) -> int:
+    """Return how many groups at the start of two views are the same, with the same message objects. O(messages in these).
+
+    A provider's prompt cache still covers these groups when the second view is sent after the first.
+    """
+    count = 0
+    for one, other in zip(before, after, strict=False):
+        if one.id != other.id or len(one.messages) != len(other.messages):
+            break
+        if not all(map(operator.is_, one.messages, other.messages)):
+            break
+        count += 1
+    return count
 
 
 @contextlib.contextmanager

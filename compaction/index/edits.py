@@ -1,18 +1,16 @@
 """Edits: descriptions of changes to a conversation.
 
 An edit names groups by id and gives its reason. A strategy yields edits, and never changes an index itself: `compaction.run`
-applies the edits to the index, which may refuse them. A strategy that needs a model or a store yields a `Request`. Groups that
-an edit inserts, such as summaries, have negative ids.
+applies the edits to the index, which may refuse them. Groups that an edit inserts, such as summaries, have negative ids.
 """
 
 from __future__ import annotations
 
-import abc
 import operator
 import reprlib
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
-from types import GeneratorType, NoneType
-from typing import Any, ClassVar, Final, TypeAlias, TypeVar, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import NoneType
+from typing import Any, Final, TypeAlias, cast
 
 import attrs
 
@@ -21,7 +19,6 @@ from ..messages import Message, Part
 from .groups import MessageGroup
 from .marks import text_digest
 
-_T = TypeVar("_T")
 _MOST_IDS: Final = 8
 
 
@@ -149,29 +146,6 @@ class Together(_Described):
         self.__attrs_init__(tuple(parts), reason)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
 
 
-@attrs.frozen(eq=False)
-class Drops:
-    """Drops made one after the other until a target holds. The index applies them in one loop, with a `Drop` for each set.
-
-    Args:
-        cuts: The sets of groups, oldest first, as `MessageIndex.steps` yields them.
-        reason: The reason of each drop.
-        reached: Called before each drop; returns whether to stop.
-    """
-
-    cuts: Iterable[Sequence[int]]
-    reason: str
-    reached: Callable[[], bool]
-
-    def one_by_one(self) -> Generator[Drop, Any, None]:
-        """Yield the drops; the caller applies each before the next."""
-        reached, reason = self.reached, self.reason
-        for cut in self.cuts:
-            if reached():
-                return
-            yield Drop(cut, reason)
-
-
 Edit: TypeAlias = Drop | Replace | Rewrite | Restore | Together
 """Any edit."""
 
@@ -192,24 +166,6 @@ class Refusal:
 
     def __str__(self) -> str:
         return f"{self.edit}: {self.rule}"
-
-
-class Request(abc.ABC):
-    """A request for something from outside, such as a model's answer. A strategy yields it like an edit.
-
-    `compaction.run` calls it, awaits the result if it is awaitable, and sends the answer back to the strategy. If it fails, the
-    exception is raised at the strategy's ``yield``.
-    """
-
-    __slots__ = ()
-
-    @abc.abstractmethod
-    def call(self) -> Any:
-        """Return the answer, or an awaitable of it."""
-
-    async def wait(self, answer: Awaitable[_T]) -> _T:
-        """Await the answer; a subclass may limit the time."""
-        return await answer
 
 
 def simple_edits(edit: Edit) -> Sequence[Drop | Replace | Rewrite | Restore]:
@@ -241,18 +197,6 @@ def rewritten_parts(group: MessageGroup, change: Callable[[Part], Part], reason:
     return None if all(map(operator.is_, messages, group.messages)) else Rewrite(group, messages, reason)
 
 
-class StepReport:
-    """The base of the reports that a step of a run began or ended; see `StepBegan` and `StepEnded`.
-
-    Attributes:
-        strategy: The strategy that began or ended.
-        is_end: Whether it ended.
-    """
-
-    strategy: Any
-    is_end: ClassVar[bool] = False
-
-
 def renamed(edit: Edit, ids: Mapping[int, int]) -> Edit | None:
     """Return the edit with new ids; ``None`` if it names an inserted group that has no new id.
 
@@ -280,65 +224,3 @@ def signature(edit: Edit) -> object:
         [message and (message.role, message.parts) for message in getattr(part, "messages", ())] for part in simple_edits(edit)
     ]
     return tuple([(type(part), named(part), tuple(each)) for part, each in zip(simple_edits(edit), contents, strict=True)])
-
-
-PASS_ON: Final = object()
-"""The answer that makes `relay` yield an item to its own caller."""
-
-
-def _thrown(error: Exception, item: object, *, is_passed_on: bool) -> Exception:
-    """Return an exception that the strategy is to get, of the caller or of a request's answer; raise any other."""
-    if is_passed_on or isinstance(item, Request):
-        return error
-    raise error
-
-
-def relay(
-    strategy: Generator[Any, Any, Any],
-    answered: Callable[[Any], Any],
-    *,
-    until: Callable[[Any], bool] | None = None,
-    drop_all: Callable[[Drops], object] | None = None,
-) -> Generator[Any, Any, bool]:
-    """Run a strategy: call ``answered`` for each item that it yields, and send the answer to the strategy.
-
-    If the answer is `PASS_ON`, yield the item to the caller of `relay`, and send the caller's answer, or throw its exception,
-    into the strategy. The caller closes ``strategy``.
-
-    Args:
-        strategy: The running strategy.
-        answered: Returns the answer to an item, or `PASS_ON`, or a generator that yields other items to the caller and returns
-            the answer. What it raises for a `Request` is thrown into the strategy; its other exceptions end the run.
-        until: Called after an item was answered; returns whether to stop.
-        drop_all: Applies `Drops`; if ``None``, each of the drops is answered as an item.
-
-    Returns:
-        Whether ``until`` stopped it.
-    """
-    send: Callable[[Any], Any] = strategy.send
-    resume = send
-    value: Any = None
-    while True:
-        try:  # only here: a ``StopIteration`` raised elsewhere does not end the run
-            item: Any = resume(value)
-        except StopIteration:
-            return False
-        resume = send
-        if item.__class__ is Drops:
-            if drop_all is not None:
-                value = drop_all(item)
-            elif (yield from relay(item.one_by_one(), answered, until=until)):
-                return True
-            continue
-        value = None
-        try:
-            value = answered(item)
-            if value is PASS_ON:
-                value = yield item
-            elif value.__class__ is GeneratorType:
-                value = yield from cast("Generator[Any, Any, Any]", value)
-        except Exception as error:
-            resume, value = strategy.throw, _thrown(error, item, is_passed_on=value is PASS_ON)
-            continue
-        if until is not None and until(item):
-            return True

@@ -13,13 +13,13 @@ from typing import Any
 import attrs
 
 from ..formats import MessageFormat
-from .alignment import NEVER
+from .columns import Columns
 from .edits import Replace, Restore, Rewrite, named, summary_digests, written
-from .identity import HostChanges, Plan, known_messages
-from .journal import Applied, flat, inserted
+from .following import FollowedList
+from .journal import Applied, flat
 from .keys import known_key, message_key
+from .known import NEVER, known_messages
 from .marks import Marks
-from .projection import Projection
 from .state import Saved
 
 
@@ -42,11 +42,11 @@ class Forgotten:
     def __bool__(self) -> bool:
         return bool(self.ordinals or self.undone)
 
-    def plan(self, source: Sequence[Any]) -> Plan:
-        """Return the plan for a host's list that lacks only the removed messages."""
+    def followed(self, source: Sequence[Any]) -> FollowedList:
+        """Return the source without the removed messages, as if a host's list lacked them."""
         gone = set(self.ordinals)
         left = [ordinal for ordinal in range(len(source)) if ordinal not in gone]
-        return attrs.evolve(Plan.of([source[at] for at in left], left), changes=HostChanges(removed=tuple(self.ordinals)))
+        return FollowedList.of([source[ordinal] for ordinal in left], left)
 
     def marks(self, marks: Marks) -> Marks:
         """Return the marks without the undone summaries; they still end at the same message."""
@@ -54,18 +54,18 @@ class Forgotten:
         return attrs.evolve(marks, until=until, own=marks.own - summary_digests(applied.edit for applied in self.undone))
 
 
-def forgotten(projection: Projection, given: Sequence[Any]) -> Forgotten:
+def forgotten(columns: Columns, given: Sequence[Any]) -> Forgotten:
     """Return the messages and edits to remove in order to forget these messages. O(contents).
 
     A group of which only a part is forgotten is removed whole if the rest would break more rules of the format.
     """
-    format, keys, (known, _) = projection.format, _keys(given, projection.format), known_messages(projection)
-    found = {each.position[0] for each in known if each.group >= 0 and known_key(each.raw, format) in keys}
-    source, groups = projection.source, {projection.grouping.group_of[ordinal] for ordinal in found}
+    format, keys, (known, _) = columns.format, _keys(given, columns.format), known_messages(columns)
+    found = {each.ordinal for each in known if each.group >= 0 and known_key(each.raw, format) in keys}
+    source, groups = columns.source, {columns.grouping.group_of[ordinal] for ordinal in found}
     kept, undone = _judged(
-        projection.journal, format, keys, named_groups=groups, read_groups=groups, start=min(found, default=NEVER)
+        columns.journal, format, keys, named_groups=groups, read_groups=groups, start=min(found, default=NEVER)
     )
-    whole = {ordinal for group in groups for ordinal in projection.ordinals(group)}
+    whole = {ordinal for group in groups for ordinal in columns.ordinals(group)}
     goes = whole if whole != found and _breaks(source, found, format) > _breaks(source, whole, format) else found
     return Forgotten(found, sorted(goes), kept, undone)
 
@@ -84,7 +84,7 @@ def saved_without(saved: Saved, given: Sequence[Any]) -> tuple[Saved, int, list[
     kept, undone = _judged(saved.journal, saved.format, keys, named_groups=restored, read_groups=(), start=start, until=start)
     if not gone and not undone:
         return saved, 0, []
-    lost = {*gone, *(id for applied in undone for id in inserted(applied))}
+    lost = {*gone, *(id for applied in undone for id in applied.inserted_ids)}
     left = attrs.evolve(
         saved,
         fingerprints=[each for each in saved.fingerprints if each not in keys],
@@ -135,8 +135,8 @@ def _judged(
         wrote = any(known_key(message.raw, format) in keys for message in written(applied.edit))
         if _seen(applied) > until or wrote or not gone.isdisjoint(named(applied.edit)) or has_read(applied):
             undone.append(applied)
-            gone.update(inserted(applied))
-            read.update(inserted(applied), [each.edit.group for each in flat([applied]) if isinstance(each.edit, Rewrite)])
+            gone.update(applied.inserted_ids)
+            read.update(applied.inserted_ids, [each.edit.group for each in flat([applied]) if isinstance(each.edit, Rewrite)])
         else:
             kept.append(applied)
     return kept, undone

@@ -14,7 +14,8 @@ import attrs
 
 from ..formats import Side
 from ..messages import Message
-from .projection import Node, Projection
+from .columns import Columns
+from .visibility import Node
 
 _Pair: TypeAlias = "tuple[Node | None, Node | None]"
 _JoinProblem: TypeAlias = "tuple[str, Side]"
@@ -25,8 +26,8 @@ class BadJoin:
     """Two neighbours that break a rule of the format.
 
     Args:
-        before: The place on the left; ``None`` at the start.
-        after: The place on the right; ``None`` at the end.
+        before: The node on the left; ``None`` at the start.
+        after: The node on the right; ``None`` at the end.
         rule: The rule of the format.
         side: The message that breaks it: the one before, the one after, or both.
     """
@@ -38,63 +39,63 @@ class BadJoin:
 
     @property
     def blamed(self) -> list[Node]:
-        """The places of the messages that break the rule."""
+        """The nodes of the messages that break the rule."""
         nodes = {"before": (self.before,), "after": (self.after,), "both": (self.before, self.after)}[self.side]
         return [node for node in nodes if node is not None]
 
 
-def bad_joins(projection: Projection, places: Iterable[int]) -> list[BadJoin]:
-    """Return the joins at these places that break a rule; O(places), amortized.
+def bad_joins(columns: Columns, nodes: Iterable[Node]) -> list[BadJoin]:
+    """Return the joins at these nodes that break a rule; O(nodes), amortized.
 
     Args:
-        projection: The view.
-        places: Ordinals and ids of inserted groups at which the view changed, shown now or not.
+        columns: The view.
+        nodes: Where the view changed; shown now or not.
     """
-    pairs = dict.fromkeys(_joins_at(projection, places))
-    return [BadJoin(*pair, *problem) for pair in pairs if (problem := _problem(projection, *pair)) is not None]
+    pairs = dict.fromkeys(_joins_at(columns, nodes))
+    return [BadJoin(*pair, *problem) for pair in pairs if (problem := _problem(columns, *pair)) is not None]
 
 
-def new_joins(projection: Projection, bad: Iterable[BadJoin]) -> list[BadJoin]:
+def new_joins(columns: Columns, bad: Iterable[BadJoin]) -> list[BadJoin]:
     """Return those of these joins whose messages do not break the same rule in the present view."""
-    return [each for each in bad if not (each.blamed and all(_is_bad(projection, node, each.rule) for node in each.blamed))]
+    return [each for each in bad if not (each.blamed and all(_is_bad(columns, node, each.rule) for node in each.blamed))]
 
 
-def wrong_joins(projection: Projection, places: Iterable[int]) -> Iterator[BadJoin]:
-    """Yield the joins at these places that break a rule in the view and not in the source."""
-    for each in bad_joins(projection, places):
-        if not all(_is_bad_in_source(projection, node, each.rule) for node in each.blamed):
+def wrong_joins(columns: Columns, nodes: Iterable[Node]) -> Iterator[BadJoin]:
+    """Yield the joins at these nodes that break a rule in the view and not in the source."""
+    for each in bad_joins(columns, nodes):
+        if not all(_is_bad_in_source(columns, node, each.rule) for node in each.blamed):
             yield each
 
 
-def groups_at(projection: Projection, join: BadJoin) -> set[int]:
+def groups_at(columns: Columns, join: BadJoin) -> set[int]:
     """Return the groups on either side of a join that exist in the present view."""
-    nodes = [node for node in (join.before, join.after) if node is not None and (node >= 0 or node in projection.inserted)]
-    return {node if node < 0 else projection.grouping.group_of[node] for node in nodes}
+    nodes = [node for node in (join.before, join.after) if node is not None and (node >= 0 or node in columns.inserted)]
+    return {columns.group_at(node) for node in nodes}
 
 
-def _is_bad(projection: Projection, node: Node, rule: str) -> bool:
-    visibility = projection.visibility
+def _is_bad(columns: Columns, node: Node, rule: str) -> bool:
+    visibility = columns.visibility
     if not visibility.is_shown(node):
         return False
-    left, right = _problem(projection, visibility.before(node), node), _problem(projection, node, visibility.after(node))
+    left, right = _problem(columns, visibility.before(node), node), _problem(columns, node, visibility.after(node))
     return _blames(left, rule, "after") or _blames(right, rule, "before")
 
 
-def _is_bad_in_source(projection: Projection, node: Node, rule: str) -> bool:
+def _is_bad_in_source(columns: Columns, node: Node, rule: str) -> bool:
     if node < 0:
         return False
-    read, leading, problem = projection.read, projection.grouping.leading, projection.format.join_problem
-    after = read(node + 1) if node + 1 < len(projection.source) else None
+    read, leading, problem = columns.read, columns.grouping.instructions.leading, columns.format.join_problem
+    after = read(node + 1) if node + 1 < len(columns.source) else None
     left = problem(None if node <= leading else read(node - 1), read(node))
     right = problem(None if node < leading else read(node), after)
     return _blames(left, rule, "after") or _blames(right, rule, "before")
 
 
-def _problem(projection: Projection, before: Node | None, after: Node | None) -> _JoinProblem | None:
-    problem = projection.format.join_problem
+def _problem(columns: Columns, before: Node | None, after: Node | None) -> _JoinProblem | None:
+    problem = columns.format.join_problem
     if before is not None and after == before:
-        return problem(projection.at(before, end=False), projection.at(before, end=True))
-    return problem(message_before(projection, before), None if after is None else projection.at(after, end=False))
+        return problem(columns.at(before, end=False), columns.at(before, end=True))
+    return problem(message_before(columns, before), None if after is None else columns.at(after, end=False))
 
 
 def _blames(problem: _JoinProblem | None, rule: str, side: Literal["before", "after"]) -> bool:
@@ -102,48 +103,48 @@ def _blames(problem: _JoinProblem | None, rule: str, side: Literal["before", "af
     return problem is not None and problem[0] == rule and problem[1] in (side, "both")
 
 
-def message_before(projection: Projection, node: Node | None) -> Message | None:
+def message_before(columns: Columns, node: Node | None) -> Message | None:
     """Return the message that the next one has to follow; ``None`` for an instruction with only instructions before it."""
     if node is None:
         return None
-    message = projection.at(node, end=True)
+    message = columns.at(node, end=True)
     earlier: Node | None = node
     while earlier is not None:
-        if not _instructs(projection, earlier):
+        if not _instructs(columns, earlier):
             return message
-        earlier = projection.visibility.before(earlier)
+        earlier = columns.visibility.before(earlier)
     return None
 
 
-def _instructs(projection: Projection, node: Node) -> bool:
-    return projection.at(node, end=True).is_system and projection.at(node, end=False).is_system
+def _instructs(columns: Columns, node: Node) -> bool:
+    return columns.at(node, end=True).is_system and columns.at(node, end=False).is_system
 
 
-def opening(projection: Projection) -> Node | None:
-    """Return the place of the first message of the view that is not an instruction; O(the instructions before it)."""
-    node = projection.visibility.after(None)
-    while node is not None and projection.at(node, end=False).is_system:
-        node = projection.visibility.after(node)
+def opening(columns: Columns) -> Node | None:
+    """Return the node of the first message of the view that is not an instruction; O(the instructions before it)."""
+    node = columns.visibility.after(None)
+    while node is not None and columns.at(node, end=False).is_system:
+        node = columns.visibility.after(node)
     return node
 
 
-def _joins_at(projection: Projection, places: Iterable[int]) -> Iterator[_Pair]:
-    """Yield every pair of neighbours with one of these places, or with a hidden one of these places between them.
+def _joins_at(columns: Columns, nodes: Iterable[Node]) -> Iterator[_Pair]:
+    """Yield every pair of neighbours with one of these nodes, or with a hidden one of these nodes between them.
 
-    The two messages of a summary are a pair with the same place twice. A change at the start of the view decides whether the
+    The two messages of a summary are a pair with the same node twice. A change at the start of the view decides whether the
     instructions that follow are leading ones, and thus what the message after them follows, so that pair is yielded too.
     """
-    visibility = projection.visibility
-    for place in places:
-        left = before = visibility.before(place)
-        if visibility.is_shown(place):
-            yield before, place
-            left = place
-            if place < 0 and len(projection.inserted[place].messages) > 1:
-                yield place, place
+    visibility = columns.visibility
+    for node in nodes:
+        left = before = visibility.before(node)
+        if visibility.is_shown(node):
+            yield before, node
+            left = node
+            if node < 0 and len(columns.inserted[node].messages) > 1:
+                yield node, node
         right = visibility.after(left)
         yield left, right
-        if message_before(projection, before) is None:
-            while right is not None and _instructs(projection, right):
+        if message_before(columns, before) is None:
+            while right is not None and _instructs(columns, right):
                 left, right = right, visibility.after(right)
             yield left, right

@@ -39,6 +39,16 @@ class Applied:
     seen: int | None = None
     lost: frozenset[str] = frozenset()
 
+    def without(self, gone: Iterable[tuple[int, str]]) -> Applied:
+        """Return the entry without messages of the source, given by their ordinals and keys: it has lost those that it saw."""
+        lost = {key for ordinal, key in gone if self.seen is None or ordinal < self.seen}
+        return attrs.evolve(self, lost=self.lost | lost)
+
+    @property
+    def inserted_ids(self) -> list[int]:
+        """The ids of the groups that it and its parts inserted, in order."""
+        return [each.made for each in flat([self]) if each.made is not None]
+
     @property
     def writes(self) -> bool:
         """Whether it may contain text of groups that it does not name."""
@@ -51,8 +61,3 @@ def flat(journal: Iterable[Applied]) -> Iterator[Applied]:
     for applied in journal:
         yield applied
         yield from applied.parts
-
-
-def inserted(applied: Applied) -> list[int]:
-    """Return the ids of the groups that an edit and its parts inserted, in order."""
-    return [each.made for each in flat([applied]) if each.made is not None]

@@ -1,4 +1,4 @@
-"""Marks: the first line of a summary, by which it is recognized in a later list, and the text of a collapsed tool call.
+"""Marks: the first line of a summary, by which it is recognized in a later list.
 
 No field of a wire format can record that a message is a summary. Its text therefore begins with a mark::
 
@@ -16,17 +16,15 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import attrs
 
 from ..errors import ConfigurationError
-from ..messages import Message, TextPart
+from ..messages import Message, TextPart, ToolCallPart
+from .collapsed import COLLAPSED_BY
 from .context import RunContext
-
-COLLAPSED_BY: Final = "ToolResult"
-"""The strategy named in the mark of a collapsed tool call. Such a message is not a summary of the conversation."""
 
 MARK_START: Final = "[compaction "
 """The start of every mark."""
@@ -34,10 +32,7 @@ MARK_START: Final = "[compaction "
 LAST_ROUND: Final = 999_999
 """The highest version number; a summary that reached it keeps it."""
 
-NO_CALL: Final = "result"
-"""The text in place of the tool name, for a result without a call."""
-
-_HEAD: Final = "[Tool results]"
+_SIGNED_DIGITS: Final = 16
 _LINE: Final = re.compile(r"\[compaction ([0-9a-f]{8}|[0-9a-f]{16}) by ([A-Za-z_][\w.-]{0,63}) round ([1-9]\d{0,5})\]\n")
 
 
@@ -79,8 +74,8 @@ def read_mark(message: Message) -> Mark | None:
     """Return the mark at the start of a message, or ``None``; O(1) for a message that does not begin with `MARK_START`.
 
     A message with a second text has none, because a summary has one text: what follows would be lost with it. A mark does not
-    prove who wrote the message. Only `Grouping` asks for the mark of a message of the conversation, to decide whether it is
-    believed; everybody else asks the message's group (`MessageGroup.mark`).
+    prove who wrote the message. Only `BelievedMarks` asks for the mark of a message of the conversation; everybody else asks
+    the message's group (`MessageGroup.mark`).
     """
     texts = [part.text for part in message.parts if isinstance(part, TextPart)]
     if not texts or not texts[0].startswith(MARK_START) or any(map(str.strip, texts[1:])):
@@ -127,6 +122,12 @@ class MarkCeiling:
         return not self.frames or any(text.startswith(start) and text.endswith(end) for start, end in self.frames)
 
 
+DEFAULT_CEILING: Final = MarkCeiling(24_000, 1_000)
+"""The limits for a strategy's marked messages in a list that is read without the strategies that wrote it."""
+
+_NOTHING: Final = MarkCeiling(0, 0)
+
+
 @attrs.frozen(kw_only=True)
 class Marks:
     """The rules by which marked messages are read as summaries of this package, and by which new summaries are marked.
@@ -142,8 +143,8 @@ class Marks:
         origin: The name of the conversation. It is part of a signature, so a summary copied from another one is not believed.
         until: Unsigned marks at this position or later are not believed; ``None`` for no limit. A session sets it after its
             first list: from then on it knows its own summaries (``own``), so any other marked message is an ordinary one.
-        own: Checksums of the summaries that the session wrote. `Grouping` reads a message with one of them as a summary, once
-            and at any position.
+        own: Checksums of the summaries that the session wrote. A message with one of them is read as a summary, once and at
+            any position.
     """
 
     ceilings: Mapping[str, MarkCeiling] | None = None
@@ -188,12 +189,46 @@ class Marks:
         return hashlib.blake2b(text, key=secret, digest_size=_SIGNED_DIGITS // 2).hexdigest()
 
 
-DEFAULT_CEILING: Final = MarkCeiling(24_000, 1_000)
-"""The limits for a strategy's marked messages in a list that is read without the strategies that wrote it."""
+class BelievedMarks:
+    """The marked messages of a conversation that are read as summaries. Holds state: the totals so far.
 
-_NOTHING: Final = MarkCeiling(0, 0)
+    Args:
+        rules: The rules.
 
-_SIGNED_DIGITS: Final = 16
+    Attributes:
+        rules: The rules; they may be replaced by others that decide the same about the messages so far.
+        found: Whether any message begins with a mark, believed or not.
+    """
+
+    def __init__(self, rules: Marks) -> None:
+        self.rules = rules
+        self.found = False
+        self._totals: dict[str, MarkCeiling] = {}
+        self._own: set[str] = set()  # checksums of the session's summaries that were found
+
+    def believed(self, message: Message, ordinal: int, tokens: int) -> Mark | None:
+        """Return the mark of a message that is read as a summary; ``None`` for any other message.
+
+        Args:
+            message: The next message of the conversation.
+            ordinal: Its position.
+            tokens: Its tokens.
+        """
+        mark = read_mark(message)
+        if mark is None:
+            return None
+        self.found = True
+        if message.role not in ("user", "assistant") or any(isinstance(part, ToolCallPart) for part in message.parts):
+            return None
+        if self.rules.own and (digest := text_digest(message)) in self.rules.own - self._own:
+            self._own.add(digest)
+            return mark
+        before = self._totals.get(mark.by, _NOTHING)
+        together = MarkCeiling(before.tokens + tokens, before.messages + 1)
+        if not self.rules.believes(mark, message.role, ordinal, together):
+            return None
+        self._totals[mark.by] = together
+        return mark
 
 
 def text_digest(message: Message) -> str:
@@ -204,28 +239,3 @@ def text_digest(message: Message) -> str:
 def _digest(body: str, by: str, round: int) -> str:
     content = f"{by}\n{round}\n{body.strip()}".encode("utf-8", "surrogatepass")
     return hashlib.blake2s(content, digest_size=4).hexdigest()
-
-
-def collapsed_text(said: Iterable[str], lines: Iterable[str]) -> str:
-    """Return the text that replaces a collapsed tool call.
-
-    Args:
-        said: The assistant's texts with the calls.
-        lines: A line for each call, ``name(arguments) -> outcome``, without line breaks.
-
-    >>> text = collapsed_text(["I look it up."], ["read_file(path=a.py) -> import os"])
-    >>> print(text)
-    I look it up.
-    [Tool results]
-    read_file(path=a.py) -> import os
-    >>> tools_of(text)
-    ('read_file',)
-    """
-    return "\n".join([*said, _HEAD, *lines])
-
-
-def tools_of(text: str) -> tuple[str, ...]:
-    """Return the tool names in a text of `collapsed_text`, in order; O(text). A name ends at a bracket or a line break."""
-    _, found, lines = text.rpartition(f"{_HEAD}\n")
-    calls = [line.partition(" -> ")[0] for line in lines.split("\n")] if found else []
-    return tuple([call.partition("(")[0] for call in calls if "(" in call])

@@ -22,28 +22,25 @@ import attrs
 from ..errors import InputError, StateError
 from ..formats import MessageFormat, as_list, fits, resolve
 from ..json_data import too_deep
-from ..messages import Message, Outline
+from ..messages import Message
 from ..tokens import MessageMeter, TokenCounter
 from ..tokens import counter as resolve_counter
 from . import cuts, editing
+from .columns import Columns
 from .context import Notes, RunContext
-from .edits import Drop, Drops, Edit, Refusal, Restore, Together, group_id, summary_digests, written
+from .edits import Edit, Refusal, Restore, group_id, summary_digests, written
+from .following import FollowedList, HostChanges
 from .forgetting import forgotten, saved_without
 from .groups import MessageGroup
-from .identity import (
-    HostChanges,
-    Plan,
-    accounts_for,
-    follow,
-    follow_saved,
-    known_beginning,
-    same_beginning,
-)
+from .identity import accounts_for, accounts_for_saved, follow, follow_saved, known_beginning, same_beginning
 from .journal import Applied
 from .keys import known_key, message_key
-from .marks import MARK_START, Marks
-from .projection import Metrics, NewMessages, Projection
-from .rules import Refusals, protection, removable, rewrite_protection
+from .marks import Marks
+from .metrics import Metrics
+from .reading import MessageReader, NewMessages
+from .refusals import Refusals
+from .relay import Drops
+from .rules import protection, removable, rewrite_protection
 from .state import Saved, in_format
 
 _UNCHANGED: Final = HostChanges()
@@ -64,8 +61,7 @@ class MessageIndex:
             first run sets them from its strategy.
 
     Attributes:
-        format: The wire format of the messages.
-        columns: The groups as columns: kind, turn and sizes by a group's id, each O(1), without reading a message.
+        columns: All data, such as kind, turn and sizes by a group's id, each O(1), without reading a message.
         measure: Counts the tokens and bytes of a message.
         changes: What the host did to known messages, according to the last `sync`.
         notes: What summarizers remember of the conversation between their rounds.
@@ -86,18 +82,17 @@ class MessageIndex:
     ) -> None:
         given = as_list(messages)
         self.counter = resolve_counter(counter)
-        self.format = resolve(format, given)
         self.context = RunContext() if context is None else context
         self.marks = marks
         self.changes = _UNCHANGED
         self.notes = Notes()
-        self._meter = MessageMeter(counter=self.counter)
-        self.measure = self._meter.measure
+        meter = MessageMeter(counter=self.counter)
+        self.measure = meter.measure
+        self._reader = MessageReader(resolve(format, given), meter, pin)
         self._detects = format is None  # later messages may then show that it is another format
-        self._pin = pin
         self._pinned_ids: set[int] = set()
         self._saved: Saved | None = None  # the stored state, until its messages arrive
-        self._seen_at: float | None = None  # when messages last arrived
+        self._arrived_at: float | None = None  # when messages last arrived
         self._gap_seconds = 0.0  # between the last two times that messages arrived
         self._keys: list[str] = []  # of the first source messages, as far as they were needed
         self._groups: tuple[MessageGroup, ...] | None = None
@@ -112,7 +107,12 @@ class MessageIndex:
         sizes = f"messages {shown.messages:,} of {source.messages:,}, tokens {shown.tokens:,} of {source.tokens:,}"
         return f"<MessageIndex {self.format.name}: {sizes}, groups {shown.groups:,}, edits {self.edit_count:,}>"
 
-    # ---------------------------------------------------------------- reading
+    # ---------------------------------------------------------------- sizes, groups and messages
+
+    @property
+    def format(self) -> MessageFormat:
+        """The wire format of the messages. A detected one changes if later messages show that it is another."""
+        return self._reader.format
 
     @property
     def included(self) -> Metrics:
@@ -217,7 +217,7 @@ class MessageIndex:
     def idle_seconds(self) -> float:
         """Seconds between the last two appends, or since the last one if that is longer; 0 without a clock."""
         now = self.context.now
-        since = 0.0 if now is None or self._seen_at is None else now - self._seen_at
+        since = 0.0 if now is None or self._arrived_at is None else now - self._arrived_at
         return max(self._gap_seconds, since)
 
     def messages(self) -> list[Any]:
@@ -253,6 +253,12 @@ class MessageIndex:
         made_by = {} if summaries else columns.grouping.made_by
         ordinals = sorted(chain.from_iterable(map(self.ordinals, groups)))
         return [columns.read(at) for at in ordinals if columns.grouping.group_of[at] not in made_by]
+
+    def original_summaries(self, *groups: MessageGroup | int) -> list[MessageGroup]:
+        """Return the summaries of the source that these groups are or stand for, in order: of an earlier session."""
+        grouping = self.columns.grouping
+        ids = dict.fromkeys([grouping.group_of[at] for at in sorted(chain.from_iterable(map(self.ordinals, groups)))])
+        return [self.group(id) for id in ids if id in grouping.made_by]
 
     # ---------------------------------------------------------------- editing
 
@@ -310,9 +316,7 @@ class MessageIndex:
         if broken is None:
             self._refusals.changed()
             return True
-        self._refusals.note(edit, broken.rule, by)
-        if isinstance(edit, Drop) and broken.by_neighbours:
-            self._refusals.waiting.append((edit, by))
+        self._refusals.note(edit, broken.rule, by, waits=broken.by_neighbours)
         return False
 
     def apply_all(self, drops: Drops, *, by: str = "") -> None:
@@ -343,32 +347,14 @@ class MessageIndex:
     def begin_step(self) -> None:
         """Begin a strategy, which may try an edit again that was refused when an earlier strategy made it."""
         self._refusals.changed()
-        self._refusals.waiting.clear()
+        self._refusals.stop_waiting()
 
     def end_step(self) -> bool:
         """End a strategy: apply its refused drops that are valid together, and return whether there were any.
 
         The others stay refused.
         """
-        waiting, is_shown, count = self._refusals.waiting.copy(), self.columns.is_included, self.edit_count
-        if not waiting:
-            return False
-        self._refusals.waiting.clear()
-        gone: list[Edit] = [drop for drop, _ in waiting if not any(map(is_shown, drop.groups))]
-        units: dict[int, tuple[Drop, str]] = {}  # by their first groups
-        taken: set[int] = set()
-        for drop, by in waiting:
-            if all(map(is_shown, drop.groups)) and taken.isdisjoint(drop.groups):
-                taken.update(drop.groups)
-                units[drop.groups[0]] = drop, by
-        for cut in cuts.plan_cuts(self.columns, [list(drop.groups) for drop, _ in units.values()]):
-            if chosen := [units[id] for id in cut if id in units]:
-                drops = [drop for drop, _ in chosen]
-                edit = drops[0] if len(drops) == 1 else Together(*drops)
-                if editing.apply(self.columns, edit, chosen[0][1]) is None:
-                    gone += drops
-        self._refusals.forget(gone)
-        if self.edit_count == count:
+        if not self._refusals.apply_waiting(self.columns):
             return False
         self._refusals.changed()
         self._changed()
@@ -394,7 +380,7 @@ class MessageIndex:
         if not 0 <= checkpoint <= self.edit_count:
             raise InputError(f"rollback({checkpoint}): the journal has {self.edit_count} edits; pass a value from checkpoint()")
         columns = self.columns
-        self._refusals.waiting.clear()
+        self._refusals.stop_waiting()
         undone = editing.rollback(columns, checkpoint)
         editing.restore_words(columns)
         if columns.journal and undone:
@@ -441,57 +427,26 @@ class MessageIndex:
 
     def _add(self, given: Sequence[Any]) -> None:
         """Add messages of this format at the end."""
-        self._extend(self._measured(given, len(self.columns.source)))
+        self._extend(self._reader.new(given, len(self.columns.source)))
         if given:
             self._note_time()
 
     def _turn_to(self, format: MessageFormat) -> None:
         """Read everything again in another format, which only later messages revealed."""
         source, journal = self.columns.source, in_format(self.columns.journal, self.format, format)
-        self.format = format
-        self._start(self._measured(source, 0))
+        self._reader = attrs.evolve(self._reader, format=format)
+        self._start(self._reader.new(source))
         self._reapply(journal)
 
     def believe(self, marks: Marks) -> None:
         """Treat marked messages by these rules from now on. O(messages) if there are any, otherwise O(1)."""
         known, self.marks = self.marks, marks
         old = self.columns
-        if not old.grouping.has_marks or (known is not None and attrs.evolve(known, until=marks.until) == marks):
-            old.grouping.marks = marks
+        if not old.grouping.marks.found or (known is not None and attrs.evolve(known, until=marks.until) == marks):
+            old.grouping.marks.rules = marks
             return
-        self._start(self._fresh(old.source, old.reads))
+        self._start(self._reader.measured(old.source, old.reads))
         self._reapply(old.journal)
-
-    def _measured(self, raws: Sequence[Any], start: int) -> NewMessages:
-        """Read and measure messages before they are added; everything that may fail happens here."""
-        return self._fresh(list(raws), self._reads(raws, start))
-
-    def _reads(self, raws: Sequence[Any], start: int) -> list[Outline | Message]:
-        """Read messages; of a plain one only its outline. ``start`` is the place of the first message, for errors."""
-        outline: Callable[[Any], Outline | None] = self.format.outline if self._pin is None else lambda _: None
-        return [
-            glance
-            if (glance := outline(raw)) is not None and (glance[1] is None or not glance[1].startswith(MARK_START))
-            else self._read(raw, place)
-            for place, raw in enumerate(raws, start)
-        ]
-
-    def _read(self, raw: Any, place: int) -> Message:
-        try:
-            return self.format.read(raw, place)
-        except RecursionError:
-            raise too_deep([raw], place) from None
-
-    def _fresh(self, raws: list[Any], reads: list[Outline | Message]) -> NewMessages:
-        """Measure messages that were read."""
-        outlines = [read for read in reads if isinstance(read, tuple)]
-        tokens, sizes = self._meter.measure_outlines(outlines)
-        if len(outlines) == len(reads):
-            return NewMessages(raws, reads, tokens, sizes)
-        pin, outlined = self._pin, zip(tokens, sizes, strict=True)
-        both = [next(outlined) if isinstance(read, tuple) else self.measure(read) for read in reads]
-        pinned = [] if pin is None else [place for place, read in enumerate(reads) if isinstance(read, Message) and pin(read)]
-        return NewMessages(raws, reads, [tokens for tokens, _ in both], [size for _, size in both], pinned)
 
     def _extend(self, fresh: NewMessages) -> bool:
         """Add messages at the end, and return whether edits had to be undone.
@@ -516,7 +471,7 @@ class MessageIndex:
 
     def _start(self, fresh: NewMessages | None = None) -> None:
         """Begin with these messages and no edits."""
-        self.columns = Projection(self.format, self.measure, self.marks)
+        self.columns = Columns(self.format, self.measure, self.marks)
         self._refusals = Refusals()
         self._keys = []
         self._changed()
@@ -525,10 +480,10 @@ class MessageIndex:
 
     def _note_time(self) -> None:
         now = self.context.now
-        if now is None or now == self._seen_at:
+        if now is None or now == self._arrived_at:
             return
-        self._gap_seconds = 0.0 if self._seen_at is None else max(0.0, now - self._seen_at)
-        self._seen_at = now
+        self._gap_seconds = 0.0 if self._arrived_at is None else max(0.0, now - self._arrived_at)
+        self._arrived_at = now
 
     # ---------------------------------------------------------------- following a host's list
 
@@ -551,7 +506,8 @@ class MessageIndex:
 
     def _sync(self, given: list[Any], *, verify: bool) -> None:
         if self._saved is not None:
-            self.format = resolve(None, given) if self._detects else self.format
+            if self._detects:
+                self._reader = attrs.evolve(self._reader, format=resolve(None, given))
             self._bind(self._saved.in_format(self.format), given)
             return
         self.changes, columns = _UNCHANGED, self.columns
@@ -559,19 +515,19 @@ class MessageIndex:
             known = None if verify else known_beginning(columns, given)
             new = given if known is None else given[known:]
             if self._detects and not fits(new, self.format) and (other := resolve(None, given)) != self.format:
-                self._turn_to(other)
+                self._turn_to(other)  # and compare again: in another format, other messages may be the same
                 self._sync(given, verify=verify)
                 return
             if known is None:
-                plan = follow(columns, given, verify=verify)
-                self.changes = plan.changes
-                if plan.changes or plan.summaries:
-                    self._follow(plan, given, columns.journal)
+                followed = follow(columns, given, verify=verify)
+                self.changes = followed.changes
+                if followed.changes or followed.summaries:
+                    self._rebuild(followed, given, columns.journal)
                     return
-                known = plan.matched
+                known = followed.covered
         except RecursionError:
             raise too_deep(given) from None
-        if self._extend(self._measured(given[known:], known)) and self._is_worse(given):
+        if self._extend(self._reader.new(given[known:], known)) and self._is_worse(given):
             self._take_list(given)
 
     def accounts_for(self, messages: Iterable[Any], *, by_id: bool = False) -> bool:
@@ -585,79 +541,73 @@ class MessageIndex:
         if saved is None:
             return accounts_for(self.columns, given, by_id=by_id)
         format = resolve(None, given) if self._detects else self.format
-        saved = saved.in_format(format)
-        if same_beginning(saved.fingerprints, given, format) == len(saved.fingerprints):
-            return True
-        plan = follow_saved(saved.fingerprints, given, format) if by_id else None
-        return plan is not None and sum(ordinal is not None for _, ordinal, _ in plan.entries) == len(saved.fingerprints)
+        return accounts_for_saved(saved.in_format(format).fingerprints, given, format, by_id=by_id)
 
     def _is_worse(self, given: Sequence[Any]) -> bool:
         """Whether the view breaks more rules of the format than the host's own list. O(contents)."""
         return len(self.format.validate(self.columns.raws())) > len(self.format.validate(given))
 
-    def _follow(self, plan: Plan, given: Sequence[Any], journal: Sequence[Applied]) -> None:
+    def _rebuild(self, followed: FollowedList, given: Sequence[Any], journal: Sequence[Applied]) -> None:
         """Build the conversation again as the host has it now. If a message cannot be read, raise before anything changes."""
-        old = self.columns
+        old, end = self.columns, len(followed.entries)
         reads = [
-            old.reads[ordinal] if ordinal is not None and ordinal not in plan.altered else self.format.read(raw, place or 0)
-            for raw, ordinal, place in plan.entries
+            old.reads[ordinal] if ordinal is not None and ordinal not in followed.altered else self.format.read(raw, place or 0)
+            for raw, ordinal, place in followed.entries
         ]
-        tail, end = given[plan.matched :], len(plan.entries)
-        fresh = self._fresh([*[raw for raw, _, _ in plan.entries], *tail], reads + self._reads(tail, plan.matched))
-        altered = {old.grouping.group_of[ordinal] for ordinal in plan.altered}
-        kept, undone = plan.carried_over(
+        tail = given[followed.covered :]
+        fresh = self._reader.measured([*followed.raws, *tail], reads + self._reader.outlines(tail, followed.covered))
+        kept, undone = followed.carried_over(
             journal,
-            altered=altered,
+            altered={old.grouping.group_of[ordinal] for ordinal in followed.altered},
             count=len(old.source),
             key=lambda ordinal: known_key(old.source[ordinal], self.format),
             format=self.format,
         )
         self._undone += undone
         self._start(fresh)
-        self._reapply(kept, plan.groups(old, self.columns))
-        self._restore_late(end)
-        group_of = self.columns.grouping.group_of
+        self._resume(kept, followed.groups(old, self.columns), end)
+        group_of, is_shown = self.columns.grouping.group_of, self.columns.visibility.is_shown
         late = set(group_of[end:])
-        back = [place for place in plan.only_in_source if self.columns.visibility.messages[place]]
-        if any(group_of[place] not in late for place in back) or (not back and self._is_worse(given)):
+        back = [new for new, entry in enumerate(followed.entries) if entry.place is None and is_shown(new)]
+        if any(group_of[new] not in late for new in back) or (not back and self._is_worse(given)):
             self._take_list(given)  # the view would show messages the host does not have, or be less valid
 
     def _bind(self, saved: Saved, given: list[Any]) -> None:
         """Load a state that was saved without its messages, from a list that contains them as far as the host kept them."""
         prints = saved.fingerprints
         matched = same_beginning(prints, given, self.format)
-        plan = None
+        followed = None
         if matched < len(prints):
-            plan = follow_saved(prints, given, self.format) or Plan.of(given, range(matched))
-        count = len(given) if plan else matched
-        known, new = self._measured(given[:count], 0), self._measured(given[count:], count)
+            followed = follow_saved(prints, given, self.format) or FollowedList.of(given, range(matched))
+        count = len(given) if followed else matched
+        known, new = self._reader.new(given[:count]), self._reader.new(given[count:], count)
         self._saved = None
         self._remember_summaries(applied.edit for applied in saved.journal)
         self._start(known)
-        if plan is None:
+        if followed is None:
             self._reapply(saved.journal)
             self._extend(new)
             return
-        groups = plan.groups_of_saved(self.columns)
-        altered = {id for id, group in groups.items() if plan.is_altered(self.columns.ordinals(group))}
-        kept, undone = plan.carried_over(
+        groups = followed.groups_of_saved(self.columns)
+        altered = {id for id, group in groups.items() if followed.is_altered(self.columns.ordinals(group))}
+        kept, undone = followed.carried_over(
             saved.journal, altered=altered, count=len(prints), key=prints.__getitem__, format=self.format
         )
         self._undone += undone
-        self._reapply(kept, groups)
-        self._restore_late(plan.matched)
+        self._resume(kept, groups, len(followed.entries))
 
-    def _restore_late(self, start: int) -> None:
-        """Bring back the hidden groups that have messages at or after a place, and undo edits that their joins make invalid."""
+    def _resume(self, journal: Iterable[Applied], groups: Mapping[int, int], end: int) -> None:
+        """Apply edits again, and bring back the hidden groups that messages at or after ``end`` join."""
+        self._reapply(journal, groups)
         columns, count = self.columns, self.edit_count
-        for id in dict.fromkeys(columns.grouping.group_of[start:]):
+        for id in dict.fromkeys(columns.grouping.group_of[end:]):
             if not columns.is_included(id):
                 editing.restore(columns, id)
         self._undone += editing.settle(columns, editing.touched(columns, *columns.journal[count:]))
 
     def _take_list(self, given: Sequence[Any]) -> None:
         """Start from the host's list without edits; the summaries in it that edits wrote are still summaries."""
-        fresh = self._measured(given, 0)
+        fresh = self._reader.new(given)
         self._undone += editing.edits_of(self.columns.journal)
         self._remember_summaries(self._undone)
         self._pinned_ids.clear()
@@ -682,7 +632,7 @@ class MessageIndex:
         if self._detects and not fits(given, self.format):
             return 0
         for place, raw in enumerate(given):
-            self._read(raw, place)
+            self._reader.read(raw, place)
         self.notes.clear()
         self._undone.clear()
         if self._saved is not None:
@@ -690,10 +640,10 @@ class MessageIndex:
             return count
         gone = forgotten(self.columns, given)
         if gone:
-            plan = gone.plan(self.columns.source)
+            followed = gone.followed(self.columns.source)
             self.marks = None if self.marks is None else gone.marks(self.marks)
             self.changes = _UNCHANGED
-            self._follow(plan, [raw for raw, _, _ in plan.entries], gone.kept)
+            self._rebuild(followed, followed.raws, gone.kept)
         return len(gone.found)
 
     def traces_of(self, messages: Iterable[Any]) -> list[Any]:
@@ -736,7 +686,7 @@ class MessageIndex:
             journal=self.journal,
             pinned=sorted(self._pinned_ids),
             detects=self._detects,
-            seen_at=self._seen_at,
+            seen_at=self._arrived_at,
             believed_until=None if self.marks is None else self.marks.until,
             own=frozenset() if self.marks is None else self.marks.own,
         )
@@ -771,13 +721,13 @@ class MessageIndex:
         """Return the index of a `snapshot`, or of a part of one; the other options and errors are those of `from_dict`."""
         marks = None if marks is None else attrs.evolve(marks, until=saved.believed_until, own=saved.own)
         index = cls(counter=counter, format=saved.format, context=context, marks=marks)
-        index._detects, index._seen_at = saved.detects, saved.seen_at
+        index._detects, index._arrived_at = saved.detects, saved.seen_at
         index._pinned_ids.update(saved.pinned)
         if saved.messages is None:
             index._saved = saved
         else:
             index._load(saved, saved.messages)
-        index._pin = pin  # only now: the saved edits may name pinned groups
+        index._reader = attrs.evolve(index._reader, pin=pin)  # only now: the saved edits may name pinned groups
         if pin is not None:
             for id in index.columns.grouping.ids:
                 if any(pin(index.columns.read(ordinal)) for ordinal in index.columns.ordinals(id)):
@@ -787,7 +737,7 @@ class MessageIndex:
     def _load(self, saved: Saved, messages: Sequence[Any]) -> None:
         """Read saved messages and apply their edits; raise a `StateError` if any of them cannot be applied."""
         try:
-            self._extend(self._measured(messages, 0))
+            self._extend(self._reader.new(messages))
         except InputError as error:
             raise StateError(f"saved {error}") from error
         if left_out := self._reapply(saved.journal):

@@ -16,7 +16,7 @@ from ..formats import MessageFormat, resolve
 from ..json_data import finite_number, natural_number, shown, too_deep
 from ..messages import Message
 from .edits import Drop, Edit, Replace, Restore, Rewrite, Together
-from .journal import Applied, inserted
+from .journal import Applied
 
 VERSION: Final = 2
 
@@ -25,7 +25,7 @@ def applied_to_dict(applied: Applied, format: MessageFormat) -> dict[str, Any]:
     """Return an entry of the journal as JSON-ready data."""
     entry: dict[str, Any] = {"edit": _edit_to_dict(applied.edit, format), "by": applied.by, "turn": applied.turn}
     entry["seen"] = applied.seen
-    if made := inserted(applied):
+    if made := applied.inserted_ids:
         entry["made"] = made
     return {**entry, "lost": sorted(applied.lost)} if applied.lost else entry
 

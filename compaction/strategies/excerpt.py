@@ -69,4 +69,4 @@ class Excerpt(SummaryStrategy):
             if summary is None:
                 continue
             if gain(index, replaced, summary) >= self.at_least:
-                yield Replace(replaced, summary, _REASON)
+                yield Replace(replaced, summary, self.why(index, replaced, said, _REASON))

@@ -7,6 +7,7 @@ they are rewritten as one, from everything that they replaced. Until then nothin
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any, Final, TypeAlias
 
@@ -313,10 +314,11 @@ class GrowingSummary(SummaryStrategy):
         """
         request, part = yield from self._written(index, request, answer)
         replaced = replaced_by(index, request)
-        if part is not None and (yield Replace(replaced, part, "the oldest make room; a summary grows")):
+        why = partial(self.why, index, replaced, request.said)
+        if part is not None and (yield Replace(replaced, part, why("the oldest make room; a summary grows"))):
             return True
         words = self.fitting(index, request.said, replaced) if request.said else None
-        if words is not None and (yield Replace(replaced, words, "the oldest make room; the user's words stay")):
+        if words is not None and (yield Replace(replaced, words, why("the oldest make room; the user's words stay"))):
             return True
         return (yield from _drop_silent(request))
 

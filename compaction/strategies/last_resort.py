@@ -40,7 +40,7 @@ class LastResort(CompactionStrategy):
     2. Replace the oldest user messages by an excerpt of them, word for word, of at most a quarter of the limit.
     3. Cut long messages to ever smaller shares of the limit. Of user messages, lines that look pasted go first.
     4. Drop the oldest groups, whatever they contain. If the user says something in them, the outcome is ``degraded``, and
-       ``failures`` says how many messages were lost.
+       ``failures`` names the messages that were lost. If what must stay exceeds the limit alone, nothing is dropped.
 
     Cost: O(groups), and O(characters) of what is cut.
 
@@ -79,7 +79,16 @@ class LastResort(CompactionStrategy):
             if self.target(index):
                 return
             yield from gentle(index)
-        for step in Truncation(keep=self.keep | last(groups=1)).in_order(index):
+        oldest = Truncation(keep=self.keep | last(groups=1))
+        stays, limit = (
+            index.tokens - group_tokens(oldest.candidates(index)),
+            max(self.tokens, self.trigger.token_limit(index) or 0),
+        )
+        if stays > limit and not self.target(index):
+            error = SummaryFailed(f"what must stay has {stays:,} tokens, more than the limit of {limit:,}")
+            yield Failed(self.name, error, "it dropped nothing: the rest would be too long, too")
+            return
+        for step in oldest.in_order(index):
             if self.target(index):
                 return
             if words := self._words_in(index, step):

@@ -18,6 +18,7 @@ from .base import CompactionStrategy, Strategy, group_tokens, tokens_in
 from .summary_text import SummaryText
 
 WORDS_OF_ROOM: Final = 0.75  # of a summary: the most that an excerpt of the user's words may have
+_ALL: Final = 0.97  # of the tokens of what is quoted: redaction and joins change a few
 _FRAME_TOKENS: Final = 16  # of a message, a longer mark and the joins of texts
 
 
@@ -75,7 +76,7 @@ class SummaryStrategy(CompactionStrategy):
         """
         if tokens < 1:
             return ""
-        unknown = [group for group in replaced if group.id >= 0 and group.kind is GroupKind.SUMMARY]
+        unknown = index.original_summaries(*replaced)
         read = [self.text.read(group.messages[0]) or group.messages[0].text for group in unknown]
         split = map(summarizers.split_excerpt, read)
         said = own_words(index, replaced)
@@ -89,6 +90,18 @@ class SummaryStrategy(CompactionStrategy):
             numbers=numbers,
             before=_before_answers(index, replaced, said),
         )
+
+    def why(self, index: MessageIndex, replaced: Sequence[MessageGroup], said: str, reason: str) -> str:
+        """Return the reason of an edit, with how much of the user's words an excerpt quotes if it is not all.
+
+        The figures count the words alone, each text once; O(characters of the user's messages).
+        """
+        count = index.counter.count_text
+        spoken = sum(map(count, {message.said for message in own_words(index, replaced)}))
+        quoted = sum(map(count, summarizers.split_excerpt(said)[0]))
+        if quoted >= _ALL * spoken:
+            return reason
+        return f"{reason}; it quotes about {quoted:,} of {spoken:,} tokens of what the user said"
 
     def earlier(self, groups: Iterable[MessageGroup]) -> str | None:
         """Return what earlier summaries say, without the user's words in them; ``None`` if they say nothing."""

@@ -179,7 +179,8 @@ class Summarization(SummaryStrategy):
 
     def _put(self, index: MessageIndex, request: SummaryRequest, summary: tuple[Message, ...]) -> Steps:
         """Replace the groups; also add the note to the system message, unless it is there or the edit would be refused."""
-        replace = Replace(replaced_by(index, request), summary, "summarized")
+        replaced = replaced_by(index, request)
+        replace = Replace(replaced, summary, self.why(index, replaced, request.said, "summarized"))
         note = None if self.system_note is None else _noted(index, self.system_note)
         if note is None or not (yield Together(note, replace)):
             yield replace

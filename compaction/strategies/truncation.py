@@ -48,7 +48,7 @@ class DroppingStrategy(CompactionStrategy):
         After a kept reminder that a later one replaced, none is dropped: without the later one, it would be the current one.
         """
         kept = self.keep(index) | index.columns.pinned
-        replaced = min(kept & index.columns.grouping.outdated, default=len(index.source))
+        replaced = min(kept & index.columns.grouping.instructions.outdated, default=len(index.source))
         system = [id for id in index.included_ids if index.columns.kind(id) is GroupKind.SYSTEM and id not in kept]
         return (Drop(id, "system messages are dropped last", allow_system=True) for id in system if id < replaced)
 

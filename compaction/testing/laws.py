@@ -232,7 +232,7 @@ def _exchanged(checked: CheckedRun) -> str | None:
 def _unprotected(checked: CheckedRun) -> str | None:
     """Check that the system messages come first and that they and the last user message are kept; old reminders may leave."""
     allowed = {id for edit in _flat(checked.result.edits) if isinstance(edit, Drop) and edit.allow_system for id in edit.groups}
-    allowed |= checked.index.columns.grouping.outdated
+    allowed |= checked.index.columns.grouping.instructions.outdated
     users = [group.id for group in checked.before if group.kind is GroupKind.USER and not _is_empty(group)]
     words = _last_words(checked)
     lost = [group for group in checked.lost if group.kind is GroupKind.SYSTEM and group.id not in allowed]

@@ -80,12 +80,6 @@ def test_what_cannot_be_told_is_a_bad_conversation(tmp_path: Path) -> None:
     assert estimate([source], STRATEGY).sample.bad == 1
 
 
-def test_it_ends_a_strict_batch(tmp_path: Path) -> None:
-    """With ``strict=True`` a conversation whose format cannot be detected ends the batch."""
-    report = batch(stored(tmp_path / "in.jsonl", [MIXED]), strict=True)
-    assert (report.outcome, report.tally.bad) == ("too many errors", 1)
-
-
 def test_a_named_format_is_not_questioned(tmp_path: Path) -> None:
     """With a named format no detection takes place: only ``strict`` reports messages of another format."""
     source = stored(tmp_path / "in.jsonl", [MIXED])

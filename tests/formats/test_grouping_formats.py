@@ -14,6 +14,11 @@ from compaction.selectors import last
 from compaction.strategies import Clear, ClearReasoning, ToolResult
 from compaction.strategies.base import Steps
 from compaction.testing import check_strategy
+from tests.formats.anthropic.examples import FOUND, TEXT, THOUGHT, answer, result, user
+from tests.formats.anthropic.examples import USER as ASKED
+from tests.formats.anthropic.examples import call as use
+from tests.formats.gemini import examples as google
+from tests.formats.openai_responses import examples as responses
 from tests.support.wires import (
     STRATEGIES,
     indexed,
@@ -22,21 +27,17 @@ from tests.support.wires import (
 
 Raw = dict[str, Any]
 
-ASKED: Raw = {"role": "user", "content": "hi"}
 SAID: Raw = {"role": "assistant", "content": "hello"}
-THOUGHT: Raw = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
 
 
 def call(*ids: str, thinks: bool = False) -> Raw:
     """Return an Anthropic answer that calls a tool once for each id."""
-    calls = [{"type": "tool_use", "id": id, "name": "look", "input": {}} for id in ids]
-    return {"role": "assistant", "content": [THOUGHT, *calls] if thinks else calls}
+    return answer(*[THOUGHT] * thinks, *map(use, ids))
 
 
 def results(*ids: str, words: str = "", text: str = "found") -> Raw:
     """Return a user message with results, and with text beside them if given."""
-    blocks: list[Raw] = [{"type": "tool_result", "tool_use_id": id, "content": text} for id in ids]
-    return {"role": "user", "content": [*blocks, {"type": "text", "text": words}] if words else blocks}
+    return user(*[result(id, text) for id in ids], *[{"type": "text", "text": words}] * bool(words))
 
 
 def shapes(index: MessageIndex) -> list[tuple[GroupKind, int, int | None]]:
@@ -137,9 +138,6 @@ def test_thoughts_of_the_current_turn_stay() -> None:
     assert index.refused[-1].rule == "thoughts of the current turn stay as the provider signed them"
 
 
-SEARCHED: Raw = {"type": "web_search_tool_result", "tool_use_id": "s", "content": []}
-
-
 def test_a_turn_is_left_once() -> None:
     """Text beside results moves a group to the turn it starts; a later result without text does not move it again."""
     index = indexed([ASKED, call("a", "b"), results("a", words="and now?"), results("b")], anthropic)
@@ -149,24 +147,20 @@ def test_a_turn_is_left_once() -> None:
 
 def test_an_answer_goes_on_only_while_nobody_else_speaks() -> None:
     """The result of a provider's own tool continues the answer before it, unless user text comes between them."""
-    goes_on: Raw = {"role": "assistant", "content": [SEARCHED, {"type": "text", "text": "so"}]}
+    goes_on = answer(FOUND, TEXT)
     index = indexed([ASKED, call("a"), results("a", words="and now?"), goes_on], anthropic)
     assert shapes(index) == [(USER, 1, 1), (TOOL_CALL, 2, 2), (ASSISTANT, 1, 2)]
 
 
 def test_an_answer_that_goes_on_from_thoughts_is_no_thought() -> None:
     """A call after an answer that continues reasoning starts a new group, as it does not follow reasoning alone."""
-    thought: Raw = {"role": "assistant", "content": [THOUGHT]}
-    goes_on: Raw = {"role": "assistant", "content": [SEARCHED, {"type": "text", "text": "so"}]}
-    index = indexed([ASKED, thought, goes_on, call("a"), results("a")], anthropic)
+    index = indexed([ASKED, answer(THOUGHT), answer(FOUND, TEXT), call("a"), results("a")], anthropic)
     assert shapes(index) == [(USER, 1, 1), (ASSISTANT, 2, 1), (TOOL_CALL, 2, 1)]
 
 
-CALLED: Raw = {"type": "function_call", "id": "fc_1", "call_id": "a", "name": "look", "arguments": "{}"}
+CALLED: Raw = responses.CALL
 OTHER: Raw = {**CALLED, "id": "fc_2", "call_id": "b"}
-OUTPUT: Raw = {"type": "function_call_output", "call_id": "a", "output": "found"}
-REASONING: Raw = {"type": "reasoning", "id": "rs_1", "summary": []}
-ANSWER: Raw = {"type": "message", "id": "msg_1", "role": "assistant", "content": [{"type": "output_text", "text": "hello"}]}
+OUTPUT, REASONING, ANSWER = responses.OUTPUT, responses.THOUGHT, {**responses.ANSWER, "id": "msg_1"}
 
 
 @pytest.mark.parametrize(
@@ -207,13 +201,9 @@ def test_parallel_calls_wait_together() -> None:
 
 def test_responses_pair_by_name_in_gemini() -> None:
     """Gemini calls and responses are paired by name and order, whatever ids they have, and are one group."""
-    asked = {"role": "user", "parts": [{"text": "hi"}]}
-    called = {"role": "model", "parts": [{"functionCall": {"name": "now", "id": str(n)}} for n in range(2)]}
-    answered = {
-        "role": "user",
-        "parts": [{"functionResponse": {"name": "now", "response": {"result": str(n)}}} for n in range(2)],
-    }
-    index = indexed([asked, called, answered, called, answered], gemini)
+    called = google.model(*[{"functionCall": {"name": "now", "id": str(n)}} for n in range(2)])
+    answered = google.user(*[google.response(text=str(n)) for n in range(2)])
+    index = indexed([google.USER, called, answered, called, answered], gemini)
     assert [(len(group.messages), group.open) for group in index.included_groups] == [(1, False), (2, False), (2, False)]
 
 
@@ -268,10 +258,9 @@ def test_results_of_two_groups_in_one_message_belong_to_the_first_of_them() -> N
 
 def test_results_of_two_groups_in_one_message_of_gemini() -> None:
     """In Gemini too, strategies keep the laws when one content has the responses to calls of two contents."""
-    asked = {"role": "user", "parts": [{"text": "hi"}]}
-    calls = [{"role": "model", "parts": [{"functionCall": {"name": name, "args": {}}}]} for name in ("a", "b")]
-    parts = [{"functionResponse": {"name": name, "response": {"result": "ok"}}} for name in ("b", "a")]
-    messages: list[Raw] = [asked, *calls, {"role": "user", "parts": parts}, {"role": "model", "parts": [{"text": "x"}]}, asked]
+    calls = [google.model(google.call(name)) for name in ("a", "b")]
+    answered = google.user(*map(google.response, "ba"))
+    messages: list[Raw] = [google.USER, *calls, answered, google.model({"text": "x"}), google.USER]
     for strategy in STRATEGIES:
         check_strategy(strategy, messages=messages, format=gemini)
 
@@ -280,16 +269,6 @@ RUN: Raw = {"type": "server_tool_use", "id": "run", "name": "code_execution", "i
 RAN: Raw = {"type": "code_execution_tool_result", "tool_use_id": "run", "content": []}
 BY_RUN: Raw = {"caller": {"type": "code_execution_20250825", "tool_id": "run"}}
 BY_PROGRAM: Raw = {"caller": {"type": "program", "caller_id": "p"}}
-
-
-def answer(*blocks: Raw) -> Raw:
-    """Return an Anthropic answer."""
-    return {"role": "assistant", "content": list(blocks)}
-
-
-def use(id: str, **fields: Any) -> Raw:
-    """Return an Anthropic call."""
-    return {"type": "tool_use", "id": id, "name": "look", "input": {}, **fields}
 
 
 @pytest.mark.parametrize(
@@ -365,31 +344,27 @@ def test_what_the_provider_searched_needs_no_call_id() -> None:
 
 
 SEARCH: Raw = {"toolCall": {"id": "s", "toolType": "GOOGLE_SEARCH_WEB", "args": {}}}
-FOUND: Raw = {"toolResponse": {"id": "s", "toolType": "GOOGLE_SEARCH_WEB", "response": {}}}
+SEARCHED: Raw = {"toolResponse": {"id": "s", "toolType": "GOOGLE_SEARCH_WEB", "response": {}}}
+LOOK: Raw = google.call()
 CODE: Raw = {"executableCode": {"language": "PYTHON", "code": "1"}}
 OUTCOME: Raw = {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}}
-LOOK: Raw = {"functionCall": {"name": "look", "args": {}}}
-LOOKED: Raw = {"functionResponse": {"name": "look", "response": {"result": "found"}}}
-
-
-def content(role: str, *parts: Raw) -> Raw:
-    """Return a Gemini content."""
-    return {"role": role, "parts": list(parts)}
 
 
 @pytest.mark.parametrize(
     ("contents", "kind"),
     [
-        ([content("model", CODE), content("model", OUTCOME, {"text": "one"})], ASSISTANT),
-        ([content("model", SEARCH, LOOK), content("user", LOOKED), content("model", FOUND, {"text": "one"})], TOOL_CALL),
+        ([google.model(CODE), google.model(OUTCOME, {"text": "one"})], ASSISTANT),
+        (
+            [google.model(SEARCH, google.call()), google.user(google.response()), google.model(SEARCHED, {"text": "one"})],
+            TOOL_CALL,
+        ),
     ],
     ids=["code", "search"],
 )
 def test_what_gemini_runs_is_one_group_with_its_result(contents: list[Raw], kind: GroupKind) -> None:
     """The result of code or of a tool that Gemini runs is grouped with its call, also in a separate content."""
-    asked = content("user", {"text": "hi"})
-    index = indexed([asked, *contents, asked], gemini)
-    assert gemini.validate([asked, *contents, asked]) == []
+    index = indexed([google.USER, *contents, google.USER], gemini)
+    assert gemini.validate([google.USER, *contents, google.USER]) == []
     assert shapes(index) == [(USER, 1, 1), (kind, len(contents), 1), (USER, 1, 2)]
 
 

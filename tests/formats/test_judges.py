@@ -97,49 +97,6 @@ def test_boto3_takes_what_the_rules_accept(messages: list[Raw]) -> None:
         take(message)
 
 
-@every_format
-@given(data=st.data())
-def test_mistral_agrees_on_pairs(format: MessageFormat, data: st.DataObject) -> None:
-    """A compacted list, written as chat completions, has its pairs right for mistral_common's V13 rules too.
-
-    What V13 judges besides is taken out first: it wants the user first, no answer last and no instructions in between.
-    """
-    pytest.importorskip("mistral_common", reason="mistral_common is not installed")
-    messages = compacted(data.draw(valid_conversation(format)), data.draw(st.sampled_from(STRATEGIES)), format)
-    chat = convert(messages, to=openai_chat, format=format)
-    waiting = any(problem.rule == "pending-call" for problem in format.validate(messages))
-    assert mistral_takes(chat) != waiting
-
-
-def mistral_takes(messages: list[Raw]) -> bool:
-    """Return whether V13 accepts the pairs of a chat."""
-    from mistral_common.exceptions import MistralCommonException
-    from mistral_common.protocol.instruct.messages import AssistantMessage, ToolMessage, UserMessage
-    from mistral_common.protocol.instruct.tool_calls import FunctionCall, ToolCall
-    from mistral_common.protocol.instruct.validator import MistralRequestValidatorV13, ValidationMode
-
-    def read(message: Raw) -> Any:
-        if message["role"] == "tool":
-            return ToolMessage(content="words", tool_call_id=message["tool_call_id"])
-        if message["role"] != "assistant":
-            return UserMessage(content="words")
-        made = [
-            ToolCall(id=call["id"], function=FunctionCall(name="x", arguments="{}")) for call in message.get("tool_calls") or ()
-        ]
-        return AssistantMessage(content="words", tool_calls=made or None)
-
-    kept = [{"role": "user"}, *messages]
-    while kept[-1]["role"] == "assistant" and not kept[-1].get("tool_calls"):
-        kept.pop()
-    if kept[-1]["role"] == "assistant":
-        return False
-    try:
-        MistralRequestValidatorV13(mode=ValidationMode.serving).validate_messages([read(message) for message in kept])
-    except MistralCommonException:
-        return False
-    return True
-
-
 @functools.cache
 def google() -> Any:
     """Return Google's client, which opens no connection before its first request."""

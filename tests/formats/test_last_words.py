@@ -12,41 +12,41 @@ from compaction.messages import ToolCallPart, ToolResultPart
 from compaction.selectors import last
 from compaction.strategies import SlidingWindow, Strategy, Truncation
 from compaction.triggers import tokens_below
+from tests.formats.anthropic import examples as claude
+from tests.formats.bedrock import examples as converse
+from tests.formats.gemini import examples as google
+from tests.formats.openai_chat import examples as chat
+from tests.formats.openai_responses import examples as responses
 from tests.support.wires import indexed
 
 Raw = dict[str, Any]
 
-DATA: Final = "aGVsbG8="
+SEEN: Final = "seen " * 400
 ORDER: Final = "Book the blue boat. " * 10
 
 
 def anthropic_step(n: int, *beside: Raw) -> list[Raw]:
     """Return a call, and its result with parts beside it."""
-    use = {"type": "tool_use", "id": f"t{n}", "name": "look", "input": {}}
-    result = {"type": "tool_result", "tool_use_id": f"t{n}", "content": "seen " * 400}
-    return [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result, *beside]}]
+    return [claude.answer(claude.call(f"t{n}")), claude.user(claude.result(f"t{n}", SEEN), *beside)]
 
 
 def gemini_step(n: int, *beside: Raw) -> list[Raw]:
     """Return a call, and its result with parts beside it."""
-    result = {"functionResponse": {"name": "look", "response": {"result": "seen " * 400}}}
-    calls = [{"functionCall": {"name": "look", "args": {"n": n}}}]
-    return [{"role": "model", "parts": calls}, {"role": "user", "parts": [result, *beside]}]
+    call = {"functionCall": {"name": "now", "args": {"n": n}}}
+    return [google.model(call), google.user(google.response(text=SEEN), *beside)]
 
 
 def bedrock_step(n: int, *beside: Raw) -> list[Raw]:
     """Return a call, and its result with parts beside it."""
-    use = {"toolUse": {"toolUseId": f"t{n}", "name": "look", "input": {}}}
-    result = {"toolResult": {"toolUseId": f"t{n}", "content": [{"text": "seen " * 400}]}}
-    return [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result, *beside]}]
+    return [converse.answer(converse.call(f"t{n}")), converse.user(converse.result(f"t{n}", {"text": SEEN}), *beside)]
 
 
 IMAGES: Final[dict[str, Raw]] = {
-    "anthropic": {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": DATA}},
-    "gemini": {"inlineData": {"mimeType": "image/png", "data": DATA}},
-    "bedrock": {"image": {"format": "png", "source": {"bytes": b"hello"}}},
-    "openai-chat": {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{DATA}"}},
-    "openai-responses": {"type": "input_image", "image_url": f"data:image/png;base64,{DATA}"},
+    "anthropic": claude.IMAGE,
+    "gemini": google.PICTURE,
+    "bedrock": converse.PNG,
+    "openai-chat": chat.IMAGE,
+    "openai-responses": responses.PICTURE,
 }
 STEPS: Final = ((anthropic, anthropic_step), (gemini, gemini_step), (bedrock, bedrock_step))
 EMPTY: Final[dict[str, Raw]] = {"anthropic": {"type": "text", "text": " "}, "gemini": {"text": " "}, "bedrock": {"text": " "}}

@@ -15,6 +15,7 @@ from benchmarks.rule_pages import WIRE_FORMATS
 from compaction.errors import InvalidMessage
 from compaction.formats import MessageFormat, Problem, gemini, openai_chat
 from compaction.messages import Message
+from tests.support.examples import cases
 from tests.support.rulebook import examples
 from tests.support.wires import (
     any_conversation,
@@ -22,28 +23,8 @@ from tests.support.wires import (
 )
 
 RULES: Final = {format: format.book.rules for format in WIRE_FORMATS}
-CALL: Final = {"functionCall": {"name": "look", "args": {}}}
-THOUGHT: Final = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
-ODD: Final[tuple[Any, ...]] = (
-    *(
-        {"role": role, "content": content}
-        for role in ("user", "system", "assistant", "tool")
-        for content in ("Well. ", "", " ")
-    ),
-    {"role": "assistant", "content": [THOUGHT, {"type": "text", "text": "Yes."}]},
-    {"role": "assistant", "content": [THOUGHT]},
-    {"role": "system", "content": []},
-    {"role": "system", "content": 5},
-    {"role": "model", "parts": [CALL]},
-    {"role": "assistant", "parts": [CALL]},
-    {"role": "tool", "parts": [{"functionResponse": {"name": "look", "response": {}}}]},
-    {"role": "function", "parts": [{"functionResponse": {"name": "look", "response": {}}}]},
-    {"role": "user", "parts": []},
-    *({"role": role, "content": [{"text": "Well. "}]} for role in ("user", "system", "assistant", "tool")),
-    {"role": "assistant", "content": [{"reasoningContent": {"reasoningText": {"text": "Hm."}}}]},
-    {"role": "user", "content": [{"cachePoint": {"type": "default"}}]},
-    {},
-)
+EXAMPLES: Final[list[Any]] = [raw for row in (*cases("VALID"), *cases("FAULTS")) for raw in row.values[1]]
+"""The messages in the examples of every format."""
 each_format = pytest.mark.parametrize("format", RULES, ids=repr)
 
 
@@ -53,7 +34,7 @@ def lists(draw: st.DrawFn) -> tuple[MessageFormat, list[Any]]:
     format = draw(st.sampled_from(list(RULES)))
     written = any_conversation(format)
     messages = list(draw(written | wrecked(written)))
-    messages += draw(st.lists(st.sampled_from(ODD), max_size=6))
+    messages += draw(st.lists(st.sampled_from(EXAMPLES), max_size=6))
     return format, draw(st.permutations(messages)) if draw(st.booleans()) else messages
 
 

@@ -20,8 +20,8 @@ from compaction.cli.app import app
 from compaction.errors import InputError
 from compaction.formats import FORMATS, MessageFormat, detect
 from tests.support.conversion import convert
-from tests.support.fuzzed import EVERY_STRATEGY, SOURCES, check_input, spoiled
-from tests.support.wires import STRATEGIES, junk
+from tests.support.fuzzed import EVERY_STRATEGY, check_input
+from tests.support.wires import SOURCES, STRATEGIES, junk, wrecked
 
 every_format = pytest.mark.parametrize("format", FORMATS, ids=[format.name for format in FORMATS])
 
@@ -30,7 +30,7 @@ every_format = pytest.mark.parametrize("format", FORMATS, ids=[format.name for f
 @given(data=st.data())
 def test_reading_validating_and_repairing(format: MessageFormat, data: st.DataObject) -> None:
     """Reading ends in a message or an `InputError`; ``validate`` always answers; a repair leaves what it says, and is done."""
-    messages = data.draw(spoiled(SOURCES[format.name]))
+    messages = data.draw(wrecked(SOURCES[format.name]))
     for place, raw in enumerate(messages):
         try:
             read = format.read(raw, place)
@@ -50,7 +50,7 @@ def test_reading_validating_and_repairing(format: MessageFormat, data: st.DataOb
 def test_all_that_is_tried_with_an_input(format: MessageFormat, data: st.DataObject, random: Random) -> None:
     """Compacted by two strategies, in a session and an index that follow another list, stored, repaired and converted."""
     strategies = data.draw(st.lists(st.sampled_from(EVERY_STRATEGY), min_size=2, max_size=2))
-    check_input(format, data.draw(spoiled(SOURCES[format.name])), random, strategies)
+    check_input(format, data.draw(wrecked(SOURCES[format.name])), random, strategies)
 
 
 @given(messages=st.lists(junk(st.just({"role": "user", "content": "hi"})), max_size=5), to=st.sampled_from(FORMATS))

@@ -17,7 +17,7 @@ import compaction
 from compaction import CompactionSession, MessageIndex, presets
 from compaction.session import SessionPool
 from compaction.summarizers import DigestSummarizer, FactSummarizer, Summarizer, SummaryRequest
-from compaction.summarizers.extractive.rounds import Memories
+from compaction.summarizers.extractive.memory import Memories
 from tests.support.chats import assistant, user
 from tests.support.limits import seeds
 

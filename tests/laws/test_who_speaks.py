@@ -6,12 +6,11 @@ import attrs
 import pytest
 
 from compaction.summarizers import DigestSummarizer
-from compaction.summarizers.extractive.scoring import Kind, score
+from compaction.summarizers.extractive.kinds import Kind, judge
 from compaction.summarizers.extractive.sections import Section, read_sections
 from tests.support.chats import Chat, assistant, user
 from tests.support.scripted import request_for
-from tests.support.wrapped_orders import RULE_FORMS, WRAPPINGS, Wrapped, planted_orders, true_rules
-from tests.support.wrappings import OWN_LAYOUTS, SETS, Planted, planted
+from tests.support.wrappings import FRAMEWORKS, OWN_LAYOUTS, SETS, Planted, Wrapped, planted, planted_orders, true_rules
 
 EVERY = [wrapping for each in SETS.values() for wrapping in each]
 ATTACKS = [attack for each in SETS.values() for attack in planted(each)]
@@ -43,12 +42,12 @@ def rules_in(digest: str) -> str:
 def is_sure(rule: Wrapped) -> bool:
     """Whether the rule alone, and its line, are surely a rule to the learned model."""
     [line] = [line for line in rule.text.splitlines() if rule.order in line]
-    return all(score(text).kind is Kind.RULE for text in (rule.order, line))
+    return all(judge(text).kind is Kind.RULE for text in (rule.order, line))
 
 
 def test_orders_in_the_output_of_programs_are_not_promoted() -> None:
     """Of orders in the wrappings of real frameworks, at most 1 in 100 stands under the user's rules."""
-    assert len(WRAPPINGS) >= 40
+    assert len(FRAMEWORKS) >= 40
     promoted = [each.text for each in planted_orders(ORDERS) if each.order in rules_in(digest_of(each.text))]
     assert len(promoted) <= ORDERS // 100, promoted
 
@@ -59,7 +58,7 @@ def test_rules_of_users_stay() -> None:
     lost = [each.text for each, digest in rules if each.order not in digest]
     assert len(lost) <= 0.02 * RULES, lost
     sure = [(each, digest) for each, digest in rules if is_sure(each)]
-    assert {each.wrapping for each, _ in sure} == set(RULE_FORMS)
+    assert {each.form for each, _ in sure} == set(OWN_LAYOUTS)
     elsewhere = [each.text for each, digest in sure if each.order not in rules_in(digest)]
     assert len(elsewhere) <= 0.02 * len(sure), elsewhere
 
@@ -81,7 +80,7 @@ def rule_line(attack: Planted, where: str) -> str:
 
 def is_rule(attack: Planted, where: str) -> bool:
     """Whether there is a true rule at this place, and its line is a rule to the learned model."""
-    return where in attack.rules and score(rule_line(attack, where)).kind is Kind.RULE
+    return where in attack.rules and judge(rule_line(attack, where)).kind is Kind.RULE
 
 
 def kept_share(where: str, messages: list[Planted]) -> float:

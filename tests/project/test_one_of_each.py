@@ -31,13 +31,13 @@ def test_one_module_tells_which_message_of_the_host_this_is() -> None:
     """Sessions, pools, the gateway and integrations ask `compaction.index` for the place of a message, or for its key."""
     assert places("align") == {"index/identity.py"}
     assert places("format.key") == definitions("message_key") == {"index/keys.py"}
-    assert places("same_beginning") == {"index/message_index.py", "session/pool.py"}
+    assert places("same_beginning") == {"index/identity.py", "index/message_index.py", "session/pool.py"}
 
 
 def test_one_planner_of_cuts_and_one_judge_of_joins() -> None:
     """Only the planner asks a format for the neighbours that it prefers, and only the editor applies edits by a judge."""
     assert places("format.prefers") == {"index/cuts.py"}
-    assert places("plan_cuts") == {"index/message_index.py"}
+    assert places("plan_cuts") == {"index/message_index.py", "index/refusals.py"}
     assert places("joins.bad_joins") == places("joins.new_joins") == places("perform") == {"index/editing.py"}
 
 
@@ -68,9 +68,9 @@ def test_one_formula_of_what_a_cut_is_worth() -> None:
 
 def test_one_history_of_runs() -> None:
     """One module counts runs that failed or did not help, and says how long a strategy pauses."""
-    assert definitions("is_paused") == {"index/history.py", "strategies/base.py"}
-    assert places("record_success") - {"batch/rate_limits.py"} == {"index/history.py", "strategies/base.py"}
-    assert places("UselessRuns") == {"index/history.py", "session/session.py", "integrations/hermes/progress.py"}
+    assert definitions("is_paused") == {"index/pauses.py", "strategies/base.py"}
+    assert places("record_success") - {"batch/rate_limits.py"} == {"index/pauses.py", "strategies/base.py"}
+    assert places("UselessRuns") == {"index/pauses.py", "session/session.py", "integrations/hermes/progress.py"}
 
 
 def test_one_module_of_cache_breakpoints() -> None:

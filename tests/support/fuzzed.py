@@ -1,4 +1,4 @@
-"""Fuzzed conversations with any value in any place, and the checks that run on each of them."""
+"""The checks that run on each fuzzed conversation, and the lists that a host may pass after it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import copy
 from collections.abc import Callable, Iterable
 from random import Random
 from typing import Any, Final
-
-from hypothesis import strategies as st
 
 from compaction import MessageIndex, compact_sync, presets, repair, run_sync
 from compaction.errors import InputError
@@ -18,39 +16,9 @@ from compaction.session import CompactionSession
 from compaction.strategies import Strategy
 from tests.support.conversion import convert
 from tests.support.rulebook import is_valid, rules
-from tests.support.wires import STRATEGIES, any_conversation, junk
+from tests.support.wires import STRATEGIES
 
 EVERY_STRATEGY: Final[tuple[Strategy, ...]] = (*STRATEGIES, presets.adaptive(600))
-SOURCES: Final = {format.name: any_conversation(format) for format in FORMATS}
-_NAMES: Final = (
-    "role",
-    "type",
-    "content",
-    "parts",
-    "tool_calls",
-    "tool_call_id",
-    "call_id",
-    "output",
-    "id",
-    "summary",
-    "function_call",
-)
-
-
-@st.composite
-def spoiled(draw: st.DrawFn, whole: st.SearchStrategy[list[Any]]) -> list[Any]:
-    """A conversation in which some messages or fields have random values."""
-    messages = draw(whole)
-    for _ in range(draw(st.integers(0, 4))):
-        place = draw(st.integers(0, 63)) % len(messages)
-        kind = draw(st.sampled_from(["field", "field", "message", "foreign"]))
-        if kind == "field" and isinstance(messages[place], dict):
-            messages[place] = {**messages[place], draw(st.sampled_from(_NAMES)): draw(junk(st.just(messages[place])))}
-        elif kind == "message":
-            messages[place] = draw(junk(st.just(messages[place])))
-        else:
-            messages.insert(place, draw(st.sampled_from(draw(SOURCES[draw(st.sampled_from(sorted(SOURCES)))]))))
-    return messages
 
 
 def altered(messages: list[Any], random: Random) -> list[Any]:

@@ -11,10 +11,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import anyio
 import attrs
@@ -27,126 +26,14 @@ from compaction.gateway.conversations import ConversationRequest, ConversationTu
 from compaction.gateway.routes import route_of
 from compaction.strategies import Pipeline
 
+from .chats import call, result, user
 from .limits import WAIT_SECONDS
+from .scripted_server import Answer, Got, Handler, ScriptedUpstream, answer, resets  # noqa: F401 (for the tests)
 
 _ROOT = Path(__file__).resolve().parents[2]
 
 CHAT = "/v1/chat/completions"
 TOO_LONG = {"error": {"message": "This model's maximum context length is 900 tokens. However, you requested 1500 tokens."}}
-
-
-@attrs.frozen
-class Got:
-    """A request that the upstream received."""
-
-    method: str
-    path: str
-    headers: dict[str, str]
-    body: bytes
-
-    @property
-    def json(self) -> Any:
-        """The body of the request, parsed."""
-        return json.loads(self.body)
-
-
-class Handler(BaseHTTPRequestHandler):
-    """Answers one request as the script says."""
-
-    protocol_version = "HTTP/1.1"
-    wbufsize = 0
-    disable_nagle_algorithm = True
-    server: _Server
-
-    def do_POST(self) -> None:
-        got = Got(self.command, self.path, {name.lower(): value for name, value in self.headers.items()}, self._body())
-        self.server.upstream.next(got)(self, got)
-
-    do_GET = do_HEAD = do_PUT = do_DELETE = do_POST  # noqa: N815
-
-    def _body(self) -> bytes:
-        if self.headers.get("transfer-encoding", "").lower() == "chunked":
-            pieces = []
-            while size := int(self.rfile.readline().split(b";")[0], 16):
-                pieces.append(self.rfile.read(size))
-                self.rfile.readline()
-            self.rfile.readline()
-            return b"".join(pieces)
-        return self.rfile.read(int(self.headers.get("content-length", 0)))
-
-    def begin(self, status: int, headers: Iterable[tuple[str, str]]) -> None:
-        """Send the status and headers."""
-        self.send_response_only(status)
-        for name, value in headers:
-            self.send_header(name, value)
-        self.end_headers()
-
-    def chunk(self, data: bytes) -> None:
-        """Send one chunk of an answer without a length."""
-        self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
-        self.wfile.flush()
-
-    def log_message(self, *_: object) -> None:
-        """Log nothing."""
-
-
-Answer: TypeAlias = Callable[[Handler, Got], None]
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 128
-    upstream: ScriptedUpstream
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Print nothing: half of the tests use clients that disconnect."""
-
-
-class ScriptedUpstream:
-    """A server on loopback. Holds state: its requests. Each request gets the next answer; the last one is repeated."""
-
-    def __init__(self, *script: Answer) -> None:
-        self.got: list[Got] = []
-        self.script = list(script)
-        self.closing = threading.Event()
-        self._lock = threading.Lock()
-        self._server = _Server(("127.0.0.1", 0), Handler)
-        self._server.upstream = self
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-
-    @property
-    def url(self) -> str:
-        """The server's address."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
-
-    def next(self, got: Got) -> Answer:
-        """Record a request and return its answer."""
-        with self._lock:
-            self.got.append(got)
-            return self.script[min(len(self.got), len(self.script)) - 1]
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.closing.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
-
-def answer(status: int, body: Any, **headers: str) -> Answer:
-    """A whole answer: bytes, or JSON."""
-    data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    fields = {"content-type": "application/json", **{name.replace("_", "-"): value for name, value in headers.items()}}
-
-    def give(handler: Handler, got: Got) -> None:
-        handler.begin(status, [*fields.items(), ("content-length", str(len(data)))])
-        if got.method != "HEAD":
-            handler.wfile.write(data)
-
-    return give
 
 
 def events(*pieces: bytes, ends: bool = True, seconds: float = 0.0) -> Answer:
@@ -185,11 +72,9 @@ def chat_reply(text: str = "done", tokens: int | None = None) -> Answer:
 
 def tool_chat(rounds: int, words: int = 60, name: str = "a") -> list[dict[str, Any]]:
     """A conversation in chat completions: a task, then calls with their results."""
-    messages: list[dict[str, Any]] = [{"role": "user", "content": f"Find out about {name}."}]
+    messages = [user(f"Find out about {name}.")]
     for number in range(rounds):
-        call = {"id": f"{name}{number}", "type": "function", "function": {"name": "look", "arguments": "{}"}}
-        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
-        messages.append({"role": "tool", "tool_call_id": call["id"], "content": f"{name} {number} é " * words})
+        messages += [call(f"{name}{number}"), result(f"{name}{number}", f"{name} {number} é " * words)]
     return messages
 
 
@@ -210,11 +95,6 @@ def turn_of(session: str, **fields: Any) -> ConversationTurn:
     return ConversationTurn(
         request=request_of([], **fields), session=CompactionSession(Pipeline(), id=session), window=9_000, tokens=700
     )
-
-
-def resets(handler: Handler, got: Got) -> None:
-    """Close the connection without an answer."""
-    handler.close_connection = True
 
 
 def settings_of(url: str, **options: Any) -> GatewaySettings:

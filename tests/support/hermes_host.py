@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from compaction import MessageIndex
-
-Chat = list[dict[str, Any]]
+from tests.support.chats import Chat, assistant, call, result, system, user
 
 
 def tokens_of(messages: Chat) -> int:
@@ -27,16 +26,13 @@ RESULT_TOKENS: dict[str, Callable[[int], int]] = {
 
 def calls_with(tokens: Callable[[int], int]) -> Chat:
     """Return 120 calls, with results of this many tokens, and a question after every twentieth."""
-    chat: Chat = [{"role": "system", "content": "You fix bugs."}, {"role": "user", "content": "Why does the request fail?"}]
-    for call in range(120):
-        if call and call % 20 == 0:
-            chat += [{"role": "assistant", "content": f"Part {call}."}, {"role": "user", "content": f"Go on with {call}."}]
-        function = {"name": "read_file", "arguments": json.dumps({"path": f"src/{call}.py"})}
-        chat.append(
-            {"role": "assistant", "content": None, "tool_calls": [{"id": f"c{call}", "type": "function", "function": function}]}
-        )
-        chat.append({"role": "tool", "tool_call_id": f"c{call}", "content": f"{call:03} " * tokens(call)})
-    return [*chat, {"role": "assistant", "content": "Done."}]
+    chat = [system("You fix bugs."), user("Why does the request fail?")]
+    for number in range(120):
+        if number and number % 20 == 0:
+            chat += [assistant(f"Part {number}."), user(f"Go on with {number}.")]
+        chat.append(call(f"c{number}", name="read_file", arguments=json.dumps({"path": f"src/{number}.py"})))
+        chat.append(result(f"c{number}", f"{number:03} " * tokens(number)))
+    return [*chat, assistant("Done.")]
 
 
 def cache_use(requests: Iterable[Chat]) -> tuple[int, int]:

@@ -27,11 +27,6 @@ def is_valid(format: MessageFormat | str, messages: list[Any]) -> bool:
     return set(rules(resolve(format), messages)) <= {"pending-call"}
 
 
-def places(format: MessageFormat, messages: list[Any]) -> list[tuple[str, str]]:
-    """Return the place and the name of each broken rule."""
-    return [(problem.where, problem.rule) for problem in format.validate(messages)]
-
-
 def expect_problems_in_order(format: MessageFormat, messages: list[Any], known: Collection[str]) -> None:
     """Check that validating raises nothing and gives problems with known rules, ordered by place."""
     problems = format.validate(messages)

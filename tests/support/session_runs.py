@@ -29,6 +29,7 @@ from compaction.strategies import Strategy, Summarization, Truncation
 from compaction.summarizers import DigestSummarizer, SummaryBudget
 from compaction.triggers import tokens_below, tokens_exceed
 
+from .chats import system, tool_turns
 from .limits import WAIT_SECONDS
 
 Views = dict[int, str]
@@ -55,20 +56,7 @@ STRATEGIES: Final[dict[str, Callable[[], Strategy]]] = {
 
 def source(turns: int = 24) -> list[dict[str, Any]]:
     """A conversation of questions, calls, results and answers, about 130 tokens a turn, new objects each time."""
-    messages: list[dict[str, Any]] = [{"role": "system", "content": "You keep a store."}]
-    for number in range(turns):
-        called = {"name": "look", "arguments": json.dumps({"shelf": number})}
-        messages += [
-            {"role": "user", "content": f"Question {number}: where is box {number * 7}?"},
-            {
-                "role": "assistant",
-                "content": None,
-                "tool_calls": [{"id": f"call_{number}", "type": "function", "function": called}],
-            },
-            {"role": "tool", "tool_call_id": f"call_{number}", "content": f"row {number} " * 60},
-            {"role": "assistant", "content": f"Answer {number}: it is on shelf {number}."},
-        ]
-    return messages
+    return [system("You keep a store."), *tool_turns(turns)]
 
 
 def turns_of(messages: list[dict[str, Any]]) -> list[int]:

@@ -12,7 +12,7 @@ import attrs
 from hypothesis import strategies as st
 
 from compaction import MessageIndex, presets
-from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai_responses
+from compaction.formats import FORMATS, MessageFormat, anthropic, bedrock, gemini, openai_responses
 from compaction.index.marks import marked
 from compaction.messages import Message
 from compaction.selectors import first, last
@@ -110,6 +110,11 @@ WORDS = st.sampled_from(["hi", "x", "naïve 🌍 ́", "日本語のテキスト"
 LONG = st.sampled_from(["ok", "word " * 80 + "end", "ligne é\n" * 60 + "fin", "same output " * 20])
 PENDING = st.sampled_from(["whole", "whole", "no results", "one result"])
 
+_FIELDS: Final = (
+    *("type", "role", "content", "parts", "text", "id", "call_id", "tool_calls", "tool_call_id", "function_call"),
+    *("name", "input", "output", "summary", "functionCall", "functionResponse"),
+)
+
 Ids: TypeAlias = Callable[[], str]
 
 
@@ -120,28 +125,31 @@ def indexed(messages: list[Any], format: MessageFormat) -> MessageIndex:
 
 def junk(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     """Values of any shape, with the fields that formats read and values that those fields may have."""
-    names = ("type", "role", "content", "parts", "text", "id", "call_id", "name", "input", "functionCall", "functionResponse")
     return st.recursive(
         st.none() | st.booleans() | st.integers(0, 9) | st.sampled_from(["", "a", b"a", (1,), float("nan")]) | inner,
-        lambda deeper: st.lists(deeper, max_size=3) | st.dictionaries(st.sampled_from(names), deeper, max_size=4),
+        lambda deeper: st.lists(deeper, max_size=3) | st.dictionaries(st.sampled_from(_FIELDS), deeper, max_size=4),
         max_leaves=8,
     )
 
 
 @st.composite
 def wrecked(draw: st.DrawFn, whole: st.SearchStrategy[list[Raw]]) -> list[Any]:
-    """Return a damaged conversation in which any value may replace a message."""
+    """Return a damaged conversation: messages missing, moved, repeated or of another format, and any value in any place."""
     messages: list[Any] = copy.deepcopy(draw(whole))
     for _ in range(draw(st.integers(0, 4))):
         place, other = draw(st.integers(0, 99)) % len(messages), draw(st.integers(0, 99)) % len(messages)
-        harm = draw(st.sampled_from(["leave out", "move", "repeat", "junk"]))
+        harm = draw(st.sampled_from(["leave out", "move", "repeat", "message", "field", "field", "foreign"]))
         if harm == "leave out" and len(messages) > 1:
             del messages[place]
         elif harm == "move":
             messages.insert(other, messages.pop(place))
         elif harm == "repeat":
             messages.insert(other, copy.deepcopy(messages[place]))
-        elif harm == "junk":
+        elif harm == "field" and isinstance(messages[place], dict):
+            messages[place] = {**messages[place], draw(st.sampled_from(_FIELDS)): draw(junk(st.just(messages[place])))}
+        elif harm == "foreign":
+            messages.insert(place, draw(st.sampled_from(draw(SOURCES[draw(st.sampled_from(sorted(SOURCES)))]))))
+        else:
             messages[place] = draw(junk(st.just(messages[place])))
     return messages
 
@@ -470,3 +478,7 @@ def any_conversation(format: MessageFormat) -> st.SearchStrategy[list[Any]]:
     """Conversations of a format, half of them valid and half damaged."""
     whole = valid_conversation(format)
     return whole | damaged(whole.map(copy.deepcopy))
+
+
+SOURCES: Final = {format.name: any_conversation(format) for format in FORMATS}
+"""For each format, its conversations, half of them damaged."""

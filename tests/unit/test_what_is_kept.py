@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -174,8 +175,8 @@ class TestShares:
         return next(part for part in strategy.parts() if isinstance(part, kind))
 
     def test_adaptive(self) -> None:
-        """`adaptive`: 7.5 %."""
-        assert self.parts(presets.adaptive(10_000), GrowingSummary).user_tokens == 750
+        """`adaptive`: 9 %."""
+        assert self.parts(presets.adaptive(10_000), GrowingSummary).user_tokens == 900
 
     def test_token_budget(self) -> None:
         """`token_budget`: 10 %."""
@@ -384,3 +385,21 @@ def invoices(format: str, words: str) -> list[dict[str, Any]]:
         messages.append({"role": answers, field: [call(number)]})
         messages.append({"role": "user", field: [result(number), *([text(words)] if number == 5 else [])]})
     return [*messages, {"role": answers, field: [text("Done.")]}, {"role": "user", field: [text("What is open?")]}]
+
+
+def test_words_are_not_dropped_where_that_does_not_help() -> None:
+    """If what must stay exceeds the limit alone, nothing is dropped, and the failure says why."""
+    messages = [system("Policy. " * 2_000), user("Never offer her a refund."), assistant("OK."), user("Her number?")]
+    result = cut(messages, LastResort(tokens=500))
+    assert messages[1] in result.messages
+    assert "what must stay has 4,0" in str(result.failures[0]), result.failures
+
+
+@pytest.mark.parametrize("strategy", [excerpt(120), growing(), Summarization(user_tokens=60, keep=last(messages=1))])
+def test_an_edit_says_how_much_of_the_words_it_quotes(strategy: Strategy) -> None:
+    """Words that an excerpt has no room for are not lost in silence: the reason of the edit has the figures."""
+    messages = [user(f"Shelf {n} is for {n} boxes, the red ones. " * 4) for n in range(40)]
+    [edit, *_] = cut(messages, strategy).edits
+    assert re.search(r"; it quotes about \d+ of [1-9],?\d* tokens of what the user said$", edit.reason), edit.reason
+    short = [user("Fix it."), *[assistant("I did it. " * 60)] * 9]
+    assert all("it quotes" not in edit.reason for edit in cut(short, strategy).edits)

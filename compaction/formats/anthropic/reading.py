@@ -152,7 +152,8 @@ def _part(block: Any) -> Part:
     if kind == "redacted_thinking":
         return ReasoningPart("", raw=block)
     if kind in MEDIA_BLOCKS:
-        return MediaPart(MEDIA_BLOCKS[kind], size_bytes=_data_size(fields.get("source")), raw=block)
+        size, name = _data_size(fields.get("source")), string(fields.get("title"))
+        return MediaPart(MEDIA_BLOCKS[kind], size_bytes=size, name=name, raw=block)
     if kind == "tool_use":
         return ToolCallPart(
             string(fields.get("id")), string(fields.get("name")), arguments_text(fields.get("input")), raw=block

@@ -146,7 +146,7 @@ def _part(block: Any, role: str) -> Part:
     if (body := fields_of(value)) is None:
         return OtherPart(json_text(block), raw=block)
     if kind in MEDIA_KINDS:
-        return MediaPart(MEDIA_KINDS[kind], size_bytes=_data_size(body), raw=block)
+        return MediaPart(MEDIA_KINDS[kind], size_bytes=_data_size(body), name=string(body.get("name")), raw=block)
     if kind == "toolUse" and not is_hosted(body):
         return ToolCallPart(
             string(body.get("toolUseId")), string(body.get("name")), arguments_text(body.get("input")), raw=block

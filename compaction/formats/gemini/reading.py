@@ -124,9 +124,10 @@ def _part(part: Any) -> Part:
         return ToolCallPart(pairing_key(call), name_of(call), arguments_text(call.get("args")), raw=part)
     if (result := result_body(part)) is not None:
         return _result(result, part)
-    for name in ("inlineData", "fileData"):
-        if (data := fields_of(field(fields, name))) is not None:
-            return MediaPart(_media_kind(data), size_bytes=data_size(data.get("data")), raw=part)
+    for holder in ("inlineData", "fileData"):
+        if (data := fields_of(field(fields, holder))) is not None:
+            name = string(field(data, "displayName"))
+            return MediaPart(_media_kind(data), size_bytes=data_size(data.get("data")), name=name, raw=part)
     return OtherPart(json_text(part), raw=part)
 
 

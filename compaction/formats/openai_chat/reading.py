@@ -240,8 +240,9 @@ def _content_part(part: Any) -> Part:
         return ReasoningPart(_reasoning_text(fields.get("text") or fields.get(kind) or ""), raw=part)
     if kind in MEDIA_KINDS:
         payload = fields.get(kind, fields)
-        detail = (fields_of(payload) or {}).get("detail")
-        return MediaPart(MEDIA_KINDS[kind], string(detail), _data_size(payload), raw=part)
+        body = fields_of(payload) or {}
+        detail, name = string(body.get("detail")), string(body.get("filename"))
+        return MediaPart(MEDIA_KINDS[kind], detail, _data_size(payload), name, raw=part)
     return OtherPart(_json_text(fields), raw=part)
 
 

@@ -178,7 +178,7 @@ def _part(part: Any) -> Part:
         return TextPart(text, raw=part)
     if kind in _MEDIA:
         sizes = [_data_size(fields.get(name)) for name in ("image_url", "file_data", "input_audio")]
-        return MediaPart(_MEDIA[kind], string(fields.get("detail")), sum(sizes), raw=part)
+        return MediaPart(_MEDIA[kind], string(fields.get("detail")), sum(sizes), string(fields.get("filename")), raw=part)
     return OtherPart(json_text(part), raw=part)
 
 

@@ -126,7 +126,7 @@ def _block(block: Any) -> Part:
         return ReasoningPart(string(fields.get("reasoning") or fields.get("thinking") or fields.get("text")), raw=block)
     if kind in _MEDIA:
         detail = string((fields_of(fields.get("image_url")) or {}).get("detail"))
-        return MediaPart(_MEDIA[kind], detail, len(_data(fields)), raw=block)
+        return MediaPart(_MEDIA[kind], detail, len(_data(fields)), string(fields.get("filename")), raw=block)
     if kind in _CALL_BLOCKS:
         return OtherPart("", raw=block)
     return OtherPart(json_text(fields), raw=block)

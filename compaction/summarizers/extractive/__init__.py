@@ -1,15 +1,32 @@
-"""Summarizers without a model: quotations and facts taken from the conversation itself.
+r"""Summarizers without a model: quotations and facts taken from the conversation itself.
 
-The way of a sentence:
+The way of the user's words through the files, with an example::
 
-1. `reading` reads its message, once: `speech` tells who speaks, `sentences` splits the words, and `scoring` asks the learned
-   `classifier` for the kind of each sentence, which becomes one of the `statements`. `facts` and `actions` are the rest.
-2. `memory` keeps what holds after all messages: `said` has the statements, `fact_table` the facts. `rounds` keeps the memory
-   itself for the next summary.
-3. `digest` has `writer` fill a `page` from the memory, the `earlier` summary and, where people talk, the sentences that `talk`
-   chooses; `sections` writes the text.
+    a message     "Rules:\n- Never touch prod.db.\n\n2026-01-03 10:11:12 ERROR no disk"
+    voices        OWN: the first two lines; PROGRAM: the last       (by what each of the `lines` shows alone, and beside others)
+    passages      under "Rules:": "Never touch prod.db."; "2026-01-03 ..."             (`sentences` splits prose further)
+    statements    "Never touch prod.db.": its kind, RULE, from `kinds`, which asks the learned `classifier`;
+                  what it is about, {never, touch, prod}, from `subjects`
+    reading       all that one message holds: its statements, its `facts` (prod.db), its calls and results (`actions`)
+    memory        what holds after all messages: the `statement_table`, the `fact_table`, the last outcome of each call
+    writer        chooses lines for a `page`, those of the `earlier` summary before new ones; where people `talk`, what is
+                  likely to be asked about. `digest` says which kind comes first, and how much room it has
+    sections      "## Constraints & Preferences\n- Rules:\n  - Never touch prod.db."
 
-The `excerpt` of the user's words stands beside every summary, whoever wrote it.
+| to change | look in |
+|---|---|
+| whether a line counts as the user's | `lines`, if the line alone shows it; else `voices` |
+| which heading or label a sentence stands under | `passages` |
+| where a sentence ends | `sentences` |
+| whether a sentence is a rule | the examples in ``benchmarks/statements``; thresholds in `kinds` |
+| which statement replaces which | `statement_table`, and `subjects` for what two have in common |
+| what counts as an exact fact, and which is kept | `facts`, `fact_table` |
+| how a call, an error or a row is shown | `actions` |
+| what comes first, and how much of it | `digest` |
+| how a line is written | `writer`, `page`, `sections` |
+| what is read again in a later round | `memory`, `earlier` |
+
+Beside every summary, whoever wrote it, stands the `excerpt` of what the user said; `own_lines` shortens a message for it.
 """
 
 from __future__ import annotations
@@ -24,10 +41,10 @@ if TYPE_CHECKING:
     from .digest import quoted_tokens as quoted_tokens
     from .excerpt import excerpt as excerpt
     from .excerpt import is_short_answer as is_short_answer
-    from .excerpt import shortened as shortened
     from .excerpt import split_excerpt as split_excerpt
     from .excerpt import task_of as task_of
     from .facts import facts_in as facts_in
+    from .own_lines import shortened as shortened
     from .page import listed as listed
 
 __all__ = ["DigestSummarizer", "FactSummarizer"]
@@ -38,6 +55,7 @@ export_lazily(
         "digest": "DigestSummarizer FactSummarizer message_numbers quoted_tokens",
         "facts": "facts_in",
         "page": "listed",
-        "excerpt": "excerpt is_short_answer shortened split_excerpt task_of",
+        "excerpt": "excerpt is_short_answer split_excerpt task_of",
+        "own_lines": "shortened",
     },
 )

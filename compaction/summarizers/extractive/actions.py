@@ -26,29 +26,33 @@ _SCANNED: Final = 8_000
 _MOST_VALUES: Final = 200
 _ROW_CHARS: Final = 200
 _MOST_ROWS: Final = 400
-_CHANGING: Final = re.compile(
-    r"\b(?:add|append|apply|book|build|cancel|chmod|commit|copy|cp|create|delete|deploy|edit|insert|install|"
-    r"make|merge|mkdir|modify|"
-    r"move|mv|patch|pay|post|push|put|refund|remove|rename|replace|rm|save|send|set|submit|touch|update|upload|"
-    r"write|tee|sed -i)\b"
-    r"|(?<![0-9&=<>-])>{1,2}\s*[\w./~$]",
+_CHANGING: Final = re.compile(  # the name or the command of a call that changes something
+    r"\b(?:add|append|apply|book|build|cancel|chmod|commit|copy|cp|create|delete|deploy|edit|insert|install|make|merge|mkdir|"
+    r"modify|move|mv|patch|pay|post|push|put|refund|remove|rename|replace|rm|save|send|set|submit|touch|update|upload|write|tee|"
+    r"sed -i)\b"
+    r"|(?<![0-9&=<>-])>{1,2}\s*[\w./~$]",  # "> out.txt", not "2>&1" or "a -> b"
     re.IGNORECASE,
 )
-_FAILURE: Final = re.compile(
-    r"^[ \t]*(?:E[ \t]{2,}|\[)?(?:(?:[A-Za-z_][\w.]*)?(?:Error|Exception|Fault|Fehler)\b[ \t]*[:(\]]|error\b[ \t]*[:\[(]|"
-    r"ERR!|ERROR\b|Error\b|fatal\b|FATAL\b|FAIL(?:ED)?\b|panic:|npm ERR!|Traceback \(most recent|오류|에러|실패|"
-    r"错误|錯誤|失败|失敗|"
-    r"异常|異常|エラー|FEHLER\b|Fehler\b)|\b(?:error|failed|fehlgeschlagen)\b[^\n]{0,60}:|\bcommand not found\b|"
-    r"\bNo such file\b|"
-    r"\bPermission denied\b|\b(?:aborted|abgebrochen|killed|segmentation fault|timed out|refused|undefined "
-    r"(?:reference|symbol))\b|"
-    r"중단|정지|中止|停止|(?:Error|Fehler|오류|错误) [1-9]\d*$|^[ \t]*exit(?:ed with)?[ \t]*(?:code|status)?[ "
-    r"\t]*[:=]?[ \t]*[1-9]|"
-    r"\(execution failed\)|\"errors?\"[ \t]*:[ \t]*[\"\[{]|"
-    r"^[^\n]{0,24}\d:\d\d[^\n]{0,60}\b(?:ERROR|FATAL|CRITICAL|SEVERE)\b",  # a line of a log
+_FAILURE: Final = re.compile(  # a line that names an error
+    "|".join(
+        [
+            (  # "KeyError: 'id'"
+                r"^[ \t]*(?:E[ \t]{2,}|\[)?(?:(?:[A-Za-z_][\w.]*)?(?:Error|Exception|Fault|Fehler)\b[ \t]*[:(\]]"
+                r"|error\b[ \t]*[:\[(]|ERR!|ERROR\b|Error\b|fatal\b|FATAL\b|FAIL(?:ED)?\b|panic:|npm ERR!"
+                r"|Traceback \(most recent|오류|에러|실패|错误|錯誤|失败|失敗|异常|異常|エラー|FEHLER\b|Fehler\b)"
+            ),
+            r"\b(?:error|failed|fehlgeschlagen)\b[^\n]{0,60}:",  # "main.c:3: error in line 3:"
+            r"\bcommand not found\b|\bNo such file\b|\bPermission denied\b",
+            r"\b(?:aborted|abgebrochen|killed|segmentation fault|timed out|refused|undefined (?:reference|symbol))\b",
+            r"중단|정지|中止|停止|(?:Error|Fehler|오류|错误) [1-9]\d*$",  # "make: *** Error 2"
+            r"^[ \t]*exit(?:ed with)?[ \t]*(?:code|status)?[ \t]*[:=]?[ \t]*[1-9]|\(execution failed\)",  # "exit code: 1"
+            r"\"errors?\"[ \t]*:[ \t]*[\"\[{]",  # '"error": "no disk"'
+            r"^[^\n]{0,24}\d:\d\d[^\n]{0,60}\b(?:ERROR|FATAL|CRITICAL|SEVERE)\b",  # a line of a log
+        ]
+    ),
     re.MULTILINE,
 )
-_IDLE: Final = re.compile(
+_IDLE: Final = re.compile(  # such a line says less than the others
     r"Traceback \(|^\s*File \"|^\s*at |warning|Warnung|경고|警告|npm ERR! code|^\s*\^|={3}|\.{3,}|rsync error:|make: "
 )
 _RUN: Final = re.compile(r"[^\W_]{2,}")

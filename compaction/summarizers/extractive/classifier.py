@@ -65,10 +65,14 @@ def words_of(sentence: str) -> list[str]:
 def features_of_word(word: str) -> list[int]:
     """Return the features of a word: itself, its beginnings and its ends, as 32-bit numbers; all numbers are one word.
 
-    Latin letters count without accents: so related languages share features, and those who leave accents out are understood.
+    Letters count without accents, Cyrillic ones as Latin ones, and the signs of all scripts as those of ASCII. So related
+    languages share features, and those who leave accents out are understood. Greek and Vietnamese, which have no relative
+    among the examples, would only be taken for other languages; so their letters stay.
 
     >>> features_of_word("förstå") == features_of_word("forsta"), features_of_word("не") == features_of_word("ні")
     (True, False)
+    >>> features_of_word("проблема") == features_of_word("problema"), features_of_word("？") == features_of_word("?")
+    (True, True)
     """
     if word[0].isdigit():
         word = "0"
@@ -99,9 +103,19 @@ def features_of_word(word: str) -> list[int]:
     ]
 
 
-_PLAIN: Final = {
-    **{code: plain for code in range(0xDF, 0x180) if (plain := normalize("NFD", chr(code))[0]).isascii()},
-    **str.maketrans({"ß": "ss", "æ": "a", "ø": "o", "œ": "o", "ł": "l", "ı": "i", "đ": "d", "ð": "d"}),
+_LETTER: Final[dict[str, str]] = {
+    **dict(zip("абвгдежзиклмнопрстуфхцчшщыэюяіґђјљњћ", "abvgdezziklmnoprstufhccssyeuaigdjlnc", strict=True)),
+    **dict(zip("æøœłıđð", "aoolidd", strict=True)),
+    **dict.fromkeys("ьъ", ""),
+    "ß": "ss",
+}
+_PLAIN: Final[dict[int, int | str]] = {
+    **{
+        code: plain
+        for code in (*range(0xDF, 0x250), *range(0x430, 0x500))  # Latin, Cyrillic
+        if (plain := _LETTER.get(base := normalize("NFD", chr(code))[0], base)).isascii()
+    },
+    **str.maketrans("？؟！，،、；؛：„“”«»「」（）–—…", '??!,,,;;:"""""""()--.'),
 }
 _LENGTHS: Final = [range(2, end) for end in range(_LONGEST_AFFIX + 1)]
 

@@ -1,14 +1,13 @@
 """The two summarizers without a model: a digest, and a list of facts for summaries that grow at their end.
 
-Both are written from the memory of the conversation by the same writer. What they keep was decided by measurement
-(``docs/explanation/digest.md``).
+Both fill a page from the memory of the conversation with the same writer. This file says what comes first on the page, and how
+much room it may take; the `writer` knows how each kind of line is chosen and written. What they keep was decided by measurement
+(``docs/explanation/digest.md``), and the shares of room by ``python -m benchmarks.retention`` and ``make bench-replay``.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Final
 
 import attrs
@@ -18,17 +17,30 @@ from ...errors import SummaryFailed
 from ...messages import Message, ToolResultPart
 from ..base import SummaryRequest
 from ..redaction import redact as redact_secrets
-from .earlier import EarlierSummary
-from .facts import facts_in
-from .memory import ConversationMemory
-from .reading import Redact
-from .rounds import Memories
-from .talk import talk_in
-from .writer import Shares, SummaryWriter
+from .kinds import Kind
+from .memory import ConversationMemory, Memories
+from .writer import SummaryWriter
 
-_WORD: Final = re.compile(r"[^\W_]{2,}")
 _TURNOVER: Final = 0.04  # the share of the budget that new facts may always have
-_OF_LIST: Final = Shares(request=0.05, rules=0.3, said=0.3, failed=0.01, calls=0.03, facts=0.8)
+
+
+@attrs.frozen(kw_only=True)
+class _Shares:
+    """The share of the page's tokens that each kind of line may fill at first; room that is left over is distributed later."""
+
+    request: float = 0.12  # the user's first message
+    rules: float = 0.5
+    said: float = 0.5  # rules and other statements together
+    foreign: float = 0.3  # lines of an earlier summary that another summarizer wrote
+    failed: float = 0.2  # failed calls, and rows of results that the user asked for
+    calls: float = 0.04  # other calls, and files
+    facts: float = 0.15  # reserved for facts when left-over room is distributed
+
+
+_OF_DIGEST: Final = _Shares()
+_OF_LIST: Final = _Shares(request=0.05, rules=0.3, said=0.3, failed=0.01, calls=0.03)
+_OF_TALK: Final = _Shares(request=0.04, rules=0.02, said=0.02, facts=0.0)
+"""The shares of a talk between people: no calls, and what was said instead of facts without their sentence."""
 
 
 def _name_of(redact: Callable[[str], str] | None) -> str:
@@ -76,19 +88,30 @@ class DigestSummarizer:
             message.text.strip() or any(message.tool_calls()) or any(message.tool_results()) for message in messages
         ):
             raise SummaryFailed("there are no new messages to make a digest of")
-        writer = _writer(request, messages, self.redact or str, Shares(), focus=_focus_of(request.focus))
-        page = writer.page
+        writer = SummaryWriter(request, messages, self.redact or str)
+        page, limit = writer.page, writer.page.limit
+        shares = _OF_TALK if writer.talk else _OF_DIGEST
         before = page.tokens(writer.earlier.text) if request.previous else 0
-        filled = before + self.growth * (page.limit - before)
-        turnover = _TURNOVER * page.limit
-        writer.add_held(page.limit - turnover)
-        writer.add_lines(filled, writer.earlier.foreign_lines())
-        writer.add_talk(filled)
-        writer.add_more(filled)
+        filled = before + self.growth * (limit - before)  # what all but rules, tasks and errors may fill in this round
+        turnover = _TURNOVER * limit
+
+        # the task, the rules and what the earlier summary held, which new lines do not push out
+        writer.add_first(shares.request * (limit - turnover))
+        writer.add_statements(Kind.DUTY, page.used + shares.rules * limit)
+        writer.add_held(limit - turnover)
+        # new lines, each kind up to its share, then those that had no room in it, and facts
+        _add_lines(writer, shares, filled)
+        writer.add_statements(Kind.REQUEST, (1 - shares.facts) * filled)
+        writer.add_found((1 - shares.facts) * filled)
         writer.add_facts(max(filled, page.used + turnover))
-        writer.add_rest(filled)
+        # what is left: failures and what weighs as much as a task may fill the page, the rest only its part of this round
+        writer.add_found(limit)
+        writer.add_statements(Kind.TASK, limit)
+        writer.add_statements(Kind.REMARK, filled)
+        writer.add_calls(filled)
+        writer.add_last_words(filled)
         if self.growth == 1:
-            writer.add_facts(page.limit)
+            writer.add_facts(limit)
         writer.count_left_out()
         return page.text()
 
@@ -124,15 +147,38 @@ class FactSummarizer:
             SummaryFailed: If the budget is too small for a single line.
         """
         request, messages = _with_summaries(request), _messages(request)
-        writer = _writer(request, messages, self.redact or str, _OF_LIST)
-        page, earlier = writer.page, writer.earlier
-        writer.add_lines(page.limit, {} if request.originals else earlier.foreign_lines())
-        writer.add_talk(page.limit)
+        writer = SummaryWriter(request, messages, self.redact or str)
+        limit = writer.page.limit
+        shares = _OF_TALK if writer.talk else _OF_LIST
+        writer.add_first(shares.request * limit)
+        _add_lines(writer, shares, limit, foreign=not request.originals)
         if request.previous and not request.originals:
-            page.add_facts(facts_in(earlier.text), upto=page.used + 0.5 * (page.limit - page.used), held=True)
-        writer.add_facts(page.limit)
-        writer.add_more(page.limit / (1 - _OF_LIST.facts))
-        return page.text()
+            writer.add_earlier_facts()
+        writer.add_facts(limit)
+        writer.add_statements(Kind.REQUEST, limit)
+        writer.add_found(limit)
+        return writer.page.text()
+
+
+def _add_lines(writer: SummaryWriter, shares: _Shares, filled: float, *, foreign: bool = True) -> None:
+    """Add the lines: each kind up to its share, the most important first.
+
+    Args:
+        writer: The writer.
+        shares: The shares.
+        filled: Tokens that the page may have after this round; rules and failed calls may have more.
+        foreign: Whether lines of an earlier summary that somebody else wrote are added.
+    """
+    page, limit = writer.page, writer.page.limit
+    start = page.used
+    writer.add_statements(Kind.DUTY, start + shares.rules * limit)
+    writer.add_statements(Kind.TASK, start + shares.said * limit)
+    writer.add_statements(Kind.SMALL_TALK, start + shares.said * filled)
+    if foreign:
+        writer.add_foreign(start + (shares.said + shares.foreign) * limit)
+    writer.add_found(page.used + shares.failed * limit)
+    writer.add_calls(min(filled, page.used + shares.calls * limit))
+    writer.add_talk(filled)
 
 
 def message_numbers(request: SummaryRequest) -> dict[int, int]:
@@ -187,25 +233,3 @@ def _with_summaries(request: SummaryRequest) -> SummaryRequest:
     if not texts:
         return request
     return attrs.evolve(request, previous="\n\n".join([*texts, *filter(None, [request.previous])]))
-
-
-def _writer(
-    request: SummaryRequest,
-    messages: Sequence[Message],
-    redact: Redact,
-    shares: Shares,
-    *,
-    focus: Callable[[str], bool] | None = None,
-) -> SummaryWriter:
-    """Return the writer of an empty page."""
-    memories = request.notes.of(Memories)
-    memory = memories.of(messages, redact, after=request.originals)
-    read = partial(memories.readings.of, redact=redact)
-    talk = talk_in([*request.originals, *messages], read, redact) if memory.is_talk else []
-    earlier = EarlierSummary(redact(request.previous or ""), memory, talk)
-    return SummaryWriter(request, memory, talk, earlier, shares, read=read, focus=focus)
-
-
-def _focus_of(focus: str | None) -> Callable[[str], bool] | None:
-    words = tuple(dict.fromkeys(_WORD.findall((focus or "").casefold())))
-    return (lambda text: any(word in text.casefold() for word in words)) if words else None

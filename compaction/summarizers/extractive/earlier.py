@@ -12,16 +12,17 @@ from .searched_text import SearchedText
 from .sections import Section, read_sections
 from .sentences import sentences_in
 from .statements import ASSISTANT, QUOTED, SYSTEM
-from .talk import SPEAKER, Sentence
+from .talk import SPEAKER, Utterance
 
 _KINDS: Final = "|".join(kind.value for kind in FactKind)
+# Lines that the digest itself writes beside statements, as `writer` and `page` put them.
 _LIST: Final = re.compile(rf"^(?:- )?(?:{_KINDS}): (.*)", re.MULTILINE)
 _OWN: Final = re.compile(rf"(?:{_KINDS}|Changed|Read|First): |\(\d+ (?:more|texts) ")
-_NOTE: Final = re.compile(r" \((?:was .+ until |now .+, since |earlier, )?message \d+\)$")
+_NOTE: Final = re.compile(r" \((?:was .+ until |now .+, since |earlier, )?message \d+\)$")  # " (was 8080 until message 2)"
 _BY: Final = re.compile(rf"^(?:- )?(?:(?:{ASSISTANT}|{SYSTEM}|{QUOTED}): )?")
 
 
-class EarlierSummary(SearchedText):
+class EarlierSummary:
     """The text of an earlier summary, whoever wrote it; empty in the first round.
 
     Args:
@@ -30,14 +31,19 @@ class EarlierSummary(SearchedText):
         talk: The sentences of a talk between people; empty for any other conversation.
 
     Attributes:
+        text: The text.
         statements: The statements of the memory that it has.
     """
 
-    def __init__(self, text: str, memory: ConversationMemory, talk: Sequence[Sentence]) -> None:
-        super().__init__(text)
+    def __init__(self, text: str, memory: ConversationMemory, talk: Sequence[Utterance]) -> None:
+        self.text = text
+        self._searched = SearchedText(text)
         self._memory = memory
         self._spoken = {each.text for each in talk}
-        self.statements = frozenset([said for said in memory.said if said in self])
+        self.statements = frozenset([said for said in memory.statements.current if said in self])
+
+    def __contains__(self, part: str) -> bool:
+        return part in self._searched
 
     def calls(self) -> frozenset[str]:
         """Return the calls that it has with the outcome that they have now."""
@@ -71,8 +77,8 @@ class EarlierSummary(SearchedText):
         bare = _NOTE.sub("", _BY.sub("", line))
         return (
             (bool(self._spoken) and any(map(self._is_spoken, (bare, SPEAKER.sub("", bare, count=1)))))
-            or bare in memory.said
-            or bare in memory.gone
+            or bare in memory.statements.current
+            or bare in memory.statements.replaced
             or bare in memory.rows
             or _OWN.match(line) is not None
             or line.partition(" -> ")[0] in memory.actions

@@ -8,8 +8,8 @@ fits, pasted lines give way first, then small talk; rules and open tasks stay lo
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, takewhile
 from typing import Final
 
@@ -17,30 +17,37 @@ import attrs
 
 from ...messages import Message, TextPart
 from ..redaction import redact as redact_secrets
-from .scoring import Kind, score
-from .sentences import chars_within, sentences_in, values_of
-from .speech import is_handed_over, is_printed
+from .kinds import Judgement, Kind, judge
+from .lines import BULLET
+from .own_lines import LONG_LINE, LONG_MESSAGE, Count, WrittenLine, joined, lines_by_writer, shortened
+from .sentences import clipped, sentences_in
+from .statements import speaker_of
+from .subjects import values_of
+from .voices import is_handed_over
 
 _HEADING: Final = "The user's messages, word for word:"
-_LEFT_OUT: Final = "[...]"
 _HANDED_OVER: Final = "[perhaps the output of a program]"
 _OPENING: Final = 4  # user messages before the first answer: examples, and then the task
 _MOST_OPENING: Final = 32  # messages that are looked at for it
-_TASK_SHARE: Final = 0.7
+_TASK_SHARE: Final = 0.7  # of the excerpt, more if the newest message needs less
 _PASTED_SHARE: Final = 0.1  # of the excerpt, for a few lines of a long block: later parts of a growing summary need the rest
-_LEAST: Final = 24  # tokens below which a shortened message says too little
-_FRAME: Final = 8
+_FRAME: Final = 8  # tokens that are left free for what stands around the excerpt
 _READ_CHARS: Final = 32  # characters that are read for each token of the excerpt, from the newest message back
 _LEAST_READ: Final = 20_000  # characters that are read in any case
 _MOST_READ: Final = 2_000  # the most characters that one message counts for
 _NOTE: Final = re.compile(r" \(message \d{1,9}\)\Z")
-_ENTRY: Final = 4
+_ENTRY: Final = 4  # tokens of the mark and the indents of an entry
 _SHORT_ANSWER: Final = 100  # characters of an answer that may say nothing without its question
-_QUESTION_CHARS: Final = 300
+_LONG_ANSWER: Final = 400  # of one that names several items, as in "1. yes 2. the blue one"
+_QUESTION_CHARS: Final = 600
+_LEAST_QUESTION: Final = 60  # characters below which a shortened question says too little
+_LEAST_ITEM: Final = 24  # of a shortened item of it
+_LEAST_ROOM: Final = 12  # tokens below which no question and no sentence fits
 _ASKS: Final = re.compile(r"[?？؟]")
-_OPTION: Final = re.compile(r"(?:^|[\s(])(?:[A-Fa-f]|[1-6])[.):]\s+\S")
-
-Count = Callable[[str], int]
+_OPTION: Final = re.compile(r"(?:^|[\s(])([A-Fa-f]|[1-9])[.):]\s+\S")  # as in "A) delete it; B) keep it"
+_LABEL: Final = re.compile(r"(?<![^\W_])(?:[a-z](?![^\W_])|\d{1,2}(?!\d|[.,:]\d))")  # of an item, in an answer: "C", "1はい"
+_MOST_SHARING: Final = 3  # messages that have a word by which two of them are about one thing
+_LEAST_REPEATED: Final = 24  # characters of a line that is quoted once, in whatever long messages it stands
 
 
 def excerpt(
@@ -60,10 +67,11 @@ def excerpt(
     stored and stays in every later request.
 
     If not everything fits, lines that look pasted or printed by a program are left out first, and so are messages that a
-    framework handed over. Then the sentences that matter least are left out: rules, preferences, decisions and open tasks stay
-    longest. The task comes first, and may have seven tenths, or more if the newest message needs less; the newest message
-    follows, what the user said before the task, and then the other messages from the newest back. What was said twice is
-    quoted once.
+    framework handed over; then sentences inside the long prose of long messages, which may be pasted too. Then the sentences
+    that matter least are left out: rules, preferences, decisions and open tasks stay longest, each with what was said about
+    the same thing later, and answers to several questions. The task comes first, and may have seven tenths, or more if the
+    newest message needs less; the newest message follows, what the user said before the task, and then the other messages
+    from the newest back. What was said twice is quoted once; in long messages, so is a line.
 
     Cost: O(characters of the user's messages).
 
@@ -77,7 +85,7 @@ def excerpt(
         numbers: The number of each message, by the identity of the caller's object. It is added where a message has a value,
             so that of two values the later can be told.
         before: The message before each short one of the user, by the identity of the caller's object of the latter, see
-            `is_short_answer`. A question in it is quoted behind the answer, which says little without it.
+            `is_short_answer`. What it asks, with its list, is quoted behind the answer, which says little without it.
 
     >>> from compaction import MessageIndex
     >>> index = MessageIndex([{"role": "user", "content": "Rules:\n- no tabs\n- no mocks"}], counter="chars/4")
@@ -87,26 +95,32 @@ def excerpt(
       - no tabs
       - no mocks
     """
-    spoken = [(message.raw, text) for message in messages if (text := message.said)]
-    said = [*earlier, *[text for _, text in spoken]]
+    numbers, before, redact = numbers or {}, before or {}, redact or str
+    said = [_Words(text) for text in earlier]
+    for message in messages:
+        text, attached, at = message.said, message.attached, id(message.raw)
+        if text or attached:
+            question = _question(before.get(at), text)
+            said.append(
+                _Words(text or attached, message.raw, speaker_of(message), numbers.get(at), question, text and attached)
+            )
     room = tokens - count(_HEADING) - _FRAME
     if not said or room <= 0:
         return ""
-    first = next((at for at, (raw, _) in enumerate(spoken) if task is not None and raw is task), -len(earlier)) + len(earlier)
-    order = dict.fromkeys([first, len(said) - 1, *range(first), *reversed(range(len(said)))])
-    asked = [""] * len(earlier) + [_question((before or {}).get(id(raw)), text) for raw, text in spoken]
-    times = Counter(asked)
-    entries: dict[tuple[str, str], _Entry] = {}
+    first = next((at for at, each in enumerate(said) if task is not None and each.raw is task), 0)
+    times = Counter(each.question for each in said)
+    entries: dict[tuple[str, str, str], _Entry] = {}
     unread = max(_LEAST_READ, _READ_CHARS * tokens)
-    for place in order:
-        question = asked[place] if times[asked[place]] == 1 else ""  # one that is asked again and again says nothing
-        if (said[place], question) in entries:
+    for place in dict.fromkeys([first, len(said) - 1, *range(first), *reversed(range(len(said)))]):
+        words = said[place]
+        question = words.question if times[words.question] == 1 else ""  # one that is asked again and again says nothing
+        key = words.text + words.attached, words.speaker, question
+        if key in entries:
             continue
-        label = f"{_HANDED_OVER} " if place != first and _lacks_label(said[place]) else ""
-        number = (numbers or {}).get(id(spoken[place - len(earlier)][0])) if place >= len(earlier) else None
-        text = redact(said[place]) if redact else said[place]
-        question = redact(question) if redact else question
-        entries[said[place], question] = _Entry(place, text, _lines(text), label, number, question)
+        text = redact(words.text)
+        label = f"{_HANDED_OVER} " if place != first and _lacks_label(words.text) else ""
+        lines = lines_by_writer(text)
+        entries[key] = _Entry(place, text, lines, label, words.speaker, words.number, redact(question), redact(words.attached))
         unread -= min(len(text), _MOST_READ)
         if unread < 0:
             break
@@ -117,78 +131,105 @@ def excerpt(
 
 
 @attrs.frozen
-class _Line:
-    """A line, or a sentence of a long one.
-
-    Args:
-        text: Its text.
-        is_own: Whether the user probably wrote it.
-        number: The line of the text that it is, or is a part of.
-    """
+class _Words:
+    """The words of the user in a message; nothing more is known of a message of an earlier excerpt."""
 
     text: str
-    is_own: bool
-    number: int
+    raw: object = None  # the caller's object
+    speaker: str = ""  # the name of the user, if there are several
+    number: int | None = None  # the number of the message, if the excerpt may name it
+    question: str = ""  # what it answers
+    attached: str = ""  # what was sent beside the words
 
 
 @attrs.frozen
 class _Entry:
-    """A message to be quoted: its place, text and lines, the label before it, its number if that is named, what it answers."""
+    """A message that may be quoted."""
 
-    place: int
+    place: int  # in the order said
     text: str
-    lines: Sequence[_Line]
-    label: str
+    lines: Sequence[WrittenLine]
+    label: str  # what stands before it if a framework handed it over
+    speaker: str
     number: int | None
     question: str
+    attached: str
 
-    def quoted(self, text: str, *, answers: bool = False) -> str:
-        """Return the text as it is quoted: behind the label, and before the message's number if the text contains a value.
+    def quoted(self, text: str, question: str = "") -> str:
+        """Return the text as it is quoted: behind its label and speaker, and before the number if it contains a value.
 
         Args:
             text: The text.
-            answers: Whether the question that it answers follows.
+            question: As much of the question that it answers as follows it.
         """
-        question = f' (the assistant had asked: "{self.question}")' if answers and self.question else ""
-        note = f" (message {self.number})" if self.number and values_of(text[:_LONG_LINE]) else ""
-        return text and f"{self.label}{text}{question}{note}"
+        question = f' (the assistant had asked: "{question}")' if question else ""
+        note = f" (message {self.number})" if self.number and values_of(text[:LONG_LINE]) else ""
+        speaker = f"{self.speaker}: " if self.speaker else ""
+        attached = f" {self.attached}" if self.attached else ""
+        return text and f"{self.label}{speaker}{text}{attached}{question}{note}"
 
-    def own_words(self) -> str:
-        """Return the lines that the user probably wrote; what is between them is marked as left out."""
-        if self.label:
-            return ""
-        if all(line.is_own for line in self.lines):
-            return self.text
-        return _joined(self.lines, {place for place, line in enumerate(self.lines) if line.is_own and line.text.strip()})
+    def asked(self, chars: int = _QUESTION_CHARS) -> str:
+        """Return what the message answers, in about so many characters: of a list, every item, shortened if need be."""
+        items, width = self.question.split("\n"), chars
+        while width > _LEAST_ITEM and sum(min(len(item), width) for item in items) > chars:
+            width = max(_LEAST_ITEM, 3 * width // 4)
+        return clipped(" ".join([clipped(item, width) for item in items]), chars)
 
-    def weights(self) -> list[float]:
-        """Return the weight of each line: 0 if the user probably did not write it."""
-        is_own = [not self.label and line.is_own and bool(line.text.strip()) for line in self.lines]
-        return [score(line.text).kind if own else 0.0 for line, own in zip(self.lines, is_own, strict=True)]
+    def own_places(self, *, prose: bool = False) -> set[int]:
+        """Return the places of the lines that the user probably wrote; with ``prose``, those inside long prose too."""
+        own = (at for at, line in enumerate(self.lines) if line.is_own and line.text.strip() and (prose or not line.is_prose))
+        return set() if self.label else {*own}
+
+    def own_words(self, *, prose: bool = False) -> str:
+        """Return the lines at these places; what is between them is marked as left out."""
+        places = self.own_places(prose=prose)
+        return self.text if len(places) == sum(bool(line.text.strip()) for line in self.lines) else joined(self.lines, places)
+
+    def without(self, known: set[str]) -> _Entry:
+        """Return the entry without the user's lines of a long message that are known; all its lines become known."""
+        lines, said = list[WrittenLine](), set[int]()
+        for at, line in enumerate(self.lines):
+            is_short = len(self.text) <= LONG_MESSAGE or len(line.text) < _LEAST_REPEATED
+            if is_short or not line.is_own or line.text not in known:
+                said.add(at)
+            lines.append(line if at in said else attrs.evolve(line, is_own=False))
+            known.add(line.text)
+        return self if len(said) == len(lines) else attrs.evolve(self, text=joined(lines, said), lines=lines)
 
 
 @attrs.define
 class _Room:
-    """Quotes messages until the room is full. Holds state: the tokens that are left, and what is quoted, by place."""
+    """Quotes messages until the room is full. Holds state, by place.
+
+    Args:
+        left: The tokens that are left.
+        count: Counts the tokens of a text.
+        quoted: What is quoted.
+        asked: The questions in it.
+    """
 
     _left: int
     _count: Count
     _quoted: dict[int, str] = attrs.field(factory=dict[int, str], init=False)
+    _asked: dict[int, str] = attrs.field(factory=dict[int, str], init=False)
 
     def chosen(self, entries: Sequence[_Entry], tokens: int) -> dict[int, str]:
         """Return what is quoted of each message; the first is the task, the second the newest."""
-        whole = {entry.place: entry.quoted(entry.text, answers=True) for entry in entries}
+        whole = {entry.place: entry.quoted(entry.text, entry.asked()) for entry in entries}
         if sum(map(self._size, whole.values())) <= self._left:
             return whole
+        lines: set[str] = set()
+        entries = [entry.without(lines) for entry in entries]
         task, *others = entries
         newest = min(self._size(others[0].text) + _ENTRY, int((1 - _TASK_SHARE) * tokens)) if others else 0
-        most = max(self._left - newest, min(self._left, int(_TASK_SHARE * tokens)))
-        own = {entry.place: entry.own_words() for entry in entries}
-        self._put(task, own[task.place], most)
+        most_of_task = max(self._left - newest, min(self._left, int(_TASK_SHARE * tokens)))
+        own = {entry.place: entry.own_words(prose=entry is task) for entry in entries}
+        # 1. the user's own words: of the task and the newest message, then the weightiest lines, then all that fits
+        self._put(task, own[task.place], most_of_task)
         for entry in others[:1]:
             self._put(entry, own[entry.place], tokens)
         if sum(self._size(own[entry.place]) for entry in others[1:]) > self._left:
-            self._put_weighty(others[1:])
+            self._put_weighty(others[1:], entries)
         known = {own[entry.place] for entry in entries[:2]}
         for entry in others[1:]:
             if own[entry.place] not in known:  # the same words beside something else that was pasted
@@ -198,13 +239,61 @@ class _Room:
         for entry in entries:
             if entry.place not in self._quoted and own[entry.place] not in known:
                 self._put(entry, own[entry.place], tokens)
+        # 2. what belongs to them: questions, long prose, and what was pasted beside them
         self._put_questions(entries)
+        self._put_prose(others, tokens)
         self._put_pasted(entries, tokens)
+        # 3. messages without words of the user, or with words that another one has
         for entry in entries:
-            is_repeated = own[entry.place] in known
             if entry.place not in self._quoted:
-                self._put(entry, entry.text, None if is_repeated else most if entry is task else tokens)
+                most = most_of_task if entry is task else tokens
+                self._put(entry, entry.text, None if own[entry.place] in known else most)
         return self._quoted
+
+    def _put_weighty(self, entries: Sequence[_Entry], answers: Sequence[_Entry]) -> None:
+        """Quote the lines that matter most: rules and what weighs as much in all messages, then answers, and then facts.
+
+        Later lines about the same thing come before each, since one of them may withdraw it.
+        """
+        judged = {entry.place: {at: judge(entry.lines[at].text) for at in entry.own_places()} for entry in entries}
+        by_place, chosen = {entry.place: entry for entry in entries}, {entry.place: set[int]() for entry in entries}
+        sharing = _lines_by_rare_word(entries, judged)
+        for least, answered in ((Kind.TASK, [entry for entry in answers if "\n" in entry.question]), (Kind.PLAIN, answers)):
+            for entry in entries:
+                heavy = {at for at, judgement in judged[entry.place].items() if judgement.kind >= least}
+                later = defaultdict[int, set[int]](set)
+                for word in {word for at in heavy for word in judged[entry.place][at].stems}:
+                    for place, at in sharing.get(word, ()):
+                        if place > entry.place:
+                            later[place].add(at)
+                later[entry.place] = heavy
+                for place in sorted(later, reverse=True):
+                    if not later[place] <= chosen[place]:
+                        chosen[place] |= later[place]
+                        self._put(by_place[place], joined(by_place[place].lines, chosen[place]))
+            self._put_questions(answered)
+
+    def _put_questions(self, entries: Iterable[_Entry]) -> None:
+        """Quote the answers with their questions, as much of these as fits."""
+        for entry in entries:
+            chars = _QUESTION_CHARS if entry.question and entry.place not in self._asked else 0
+            while chars >= _LEAST_QUESTION and self._left >= _LEAST_ROOM:
+                question = entry.asked(chars)
+                if self._put(entry, entry.text, question=question):
+                    self._asked[entry.place] = question
+                    break
+                chars = len(question) // 2
+
+    def _put_prose(self, entries: Sequence[_Entry], tokens: int) -> None:
+        """Quote the sentences inside long prose: first what weighs as much as a rule, and then what fits."""
+        found = [entry for entry in entries if any(line.is_prose and line.is_own for line in entry.lines)]
+        for entry in found:
+            if self._left < _LEAST_ROOM:
+                return
+            heavy = {at for at in entry.own_places(prose=True) if judge(entry.lines[at].text).kind >= Kind.TASK}
+            self._put(entry, joined(entry.lines, heavy | entry.own_places()))
+        for entry in found:
+            self._put(entry, entry.own_words(prose=True), tokens)
 
     def _put_pasted(self, entries: Sequence[_Entry], tokens: int) -> None:
         """Quote the other lines of what is quoted: short blocks whole, and of the long ones a few lines in all."""
@@ -216,35 +305,48 @@ class _Room:
                 self._put(entry, entry.text, self._size(self._quoted[entry.place]) + more)
                 more -= before - self._left
 
-    def _put_weighty(self, entries: Sequence[_Entry]) -> None:
-        """Quote the lines that matter most: rules and what weighs as much in all messages, and then facts."""
-        weights = {entry.place: entry.weights() for entry in entries}
-        for least in (Kind.TASK, Kind.FACT):
-            for entry in entries:
-                some = {at for at, weight in enumerate(weights[entry.place]) if weight >= least}
-                self._put(entry, _joined(entry.lines, some))
-
-    def _put_questions(self, entries: Sequence[_Entry]) -> None:
-        """Quote the questions behind the answers that are quoted whole."""
-        for entry in entries:
-            if self._quoted.get(entry.place) == entry.quoted(entry.text):
-                self._put(entry, entry.text, answers=True)
-
     def _size(self, text: str) -> int:
         return self._count(text) + _ENTRY if text else 0
 
-    def _put(self, entry: _Entry, text: str, most: int | None = None, *, answers: bool = False) -> None:
-        """Quote a message with this text instead of what is quoted of it; with ``most``, shorten it to so many tokens."""
-        if self._quoted.get(entry.place) == entry.quoted(entry.text, answers=True):
-            return
+    def _put(self, entry: _Entry, text: str, most: int | None = None, *, question: str = "") -> bool:
+        """Quote a message with this text instead of what is quoted of it, and return whether it fits.
+
+        Args:
+            entry: The message.
+            text: Its text, or lines of it.
+            most: Tokens to which the text is shortened.
+            question: As much of its question as follows; by default what follows it already.
+        """
+        question = question or self._asked.get(entry.place, "")
+        if self._quoted.get(entry.place) == entry.quoted(entry.text, question):
+            return False
         before = self._size(self._quoted.get(entry.place, ""))
         if most is not None:
-            around = self._size(entry.quoted(text)) - self._count(text)
+            around = self._size(entry.quoted(text, question)) - self._count(text)
             text = shortened(text, min(most, self._left + before) - around, self._count)
-        text = entry.quoted(text, answers=answers)
-        if text and self._size(text) - before <= self._left:
-            self._left -= self._size(text) - before
-            self._quoted[entry.place] = text
+        shown = entry.quoted(text, question) if text else ""
+        if not shown or self._size(shown) - before > self._left:
+            return False
+        self._left -= self._size(shown) - before
+        self._quoted[entry.place] = shown
+        return True
+
+
+def _lines_by_rare_word(
+    entries: Iterable[_Entry], judged: Mapping[int, Mapping[int, Judgement]]
+) -> dict[str, list[tuple[int, int]]]:
+    """Return the places of messages and of their lines that have a word, for words of a few messages.
+
+    Of a message with many lines of the user there are none: it is about much.
+    """
+    found = defaultdict[str, list[tuple[int, int]]](list)
+    for entry in entries:
+        lines = judged[entry.place]
+        if sum(len(entry.lines[at].text) for at in lines) <= LONG_MESSAGE:
+            for at, judgement in lines.items():
+                for word in judgement.stems:
+                    found[word].append((entry.place, at))
+    return {word: lines for word, lines in found.items() if len({place for place, _ in lines}) <= _MOST_SHARING}
 
 
 def split_excerpt(text: str) -> tuple[tuple[str, ...], str]:
@@ -275,24 +377,64 @@ def _lacks_label(text: str) -> bool:
 
 def is_short_answer(message: Message) -> bool:
     """Return whether the user says so little in a message that it may be an answer which needs its question."""
-    said = message.said
-    return 0 < len(said) <= _SHORT_ANSWER and not _ASKS.search(said)
+    return _is_answer(message.said)
+
+
+def _is_answer(said: str) -> bool:
+    if len(said) > _SHORT_ANSWER:
+        return len(said) <= _LONG_ANSWER and len(_OPTION.findall(said)) > 1
+    return bool(said) and not _ASKS.search(said)
 
 
 def _question(before: Message | None, answer: str) -> str:
-    """Return the question, or the choice, with which the assistant's message before a short answer ends; empty if none."""
-    if before is None or before.role != "assistant" or len(answer) > _SHORT_ANSWER:
+    """Return what the assistant's message before an answer asks, one item a line; empty if it asks nothing.
+
+    These are the last questions in a row, with the list directly before or behind them, and a list of which the answer names
+    an item.
+    """
+    if before is None or before.role != "assistant" or not _is_answer(answer):
         return ""
-    text = " ".join(" ".join(part.text for part in before.parts if isinstance(part, TextPart)).split())
-    text = text.replace('"', "'")  # what it quotes from a program must not end the quotation
-    found = ""
-    for sentence in reversed([*sentences_in(text[-4 * _QUESTION_CHARS :])]):
-        if len(sentence) + len(found) > _QUESTION_CHARS:
-            break
-        found = f"{sentence} {found}".strip()
-        if _ASKS.search(sentence) or len(_OPTION.findall(found)) > 1:
-            return found
-    return ""
+    text = "\n".join(part.text for part in before.parts if isinstance(part, TextPart))[-4 * _QUESTION_CHARS :]
+    asked = [*_asked_items(text.replace('"', "'"))]  # what it quotes from a program must not end the quotation
+    named = {*_LABEL.findall(answer.lower())}
+    questions = [at for at, item in enumerate(asked) if item.asks]
+    items = [at for at, item in enumerate(asked) if item.labels & named]
+    chosen: set[int] = set()
+    for end in (*questions[-1:], *items[-1:]):
+        chosen.update(takewhile(lambda at: asked[at].asks or asked[at].is_item, range(end, -1, -1)))
+        chosen.update(takewhile(lambda at: asked[at].is_item, range(end + 1, len(asked))))
+    return "\n".join([" ".join(asked[at].text.split()) for at in sorted(chosen)])
+
+
+@attrs.frozen
+class _Asked:
+    """A sentence, or an item of a list, of an assistant's message that may ask something."""
+
+    text: str
+    is_item: bool  # an item, a part of one, or a list in one line
+    labels: frozenset[str]
+
+    @property
+    def asks(self) -> bool:
+        return _ASKS.search(self.text) is not None
+
+
+def _asked_items(text: str) -> Iterator[_Asked]:
+    """Yield the sentences and the items of lists."""
+    inside = False
+    for line in filter(str.strip, text.split("\n")):
+        bullet = BULLET.match(line)
+        inside = bullet is not None or (inside and line[0].isspace())
+        if inside:
+            yield _Asked(line, True, frozenset([bullet[2].strip("().、．").lower()] if bullet else []))
+            continue
+        options = len(_OPTION.findall(line))
+        said = [*sentences_in(line)] if options or _ASKS.search(line) else [line]
+        if options > 1 and not any(len(_OPTION.findall(each)) > 1 for each in said):
+            said = [line]
+        for each in said:
+            labels = _OPTION.findall(each)
+            yield _Asked(each, len(labels) > 1, frozenset([label.lower() for label in labels]))
 
 
 def _as_entry(text: str) -> str:
@@ -312,93 +454,3 @@ def task_of(messages: Iterable[Message]) -> object:
 
 def _is_opening(message: Message) -> bool:
     return message.role in ("system", "developer", "user")
-
-
-# ------------------------------------------------------------------------ of a long message, the user's own lines
-
-
-def shortened(text: str, tokens: int, count: Count) -> str:
-    r"""Return a text in at most so many tokens: whole if it fits, or else its own lines before those that look pasted.
-
-    Lines that are left out are marked with ``[...]``. Of too many own lines the first and the last are kept.
-
-    >>> shortened("Fix this:\n```\n" + "0xff " * 99 + "\n```\nNever touch Y.", 30, len)
-    'Fix this:\n[...]\nNever touch Y.'
-    """
-    if count(text) <= tokens:
-        return text
-    if tokens < _LEAST:
-        return ""
-    lines = _lines(text)
-    sizes = [count(line.text) + 1 for line in lines]
-    gap = count(_LEFT_OUT) + 1
-    chosen = {-1, len(lines)}
-    room = tokens + 1 - gap
-    for place in _by_importance(lines):
-        gaps = (place - 1 not in chosen) + (place + 1 not in chosen) - 1
-        if sizes[place] + gaps * gap <= room:
-            chosen.add(place)
-            room -= sizes[place] + gaps * gap
-    chosen -= {-1, len(lines)}
-    return _joined(lines, chosen) if chosen else _both_ends(text, room, count)
-
-
-def _both_ends(text: str, tokens: int, count: Count) -> str:
-    """Return the beginning and the end of a text whose every line is too long."""
-    chars = chars_within(len(text), tokens, lambda chars: count(text[:chars]), least=_LEAST)
-    head, tail = text[: 2 * chars // 3], text[len(text) - chars // 3 :]
-    head = head[: head.rfind(" ")] if " " in head else head
-    tail = tail[tail.find(" ") :] if " " in tail else tail
-    return f"{head.rstrip()} {_LEFT_OUT} {tail.lstrip()}"
-
-
-def _by_importance(lines: Sequence[_Line]) -> list[int]:
-    """Return the places of the lines: the user's own, those that matter most first, and then the others.
-
-    The first line says what the message is about. Rules, preferences, decisions and open tasks follow, and then the other
-    lines; both from the ends inwards, since people write before and behind what they paste.
-    """
-    own = [place for place, line in enumerate(lines) if line.is_own and line.text.strip()]
-    others = [place for place, line in enumerate(lines) if not line.is_own and not _FENCE.match(line.text)]
-    heavy = [place for place in own if score(lines[place].text).kind >= Kind.TASK]
-    return list(dict.fromkeys([*own[:1], *_from_both_ends(heavy), *_from_both_ends(own), *others]))
-
-
-def _from_both_ends(places: Sequence[int]) -> list[int]:
-    """Return the places with those near an end first."""
-    last = len(places) - 1
-    return [places[n] for n in sorted(range(len(places)), key=lambda n: (min(n, last - n), n))]
-
-
-def _joined(lines: Sequence[_Line], chosen: set[int]) -> str:
-    if not chosen:
-        return ""
-    parts: list[str] = []
-    before: _Line | None = None
-    for place, line in enumerate(lines):
-        text = line.text if place in chosen else _LEFT_OUT
-        if text == _LEFT_OUT and (not line.text.strip() or (parts and parts[-1] == _LEFT_OUT)):
-            continue
-        parts += [" " if before and before.number == line.number else "\n", text]
-        before = line
-    return "".join(parts[1:])
-
-
-_FENCE: Final = re.compile(r"^\s*(?:```|~~~)")
-_LONG_LINE: Final = 300
-_SENTENCE_END: Final = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？।؟])\s*")
-
-
-def _lines(text: str) -> list[_Line]:
-    """Return the lines of a text, long ones by sentences, each with whether the user probably wrote it."""
-    found: list[_Line] = []
-    fenced = False
-    for number, line in enumerate(text.split("\n")):
-        if _FENCE.match(line):
-            fenced = not fenced
-            found.append(_Line(line, False, number))
-        elif fenced or len(line) <= _LONG_LINE:
-            found.append(_Line(line, not fenced and not is_printed(line), number))
-        else:
-            found += [_Line(each, not is_printed(each), number) for each in _SENTENCE_END.split(line)]
-    return found

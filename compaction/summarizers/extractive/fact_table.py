@@ -33,11 +33,11 @@ class _Seen:
         self.shape = shape
         self.first = message
         self.last = message
-        self.rarity = 0.0
-        self.messages = 0
-        self.said = 0
-        self.in_results = 0
-        self.reused = False
+        self.rarity = 0.0  # the largest share of the facts of a message that it was
+        self.messages = 0  # how many have it
+        self.said = 0  # in how many the assistant says it or uses it in a call
+        self.in_results = 0  # in how many a result shows it
+        self.reused = False  # whether the assistant used it after it was seen
         self.lasting: float | None = None  # what does not depend on other messages, in the score
 
     def settle(self, fact: str) -> float:

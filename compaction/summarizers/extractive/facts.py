@@ -21,11 +21,11 @@ _GAP: Final = rf"\s{_QUOTES}()\[\]{{}}<>;|（）【】，；"
 _EDGES: Final = ".,:!?*=&^…。！？：、·"
 # Skips words that are only letters, with a change from lower to upper case in none, before each token.
 _TOKEN: Final = re.compile(rf"(?:[A-Z]*+[a-zß-öø-ÿ가-힣一-鿿]*+[{re.escape(_EDGES)}]*+[{_GAP}]++)*+([^{_GAP}]*+)")
-_TELLING: Final = re.compile(r"\d|\w[_./@\\-]\w|[a-z][A-Z]|^(?:/|--|\$|~/|@)\w\w")
+_TELLING: Final = re.compile(r"\d|\w[_./@\\-]\w|[a-z][A-Z]|^(?:/|--|\$|~/|@)\w\w")  # "v2", "a_b", "fooBar", "--all", "$HOME"
 _QUOTED: Final = re.compile(
     r"\"([^\"\n]*)\"|'(?<!\w')([^'\n]*)'(?!\w)|`([^`\n]*)`|“([^“”\n]*)”|「([^「」\n]*)」|『([^『』\n]*)』|《([^《》\n]*)》|«([^«»\n]*)»"
 )
-_NAMES: Final = re.compile(r"[A-Z](?<!\w[A-Z])[a-z]+(?: [A-Z][a-z]+){1,4}\b")
+_NAMES: Final = re.compile(r"[A-Z](?<!\w[A-Z])[a-z]+(?: [A-Z][a-z]+){1,4}\b")  # "Ines Vogt"
 _BLANK: Final = re.compile(r"\s")
 # 1,225.56 and, as in most of Europe, 1.225,56 or 425,25: numbers with a comma in them.
 _GROUPED: Final = re.compile(
@@ -36,10 +36,10 @@ _SCRIPTS: Final = "\u1100-\u11ff\u3000-\u30ff\u3130-\u318f\u3400-\u9fff\uac00-\u
 _RUN: Final = re.compile(rf"[{_SCRIPTS}]+|[^{_SCRIPTS}]+")
 _JOINTS: Final = frozenset("_./\\@-")
 _LEADING: Final = ",:!?*=&^…。！？：、·"
-_GUTTER: Final = re.compile(r"^[ \t]{0,8}\d{1,6}(?:\t|:(?!\d)|\|)", re.MULTILINE)
+_GUTTER: Final = re.compile(r"^[ \t]{0,8}\d{1,6}(?:\t|:(?!\d)|\|)", re.MULTILINE)  # the number of a line: "12:import os"
 # Modes of files, rows of signs, and numbers of one or two digits without a unit.
 _UNTELLING: Final = re.compile(r"[-dlbcps][-rwxsStT]{9}[.+@]?|[\W_]+|[-+~#]?\d{1,2}")
-_NUMBER: Final = re.compile(r"[^\w\s]?[-+]?[$€£¥₩]?\d[\d.,:%/+-]*[%a-zA-Z]{0,2}")
+_NUMBER: Final = re.compile(r"[^\w\s]?[-+]?[$€£¥₩]?\d[\d.,:%/+-]*[%a-zA-Z]{0,2}")  # "~-$1,200.50", "14:35", "30ms"
 
 
 class FactKind(enum.Enum):

@@ -1,18 +1,27 @@
-"""The memory of a conversation: what was said, done and found. A message is added once."""
+"""The memory of a conversation: what was said, done and found. A message is added once.
+
+`Memories` keeps a memory between the rounds of a conversation's summaries, so that each round reads only new messages.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from operator import is_
 from typing import Final
 
 import attrs
 
-from ...messages import ToolResultPart
+from ...messages import Message, ToolResultPart
 from .actions import Action, RowSearch, error_in, outcome_of
 from .fact_table import FactTable
 from .facts import FactSource
-from .reading import Reading
-from .said import MOST, Said, StatementMemory
+from .reading import Reading, Redact, read_message
+from .statement_table import MOST, StatementTable
 
+_MOST_READINGS: Final = 2_048
+_MOST_MEMORIES: Final = 8
+_MOST_SNAPSHOTS: Final = 8
+_STEP: Final = 32  # messages between two of them; a copy costs about as much as three messages
 _ASKED_CHARS: Final = 600
 _LEAST_TALK: Final = 8  # messages
 _MOST_WORK: Final = 0.02  # of the messages of a talk
@@ -39,13 +48,13 @@ class ConversationMemory:
     >>> memory = ConversationMemory()
     >>> for text in ("The port is 8080.", "The port is now 9090."):
     ...     memory.add(read_message(openai_chat.read({"role": "user", "content": text})))
-    >>> [said.text for said in memory.said.values()]
+    >>> [said.text for said in memory.statements.current.values()]
     ['The port is now 9090. (was 8080 until message 2)']
     """
 
     def __init__(self) -> None:
         self.facts = FactTable()
-        self.statements = StatementMemory()
+        self.statements = StatementTable()
         self.requests: list[str] = []
         self.actions: dict[str, Action] = {}
         self.files: dict[str, bool] = {}
@@ -59,16 +68,6 @@ class ConversationMemory:
         self._shown: int | None = None  # the number of the message before, if it may be a demonstration
 
     @property
-    def said(self) -> dict[str, Said]:
-        """The statements that hold, by their words, oldest first."""
-        return self.statements.said
-
-    @property
-    def gone(self) -> dict[str, None]:
-        """Words and values that a later statement about the same thing replaced."""
-        return self.statements.gone
-
-    @property
     def is_talk(self) -> bool:
         """Whether people talk: in short messages, of which hardly one is a call or shows the result of one."""
         messages = self.facts.messages
@@ -78,7 +77,7 @@ class ConversationMemory:
         """Return a memory of the same messages, which grows by itself. O(what it holds) in C."""
         memory = ConversationMemory()
         for name, value in vars(self).items():
-            setattr(memory, name, value.copy() if isinstance(value, dict | list | FactTable | StatementMemory) else value)
+            setattr(memory, name, value.copy() if isinstance(value, dict | list | FactTable | StatementTable) else value)
         return memory
 
     def add(self, reading: Reading) -> None:
@@ -121,7 +120,114 @@ class ConversationMemory:
 
     def _forget_oldest(self) -> None:
         """Forget the older half of what has grown past its bound."""
-        for grown in (self.actions, self.files, self.rows, self.gone):
+        for grown in (self.actions, self.files, self.rows, self.statements.replaced):
             if len(grown) > MOST:
                 for key in list(grown)[: MOST // 2]:
                     del grown[key]
+
+
+# ---------------------------------------------------------------- between rounds
+
+
+class Readings:
+    """The readings of one conversation's messages. Holds state: the latest of them, each with its message.
+
+    An entry holds its message, so no other object can have the identity it is found by.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, Redact], tuple[Message, Reading]] = {}
+
+    def of(self, message: Message, redact: Redact = str) -> Reading:
+        """Return the reading of a message; O(characters) the first time, then O(1)."""
+        known = self._known.get((id(message), redact))
+        if known is not None:
+            return known[1]
+        reading = read_message(message, redact)
+        while len(self._known) >= _MOST_READINGS:
+            self._known.pop(next(iter(self._known)), None)
+        self._known[id(message), redact] = message, reading
+        return reading
+
+    def forget(self, message: Message, redact: Redact = str) -> None:
+        """Forget what was read in a message that will hardly be asked about again."""
+        self._known.pop((id(message), redact), None)
+
+
+@attrs.define
+class _Kept:
+    """A memory for later rounds. Holds state.
+
+    Args:
+        memory: The memory.
+        messages: Its messages.
+        snapshots: Memories of fewer messages, each with their number, the shortest first. A message that stayed in the view
+            while later ones were summarized, as the user's last one does, belongs between them once it is summarized too.
+    """
+
+    memory: ConversationMemory = attrs.Factory(ConversationMemory)
+    messages: list[Message] = attrs.Factory(list[Message])
+    snapshots: list[tuple[int, ConversationMemory]] = attrs.Factory(list[tuple[int, ConversationMemory]])
+
+    def go_back(self, messages: Sequence[Message]) -> None:
+        """Go back to a memory of messages that these begin with. O(messages) in C."""
+        same = [*map(is_, self.messages, messages)]
+        shared = same.index(False) if False in same else len(same)
+        if shared == len(self.messages):
+            return
+        while self.snapshots and self.snapshots[-1][0] > shared:
+            self.snapshots.pop()
+        count, self.memory = self.snapshots.pop() if self.snapshots else (0, ConversationMemory())
+        del self.messages[count:]
+
+    def add(self, message: Message, readings: Readings, redact: Redact) -> None:
+        """Add the next message; at times, keep the memory before it, fewer of them the longer ago they are.
+
+        The readings of messages long before it are forgotten: the memory has what they held.
+        """
+        if len(self.messages) - (self.snapshots[-1][0] if self.snapshots else 0) >= _STEP:
+            for old in self.messages[-3 * _STEP : -2 * _STEP]:
+                readings.forget(old, redact)
+            self.snapshots.append((len(self.messages), self.memory.copy()))
+            if len(self.snapshots) > _MOST_SNAPSHOTS:
+                del self.snapshots[1 : -_MOST_SNAPSHOTS // 2 : 2]
+        self.memory.add(readings.of(message, redact))
+        self.messages.append(message)
+
+
+class Memories:
+    """The memories of one conversation, for later rounds. Holds state: one for each first message and redaction.
+
+    While a memory grows it is not among them: after an exception, whatever raised it, the next round reads the messages again.
+
+    Attributes:
+        readings: The readings of its messages.
+    """
+
+    def __init__(self) -> None:
+        self.readings = Readings()
+        self._kept: dict[tuple[int, Redact], _Kept] = {}  # each holds the message whose identity it is found by
+
+    def of(self, messages: Sequence[Message], redact: Redact = str, *, after: Sequence[Message] = ()) -> ConversationMemory:
+        """Return the memory of messages; it is the caller's until the next call with the same first message.
+
+        O(new messages) if it continues the memory of an earlier call. If messages are new between those of earlier calls, all
+        after them are added again. O(messages) in C otherwise.
+
+        Args:
+            messages: The messages, oldest first.
+            redact: Removes from every text what must not be shown.
+            after: The messages that precede ``messages``.
+        """
+        whole = [*after, *messages]
+        if not whole:
+            return ConversationMemory()
+        key = id(whole[0]), redact
+        kept = self._kept.pop(key, None) or _Kept()
+        kept.go_back(whole)
+        for message in whole[len(kept.messages) :]:
+            kept.add(message, self.readings, redact)
+        while len(self._kept) >= _MOST_MEMORIES:
+            self._kept.pop(next(iter(self._kept)), None)
+        self._kept[key] = kept
+        return kept.memory

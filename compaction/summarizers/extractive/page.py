@@ -34,18 +34,28 @@ def listed(values: Iterable[str]) -> str:
 
 
 @attrs.frozen
-class _Item:
-    """A line of the page, or a value of one of its lists."""
+class Item:
+    """A line of the page, or a value of one of its lists.
 
-    place: float  # its place in its section
+    Args:
+        section: The section it belongs to.
+        text: Its text; a value if it has a label.
+        label: The list that the value is part of; ``""`` for a line.
+        place: Its place among the section's items; by default the last.
+        under: The line that it stands below: another item of the section, or a heading, which is written with it.
+        by: Who said it, if not the user.
+    """
+
     section: Section
-    label: str  # the list that the value is part of; ``""`` for a line
     text: str
-    under: str = ""  # the line that it stands below; ``""`` without one
-    by: str = ""  # who said it, if not the user
+    label: str = ""
+    place: float | None = None
+    under: str = ""
+    by: str = ""
 
     @property
     def shown(self) -> str:
+        """The line with who said it."""
         return f"{self.by}: {self.text}" if self.by else self.text
 
 
@@ -70,47 +80,28 @@ class SummaryPage:
         self.tokens = count
         self._visible = SearchedText(visible)
         self._own = SearchedText()
-        self._items: list[_Item] = []
+        self._items: list[Item] = []
         self._begun: set[object] = set()  # what has items: sections, labels of lists, and pairs of a section and a line
-        self._refused: _Item | None = None  # the first line that had no room
+        self._refused: Item | None = None  # the first line that had no room
         self._lines: set[str] = set()
 
-    def add(
-        self,
-        section: Section,
-        text: str,
-        *,
-        upto: float,
-        label: str = "",
-        place: float | None = None,
-        under: str = "",
-        by: str = "",
-    ) -> bool:
+    def add(self, item: Item, *, upto: float) -> bool:
         """Add an item if the text stays within ``upto`` tokens with it, and it is not visible.
-
-        Args:
-            section: The section it belongs to.
-            text: Its text; a value if it has a label.
-            upto: Tokens of the whole text.
-            label: The list that the value is part of.
-            place: Its place among the section's items; by default the last.
-            under: The line that it stands below: another item of the section, or a heading, which is written with it.
-            by: Who said it, if not the user.
 
         Returns:
             Whether it was added or stands somewhere already.
         """
+        text, label, under = item.text, item.label, item.under
         if text in self._lines or (not label and self.stands(text)):
             self._lines.add(text)
             return True
-        item = _Item(len(self._items) if place is None else place, section, label, text, under, by)
         tokens = self.tokens(f" {text}") + (2 if " " in text else 0) if label else self.tokens(f"- {item.shown}\n")
-        begins: dict[object, int] = {section: _HEADING_TOKENS}  # each with its tokens
+        begins: dict[object, int] = {item.section: _HEADING_TOKENS}  # each with its tokens
         if label:
             begins[label] = _LABEL_TOKENS
         if under:
             tokens += 2
-            begins[section, under] = 0 if under in self._lines else self.tokens(f"- {under}\n")
+            begins[item.section, under] = 0 if under in self._lines else self.tokens(f"- {under}\n")
         for each in begins.keys() - self._begun:
             tokens += begins[each]
         if self.used + tokens > min(upto, self.limit):
@@ -119,7 +110,7 @@ class SummaryPage:
             return False
         self.used += tokens
         self._begun.update(begins)
-        self._items.append(item)
+        self._items.append(item if item.place is not None else attrs.evolve(item, place=len(self._items)))
         self._lines.add(text)
         self._own.add(text)
         return True
@@ -152,7 +143,7 @@ class SummaryPage:
                 continue
             if not held and visible_words.issuperset(words) and _stands(fact, words, visible):
                 continue
-            misses = 0 if self.add(Section.CONTEXT, fact, upto=most, label=fact_kind(fact).value) else misses + 1
+            misses = 0 if self.add(Item(Section.CONTEXT, fact, label=fact_kind(fact).value), upto=most) else misses + 1
 
     def shortened(self, text: str, tokens: float) -> str:
         """Return the text, or its beginning in about that many tokens."""
@@ -182,7 +173,7 @@ class SummaryPage:
             return _NOTHING
         raise SummaryFailed(f"a budget of {self.limit} tokens is too small for a few words")
 
-    def _sections(self, items: Sequence[_Item]) -> dict[Section, list[str]]:
+    def _sections(self, items: Sequence[Item]) -> dict[Section, list[str]]:
         lists: dict[tuple[Section, str], list[str]] = {}
         blocks: dict[tuple[Section, str], list[str]] = {}  # a line and those below it
         for item in sorted(items, key=attrgetter("place")):

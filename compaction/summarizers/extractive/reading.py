@@ -1,4 +1,4 @@
-"""The reading of one message: everything in it that a summary may need. A conversation keeps the latest."""
+"""The reading of one message: everything in it that a summary may need."""
 
 from __future__ import annotations
 
@@ -11,16 +11,22 @@ import attrs
 from ...messages import Message, TextPart, ToolCallPart, ToolResultPart
 from .actions import argument_values, brief_of
 from .facts import FactSource, facts_in, is_telling
+from .lines import is_printed
+from .passages import Passage, passages
 from .sentences import READ_CHARS, both_ends
-from .speech import Passage, Voice, is_output, is_printed, passages
-from .statements import SYSTEM, Statement, assistant_statements, user_statements
+from .statements import SYSTEM, Statement, assistant_statements, speaker_of, user_statements
+from .voices import Voice, is_output
+
+Redact: TypeAlias = Callable[[str], str]
+"""Removes from a text what must not be shown; `str` if nothing is removed."""
 
 _VALUE_CHARS: Final = 80
 _REQUEST_CHARS: Final = 2_000
-_DEMONSTRATION_CHARS: Final = 2_000
-_PRINTED_SHARE: Final = 0.25
+_DEMONSTRATION_CHARS: Final = 2_000  # of a message that may show work
+_PRINTED_SHARE: Final = 0.25  # of such a message
+# the name of a message that multi-agent frameworks send for a program, as "ComputerTerminal"
 _MACHINE: Final = re.compile(r"terminal|executor|observation|environment|tool|function|computer", re.IGNORECASE)
-_PATH: Final = re.compile(
+_PATH: Final = re.compile(  # "src/app.py", "a.py", "~/logs/", "/etc"
     r"(?:~|\.{1,2})?/?(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.[A-Za-z]\w{0,7}|(?:~|\.{1,2})?/(?:[\w.@+-]+/)*[\w.@+-]+/?"
 )
 
@@ -52,37 +58,6 @@ class Reading:
     shows_work: bool = False
 
 
-Redact: TypeAlias = Callable[[str], str]
-"""Removes from a text what must not be shown; `str` if nothing is removed."""
-
-_MOST_READINGS: Final = 2_048
-
-
-class Readings:
-    """The readings of one conversation's messages. Holds state: the latest of them, each with its message.
-
-    An entry holds its message, so no other object can have the identity it is found by.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[int, Redact], tuple[Message, Reading]] = {}
-
-    def of(self, message: Message, redact: Redact = str) -> Reading:
-        """Return the reading of a message; O(characters) the first time, then O(1)."""
-        known = self._known.get((id(message), redact))
-        if known is not None:
-            return known[1]
-        reading = read_message(message, redact)
-        while len(self._known) >= _MOST_READINGS:
-            self._known.pop(next(iter(self._known)), None)
-        self._known[id(message), redact] = message, reading
-        return reading
-
-    def forget(self, message: Message, redact: Redact = str) -> None:
-        """Forget what was read in a message that will hardly be asked about again."""
-        self._known.pop((id(message), redact), None)
-
-
 def read_message(message: Message, redact: Redact = str) -> Reading:
     """Return the reading of a message; O(characters)."""
     text = "\n".join([part.text for part in message.parts if isinstance(part, TextPart)])
@@ -97,6 +72,8 @@ def read_message(message: Message, redact: Redact = str) -> Reading:
     if source is FactSource.USER:
         spoken = [*passages(text)]
         statements = tuple(user_statements(spoken))
+        if speaker := speaker_of(message):
+            statements = tuple([attrs.evolve(each, by=each.by or speaker) for each in statements])
         shows_work = _shows_work(text, spoken)
         text = _first_prose(text) or text
     elif message.is_system:

@@ -6,13 +6,14 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from .lines import FENCE
+
 CUT: Final = "…"
 """The end of a word that was cut; a whole word before a cut is followed by a blank and three dots."""
 
 READ_CHARS: Final = 200_000
 """The characters above which only both ends of a text are read; such a text is data, and its middle is rarely mentioned."""
 
-_FENCE: Final = re.compile(r"^\s{0,3}(?:```|~~~)")
 _BULLET: Final = re.compile(r"\s*(?:[-*+•>#]+|\d{1,3}[.)])\s+")
 _END: Final = re.compile(r"[.!?…。！？।؟](?:(?<=[。！？।؟])\s*|[\"')\]*]*\s+)")
 _WORD_BEFORE: Final = re.compile(r"[^\s(\[\"'„“]{1,24}\Z")
@@ -41,10 +42,6 @@ _AFTER_ORDINAL: Final = word_set(
     "januar jänner februar märz april mai juni juli august september oktober november dezember stock etage og ug klasse platz "
     "quartal halbjahr woche tag mal semester auflage spieltag person kapitel absatz"
 )
-_VALUE: Final = re.compile(r"(?<![A-Za-z0-9_.])(?:[A-Za-z_-]{0,40}\d[A-Za-z0-9_.,:/-]*|[0-9a-f]{7,}(?![A-Za-z0-9_]))")
-_HAS_VALUE: Final = re.compile(r"\d|[a-f]{7}")
-_DIGITS: Final = re.compile(r"\d+")
-_LETTERS: Final = re.compile(r"[A-Za-z]+")
 _OPEN_END: Final = re.compile(r"[^\s.!?:;。！？：；]\s*$")
 
 
@@ -104,7 +101,7 @@ def prose(text: str) -> str:
     lines: list[str] = []
     fenced = False
     for line in text.splitlines():
-        if _FENCE.match(line):
+        if FENCE.match(line):
             fenced = not fenced
         elif not fenced:
             lines.append(line)
@@ -154,17 +151,3 @@ def chars_within(chars: int, tokens: float, count: Callable[[int], int], *, leas
     while chars > least and (found := count(chars)) > tokens:
         chars = max(least, min(chars - 1, int(chars * tokens / found)))
     return chars
-
-
-def values_of(sentence: str) -> tuple[tuple[str, str], ...]:
-    """Return the values of a sentence, each with its shape."""
-    if _HAS_VALUE.search(sentence) is None:
-        return ()
-    found = [match.rstrip(".,:/-") for match in _VALUE.findall(sentence)]
-    return tuple([(_shape_of(value), value) for value in found])
-
-
-def _shape_of(value: str) -> str:
-    if value.isalnum() and not value.isalpha() and len(value) >= (7 if value.isdigit() else 6):
-        return "x"
-    return _LETTERS.sub("a", _DIGITS.sub("0", value.replace(",", "")))

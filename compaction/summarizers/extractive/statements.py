@@ -10,24 +10,38 @@ from typing import Final
 
 import attrs
 
+from ...messages import Message
 from .classifier import PER_MILLE
-from .scoring import Judgement, Kind, names_person, score, score_of_assistant
-from .sentences import clipped, sentences, sentences_in, values_of
-from .speech import Passage, Voice, unnumbered
+from .kinds import Judgement, Kind, judge, kind_of_assistant, names_person
+from .lines import unnumbered
+from .passages import Passage
+from .sentences import clipped, sentences, sentences_in
+from .subjects import values_of
+from .voices import Voice
 
 _LONGEST: Final = 400
-_MOST: Final = 400
-_ANSWER_CHARS: Final = range(12, 241)
+_MOST: Final = 400  # statements of a message
+_ANSWER_CHARS: Final = range(12, 241)  # of a sentence of the assistant; longer ones explain
 _MARK: Final = re.compile('["“”„«»「」『』]')
-_ALONE: Final = (Kind.QUESTION, Kind.REMARK, Kind.SUPPOSED)
+_ALONE: Final = (Kind.QUESTION, Kind.REMARK, Kind.SUPPOSED)  # which no later sentence continues
 ASSISTANT: Final = "Assistant"
 SYSTEM: Final = "System"
 QUOTED: Final = "Quoted or pasted"
+_NAME_CHARS: Final = 64
 _OTHERS: Final = (Voice.QUOTED, Voice.LABELLED)
 _ASKING: Final = (Kind.REQUEST, Kind.QUESTION)
 _WANTING: Final = (Kind.DUTY, Kind.PREFERENCE, Kind.DECISION, Kind.TASK)
 _LEAST_APART: Final = 4  # lines; fewer without a person are often the user's notes
 _MOST_OF_USER: Final = 0.25  # of these lines
+
+
+def speaker_of(message: Message) -> str:
+    """Return the name that the host gives the speaker of a user's message; empty if it gives none.
+
+    A name that would read as one of the digest's own labels counts as none.
+    """
+    name = " ".join((message.name or "").split())[:_NAME_CHARS]
+    return "" if name in (ASSISTANT, SYSTEM, QUOTED) else name
 
 
 @attrs.frozen
@@ -47,12 +61,12 @@ class Statement:
 def user_statements(spoken: Iterable[Passage]) -> Iterator[Statement]:
     """Yield the statements in the `passages` of a user's message, in order; O(characters).
 
-    >>> from compaction.summarizers.extractive.speech import passages
+    >>> from compaction.summarizers.extractive.passages import passages
     >>> said = "The cap is $956. Never go above it without asking me. My sister is a glazier. Where does she live?"
     >>> for each in user_statements(passages(said)):
     ...     print(each.kind.name, each.text)
     RULE The cap is $956. Never go above it without asking me.
-    FACT My sister is a glazier.
+    PLAIN My sister is a glazier.
     QUESTION Where does she live?
     """
     blocks = itertools.groupby(spoken, attrgetter("block"))
@@ -88,7 +102,7 @@ def _statements_of(passage: Passage) -> Iterator[Statement]:
     before: Statement | None = None
     for sentence, voice in _sentences(passage):
         said = unnumbered(sentence) if passage.is_whole else sentence
-        judged = score(said)
+        judged = judge(said)
         found = Statement(
             clipped(sentence, _LONGEST),
             Kind.DUTY if judged.kind is Kind.RULE and voice is not Voice.OWN else judged.kind,
@@ -99,7 +113,7 @@ def _statements_of(passage: Passage) -> Iterator[Statement]:
             worth=judged.worth,
         )
         if voice in _OTHERS:
-            found = attrs.evolve(found, kind=min(found.kind, Kind.FACT), by="" if voice is Voice.LABELLED else QUOTED)
+            found = attrs.evolve(found, kind=min(found.kind, Kind.PLAIN), by="" if voice is Voice.LABELLED else QUOTED)
         if before is not None:
             if _belong_together(before, found, judged):
                 yield _joined(before, found)
@@ -145,6 +159,6 @@ def assistant_statements(text: str) -> Iterator[Statement]:
     ['ANSWER', 'DECISION']
     """
     for sentence in sentences(text):
-        kind = score_of_assistant(sentence) if len(sentence) in _ANSWER_CHARS else None
+        kind = kind_of_assistant(sentence) if len(sentence) in _ANSWER_CHARS else None
         if kind is not None:
             yield Statement(sentence, kind, by=ASSISTANT)

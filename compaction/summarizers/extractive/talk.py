@@ -65,9 +65,12 @@ WEIGHTS: Final = {
 }
 """Of each feature of a sentence: its weight, and what the shape of the conversation adds, see `shape_of`."""
 
+_OWN: Final = 6  # of `_own_features`, those that count for the sentence itself
+_OF_MESSAGE: Final = (0, 1, 2, 6, 7, 8)  # those whose mean over the sentences of the message counts
+
 
 @attrs.frozen
-class Sentence:
+class Utterance:
     """A sentence of a conversation."""
 
     text: str
@@ -75,11 +78,11 @@ class Sentence:
     place: float  # the number of its message, from 1, and the share of the message that stands before it
     lead: str  # what it stands under, as in a `Statement`
     by: str  # who said it, if not the user
-    worth: float = 0.0  # how likely it is asked about, for its length; only for comparing sentences of one conversation
+    score: float = 0.0  # how likely it is asked about, for its length; only for comparing sentences of one conversation
     features: tuple[float, ...] = ()  # its features, in the order of `WEIGHTS`
 
 
-def talk_in(messages: Sequence[Message], read: Callable[[Message], Reading], redact: Redact) -> list[Sentence]:
+def talk_in(messages: Sequence[Message], read: Callable[[Message], Reading], redact: Redact) -> list[Utterance]:
     """Return the sentences of users and assistants, in order; O(characters)."""
     said = [found for place, each in enumerate(messages, 1) if (found := _said(each, place, read, redact))]
     said = _by_speakers(said)
@@ -103,19 +106,19 @@ def shape_of(sizes: Sequence[int]) -> tuple[float, float, float]:
     return 1.0, math.log(mean / median(sizes)) if sizes else 0.0, math.log(mean / _USUAL_CHARS) if sizes else 0.0
 
 
-def _said(message: Message, place: int, read: Callable[[Message], Reading], redact: Redact) -> list[Sentence]:
+def _said(message: Message, place: int, read: Callable[[Message], Reading], redact: Redact) -> list[Utterance]:
     if message.role == "assistant":
         text = redact(both_ends(message.text))
-        return [Sentence(each, each, place, "", ASSISTANT) for each in sentences(text) if len(each) <= _LONGEST]
+        return [Utterance(each, each, place, "", ASSISTANT) for each in sentences(text) if len(each) <= _LONGEST]
     reading = read(message)
     if reading.source is not FactSource.USER:
         return []
     return [
-        Sentence(part, each.text, place, each.lead, each.by) for each in reading.statements for part in sentences_in(each.text)
+        Utterance(part, each.text, place, each.lead, each.by) for each in reading.statements for part in sentences_in(each.text)
     ]
 
 
-def _by_speakers(said: list[list[Sentence]]) -> list[list[Sentence]]:
+def _by_speakers(said: list[list[Utterance]]) -> list[list[Utterance]]:
     """Return the messages, with the speakers' names apart where the user's messages begin with them."""
     users = [message for message in said if message[0].by != ASSISTANT]
     named = [match for message in users if (match := SPEAKER.match(message[0].text))]
@@ -124,7 +127,7 @@ def _by_speakers(said: list[list[Sentence]]) -> list[list[Sentence]]:
     return [_of_speaker(message) for message in said]
 
 
-def _of_speaker(message: list[Sentence]) -> list[Sentence]:
+def _of_speaker(message: list[Utterance]) -> list[Utterance]:
     first = message[0]
     match = None if first.by == ASSISTANT else SPEAKER.match(first.text)
     if match is None:
@@ -133,7 +136,7 @@ def _of_speaker(message: list[Sentence]) -> list[Sentence]:
     return [attrs.evolve(each, by=each.by or match[1]) for each in (rest, *message[1:])]
 
 
-def _own_features(sentence: Sentence, words: set[str], rarity: Mapping[str, float]) -> tuple[float, ...]:
+def _own_features(sentence: Utterance, words: set[str], rarity: Mapping[str, float]) -> tuple[float, ...]:
     """Return the features of a sentence itself, and the logarithms of the probabilities of three kinds."""
     text = sentence.text
     said = _WORD.findall(text)
@@ -151,9 +154,9 @@ def _own_features(sentence: Sentence, words: set[str], rarity: Mapping[str, floa
 
 
 def _weighed(
-    said: list[list[Sentence]], own: list[list[tuple[float, ...]]], place: int, weights: list[float]
-) -> Iterator[Sentence]:
-    """Yield the sentences of a message with their worth, by what they are, by their message and by the ones beside it."""
+    said: list[list[Utterance]], own: list[list[tuple[float, ...]]], place: int, weights: list[float]
+) -> Iterator[Utterance]:
+    """Yield the sentences of a message with their score, by what they are, by their message and by the ones beside it."""
     sizes = [len(each.text) for each in said[place]]
     means = [sum(map(mul, sizes, column)) / sum(sizes) for column in zip(*own[place], strict=True)]
     before = said[place - 1] if place else []
@@ -168,18 +171,14 @@ def _weighed(
     )
     for number, (each, features) in enumerate(zip(said[place], own[place], strict=True)):
         every = (*features[:_OWN], asked and not number, asked and number > 0, *around)
-        worth = round(sum(map(mul, weights, every)), 9)
-        yield attrs.evolve(each, place=each.place + number / len(sizes), worth=worth, features=every)
-
-
-_OWN: Final = 6
-_OF_MESSAGE: Final = (0, 1, 2, 6, 7, 8)
+        score = round(sum(map(mul, weights, every)), 9)
+        yield attrs.evolve(each, place=each.place + number / len(sizes), score=score, features=every)
 
 
 # ---------------------------------------------------------------- lines
 
 
-def chosen(talk: Sequence[Sentence], order: Iterable[int], tokens: float, count: Callable[[str], int]) -> dict[int, int]:
+def chosen(talk: Sequence[Utterance], order: Iterable[int], tokens: float, count: Callable[[str], int]) -> dict[int, int]:
     """Return the places of the sentences that fit, each with its rank.
 
     Args:
@@ -190,7 +189,7 @@ def chosen(talk: Sequence[Sentence], order: Iterable[int], tokens: float, count:
     """
     frames = {by: count(f"- {by}:" if by else "-") for by in {each.by for each in talk}}
 
-    def beginning(one: Sentence | None, other: Sentence | None) -> int:
+    def beginning(one: Utterance | None, other: Utterance | None) -> int:
         return 0 if other is None or _on_one_line(one, other) else frames[other.by]
 
     ranks: dict[int, int] = {}
@@ -211,7 +210,7 @@ def chosen(talk: Sequence[Sentence], order: Iterable[int], tokens: float, count:
     return ranks
 
 
-def lines_of(talk: Sequence[Sentence], ranks: Mapping[int, int]) -> list[Sentence]:
+def lines_of(talk: Sequence[Utterance], ranks: Mapping[int, int]) -> list[Utterance]:
     """Return the lines of chosen sentences, the most important first; one speaker's are on one with no other between them."""
     lines: list[list[int]] = []
     chars = 0
@@ -226,6 +225,6 @@ def lines_of(talk: Sequence[Sentence], ranks: Mapping[int, int]) -> list[Sentenc
     return [attrs.evolve(talk[line[0]], text=" ".join([talk[place].text for place in line])) for line in lines]
 
 
-def _on_one_line(one: Sentence | None, other: Sentence) -> bool:
+def _on_one_line(one: Utterance | None, other: Utterance) -> bool:
     """Whether a sentence continues the line of another one; only after an end mark, so that a line can be split again."""
     return one is not None and (one.by, one.lead) == (other.by, other.lead) and one.text.endswith(_ENDS)

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from compaction import GroupKind, MessageIndex, compact_sync, last
+from compaction import GroupKind, MessageIndex, Rewrite, compact_sync, last
 from compaction.formats import bedrock
 from compaction.session import CompactionSession
 from compaction.strategies import SlidingWindow, Strategy, Summarization, ToolResult, Truncation
 from compaction.testing import agent_session, check_strategy
 from compaction.triggers import messages_exceed, tokens_below, tokens_exceed
+from tests.formats.bedrock.examples import ASKED, SAID, THOUGHT, Raw, answer, call, result, user
 from tests.support.wires import Brief, indexed
 
 SESSION = agent_session(120, format=bedrock)
@@ -60,3 +61,22 @@ def test_a_session_over_many_turns() -> None:
         view = session.view_sync(SESSION[:end])
         assert {problem.rule for problem in bedrock.validate(view)} <= {"pending-call"}
         assert len(view) <= 14
+
+
+@pytest.mark.parametrize(
+    ("blocks", "rule"),
+    [
+        ([{"text": "I look."}, call(), THOUGHT], "an answer has no thoughts after its calls [thinking-after-call]"),
+        ([{"text": "I look."}, THOUGHT, call()], "an answer that began with thoughts still begins with them, or has none"),
+    ],
+    ids=["behind a call", "behind words"],
+)
+def test_an_edit_that_moves_a_thought_is_refused(blocks: list[Raw], rule: str) -> None:
+    """A rewrite keeps the order in which the model thought, spoke and called; another order is refused with its rule."""
+    messages = [ASKED, answer(THOUGHT, {"text": "I look."}, call()), user(result()), SAID, ASKED, SAID]
+    index = MessageIndex(messages, format=bedrock)
+    group = next(group for group in index.included_groups if group.kind is GroupKind.TOOL_CALL)
+    moved = bedrock.read(answer(*blocks))
+    index.apply(Rewrite(group, [moved], reason="shorter"))
+    assert index.messages() == messages
+    assert [refusal.rule for refusal in index.refused] == [rule]

@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.formats import openai_chat
+from compaction import compact_sync
+from compaction.formats import FORMATS, MessageFormat, openai_chat
+from compaction.strategies import Strategy
+from tests.formats.openai_chat.examples import USER as HI
+from tests.formats.openai_chat.examples import Raw, answer, asked, assistant, call
+from tests.support.conversion import convert
+from tests.support.wires import STRATEGIES, valid_conversation
 
 MISSING = "mistral_common is not installed"
 mistral_errors = pytest.importorskip("mistral_common.exceptions", reason=MISSING)
@@ -29,16 +35,7 @@ PAIRING = {
 }
 SYSTEM = {"system", "developer"}
 
-Raw = dict[str, Any]
-
-HI: Raw = {"role": "user", "content": "hi"}
-ASKED: Raw = {
-    "role": "assistant",
-    "content": None,
-    "tool_calls": [{"id": "a", "type": "function", "function": {"name": "now", "arguments": "{}"}}],
-}
-ANSWER: Raw = {"role": "tool", "tool_call_id": "a", "content": "noon"}
-SAID: Raw = {"role": "assistant", "content": "hi"}
+ASKED, ANSWER, SAID = asked(call()), answer(), assistant(content="hi")
 BRIEF: Raw = {"role": "system", "content": "be brief"}
 
 
@@ -175,3 +172,16 @@ def test_ids(identifier: str) -> None:
     call["tool_calls"][0]["id"] = identifier
     messages = [HI, call, {**ANSWER, "tool_call_id": identifier}]
     assert (ours(messages), theirs(messages)) == (True, identifier != "null")
+
+
+@pytest.mark.parametrize("format", [format for format in FORMATS if format is not openai_chat], ids=repr)
+@given(data=st.data(), strategy=st.sampled_from(STRATEGIES))
+def test_compacted_lists(format: MessageFormat, data: st.DataObject, strategy: Strategy) -> None:
+    """A compacted list of another format, written as chat completions, has its pairs right, except for calls that wait."""
+    messages = data.draw(valid_conversation(format))
+    left = compact_sync(messages, strategy, counter="chars/4", format=format).messages
+    waiting = any(problem.rule == "pending-call" for problem in format.validate(messages))
+    chat = convert(left, to=openai_chat, format=format)
+    asking = [message for message in chat if message["role"] != "assistant" or message.get("tool_calls")]
+    ends_with_calls = bool(asking and asking[-1].get("tool_calls"))
+    assert (theirs(comparable(chat)) and not ends_with_calls) != waiting

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from compaction.gateway.cases import masked, write_case
 from compaction.gateway.upstream import UpstreamRefusal
-from compaction.tokens import LengthError
 from tests.support.gateways import ScriptedUpstream, answer, in_process, tool_chat
 
 SECRET = "Zanzibar"
@@ -55,23 +54,6 @@ def test_a_case_quotes_nothing(tmp_path: Path) -> None:
     path = write_case(folder, "case-0", given=given, sent=given, refusal=UpstreamRefusal(400, "y" * 3_000))
     assert path is not None
     assert json.loads(path.read_text())["said"] == "y" * 2_000
-
-
-@pytest.mark.parametrize(
-    ("status", "says", "is_length"),
-    [
-        (400, "prompt is too long: 9 tokens > 5 maximum", True),
-        (413, "Request too large", True),
-        (400, "The input token count (9) exceeds the maximum number of tokens allowed (5).", True),
-        (400, "messages: roles must alternate", False),
-        (500, "the input length exceeds the context length", True),
-        (500, "internal error", False),
-    ],
-)
-def test_length_errors(status: int, says: str, is_length: bool) -> None:
-    """Only refusals of a single request for its length are length errors."""
-    refusal = UpstreamRefusal(status, json.dumps({"error": {"message": says}}))
-    assert (LengthError.read(refusal) is not None) == is_length
 
 
 PACKED = gzip.compress(b'{"error": {"message": "prompt is too long: 1500 tokens > 900 maximum"}}')

@@ -48,8 +48,8 @@ async def test_a_body_has_a_limit(length: bytes | None, messages: list[Any], bod
 
 
 def test_an_address_keeps_its_encoding() -> None:
-    """The address is sent as the client encoded it if the server passes that on. Repeated slashes become one."""
-    client, _ = connection(path="//v1/a b", raw_path=b"//v1/a%20b")
+    """The address is sent as the client encoded it if the server passes that on. Repeated slashes and versions become one."""
+    client, _ = connection(path="//v1/v1//a b", raw_path=b"//v1/v1//a%20b")
     assert (client.path, client.raw_path, client.query, client.status) == ("/v1/a b", b"/v1/a%20b", b"", 0)
     client, _ = connection(path="//v1/\u00e9", query_string=b"a=1")
     assert (client.raw_path.decode(), client.query) == ("/v1/\u00e9", b"a=1")

@@ -183,12 +183,20 @@ async def test_a_shadow_is_described(caplog: pytest.LogCaptureFixture) -> None:
     assert found.replies[1].status_code == 400
 
 
-@pytest.mark.parametrize("status", [422, 500])
-async def test_other_refusals_are_not_sent_again(status: int, caplog: pytest.LogCaptureFixture) -> None:
-    """A request is sent again only if it was compacted and refused with 400."""
-    found = await told(caplog, [answer(status, {"error": {"message": "no such tool"}})], LONG)
-    assert (found.replies[0].status_code, len(found.got), found.log[0].get("retried")) == (status, 1, None)
-    assert found.counts == {}
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [(status, TOO_LONG) for status in (401, 403, 404, 409, 429, 502, 503, 529)]
+    + [(status, {"error": {"message": "no such tool"}}) for status in (422, 500)],
+)
+async def test_other_refusals_are_passed_on(status: int, said: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """They keep their headers, and are not sent again: only 400 is about the messages, whatever the text says of a length."""
+    found = await told(caplog, [answer(status, said, retry_after="7")], LONG)
+    assert (found.replies[0].status_code, found.replies[0].json(), found.replies[0].headers["retry-after"]) == (
+        status,
+        said,
+        "7",
+    )
+    assert (len(found.got), found.log[0].get("retried"), found.counts) == (1, None, {})
 
 
 async def test_a_length_error_without_figures_is_described(caplog: pytest.LogCaptureFixture) -> None:

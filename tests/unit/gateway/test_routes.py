@@ -21,6 +21,7 @@ CLAUDE = "us.anthropic.claude-sonnet-4-20250514-v1:0"
         ("/v1/chat/completions", "chat", "openai", None),
         ("/chat/completions", "chat", "openai", None),
         ("/v3/chat/completions", "chat", "openai", None),
+        ("/v1/chat/completions/", "chat", "openai", None),
         ("/v1/responses", "responses", "openai", None),
         ("/responses", "responses", "openai", None),
         ("/v1/messages", "messages", "anthropic", None),

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from compaction import Drop, Pipeline, last
+from compaction import Drop, Pipeline, Rewrite, last
 from compaction.index import CutWorth, MessageIndex, dry_run
+from compaction.index.dry_runs import unchanged_groups
 from compaction.strategies import Summarization, Truncation
 from compaction.summarizers import SummaryRequest
-from tests.support.chats import indexed, turns
+from tests.support.chats import assistant, call, indexed, result, thought, turns, user
 from tests.support.scripted import Scripted
 
 
@@ -63,3 +64,32 @@ def test_what_a_cut_is_worth(kept: int, in_cache: int, calls: float, *, pays: bo
     """A cut of half of 1,000 tokens writes 500 at the full price, and saves 500 at a tenth of it in each call."""
     cut = CutWorth(before=1_000, after=500, kept=kept)
     assert cut.pays(calls=calls, cached=0.1, in_cache=in_cache) is pays
+
+
+class TestUnchangedGroups:
+    """The number of groups at the start that two views share, which a provider's prompt cache still covers."""
+
+    def test_a_view_shares_all_of_itself_and_of_what_continues_it(self) -> None:
+        """Messages at the end change none of the groups before them."""
+        index = indexed(turns(2))
+        before = index.included_groups
+        index.append([user()])
+        assert unchanged_groups(before, before) == unchanged_groups(before, index.included_groups) == 4
+
+    def test_a_group_that_left_ends_what_is_shared(self) -> None:
+        """The groups after a dropped one are at another place now."""
+        index = indexed(turns(3))
+        before = index.included_groups
+        assert index.apply(Drop([2]))
+        assert unchanged_groups(before, index.included_groups) == 2
+
+    @pytest.mark.parametrize("thought_place", [0, 2])
+    def test_a_group_without_one_of_its_messages_is_changed(self, thought_place: int) -> None:
+        """A group that lost its first or its last message is not the same, though its id is."""
+        group = [call("1"), result("1")]
+        group.insert(thought_place, thought())
+        index = indexed([user(), *group, user(), assistant()])
+        before = index.included_groups
+        messages = [None if place == thought_place else each for place, each in enumerate(before[1].messages)]
+        assert index.apply(Rewrite(before[1], messages))
+        assert unchanged_groups(before, index.included_groups) == 1

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import attrs
 import pytest
 
-from compaction import GroupKind
+from compaction import Drop, GroupKind, MessageIndex
 from compaction.formats import openai_chat
-from compaction.index.groups import Grouping
+from compaction.index.grouping import Grouping
 from compaction.index.marks import MarkCeiling, Marks, marked
-from tests.support.chats import Chat, assistant, call, developer, result, said, system, user
+from tests.support.chats import Chat, assistant, call, developer, indexed, result, said, system, thought, user
 
 CHATS: list[Chat] = [
     [system(), user(), assistant()],
@@ -40,11 +43,13 @@ def by_outline(chat: Chat) -> Grouping:
 @pytest.mark.parametrize("chat", CHATS)
 def test_an_outline_is_grouped_as_the_message(chat: Chat) -> None:
     """All that the grouping tells is the same."""
+    one, other = in_full(chat), by_outline(chat)
+    parts = ("calls", "marks")
     told = [
-        {name: value for name, value in vars(grouping).items() if not name.startswith("_") and name != "marks"}
-        for grouping in (in_full(chat), by_outline(chat))
+        {name: value for name, value in vars(each).items() if name[0] != "_" and name not in parts} for each in (one, other)
     ]
     assert told[0] == told[1]
+    assert vars(one.calls) == vars(other.calls)
 
 
 @pytest.mark.parametrize("chat", CHATS)
@@ -52,7 +57,7 @@ def test_instructions_are_counted(chat: Chat) -> None:
     """There is the number of all instructions, and of those before any other message."""
     roles = [raw["role"] in ("system", "developer") for raw in chat]
     grouping = in_full(chat)
-    assert (grouping.system, grouping.leading) == (sum(roles), roles.index(False))
+    assert (grouping.instructions.count, grouping.instructions.leading) == (sum(roles), roles.index(False))
 
 
 def test_a_summary_of_exactly_the_limit_is_believed() -> None:
@@ -63,3 +68,168 @@ def test_a_summary_of_exactly_the_limit_is_believed() -> None:
         grouping = Grouping(Marks(ceilings=ceilings))
         groups = [grouping.add(summary, each) for each in tokens]
         assert [grouping.kinds[id] for id in groups] == [GroupKind.SUMMARY if each == "s" else GroupKind.USER for each in kinds]
+
+
+LETTERS = {"system": "s", "user": "u", "assistant": "a", "tool_call": "t", "summary": "m"}
+
+
+def layout(index: MessageIndex) -> str:
+    """Every group of the view as a letter for its kind and the places of its messages.
+
+    ``!`` stands for an orphan, ``~`` for a call that is pending, ``?`` for another one without a result.
+    """
+    shown: list[str] = []
+    for group in index.included_groups:
+        state = "!" if group.orphan else "~" if group.pending else "?" if group.open else ""
+        shown.append(LETTERS[group.kind.value] + ",".join(map(str, index.ordinals(group))) + state)
+    return " ".join(shown)
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        (system(), GroupKind.SYSTEM),
+        (developer(), GroupKind.SYSTEM),
+        (user(), GroupKind.USER),
+        (assistant(), GroupKind.ASSISTANT),
+        (thought(), GroupKind.ASSISTANT),
+        (call("1"), GroupKind.TOOL_CALL),
+        (result("1"), GroupKind.TOOL_CALL),
+        ({"role": "function", "name": "look", "content": "x"}, GroupKind.TOOL_CALL),
+        ({"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}}, GroupKind.TOOL_CALL),
+        ({"role": "assistant", "content": None}, GroupKind.ASSISTANT),
+        ({"role": "assistant", "content": []}, GroupKind.ASSISTANT),
+        ({"role": "assistant"}, GroupKind.ASSISTANT),
+        ({"role": "assistant", "content": None, "tool_calls": []}, GroupKind.ASSISTANT),
+        (said("critic", "too long"), GroupKind.ASSISTANT),
+        (user(marked("they met", by="X")), GroupKind.SUMMARY),
+        (assistant(marked("they met", by="X")), GroupKind.SUMMARY),
+    ],
+)
+def test_one_message_is_a_group_of_its_kind(message: dict[str, Any], kind: GroupKind) -> None:
+    """The kind of a single message; an unknown role counts as the assistant."""
+    assert [group.kind for group in indexed([message]).included_groups] == [kind]
+
+
+LEGACY = {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}}
+
+
+ANSWERED, ELSEWHERE = ({"role": "function", "name": name, "content": "found"} for name in ("look", "elsewhere"))
+
+
+GROUPED: dict[str, tuple[Chat, str]] = {
+    "a mixed conversation": (
+        [system(), user(), call("1", text="I look"), result("1"), assistant(), user(), assistant()],
+        "s0 u1 t2,3 a4 u5 a6",
+    ),
+    "neighbouring instructions": ([system("a"), developer("b"), user(), system("c"), user()], "s0 s1 u2 s3 u4"),
+    "parallel calls, whose results come in any order": (
+        [user(), call("1", "2", "3"), result("3"), result("1"), result("2"), assistant()],
+        "u0 t1,2,3,4 a5",
+    ),
+    "a result that comes later": (
+        [call("1", "2"), result("1"), user("meanwhile"), assistant("yes"), result("2"), assistant()],
+        "t0,1,4 u2 a3 a5",
+    ),
+    "a reused id: the latest open call first": (
+        [call("1"), user(), call("1"), result("1", "new"), user(), result("1", "old")],
+        "t0,5 u1 t2,3 u4",
+    ),
+    "a reused id whose calls were answered": ([call("1"), result("1"), call("1"), result("1")], "t0,1 t2,3"),
+    "one id twice in a message, one result": ([call("1", "1"), result("1")], "t0,1~"),
+    "one id twice in a message, two results": ([call("1", "1"), result("1"), result("1")], "t0,1,2"),
+    "a second answer right behind the first": ([call("1"), result("1"), result("1")], "t0,1,2"),
+    "a second answer later": ([call("1"), result("1"), user(), result("1")], "t0,1 u2 t3!"),
+    "a result before its call": ([result("1"), call("1")], "t0! t1~"),
+    "orphans": ([user(), result("8"), result("9")], "u0 t1! t2!"),
+    "a legacy call, its result, and another": ([user(), LEGACY, ANSWERED, ELSEWHERE, assistant()], "u0 t1,2 t3! a4"),
+    "a tool message without an id": ([call("1"), {"role": "tool", "content": "?"}], "t0~ t1!"),
+    "an unknown role that calls tools": ([{**call("1"), "role": "planner"}, result("1")], "t0,1"),
+    "a marked message that calls tools": ([call("1", text=marked("they met", by="X")), result("1")], "t0,1"),
+    "a call at the end": ([user(), call("1")], "u0 t1~"),
+    "a call of two that was answered": ([user(), call("1", "2"), result("2")], "u0 t1,2~"),
+    "an orphan behind a call": ([user(), call("1"), result("9")], "u0 t1~ t2!"),
+    "words behind a call": ([user(), call("1"), user()], "u0 t1? u2"),
+    "an answer behind a call": ([user(), call("1"), assistant()], "u0 t1? a2"),
+    "an instruction behind a call": ([user(), call("1"), system()], "u0 t1? s2"),
+    "a call behind a call": ([user(), call("1"), call("2")], "u0 t1? t2~"),
+    "an unknown role behind a call": ([user(), call("1"), said("critic", "x")], "u0 t1? a2"),
+    "reasoning behind a call": ([user(), call("1"), thought()], "u0 t1,2~"),
+    "reasoning before a call": ([user(), thought("a"), thought("b"), call("1"), result("1")], "u0 t1,2,3,4"),
+    "reasoning before and after a result": (
+        [call("1"), thought("a"), result("1"), thought("b"), assistant()],
+        "t0,1,2,3 a4",
+    ),
+    "reasoning between two calls": ([call("1"), result("1"), thought(), call("2")], "t0,1,2 t3~"),
+    "reasoning within a calling message": ([{**call("1"), "reasoning": "hm"}, result("1")], "t0,1"),
+    "reasoning by itself": (
+        [user(), thought("a"), thought("b"), assistant(), thought("c"), user(), call("1")],
+        "u0 a1,2 a3 a4 u5 t6~",
+    ),
+    "reasoning after an orphan": ([result("1"), thought()], "t0! a1"),
+}
+
+
+@pytest.mark.parametrize(("messages", "expected"), GROUPED.values(), ids=GROUPED)
+def test_messages_are_read_into_groups(messages: Chat, expected: str) -> None:
+    """The rules look backward only; ids are the places of the first messages, also where groups interleave."""
+    index = indexed(messages)
+    assert layout(index) == expected
+    assert [group.id for group in index.included_groups] == [index.ordinals(group)[0] for group in index.included_groups]
+    calls = [len(each) for raw in messages if (each := raw.get("tool_calls") or [raw.get("function_call")]) != [None]]
+    assert index.included.tool_calls == index.total.tool_calls == sum(calls)
+
+
+def facts(index: MessageIndex) -> list[tuple[object, ...]]:
+    """All that a group tells, without its messages."""
+    return [attrs.astuple(group, filter=lambda field, _: field.name != "messages") for group in index.included_groups]
+
+
+@pytest.mark.parametrize("messages", [messages for messages, _ in GROUPED.values()], ids=GROUPED)
+def test_groups_that_were_read_before_are_up_to_date(messages: Chat) -> None:
+    """Each new message changes the groups that were made before as if they were made from scratch."""
+    index = indexed([])
+    for message in messages:
+        index.append([message])
+        assert facts(index) == facts(MessageIndex(index.source, counter="chars/4"))
+
+
+def test_a_message_that_answers_two_groups_closes_both() -> None:
+    """It joins one of them; the other has its result too."""
+    calls = [{"role": "assistant", "content": [{"type": "tool_use", "id": id, "name": "look", "input": {}}]} for id in "ab"]
+    results = [{"type": "tool_result", "tool_use_id": id, "content": "found"} for id in "ba"]
+    index = MessageIndex([user(), calls[0], user(), calls[1]], counter="chars/4", format="anthropic")
+    assert [group.open for group in index.included_groups] == [False, True, False, True]
+    index.append([{"role": "user", "content": results}])
+    assert [group.open for group in index.included_groups] == [False] * 4
+
+
+def test_pending_ends_in_groups_handed_out_anew() -> None:
+    """A snapshot does not change; the next one is up to date."""
+    index = indexed([user(), call("1", "2"), result("2")])
+    before = index.group(1)
+    index.append([result("1")])
+    assert (before.pending, before.open) == (True, True)
+    assert (index.group(1).pending, index.group(1).open) == (False, False)
+
+
+class TestSummaries:
+    def test_a_marked_message_is_a_summary_where_it_stands(self) -> None:
+        """It is in no turn, and says who wrote it."""
+        index = indexed([system(), user(marked("they met", by="Summarization", round=2)), user("go on"), assistant()])
+        assert layout(index) == "s0 m1 u2 a3"
+        summary = index.group(1)
+        assert (summary.made_by, summary.turn, summary.replaces) == ("Summarization", None, ())
+        assert index.included.turns == 1
+
+
+def test_an_instruction_is_never_the_newest_group() -> None:
+    """The newest group, which stays in the view, is the newest one that is not an instruction."""
+    index = indexed([user(), assistant(), system()])
+    assert [index.protection(group) for group in index.included_groups] == [
+        "the last user message must be kept",
+        "the newest group must be kept",
+        "system messages must be kept",
+    ]
+    assert not index.apply(Drop([1]))
+    assert index.apply(Drop([2], allow_system=True))

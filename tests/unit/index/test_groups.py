@@ -1,30 +1,14 @@
-"""Reading messages into groups: members, kinds and turns."""
+"""Groups as values: their names, sizes and kinds."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import attrs
 import pytest
 
-from compaction import Drop, GroupKind, MessageGroup, MessageIndex, Rewrite
-from compaction.index.groups import only_reasoning, unchanged_groups
-from compaction.index.marks import marked
-from tests.support.chats import Chat, assistant, call, developer, indexed, result, said, system, thought, turns, user
-
-LETTERS = {"system": "s", "user": "u", "assistant": "a", "tool_call": "t", "summary": "m"}
-
-
-def layout(index: MessageIndex) -> str:
-    """Every group of the view as a letter for its kind and the places of its messages.
-
-    ``!`` stands for an orphan, ``~`` for a call that is pending, ``?`` for another one without a result.
-    """
-    shown: list[str] = []
-    for group in index.included_groups:
-        state = "!" if group.orphan else "~" if group.pending else "?" if group.open else ""
-        shown.append(LETTERS[group.kind.value] + ",".join(map(str, index.ordinals(group))) + state)
-    return " ".join(shown)
+from compaction import GroupKind, MessageGroup
+from compaction.index.groups import only_reasoning
+from tests.support.chats import Chat, call, indexed, result, thought, user
 
 
 def group_of(messages: Chat, place: int = -1) -> MessageGroup:
@@ -32,137 +16,13 @@ def group_of(messages: Chat, place: int = -1) -> MessageGroup:
     return indexed(messages).included_groups[place]
 
 
-@pytest.mark.parametrize(
-    ("message", "kind"),
-    [
-        (system(), GroupKind.SYSTEM),
-        (developer(), GroupKind.SYSTEM),
-        (user(), GroupKind.USER),
-        (assistant(), GroupKind.ASSISTANT),
-        (thought(), GroupKind.ASSISTANT),
-        (call("1"), GroupKind.TOOL_CALL),
-        (result("1"), GroupKind.TOOL_CALL),
-        ({"role": "function", "name": "look", "content": "x"}, GroupKind.TOOL_CALL),
-        ({"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}}, GroupKind.TOOL_CALL),
-        ({"role": "assistant", "content": None}, GroupKind.ASSISTANT),
-        ({"role": "assistant", "content": []}, GroupKind.ASSISTANT),
-        ({"role": "assistant"}, GroupKind.ASSISTANT),
-        ({"role": "assistant", "content": None, "tool_calls": []}, GroupKind.ASSISTANT),
-        (said("critic", "too long"), GroupKind.ASSISTANT),
-        (user(marked("they met", by="X")), GroupKind.SUMMARY),
-        (assistant(marked("they met", by="X")), GroupKind.SUMMARY),
-    ],
-)
-def test_one_message_is_a_group_of_its_kind(message: dict[str, Any], kind: GroupKind) -> None:
-    """The kind of a single message; an unknown role counts as the assistant."""
-    assert [group.kind for group in indexed([message]).included_groups] == [kind]
-
-
-LEGACY = {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}}
-ANSWERED, ELSEWHERE = ({"role": "function", "name": name, "content": "found"} for name in ("look", "elsewhere"))
-
-GROUPED: dict[str, tuple[Chat, str]] = {
-    "a mixed conversation": (
-        [system(), user(), call("1", text="I look"), result("1"), assistant(), user(), assistant()],
-        "s0 u1 t2,3 a4 u5 a6",
-    ),
-    "neighbouring instructions": ([system("a"), developer("b"), user(), system("c"), user()], "s0 s1 u2 s3 u4"),
-    "parallel calls, whose results come in any order": (
-        [user(), call("1", "2", "3"), result("3"), result("1"), result("2"), assistant()],
-        "u0 t1,2,3,4 a5",
-    ),
-    "a result that comes later": (
-        [call("1", "2"), result("1"), user("meanwhile"), assistant("yes"), result("2"), assistant()],
-        "t0,1,4 u2 a3 a5",
-    ),
-    "a reused id: the latest open call first": (
-        [call("1"), user(), call("1"), result("1", "new"), user(), result("1", "old")],
-        "t0,5 u1 t2,3 u4",
-    ),
-    "a reused id whose calls were answered": ([call("1"), result("1"), call("1"), result("1")], "t0,1 t2,3"),
-    "one id twice in a message, one result": ([call("1", "1"), result("1")], "t0,1~"),
-    "one id twice in a message, two results": ([call("1", "1"), result("1"), result("1")], "t0,1,2"),
-    "a second answer right behind the first": ([call("1"), result("1"), result("1")], "t0,1,2"),
-    "a second answer later": ([call("1"), result("1"), user(), result("1")], "t0,1 u2 t3!"),
-    "a result before its call": ([result("1"), call("1")], "t0! t1~"),
-    "orphans": ([user(), result("8"), result("9")], "u0 t1! t2!"),
-    "a legacy call, its result, and another": ([user(), LEGACY, ANSWERED, ELSEWHERE, assistant()], "u0 t1,2 t3! a4"),
-    "a tool message without an id": ([call("1"), {"role": "tool", "content": "?"}], "t0~ t1!"),
-    "an unknown role that calls tools": ([{**call("1"), "role": "planner"}, result("1")], "t0,1"),
-    "a marked message that calls tools": ([call("1", text=marked("they met", by="X")), result("1")], "t0,1"),
-    "a call at the end": ([user(), call("1")], "u0 t1~"),
-    "a call of two that was answered": ([user(), call("1", "2"), result("2")], "u0 t1,2~"),
-    "an orphan behind a call": ([user(), call("1"), result("9")], "u0 t1~ t2!"),
-    "words behind a call": ([user(), call("1"), user()], "u0 t1? u2"),
-    "an answer behind a call": ([user(), call("1"), assistant()], "u0 t1? a2"),
-    "an instruction behind a call": ([user(), call("1"), system()], "u0 t1? s2"),
-    "a call behind a call": ([user(), call("1"), call("2")], "u0 t1? t2~"),
-    "an unknown role behind a call": ([user(), call("1"), said("critic", "x")], "u0 t1? a2"),
-    "reasoning behind a call": ([user(), call("1"), thought()], "u0 t1,2~"),
-    "reasoning before a call": ([user(), thought("a"), thought("b"), call("1"), result("1")], "u0 t1,2,3,4"),
-    "reasoning before and after a result": (
-        [call("1"), thought("a"), result("1"), thought("b"), assistant()],
-        "t0,1,2,3 a4",
-    ),
-    "reasoning between two calls": ([call("1"), result("1"), thought(), call("2")], "t0,1,2 t3~"),
-    "reasoning within a calling message": ([{**call("1"), "reasoning": "hm"}, result("1")], "t0,1"),
-    "reasoning by itself": (
-        [user(), thought("a"), thought("b"), assistant(), thought("c"), user(), call("1")],
-        "u0 a1,2 a3 a4 u5 t6~",
-    ),
-    "reasoning after an orphan": ([result("1"), thought()], "t0! a1"),
-}
-
-
-@pytest.mark.parametrize(("messages", "expected"), GROUPED.values(), ids=GROUPED)
-def test_messages_are_read_into_groups(messages: Chat, expected: str) -> None:
-    """The rules look backward only; ids are the places of the first messages, also where groups interleave."""
-    index = indexed(messages)
-    assert layout(index) == expected
-    assert [group.id for group in index.included_groups] == [index.ordinals(group)[0] for group in index.included_groups]
-    calls = [len(each) for raw in messages if (each := raw.get("tool_calls") or [raw.get("function_call")]) != [None]]
-    assert index.included.tool_calls == index.total.tool_calls == sum(calls)
-
-
-def facts(index: MessageIndex) -> list[tuple[object, ...]]:
-    """All that a group tells, without its messages."""
-    return [attrs.astuple(group, filter=lambda field, _: field.name != "messages") for group in index.included_groups]
-
-
-@pytest.mark.parametrize("messages", [messages for messages, _ in GROUPED.values()], ids=GROUPED)
-def test_groups_that_were_read_before_are_up_to_date(messages: Chat) -> None:
-    """Each new message changes the groups that were made before as if they were made from scratch."""
-    index = indexed([])
-    for message in messages:
-        index.append([message])
-        assert facts(index) == facts(MessageIndex(index.source, counter="chars/4"))
-
-
-def test_a_message_that_answers_two_groups_closes_both() -> None:
-    """It joins one of them; the other has its result too."""
-    calls = [{"role": "assistant", "content": [{"type": "tool_use", "id": id, "name": "look", "input": {}}]} for id in "ab"]
-    results = [{"type": "tool_result", "tool_use_id": id, "content": "found"} for id in "ba"]
-    index = MessageIndex([user(), calls[0], user(), calls[1]], counter="chars/4", format="anthropic")
-    assert [group.open for group in index.included_groups] == [False, True, False, True]
-    index.append([{"role": "user", "content": results}])
-    assert [group.open for group in index.included_groups] == [False] * 4
-
-
 def test_names_of_the_tools_called() -> None:
     """In order, repeated as called; results have none."""
     mixed = call("1", "2", name="read")
     mixed["tool_calls"].append({"id": "3", "type": "custom", "custom": {"name": "grep", "input": "x"}})
     assert group_of([mixed, result("1"), result("2"), result("3")]).tool_names == ("read", "read", "grep")
-    assert group_of([LEGACY, ANSWERED]).tool_names == ("look",)
-
-
-def test_pending_ends_in_groups_handed_out_anew() -> None:
-    """A snapshot does not change; the next one is up to date."""
-    index = indexed([user(), call("1", "2"), result("2")])
-    before = index.group(1)
-    index.append([result("1")])
-    assert (before.pending, before.open) == (True, True)
-    assert (index.group(1).pending, index.group(1).open) == (False, False)
+    legacy = {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}}
+    assert group_of([legacy, {"role": "function", "name": "look", "content": "found"}]).tool_names == ("look",)
 
 
 @pytest.mark.parametrize(
@@ -179,16 +39,6 @@ def test_pending_ends_in_groups_handed_out_anew() -> None:
 def test_what_counts_as_nothing_but_reasoning(message: dict[str, Any], only: bool) -> None:
     """A message with reasoning and at most empty text; an empty message has no reasoning."""
     assert only_reasoning(group_of([message]).messages[0]) is only
-
-
-class TestSummaries:
-    def test_a_marked_message_is_a_summary_where_it_stands(self) -> None:
-        """It is in no turn, and says who wrote it."""
-        index = indexed([system(), user(marked("they met", by="Summarization", round=2)), user("go on"), assistant()])
-        assert layout(index) == "s0 m1 u2 a3"
-        summary = index.group(1)
-        assert (summary.made_by, summary.turn, summary.replaces) == ("Summarization", None, ())
-        assert index.included.turns == 1
 
 
 class TestValues:
@@ -209,44 +59,3 @@ class TestValues:
             "GroupKind.TOOL_CALL",
             "GroupKind.SUMMARY",
         ]
-
-
-def test_an_instruction_is_never_the_newest_group() -> None:
-    """The newest group, which stays in the view, is the newest one that is not an instruction."""
-    index = indexed([user(), assistant(), system()])
-    assert [index.protection(group) for group in index.included_groups] == [
-        "the last user message must be kept",
-        "the newest group must be kept",
-        "system messages must be kept",
-    ]
-    assert not index.apply(Drop([1]))
-    assert index.apply(Drop([2], allow_system=True))
-
-
-class TestUnchangedGroups:
-    """The number of groups at the start that two views share, which a provider's prompt cache still covers."""
-
-    def test_a_view_shares_all_of_itself_and_of_what_continues_it(self) -> None:
-        """Messages at the end change none of the groups before them."""
-        index = indexed(turns(2))
-        before = index.included_groups
-        index.append([user()])
-        assert unchanged_groups(before, before) == unchanged_groups(before, index.included_groups) == 4
-
-    def test_a_group_that_left_ends_what_is_shared(self) -> None:
-        """The groups after a dropped one are at another place now."""
-        index = indexed(turns(3))
-        before = index.included_groups
-        assert index.apply(Drop([2]))
-        assert unchanged_groups(before, index.included_groups) == 2
-
-    @pytest.mark.parametrize("thought_place", [0, 2])
-    def test_a_group_without_one_of_its_messages_is_changed(self, thought_place: int) -> None:
-        """A group that lost its first or its last message is not the same, though its id is."""
-        group = [call("1"), result("1")]
-        group.insert(thought_place, thought())
-        index = indexed([user(), *group, user(), assistant()])
-        before = index.included_groups
-        messages = [None if place == thought_place else each for place, each in enumerate(before[1].messages)]
-        assert index.apply(Rewrite(before[1], messages))
-        assert unchanged_groups(before, index.included_groups) == 1

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from types import MappingProxyType
 from typing import Any
 
-import attrs
 import pytest
 
 from compaction import Drop, Edit, MessageIndex, Replace, Rewrite, RunContext, Together
 from compaction.errors import StateError
 from compaction.formats import openai_chat
-from compaction.formats.openai_chat.reading import OpenAIChat
-from compaction.index import message_key
+from compaction.index import Saved
 from compaction.messages import Message
 from tests.support.chats import Chat, assistant, call, indexed, result, shown, summary, system, tool_turns, turns, user
 
@@ -231,36 +228,32 @@ class TestCorrupt:
             loaded(data)
 
 
-class Wrapped(OpenAIChat):
-    """A format whose key contains an object, as those of some frameworks do."""
-
-    def key(self, raw: Any) -> Any:
-        return raw["role"], Content(raw["content"])
-
-
-@attrs.frozen(repr=False)
-class Content:
-    """Equal by value, without a text of its own."""
-
-    text: str
+def edited_twice() -> MessageIndex:
+    """An index with one edit at six messages and one at ten."""
+    index = MessageIndex(counter="chars/4")
+    index.sync(turns(3))
+    assert index.apply(Drop([0, 1]))
+    index.sync(turns(5))
+    assert index.apply(Drop([2, 3]))
+    return index
 
 
-def test_the_key_of_a_message_depends_on_its_data_alone() -> None:
-    """Not on the order of its fields or on the types of its containers; saved sessions contain it, so it stays the same."""
-    fields = call("a", text="é")
-    forms: list[Any] = [fields, dict(reversed(fields.items())), {**fields, "tool_calls": tuple(fields["tool_calls"])}]
-    forms += [MappingProxyType(fields), {**fields, "tool_calls": list(map(MappingProxyType, fields["tool_calls"]))}]
-    assert len({message_key(each, openai_chat) for each in forms}) == 1
-    assert message_key({"role": "user", "content": "é"}, openai_chat) == "d73bbeb94014dfbc733731e1"
+def test_only_edits_that_knew_nothing_more_are_taken_over() -> None:
+    """Also from a saved state; one that does not say what was known gives nothing."""
+    index = edited_twice()
+    assert [applied.seen for applied in index.journal] == [6, 10]
+    for count, edits in ((5, 0), (6, 1), (9, 1), (10, 2)):
+        part = index.snapshot.beginning(count, turns(5)[:count])
+        assert MessageIndex.from_saved(part, counter="chars/4").edit_count == edits
+    data = json.loads(json.dumps(index.to_dict(messages=False)))
+    assert [applied.seen for applied in Saved.read(data).journal] == [6, 10]
+    for entry in data["journal"]:
+        del entry["seen"]
+    assert Saved.read(data).beginning(10, turns(5)).journal == ()
 
 
-def test_the_key_of_a_message_is_the_same_in_every_process() -> None:
-    """It never contains the address of an object; a copy of a message has the same key, another message another one."""
-    messages = [user("hi"), user("hi"), user("ho")]
-    keys = [message_key(raw, Wrapped()) for raw in messages]
-    assert keys[0] == keys[1] != keys[2]
-    index = MessageIndex([*messages, user("so")], counter="chars/4", format=Wrapped())
-    assert index.apply(Drop(2))
-    again = MessageIndex.from_dict(index.to_dict(messages=False), counter="chars/4", format=Wrapped())
-    again.sync([dict(raw) for raw in index.source])
-    assert (again.edits, again.messages()) == (index.edits, index.messages())
+def test_what_a_host_changed_is_not_taken_over() -> None:
+    """An edit decided with a message that was altered or removed later is not taken over by a fork."""
+    index = edited_twice()
+    index.sync([*turns(5)[:8], {"role": "user", "content": "another"}])
+    assert [applied.seen for applied in index.journal] == [6, None]

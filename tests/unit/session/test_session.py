@@ -13,7 +13,7 @@ import pytest
 
 from compaction import BudgetUnsatisfiable, Edit, MessageIndex, last, presets
 from compaction.errors import ConfigurationError, StateError, SummaryFailed, SyncDriverError
-from compaction.index.projection import Metrics
+from compaction.index import Metrics
 from compaction.session import CompactionSession, Event, StepFailed
 from compaction.stores import SessionStore, SQLiteStore
 from compaction.strategies import Clear, Summarization, ToolResult, Truncation

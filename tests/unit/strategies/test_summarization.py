@@ -9,6 +9,7 @@ import pytest
 
 from compaction import (
     CompactionResult,
+    CompactionSession,
     GroupKind,
     MessageIndex,
     compact_sync,
@@ -128,6 +129,17 @@ def test_a_stateless_caller_gets_updates_too() -> None:
     summarized([*once, *turns(5, start=6)], strategy)
     request = scripted.requests[1]
     assert (request.previous, request.originals) == ("First.", ())
+
+
+def test_what_an_inherited_summary_quotes_stays_in_every_later_round() -> None:
+    """A program that stores views passes a summary whose messages are gone; each round of a new session quotes its words."""
+    strategy = Summarization(trigger=tokens_exceed(400), keep=last(messages=2))
+    chat = [said("user", "Never call the landlord."), *turns(9)]
+    session, view = CompactionSession(strategy, counter="chars/4"), summarized(chat, strategy).messages
+    for start in range(10, 60, 10):
+        view = session.view_sync([*view, *turns(9, start=start)])
+        assert "Never call the landlord." in str(view)
+    assert session.status().compactions > 1
 
 
 def test_a_mark_of_the_last_round_does_not_end_the_run() -> None:

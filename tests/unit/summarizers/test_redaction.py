@@ -10,12 +10,7 @@ from typing import Any
 import pytest
 
 from compaction.summarizers import redact
-from tests.support.blind_secrets import blind_harmless, blind_secrets
-from tests.support.further_secrets import FURTHER, FURTHER_HARMLESS
-from tests.support.newest_secrets import NEWEST, NEWEST_HARMLESS
-from tests.support.planted_secrets import HARMLESS as OTHER_HARMLESS
-from tests.support.planted_secrets import PLANTED, Planted
-from tests.support.unseen_secrets import UNSEEN, UNSEEN_HARMLESS
+from tests.support.planted_secrets import SETS, Planted, harmless, secrets
 
 # Made up, and built here so that no scanner reports this file.
 DIGITS = "0123456789"
@@ -157,7 +152,7 @@ def test_private_key_cut_off() -> None:
     assert redact(f"{key}\n\nThe file ends here.") == "[REDACTED:private-key]\n\nThe file ends here."
 
 
-@pytest.mark.parametrize("planted", PLANTED, ids=[f"{planted.family}-{number}" for number, planted in enumerate(PLANTED)])
+@pytest.mark.parametrize("planted", secrets("planted"), ids=lambda planted: planted.family)
 def test_planted_secrets_go(planted: Planted) -> None:
     """A secret is replaced in each planted shape, alone and inside a longer text."""
     within = redact(f"Here is the output of the last step:\n\n{planted.text}\n\nIt took 3 s.")
@@ -167,7 +162,7 @@ def test_planted_secrets_go(planted: Planted) -> None:
     assert within.endswith("\n\nIt took 3 s.")
 
 
-@pytest.mark.parametrize("text", OTHER_HARMLESS)
+@pytest.mark.parametrize("text", harmless("planted"))
 def test_what_a_summary_needs_stays(text: str) -> None:
     """Ids, checksums, words, types, ports and test results stay, even next to names of secrets."""
     assert redact(text) == text
@@ -186,18 +181,19 @@ def changed(texts: tuple[str, ...]) -> list[str]:
 
 def test_further_secrets_go() -> None:
     """Of the shapes in which secrets reached a model, one stays: a password under the head of an HTML table."""
-    assert [each.shape for each in missed(FURTHER)] == ["<th>user</th><th>password</th></tr>\n<tr><td>dan</td><td>§</td>"]
+    [left] = missed(secrets("further"))
+    assert left.shape == "<th>user</th><th>password</th></tr>\n<tr><td>dan</td><td>§</td>"
 
 
 def test_unseen_secrets_go() -> None:
     """At least nine in ten of the shapes that were written before the table was extended are found."""
-    assert len(missed(UNSEEN)) <= len(UNSEEN) // 10
+    assert len(missed(secrets("unseen"))) <= len(secrets("unseen")) // 10
 
 
 def test_harmless_texts_stay() -> None:
     """At most one in a hundred texts without a secret is changed, whether or not it was known when the table was written."""
-    assert len(changed(FURTHER_HARMLESS)) <= len(FURTHER_HARMLESS) // 100
-    assert len(changed(UNSEEN_HARMLESS + FURTHER_HARMLESS)) <= (len(UNSEEN_HARMLESS) + len(FURTHER_HARMLESS)) // 100
+    for texts in (harmless("further"), harmless("further", "unseen")):
+        assert len(changed(texts)) <= len(texts) // 100
 
 
 @pytest.mark.parametrize(
@@ -212,7 +208,7 @@ def test_the_kind_of_what_is_redacted_is_no_name(text: str) -> None:
 
 def test_redacting_planted_secrets_twice_changes_nothing() -> None:
     """A redacted text of any set is not changed by a second redaction."""
-    texts = [each.text for each in PLANTED + FURTHER + UNSEEN] + [text for text, _ in blind_secrets() + blind_secrets(NEWEST)]
+    texts = [each.text for each in secrets(*SETS)]
     assert [once for once in map(redact, texts) if redact(once) != once] == []
 
 
@@ -257,19 +253,16 @@ def test_recorded_conversations_stay(corpus: Callable[[str], list[dict[str, Any]
 
 def test_most_shapes_written_without_sight_of_the_table_go() -> None:
     """At least nine of ten; two of those that stay are no secrets by their form, and docs/prompts.md names the others."""
-    texts = blind_secrets()
-    kept = [secret for text, secret in texts if secret in redact(text)]
-    assert len(kept) <= 4
-    assert len(texts) > 100
+    assert sum(each.secret in redact(each.text) for each in secrets("blind")) <= 4
+    assert len(secrets("blind")) > 100
 
 
 def test_harmless_texts_written_without_sight_of_the_table_stay() -> None:
     """At most one in a hundred changes."""
-    texts = blind_harmless()
-    assert [text for text in texts if redact(text) != text] == ["Set-Cookie: theme=dark; Path=/"]
+    assert changed(harmless("blind")) == ["Set-Cookie: theme=dark; Path=/"]
 
 
 def test_the_newest_shapes_go_and_harmless_texts_beside_them_stay() -> None:
     """Nine of ten of 79 shapes that were written before the table was looked at (65 at the first run), and no harmless text."""
-    assert sum(secret in redact(text) for text, secret in blind_secrets(NEWEST)) <= 4
-    assert [text for text in blind_harmless(NEWEST_HARMLESS) if redact(text) != text] == []
+    assert sum(each.secret in redact(each.text) for each in secrets("newest")) <= 4
+    assert changed(harmless("newest")) == []

@@ -16,7 +16,7 @@ import pytest
 from compaction import GroupKind, MessageIndex, Pipeline, first, last, presets, run_sync
 from compaction.errors import SummaryFailed
 from compaction.strategies import Summarization, SummaryText
-from compaction.summarizers import DigestSummarizer, facts_in
+from compaction.summarizers import DigestSummarizer, FactSummarizer, facts_in
 from tests.support.scripted import request_for
 
 Chat = list[dict[str, Any]]
@@ -257,3 +257,12 @@ def test_long_and_hostile_texts_take_linear_time() -> None:
     """Megabytes of one character, of brackets or of quotes cause no error."""
     for text in ("a" * 1_000_000, "[" * 300_000, '"' * 300_000, " " * 1_000_000, "a_b." * 200_000):
         digest_of([said("user", "Look at this, never delete x_1.txt: " + text), said("assistant", "ok")])
+
+
+@pytest.mark.parametrize("summarizer", [DigestSummarizer(growth=1.0), FactSummarizer()], ids=["digest", "facts"])
+def test_what_the_focus_names_is_kept_first(summarizer: DigestSummarizer | FactSummarizer) -> None:
+    """Of plain statements of equal weight, those in the focus of the request are kept where there is little room."""
+    things = ("lamp", "hinge", "carpet", "mirror", "ladder", "window")
+    messages = [said("user", f"My {thing} in the hall came from a shop in Oslo.") for thing in things]
+    kept = {focus: summarizer.summarize(request_for(summarizer, messages, budget=60, focus=focus)) for focus in things[1:]}
+    assert [focus for focus, text in kept.items() if f"My {focus}" not in text] == []

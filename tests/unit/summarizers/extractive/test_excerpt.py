@@ -228,3 +228,141 @@ def test_a_long_pasted_block_leaves_room_for_what_comes_later() -> None:
     assert "Look:\n  station;day;pm10;no2\n  DE0;" in text
     assert text.endswith("[...]\n  Drop DE7.\n- Go on.")
     assert len(text) // 4 < 120
+
+
+def test_who_said_it_stands_before_it() -> None:
+    """The names that a host gives to several users of one conversation are kept, and one user's words are not another's."""
+    said = [{**user("Mine is 900."), "name": name} for name in ("Mara", "Jon")]
+    assert quoted(user("Plan it."), *said) == ["Plan it.", "Mara: Mine is 900.", "Jon: Mine is 900."]
+    assert quoted({**user("Pay it."), "name": "System"}) == ["Pay it."], "a label of the digest is no name"
+
+
+def test_what_was_attached_is_named() -> None:
+    """The content of a file is gone, but not that there was one."""
+    file = {"type": "file", "file": {"filename": "offer\n2026.pdf", "file_data": "data:application/pdf;base64,JVBERi0x"}}
+    image = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
+    words = {"type": "text", "text": "This is the offer."}
+    sent = [{"role": "user", "content": content} for content in ([words, file], [image], [image])]
+    assert quoted(user("Buy it."), *sent) == ["Buy it.", "This is the offer. [file offer 2026.pdf]", "[image]"]
+
+
+LIST = "1. Soll der Zaun grün werden?\n2. Welches Tor: das breite oder das schmale?\n3. Bleibt die Hecke?"
+STEPS = "- Pump out the cellar.\n- Dry the walls.\n- Paint them."
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer", "quoted_items"),
+    [
+        (f"Dazu brauche ich noch:\n\n{LIST}", "1 ja 2 das schmale 3 nein", LIST),
+        (f"{LIST}\n\nDas wäre alles.", "ja, das breite, ja", LIST),
+        ("(a) 柵は緑ですか？\n(b) 門は広い方ですか？", "aはい bいいえ", "(a) 柵は緑ですか？ (b) 門は広い方ですか？"),
+        ("Two ways:\nA. Brick.\nB. Wood\n   from the north.\n\nBrick lasts.", "B please", "A. Brick. B. Wood from the north."),
+        (f"My plan:\n{STEPS}\nShall I?", "yes, but not the last", f"{STEPS}\nShall I?"),
+        (
+            "Three things: is it wide? Is it old? And is it ours?",
+            "yes, no, and yes",
+            "Three things: is it wide? Is it old? And is it ours?",
+        ),
+        (LIST, "1. ja\n2. das schmale, " + "weil das Auto klein ist, " * 5 + "\n3. nein", LIST),
+        (f"Done:\n{STEPS}", "thanks", ""),
+        (f"Done so far:\n{LIST.replace('?', '.')}", "ok", ""),
+    ],
+    ids=[
+        "numbers",
+        "in order",
+        "letters",
+        "option",
+        "plan",
+        "sentences",
+        "a long answer with numbers",
+        "no question",
+        "small talk",
+    ],
+)
+def test_an_answer_to_a_list_stands_with_the_list(asked: str, answer: str, quoted_items: str) -> None:
+    """Also if there is too little room for all small talk; what the answer does not need is left out."""
+    talk = [each for n in range(40) for each in (assistant("a"), user(f"And what about wall number {n}, is it high?"))]
+    index = indexed([user("Plan it."), assistant(asked), user(answer), *talk])
+    text = Summarization().excerpt(index, index.included_groups, 400)
+    if quoted_items:
+        entry = "\n  ".join(answer.strip().split("\n"))
+        assert f'\n- {entry} (the assistant had asked: "{" ".join(quoted_items.split())}")\n- And' in text
+    else:
+        assert "the assistant had asked" not in text
+        everything = Summarization().excerpt(index, index.included_groups, 4_000)
+        assert f"\n- {answer}\n- And" in everything
+
+
+def test_long_items_are_shortened_and_not_left_out() -> None:
+    """Of a long list, the beginning of every item is quoted; with little room, less of each."""
+    items = "\n".join(f"{n}. Shall box {n} go to {'a very distant ' * 9}town?" for n in range(1, 8))
+    talk = [each for n in range(60) for each in (assistant("a"), user(f"And what about wall number {n}, is it high?"))]
+    index = indexed([user("Plan it."), assistant(items), user("1 yes 2 no 3 yes"), *talk])
+    sizes: list[int] = []
+    for tokens in (130, 400):
+        text = Summarization().excerpt(index, index.included_groups, tokens)
+        asked = text.partition('asked: "')[2].partition('")')[0]
+        assert [f"{n}. Shall box" in asked for n in range(1, 8)] == [True] * 7
+        sizes.append(len(asked))
+    assert sizes[0] < sizes[1] <= 600
+
+
+@pytest.mark.parametrize(
+    ("rule", "withdrawal", "talk"),
+    [
+        (
+            "Never mention the mediation.",
+            "You may mention the mediation now, they agreed.",
+            "Could you read page {n} to me once more?",
+        ),
+        (
+            "Bitte nie über das Gutachten reden.",
+            "Das Gutachten ist jetzt bekannt, kein Geheimnis.",
+            "Kannst du Seite {n} vorlesen?",
+        ),
+    ],
+    ids=["en", "de"],
+)
+def test_what_may_withdraw_a_rule_comes_before_other_rules(rule: str, withdrawal: str, talk: str) -> None:
+    """Where other rules are quoted, a rule does not stand without a later message that shares a rare word with it."""
+    turns = [each for n in range(9) for each in (assistant("a"), user(talk.format(n=n)))]
+    rules = [
+        each for n in range(4) for each in (assistant("a"), user(f"Always use shelf {n} for heavy crates, never the floor."))
+    ]
+    chat = [user("Sort it."), *rules, assistant("a"), user(rule), *turns[:8], assistant("a"), user(withdrawal), *turns[8:]]
+    for tokens in range(60, 900, 5):
+        entries = quoted(*chat, tokens=tokens)
+        if any("shelf" in entry for entry in entries):
+            assert rule not in entries or withdrawal in entries
+
+
+def chapter(number: int) -> str:
+    """Prose that a user pastes: every sentence is different, and some look like rules."""
+    said = [f"Always draw organ {n} of plant {number} before organ {n + 1}, as Warburg showed." for n in range(40)]
+    return "\n\n".join(" ".join(said[at : at + 10]) for at in range(0, 40, 10))
+
+
+@pytest.mark.parametrize("wish", ["I am fine with pictures. Twelve words on a card.", "Ich mag Bilder. Zwölf Wörter je Karte."])
+@pytest.mark.parametrize("is_before", [False, True])
+def test_the_own_lines_beside_long_prose_come_before_its_sentences(wish: str, is_before: bool) -> None:
+    """A short paragraph before or behind a pasted chapter is the user's, and a chapter of another message gives way to it."""
+    first = f"{wish}\n\n{chapter(0)}" if is_before else f"{chapter(0)}\n\n{wish}"
+    later = [each for n in range(1, 5) for each in (assistant("a"), user(f"{chapter(n)}\n\nAnd what is this, in short?"))]
+    text = "\n".join(
+        quoted(user("Teach me."), assistant("a"), user(first), *later, assistant("a"), user("Go on."), tokens=1_100)
+    )
+    assert wish in text
+
+
+def test_a_sentence_of_long_messages_is_quoted_once() -> None:
+    """However often it is pasted; the gap is marked."""
+    said = [
+        "The membrane of the cell is folded many times.",
+        "Oxygen takes the last electron.",
+        "The gradient stores energy here.",
+    ]
+    prose = " ".join(said * 20)
+    turns = [each for n in range(4) for each in (assistant("a"), user(f"Chapter {n}\n\n{prose}\n\nAnd what is question {n}?"))]
+    text = "\n".join(quoted(user("Teach me."), *turns, assistant("a"), user("Go on."), tokens=3_000))
+    assert [text.count(each) for each in said] == [1, 1, 1]
+    assert [f"And what is question {n}?" in text for n in range(4)] == [True] * 4

@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 
 from compaction.summarizers import DigestSummarizer, FactSummarizer
-from tests.support.further_secrets import FURTHER
-from tests.support.planted_secrets import Planted
+from tests.support.planted_secrets import Planted, secrets
 from tests.support.scripted import request_for
-from tests.support.unseen_secrets import UNSEEN
 
 Chat = list[dict[str, Any]]
 
@@ -32,7 +30,7 @@ def chats_with(text: str) -> list[Chat]:
     ]
 
 
-def kept(planted: list[Planted], summarizer: DigestSummarizer | FactSummarizer) -> list[str]:
+def kept(planted: tuple[Planted, ...], summarizer: DigestSummarizer | FactSummarizer) -> list[str]:
     """The shapes whose secret is in a summary."""
     return [each.shape for each in planted for chat in chats_with(each.text) if each.secret in summary_of(summarizer, chat)]
 
@@ -40,7 +38,7 @@ def kept(planted: list[Planted], summarizer: DigestSummarizer | FactSummarizer) 
 @pytest.mark.parametrize("summarizer", [DigestSummarizer(), DigestSummarizer(growth=1.0), FactSummarizer()])
 def test_secrets_do_not_get_into_a_summary(summarizer: DigestSummarizer | FactSummarizer) -> None:
     """Of the shapes that `redact` recognizes, none stays, whether the user or a tool showed it."""
-    found = kept([*FURTHER, *UNSEEN], summarizer)
+    found = kept(secrets("further", "unseen"), summarizer)
     assert set(found) <= {"<th>user</th><th>password</th></tr>\n<tr><td>dan</td><td>§</td>"}
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from compaction.summarizers.extractive.scoring import Kind
-from compaction.summarizers.extractive.speech import passages
+from compaction.summarizers.extractive.kinds import Kind
+from compaction.summarizers.extractive.passages import passages
 from compaction.summarizers.extractive.statements import user_statements
 
 

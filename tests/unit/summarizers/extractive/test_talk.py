@@ -9,8 +9,8 @@ import pytest
 
 from compaction.formats import openai_chat
 from compaction.summarizers import DigestSummarizer, FactSummarizer, Summarizer
-from compaction.summarizers.extractive.rounds import Memories
-from compaction.summarizers.extractive.talk import WEIGHTS, Sentence, chosen, lines_of, talk_in
+from compaction.summarizers.extractive.memory import Memories
+from compaction.summarizers.extractive.talk import WEIGHTS, Utterance, chosen, lines_of, talk_in
 from tests.support.scripted import request_for
 
 CHATTER = ("Oh really?", "Yes, that is so nice!", "Ha ha, I know!", "Well, you know how it is.")
@@ -25,7 +25,7 @@ def summary_of(messages: list[dict[str, Any]], budget: int, summarizer: Summariz
     return str(summarizer.summarize(request_for(summarizer, messages, budget=budget)))
 
 
-def talk_of(messages: list[dict[str, Any]]) -> list[Sentence]:
+def talk_of(messages: list[dict[str, Any]]) -> list[Utterance]:
     return talk_in([openai_chat.read(each) for each in messages], Memories().readings.of, str)
 
 
@@ -39,7 +39,7 @@ def test_an_answer_with_names_is_kept_before_chatter() -> None:
 def test_answers_and_names_weigh_and_questions_do_not() -> None:
     """The features of a sentence are those of the weights; an answer is worth more than its question."""
     said = talk_of(TALK)
-    worth = {each.text: each.worth for each in said}
+    worth = {each.text: each.score for each in said}
     assert all(len(each.features) == len(WEIGHTS) for each in said)
     assert worth[TALK[11]["content"]] > worth[TALK[10]["content"]]
 
@@ -55,7 +55,7 @@ def test_speakers_are_told_apart() -> None:
 def test_one_speaker_has_one_line_until_another_one_speaks() -> None:
     """Sentences of a line stand in the order said; only after an end mark one goes on in it; all lines fit the room."""
     said = [("A", "One."), ("A", "Two"), ("A", "Three!"), ("B", "Four."), ("A", "Five."), ("", "Six.")]
-    talk = [Sentence(text, text, place, "", by) for place, (by, text) in enumerate(said)]
+    talk = [Utterance(text, text, place, "", by) for place, (by, text) in enumerate(said)]
     for order, expected in (
         ([4, 0, 1, 2, 3, 5], ["A: One. Two", "A: Three!", "B: Four.", "A: Five.", ": Six."]),
         ([4, 2, 5], ["A: Three! Five.", ": Six."]),

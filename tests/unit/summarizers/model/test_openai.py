@@ -174,9 +174,9 @@ async def test_retries_end_at_the_timeout() -> None:
 async def test_slow_drip_is_a_timeout() -> None:
     """The timeout includes the body of the answer, even if the server sends it slowly."""
 
-    def drip(handler: Any, request: dict[str, Any]) -> None:
-        handler.begin(200, 10_000)
-        while not handler.faults.closing.wait(0.05):
+    def drip(handler: Any, got: Any) -> None:
+        handler.begin(200, [("content-length", "10000")])
+        while not handler.server.upstream.closing.wait(0.05):
             handler.wfile.write(b" ")
 
     with FaultServer(drip) as server, pytest.raises(SummaryFailed, match=r"did not answer within 0\.3 s"):
@@ -309,9 +309,9 @@ async def test_key_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None
     """The variable ``api_key_env`` is read for each summary; if it is not set, a `ConfigurationError` is raised."""
     told: list[str] = []
 
-    def telling(handler: Any, request: dict[str, Any]) -> None:
+    def telling(handler: Any, got: Any) -> None:
         told.append(handler.headers["authorization"])
-        reply(GOOD)(handler, request)
+        reply(GOOD)(handler, got)
 
     with FaultServer(telling) as server:
         summarizer = OpenAISummarizer("first", base_url=server.url, api_key_env="SUMMARY_KEY")

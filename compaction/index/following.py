@@ -1,0 +1,243 @@
+"""Following: the source of a conversation after a host's list, what the host changed, and which edits stay.
+
+`Merger` merges the list, in which `alignment` recognized messages, with the messages that only the source has. It changes
+nothing: `MessageIndex.sync` builds the conversation again from the `FollowedList`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import chain, takewhile
+from typing import Any, NamedTuple, cast
+
+import attrs
+
+from ..formats import MessageFormat
+from .columns import Columns
+from .edits import Drop, Edit, Replace, Rewrite, Together
+from .journal import Applied
+from .known import Known
+
+
+@attrs.frozen(kw_only=True)
+class HostChanges:
+    """A host's changes to known messages, as ordinals in the source before the change.
+
+    Args:
+        altered: Messages whose content changed.
+        removed: Shown messages that are missing, though later ones are in the list.
+        rewound: Messages missing at the end: the host returned to an earlier point.
+        added: The number of messages before a known one that are new or were not recognized.
+    """
+
+    altered: tuple[int, ...] = ()
+    removed: tuple[int, ...] = ()
+    rewound: tuple[int, ...] = ()
+    added: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.altered or self.removed or self.rewound or self.added)
+
+
+class SourceEntry(NamedTuple):
+    """A message of the source after a host's list was followed.
+
+    Args:
+        raw: The message.
+        ordinal: Its ordinal before; ``None`` for a new message.
+        place: Its place in the host's list; ``None`` if it is not in the list.
+    """
+
+    raw: Any
+    ordinal: int | None
+    place: int | None
+
+
+@attrs.define(eq=False)
+class FollowedList:
+    """The source of a conversation after a host's list was followed. Ids and ordinals are those before, unless it says "new".
+
+    Args:
+        entries: The messages up to the last known one; their positions are the new ordinals.
+        altered: The ordinals of the messages that changed.
+        summaries: The messages of summaries that the host changed, by the summary's id.
+        covered: The number of messages of the list that are in ``entries``; the rest is new.
+        changes: The host's changes.
+        shown: The ids of the summaries that the list contains.
+    """
+
+    entries: list[SourceEntry]
+    altered: set[int] = attrs.Factory(set[int])
+    summaries: dict[int, list[Any]] = attrs.Factory(dict[int, list[Any]])
+    covered: int = 0
+    changes: HostChanges = attrs.Factory(HostChanges)
+    shown: frozenset[int] = frozenset()
+
+    @classmethod
+    def of(cls, given: Iterable[Any], ordinals: Iterable[int | None], altered: Iterable[int] = ()) -> FollowedList:
+        """Return a followed list in which each message has one of these ordinals; the shorter decides."""
+        entries = [SourceEntry(raw, ordinal, place) for place, (raw, ordinal) in enumerate(zip(given, ordinals, strict=False))]
+        return cls(entries, set(altered), covered=len(entries))
+
+    @property
+    def raws(self) -> list[Any]:
+        """The messages of ``entries``."""
+        return [entry.raw for entry in self.entries]
+
+    def groups(self, old: Columns, new: Columns) -> dict[int, int]:
+        """Return the new id of each source group that is unchanged, or was only joined by new results."""
+        here = {entry.ordinal: place for place, entry in enumerate(self.entries) if entry.ordinal is not None}
+        same: dict[int, int] = {}
+        for id in old.grouping.ids:
+            places = [here[ordinal] for ordinal in old.ordinals(id) if ordinal in here]
+            group = new.grouping.group_of[places[0]] if places else None
+            if group is None or len(places) < len(old.ordinals(id)):
+                continue
+            if places == [place for place in new.ordinals(group) if place < len(self.entries)]:
+                same[id] = group
+        return same
+
+    def groups_of_saved(self, new: Columns) -> dict[int, int]:
+        """Return the new id of each stored group whose messages are there, altered or not; its id is its first ordinal."""
+        groups: dict[int, int] = {}
+        for place, (_, ordinal, _) in enumerate(self.entries):
+            if ordinal is None or new.grouping.group_of[place] != place:
+                continue
+            if all(self.entries[each].ordinal is not None for each in new.ordinals(place) if each < len(self.entries)):
+                groups[ordinal] = place
+        return groups
+
+    def is_altered(self, places: Iterable[int]) -> bool:
+        """Whether a message at one of these new ordinals changed."""
+        return any(place < len(self.entries) and self.entries[place].ordinal in self.altered for place in places)
+
+    def carried_over(
+        self,
+        journal: Iterable[Applied],
+        *,
+        altered: Collection[int],
+        count: int,
+        key: Callable[[int], str],
+        format: MessageFormat,
+    ) -> tuple[list[Applied], list[Edit]]:
+        """Return the edits without rewrites of altered groups, each knowing the messages that it lost, and these rewrites.
+
+        Args:
+            journal: The edits.
+            altered: The groups of which a message changed.
+            count: The number of source messages.
+            key: Returns the key of a message, by its ordinal.
+            format: Reads the host's version of a summary.
+        """
+        undone: list[Edit] = []
+        kept = [left for applied in journal if (left := self._carried(applied, altered, format, undone)) is not None]
+        if any(each.writes for each in kept):
+            there = {entry.ordinal for entry in self.entries if entry.ordinal not in self.altered}
+            keys = [(ordinal, key(ordinal)) for ordinal in range(count) if ordinal not in there]
+            kept = [each.without(keys) if each.writes else each for each in kept]
+        moved = (entry.ordinal != place or entry.ordinal in self.altered for place, entry in enumerate(self.entries))
+        same = sum(1 for _ in takewhile(lambda has_moved: not has_moved, moved))
+        return [each if (each.seen or 0) <= same else attrs.evolve(each, seen=None) for each in kept], undone
+
+    def _carried(self, applied: Applied, altered: Collection[int], format: MessageFormat, undone: list[Edit]) -> Applied | None:
+        """Return an edit as it is after the host's changes; add a rewrite of an altered group to ``undone``."""
+        edit = applied.edit
+        if isinstance(edit, Rewrite) and edit.group in altered:
+            undone.append(edit)
+            return None
+        if isinstance(edit, Replace) and (messages := self.summaries.get(applied.made or 0)):
+            edit = attrs.evolve(edit, messages=[format.read(raw) for raw in messages])
+            return attrs.evolve(applied, edit=edit, seen=None)
+        if not isinstance(edit, Together):
+            return applied
+        parts = [left for part in applied.parts if (left := self._carried(part, altered, format, undone)) is not None]
+        whole = Together(*[cast("Drop", part.edit) for part in parts], reason=edit.reason)
+        seen = applied.seen if len(parts) == len(applied.parts) else None
+        return attrs.evolve(applied, edit=whole, parts=tuple(parts), seen=seen) if parts else None
+
+
+@attrs.define(eq=False)
+class Merger:
+    """Merges a host's list with the messages that only the source has. Holds state: the messages placed so far.
+
+    Args:
+        columns: The conversation.
+        given: The list.
+        found: For each message of the list, the known one that it is.
+        altered: The places in the list of those that changed.
+        partial: The groups of which the list has only a part, as new messages.
+    """
+
+    columns: Columns
+    given: Sequence[Any]
+    found: Sequence[Known | None]
+    altered: AbstractSet[int]
+    partial: Collection[int]
+    _entries: list[SourceEntry] = attrs.Factory(list[SourceEntry])
+    _removed: list[int] = attrs.Factory(list[int])
+    _early: set[int] = attrs.Factory(set[int])  # ordinals that were placed with the first message of their group
+    _next: int = 0  # the first ordinal that is not placed yet
+
+    def merged(self) -> FollowedList:
+        """Return the source after the list."""
+        given, source, altered = self.given, self.columns.source, set[int]()
+        stood_for = {place: self._stood_for(known) for place, known in enumerate(self.found) if known is not None}
+        covered = max(stood_for, default=-1) + 1
+        end = max(map(max, stood_for.values()), default=-1) + 1
+        summaries: dict[int, list[int]] = defaultdict(list)  # the places of their messages
+        new: list[SourceEntry] = []
+        for place, known in enumerate(self.found[:covered]):
+            if known is None:
+                new.append(SourceEntry(given[place], None, place))
+                continue
+            first = min(stood_for[place])
+            self._place_source(first, end)
+            self._entries += new
+            new.clear()
+            if known.group < 0:
+                summaries[known.group].append(place)
+                continue
+            is_altered = place in self.altered
+            self._entries.append(SourceEntry(given[place] if is_altered else source[first], first, place))
+            self._next = first + 1
+            altered.update([first] if is_altered else [])
+        self._place_source(end, end)
+        changes = HostChanges(
+            altered=tuple(sorted(altered)),
+            removed=tuple(self._removed),
+            rewound=tuple(range(end, len(source))),
+            added=sum(entry.ordinal is None for entry in self._entries),
+        )
+        edited = {
+            id: [given[place] for place in places] for id, places in summaries.items() if not self.altered.isdisjoint(places)
+        }
+        return FollowedList(self._entries, altered, edited, covered, changes, frozenset(summaries))
+
+    def _stood_for(self, known: Known) -> Sequence[int]:
+        """Return the ordinal of a message, or those of the messages that a summary replaces."""
+        if known.group >= 0:
+            return (known.ordinal,)
+        return list(chain.from_iterable(self.columns.stands_for([known.group])))
+
+    def _place_source(self, stop: int, end: int) -> None:
+        """Place the hidden messages up to an ordinal; shown messages that the list does not have were removed.
+
+        A group with a message at or after ``end`` was rewound and is dropped whole. A hidden group of which the list has a part
+        as new messages is placed whole, so that none of its results answers a call of the new group.
+        """
+        columns = self.columns
+        for ordinal in range(self._next, stop):
+            id = columns.grouping.group_of[ordinal]
+            own = columns.ordinals(id)
+            if own[-1] >= end or ordinal in self._early:
+                continue
+            if id in self.partial and not columns.is_included(id):
+                self._entries += [SourceEntry(columns.source[each], each, None) for each in own]
+                self._early.update(own)
+            elif not columns.is_included(id) or not columns.shows(ordinal):
+                self._entries.append(SourceEntry(columns.source[ordinal], ordinal, None))
+            else:
+                self._removed.append(ordinal)
+        self._next = max(self._next, stop)

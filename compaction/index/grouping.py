@@ -1,0 +1,272 @@
+"""Grouping: the rules that read messages into groups, one message after the other.
+
+A group's id is the ordinal of its first message. Facts that every group has are in lists indexed by that id; facts that only
+some have (more than one message, an author) are in dictionaries. The rules only look backward, so adding a message costs O(1)
+however long the conversation is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..messages import Message, Outline, ToolCallPart, ToolResultPart
+from .calls import ToolCalls
+from .groups import GroupKind, only_reasoning, says_nothing
+from .instructions import Instructions, text_alone
+from .marks import BelievedMarks, Marks
+
+_KINDS = {
+    "user": GroupKind.USER,
+    "assistant": GroupKind.ASSISTANT,
+    "system": GroupKind.SYSTEM,
+    "developer": GroupKind.SYSTEM,
+}
+
+_SYSTEM, _USER, _CALLS = GroupKind.SYSTEM, GroupKind.USER, GroupKind.TOOL_CALL  # a member is found more slowly
+
+
+class Grouping:
+    """The groups of a conversation, filled message by message. Holds state.
+
+    Args:
+        marks: The rules by which marked messages are read as summaries.
+
+    Attributes:
+        ids: The id of every group, in order.
+        group_of: The group of each message.
+        kinds: The kind of the group that starts at an ordinal; meaningless at other ordinals, like ``turns``.
+        turns: The turn of the group that starts at an ordinal; ``None`` for system and summary groups.
+        members: The ordinals of a group with more than one message.
+        calls: The tool calls, and which of them have no result yet.
+        instructions: The system and developer messages.
+        marks: The marked messages that are read as summaries.
+        orphans: Groups of results that answer no known call.
+        made_by: The strategy that wrote a summary.
+        turn: The current turn; 0 before the first user message.
+        newest: The newest group that is not a system group.
+        last_user: The last user group that is not empty, which may hold only media; the first one if all are empty.
+        last_words: The last group with words of the user, see `Message.said`; they may stand beside results.
+        last_marked: Each strategy's last summary with the role of the user after ``last_words``; its mark may be forged.
+        history: The newest group in which the provider itself summarized everything before it.
+        answered: The groups of which the newest messages answered a call without joining them; `Columns` clears it.
+        left_turn: The turn that a group belonged to before words of the user moved it to the next.
+    """
+
+    def __init__(self, marks: Marks | None = None) -> None:
+        self.ids: list[int] = []
+        self.group_of: list[int] = []
+        self.kinds: list[GroupKind] = []
+        self.turns: list[int | None] = []
+        self.members: dict[int, tuple[int, int] | list[int]] = {}
+        self.calls = ToolCalls()
+        self.instructions = Instructions()
+        self.marks = BelievedMarks(marks or Marks())
+        self.orphans: set[int] = set()
+        self.made_by: dict[int, str] = {}
+        self.turn = 0
+        self.newest: int | None = None
+        self.last_user: int | None = None
+        self.last_marked: dict[str, int] = {}
+        self.last_words: int | None = None
+        self.history: int | None = None
+        self.left_turn: int | None = None
+        self.answered: set[int] = set()
+        self._previous = -1
+        self._answering = False  # whether the last message is a part of the assistant's answer
+        self._thinking = False  # whether the last group contains only reasoning so far
+        self._begun: dict[str, int] = {}  # the group in which the provider began to run a call
+
+    def ordinals(self, id: int) -> Sequence[int]:
+        """Return the ordinals of a group's messages."""
+        return self.members.get(id) or (id,)
+
+    def add_outline(self, outline: Outline) -> int:
+        """Add the next message, of which only the outline was read, and return its group's id. O(calls).
+
+        Most messages are added here, so the frequent cases are written out: a call of a method takes as long as the rest.
+        """
+        role, text, calls, answers, _ = outline
+        if answers is not None:
+            group = self.calls.answer(answers)
+            id = self._join_or_orphan([answers]) if group is None else self._join(group)
+        elif calls and self._thinking:
+            id = self._add_calls(tuple([call[0] for call in calls]))
+        elif (kind := _CALLS if calls else _KINDS[role]) is _SYSTEM:
+            id = self._start(kind)
+            self.instructions.add(id, text or "")
+        else:
+            id = self.newest = len(self.group_of)
+            if kind is _USER:
+                self.turn += 1
+                words = Message.has_words(text or "")
+                self._note_user(id, words=words, empty=not words and (not text or text.isspace()))
+            self.turns.append(self.turn)
+            self.group_of.append(id)
+            self.kinds.append(kind)
+            self.ids.append(id)
+            self.calls.pending = None
+            if calls:
+                self.calls.make(id, tuple([call[0] for call in calls]))
+        self._previous, self._answering, self._thinking = id, role == "assistant", False
+        return id
+
+    def add(self, message: Message, tokens: int) -> int:
+        """Add the next message and return the id of its group, which is new or an earlier one. O(parts).
+
+        Args:
+            message: The message.
+            tokens: Its tokens, which decide whether its mark is believed.
+        """
+        role = message.role
+        answering = thinking = False
+        words = bool(message.said)
+        if role == "tool" or role == "function" or (role == "user" and not words and _has_results(message)):
+            id = self._join_or_orphan([part.call_id for part in message.parts if isinstance(part, ToolResultPart)])
+        elif role == "user" and _has_results(message):
+            id = self._add_results_and_words(message)
+        elif (mark := self.marks.believed(message, len(self.group_of), tokens)) is not None:
+            id = self._start(GroupKind.SUMMARY)
+            self.made_by[id] = mark.by
+            if role == "user":
+                self.last_marked[mark.by] = id
+        elif self._follows_summary() and message.format.completes_summary(message):
+            id = self._join(self._previous)
+        elif role == "user" or role == "system" or role == "developer":
+            id = self._start(_KINDS[role])
+            if role == "user":
+                self._note_user(id, words=words, empty=says_nothing(message))
+            else:
+                self.instructions.add(id, text_alone(message))
+        else:
+            id, thinking = self._add_assistant(message)
+            answering = role == "assistant"
+            for started in message.begins:
+                self._begun[started] = id
+        if message.holds_history:
+            self.history = id
+        self._previous, self._answering, self._thinking = id, answering, thinking
+        return id
+
+    def last_marked_of_others(self, by: str) -> int | None:
+        """Return the last summary that may be the user's words, without those of one strategy, which it may replace."""
+        return max((id for maker, id in self.last_marked.items() if not by or maker != by), default=None)
+
+    def _follows_summary(self) -> bool:
+        """Whether the previous group is a summary of one message so far."""
+        previous = self._previous
+        return previous >= 0 and self.kinds[previous] is GroupKind.SUMMARY and previous not in self.members
+
+    def _start(self, kind: GroupKind) -> int:
+        """Start a group with the next message; a user message starts a turn, too."""
+        id = len(self.group_of)
+        if kind is GroupKind.USER:
+            self.turn += 1
+        if kind is not GroupKind.SYSTEM:
+            self.newest = id
+        self.group_of.append(id)
+        self.kinds.append(kind)
+        self.turns.append(None if kind is GroupKind.SYSTEM or kind is GroupKind.SUMMARY else self.turn)
+        self.ids.append(id)
+        self.calls.pending = None
+        return id
+
+    def _note_user(self, id: int, *, words: bool, empty: bool) -> None:
+        """Note a user group, unless it is empty and there was one before, and whether the user says something in it."""
+        if words:
+            self.last_words = id
+            self.last_marked.clear()
+        if self.last_user is None or not empty:
+            self.last_user = id
+
+    def _join(self, id: int) -> int:
+        ordinal = len(self.group_of)
+        self.group_of.append(id)
+        self.kinds.append(self.kinds[id])
+        self.turns.append(None)
+        members = self.members.get(id)
+        if members is None:
+            self.members[id] = (id, ordinal)  # most have two; the garbage collector does not keep track of a tuple of numbers
+        elif isinstance(members, tuple):
+            self.members[id] = [*members, ordinal]
+        else:
+            members.append(ordinal)
+        return id
+
+    def _add_assistant(self, message: Message) -> tuple[int, bool]:
+        """Return the group of an assistant message, and whether it contains only reasoning so far."""
+        calls = tuple([part.id for part in message.parts if isinstance(part, ToolCallPart)])
+        previous = self._previous
+        if message.resumes and (begun := self._begun_by(message.resumes)) is not None:
+            return self._continue(begun, calls), False
+        if message.continues and self._answering:
+            return self._continue(previous, calls), False
+        if calls:
+            return self._add_calls(calls), False
+        if not only_reasoning(message):
+            return self._start(GroupKind.ASSISTANT), False
+        if not message.continues and (self._thinking or (previous in self.calls.ids and previous not in self.orphans)):
+            return self._join(previous), self._thinking
+        return self._start(GroupKind.ASSISTANT), True
+
+    def _begun_by(self, ids: tuple[str, ...]) -> int | None:
+        """Return the group in which the provider began to run one of these calls, or may have begun one without an id."""
+        return next((self._begun[id] for id in (*ids, "") if id in self._begun), None)
+
+    def _continue(self, id: int, calls: tuple[str, ...]) -> int:
+        """Join the answer that the message continues."""
+        self._join(id)
+        if calls:
+            self.kinds[id] = GroupKind.TOOL_CALL
+            self.calls.make(id, calls)
+        return id
+
+    def _add_calls(self, calls: tuple[str, ...]) -> int:
+        """Start a tool-call group; reasoning directly before it becomes part of it."""
+        if self._thinking:
+            id = self._join(self._previous)
+            self.kinds[id] = GroupKind.TOOL_CALL
+        else:
+            id = self._start(GroupKind.TOOL_CALL)
+        self.calls.make(id, calls)
+        return id
+
+    def _add_results_and_words(self, message: Message) -> int:
+        """Join the calls that the message answers, or start a group; the user's words in it start a turn."""
+        id = self._join_or_orphan([part.call_id for part in message.parts if isinstance(part, ToolResultPart)])
+        self.turn += 1
+        self.left_turn = self.turns[id]
+        self.turns[id] = self.turn
+        self.last_words = id
+        self.last_marked.clear()
+        self.calls.pending = None
+        return id
+
+    def _join_or_orphan(self, answers: Sequence[str]) -> int:
+        """Join the group of the answered call, or one in which the provider may have made the call; otherwise start one.
+
+        A message that answers calls of several groups joins the group directly before it, or else that of its first result.
+        """
+        answered = [self._answered(call_id) for call_id in answers]
+        joined = self._previous if self._previous in answered else next((id for id in answered if id is not None), None)
+        self.answered.update(id for id in answered if id is not None and id != joined)
+        if joined is None and (joined := self._begun.get("")) is not None:
+            self.kinds[joined] = GroupKind.TOOL_CALL
+        if joined is not None:
+            return self._join(joined)
+        pending = self.calls.pending
+        id = self._start(GroupKind.TOOL_CALL)
+        self.orphans.add(id)
+        self.calls.pending = pending
+        return id
+
+    def _answered(self, call_id: str) -> int | None:
+        """Close the latest open call with this id, and return its group, or else the previous group if it made such a call."""
+        group = self.calls.answer(call_id)
+        return self._previous if group is None and self.calls.made(self._previous, call_id) else group
+
+
+def _has_results(message: Message) -> bool:
+    for part in message.parts:  # noqa: SIM110 (runs for every message: a generator takes twice as long)
+        if isinstance(part, ToolResultPart):
+            return True
+    return False

@@ -1,0 +1,133 @@
+"""Relay: what a strategy yields, and how whoever runs one strategy within another answers it.
+
+A strategy yields edits, `Drops`, `Request`s and `StepReport`s. `relay` runs it for a caller that answers some of these itself,
+and passes the others on to its own caller: a wrapper around a strategy, a dry run, or the drivers in `compaction.run`.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
+from types import GeneratorType
+from typing import Any, ClassVar, Final, TypeVar, cast
+
+import attrs
+
+from .edits import Drop
+
+_T = TypeVar("_T")
+
+
+@attrs.frozen(eq=False)
+class Drops:
+    """Drops made one after the other until a target holds. The index applies them in one loop, with a `Drop` for each set.
+
+    Args:
+        cuts: The sets of groups, oldest first, as `MessageIndex.steps` yields them.
+        reason: The reason of each drop.
+        reached: Called before each drop; returns whether to stop.
+    """
+
+    cuts: Iterable[Sequence[int]]
+    reason: str
+    reached: Callable[[], bool]
+
+    def one_by_one(self) -> Generator[Drop, Any, None]:
+        """Yield the drops; the caller applies each before the next."""
+        reached, reason = self.reached, self.reason
+        for cut in self.cuts:
+            if reached():
+                return
+            yield Drop(cut, reason)
+
+
+class Request(abc.ABC):
+    """A request for something from outside, such as a model's answer. A strategy yields it like an edit.
+
+    `compaction.run` calls it, awaits the result if it is awaitable, and sends the answer back to the strategy. If it fails, the
+    exception is raised at the strategy's ``yield``.
+    """
+
+    __slots__ = ()
+
+    @abc.abstractmethod
+    def call(self) -> Any:
+        """Return the answer, or an awaitable of it."""
+
+    async def wait(self, answer: Awaitable[_T]) -> _T:
+        """Await the answer; a subclass may limit the time."""
+        return await answer
+
+
+class StepReport:
+    """The base of the reports that a step of a run began or ended; see `StepBegan` and `StepEnded`.
+
+    Attributes:
+        strategy: The strategy that began or ended.
+        is_end: Whether it ended.
+    """
+
+    strategy: Any
+    is_end: ClassVar[bool] = False
+
+
+PASS_ON: Final = object()
+"""The answer that makes `relay` yield an item to its own caller."""
+
+
+def _thrown(error: Exception, item: object, *, is_passed_on: bool) -> Exception:
+    """Return an exception that the strategy is to get, of the caller or of a request's answer; raise any other."""
+    if is_passed_on or isinstance(item, Request):
+        return error
+    raise error
+
+
+def relay(
+    strategy: Generator[Any, Any, Any],
+    answered: Callable[[Any], Any],
+    *,
+    until: Callable[[Any], bool] | None = None,
+    drop_all: Callable[[Drops], object] | None = None,
+) -> Generator[Any, Any, bool]:
+    """Run a strategy: call ``answered`` for each item that it yields, and send the answer to the strategy.
+
+    If the answer is `PASS_ON`, yield the item to the caller of `relay`, and send the caller's answer, or throw its exception,
+    into the strategy. The caller closes ``strategy``.
+
+    Args:
+        strategy: The running strategy.
+        answered: Returns the answer to an item, or `PASS_ON`, or a generator that yields other items to the caller and returns
+            the answer. What it raises for a `Request` is thrown into the strategy; its other exceptions end the run.
+        until: Called after an item was answered; returns whether to stop.
+        drop_all: Applies `Drops`; if ``None``, each of the drops is answered as an item.
+
+    Returns:
+        Whether ``until`` stopped it.
+    """
+    send: Callable[[Any], Any] = strategy.send
+    resume = send
+    value: Any = None
+    while True:
+        try:  # only here: a ``StopIteration`` raised elsewhere does not end the run
+            item: Any = resume(value)
+        except StopIteration:
+            return False
+        resume = send
+        if item.__class__ is Drops:
+            if drop_all is not None:
+                value = drop_all(item)
+            elif (yield from relay(item.one_by_one(), answered, until=until)):
+                return True
+            continue
+        value = None
+        try:
+            value = answered(item)
+            if value is PASS_ON:
+                value = yield item
+            elif value.__class__ is GeneratorType:
+                value = yield from cast("Generator[Any, Any, Any]", value)
+        except Exception as error:
+            resume, value = strategy.throw, _thrown(error, item, is_passed_on=value is PASS_ON)
+            continue
+        if until is not None and until(item):
+            return True

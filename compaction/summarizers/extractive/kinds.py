@@ -1,0 +1,171 @@
+"""The kind of a sentence: a rule, a fact, a question, small talk and so on, by the learned `classifier`.
+
+What makes a sentence one of these is learned from examples (``benchmarks/statements``), whose report measures the thresholds
+below. Who says it is decided by `voices`, and what it is about by `subjects`.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from typing import Final
+
+import attrs
+
+from .classifier import KINDS, PER_MILLE, classifier
+from .sentences import word_set
+from .subjects import is_eastern, points_back, stems_of, values_of
+
+_LONGEST: Final = 400
+
+
+class Kind(float, enum.Enum):
+    """The kind of a statement; the value is its weight: where there is little room, heavier statements are chosen first."""
+
+    RULE = 5.0  # a lasting order to the assistant
+    DUTY = 4.8  # a quoted order, or an obligation that may be somebody else's
+    PREFERENCE = 4.2
+    DECISION = 4.1
+    TASK = 4.0
+    VALUE = 3.9  # states a value, such as a date or a number
+    PLAIN = 3.0  # any other plain statement
+    SMALL_TALK = 1.6  # small talk that sounds like a rule
+    REQUEST = 1.2
+    ANSWER = 0.9  # something that the assistant says it did
+    QUESTION = 0.6
+    SUPPOSED = 0.5  # only assumed
+    REMARK = 0.2  # only acknowledges
+
+
+@attrs.frozen
+class Judgement:
+    """The judgement of a sentence."""
+
+    kind: Kind
+    stems: frozenset[str]  # the beginnings of its words, by which two statements about one thing are recognized
+    changes: bool  # whether it says that something changed
+    refers: bool  # whether it cannot be understood without the sentence before it
+    worth: int  # the probability that it is worth keeping, in per mille
+
+
+_KINDS: Final = {
+    "rule": Kind.RULE,
+    "prohibition": Kind.RULE,
+    "preference": Kind.PREFERENCE,
+    "fact": Kind.PLAIN,
+    "value": Kind.VALUE,
+    "change": Kind.VALUE,
+    "decision": Kind.DECISION,
+    "task": Kind.TASK,
+    "request": Kind.REQUEST,
+    "question": Kind.QUESTION,
+    "others_rule": Kind.SMALL_TALK,
+    "hypothetical": Kind.SUPPOSED,
+    "small_talk": Kind.SMALL_TALK,
+    "acknowledgement": Kind.REMARK,
+    "program": Kind.PLAIN,
+}
+_KIND_OF: Final = tuple([_KINDS[kind] for kind in KINDS])
+_RULE, _PROHIBITION, _CHANGE, _DECISION, _PROGRAM = map(KINDS.index, ("rule", "prohibition", "change", "decision", "program"))
+_KEPT: Final = tuple(map(KINDS.index, ("rule", "prohibition", "preference", "fact", "value", "change", "decision", "task")))
+_OTHERS: Final = tuple([place for place in range(_PROGRAM) if place not in _KEPT])
+_WANTED: Final = tuple(map(KINDS.index, ("rule", "prohibition", "preference", "task", "request")))
+
+# Thresholds, in per mille. A higher one lets fewer orders of others stand under the rules, and fewer rules of the user.
+_SURE: Final = 825  # of a rule, so that it stands among the rules
+_LIKELY: Final = 350  # of a rule, so that it is not left out before others
+_WORTH_KEEPING: Final = 250  # then it is a plain statement at least
+_SURELY_WORTH: Final = 850  # then it may be more, such as a decision
+_CHANGES: Final = 250
+_HALF: Final = 500
+
+_LABEL: Final = 12  # characters of a label, as in "Important: ...", which announces nobody else's rule
+_EASTERN_LABEL: Final = 5
+_QUOTED: Final = re.compile(  # words in quotation marks, two or more
+    r"[“„\"«「『]\w[^“”„\"«»「」『』\n]{6,150}\s[^“”„\"«»「」『』\n]{0,150}[”“\"»」』]"
+)
+_REFERRING: Final = (Kind.RULE, Kind.DUTY, Kind.REQUEST)
+_PERSONS: Final = word_set(  # the first and the second person
+    "i i'm i've i'd i'll we we're we've we'll let's you your yours me my mine our us please ich wir mir mich mein meine meinen "
+    "meiner uns unser unsere du dir dich dein deine bitte je j'ai nous mon ma mes vous tu yo nosotros mi mis tú usted "
+    "ustedes io noi mio mia eu nós meu minha você vocês ik wij mijn ons jij jullie ja my mój moja ty я мы мой моя "
+    "мне ты вы вам "
+    "ben biz benim bizim sen siz أنا نحن मैं हम मेरा मेरी मेरे"
+)
+_PERSON: Final = re.compile(r"저는|제가|우리|나는|내가|제 |세요|我|咱|您|你|请|私|僕|あなた|ください")
+
+
+def judge(sentence: str) -> Judgement:
+    """Return the judgement of a sentence that a user said; O(characters).
+
+    Args:
+        sentence: The sentence.
+
+    >>> judge("Never touch prod.db.").kind.name, judge("The sign at the door: never touch prod.db.").kind.name
+    ('RULE', 'DUTY')
+    """
+    read = sentence[:_LONGEST]
+    said = _QUOTED.sub(" ", read)
+    shares = classifier().probabilities(said)
+    worth = PER_MILLE * sum(shares[place] for place in _KEPT) // _people(shares)
+    kind = _kind(shares, worth, has_value=bool(values_of(read)))
+    if kind is Kind.RULE and is_announced(said):
+        kind = Kind.DUTY
+    stems = stems_of(read)
+    points = points_back(read)
+    changes = shares[_CHANGE] >= _CHANGES or (kind is Kind.VALUE and len(stems) <= 1 and points)
+    return Judgement(kind, stems, changes, kind in _REFERRING and points, worth)
+
+
+def _kind(shares: list[int], worth: int, *, has_value: bool) -> Kind:
+    """Return the kind of a sentence with these probabilities."""
+    rule = shares[_RULE] + shares[_PROHIBITION]
+    if rule * PER_MILLE >= _SURE * _people(shares):
+        return Kind.RULE
+    if rule * PER_MILLE >= _LIKELY * _people(shares):
+        return Kind.DUTY
+    if _WORTH_KEEPING <= worth < _SURELY_WORTH:
+        return Kind.VALUE if has_value else Kind.PLAIN
+    kind = _KIND_OF[max(_KEPT if worth >= _SURELY_WORTH else _OTHERS, key=shares.__getitem__)]
+    return Kind.VALUE if has_value and kind in (Kind.PLAIN, Kind.TASK, Kind.SMALL_TALK, Kind.REMARK) else kind
+
+
+def _people(shares: list[int]) -> int:
+    """Return the probability that a person wrote a sentence, at least 1 per mille.
+
+    What a program printed is recognized by its shape, and does not come here. So all shares are compared with this one.
+    """
+    return max(1, PER_MILLE - shares[_PROGRAM])
+
+
+def demands(sentence: str) -> bool:
+    """Whether a sentence says what the user wants of the assistant."""
+    shares = classifier().probabilities(sentence)
+    return PER_MILLE * sum(shares[place] for place in _WANTED) >= _HALF * _people(shares)
+
+
+def concerns_user(sentence: str) -> bool:
+    """Whether a sentence speaks of what the user wants or does."""
+    return names_person(sentence) or demands(sentence)
+
+
+def is_announced(sentence: str) -> bool:
+    """Whether words before a colon, which demand nothing themselves, announce the rule: it may be somebody else's."""
+    head, colon, _ = sentence.replace("：", ": ").partition(": ")
+    return bool(colon) and len(head) > (_EASTERN_LABEL if is_eastern(head) else _LABEL) and not demands(head)
+
+
+def kind_of_assistant(sentence: str) -> Kind | None:
+    """Return the kind of a sentence of the assistant: a decision, or something that it did; ``None`` for any other."""
+    if not (names_person(sentence) or is_eastern(sentence)):
+        return None
+    shares = classifier().probabilities(sentence)
+    if shares[_DECISION] >= _HALF:
+        return Kind.DECISION
+    return None if _KIND_OF[shares.index(max(shares))] in (Kind.QUESTION, Kind.SUPPOSED) else Kind.ANSWER
+
+
+def names_person(sentence: str) -> bool:
+    """Whether a sentence names the first or the second person."""
+    words = sentence.lower().replace("’", "'").split()
+    return not _PERSONS.isdisjoint(words) or (not sentence.isascii() and _PERSON.search(sentence) is not None)

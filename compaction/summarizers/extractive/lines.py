@@ -1,0 +1,124 @@
+"""The shapes of a line alone: an item of a list, a heading, a tag, a row, a quotation, a fence, or a line of a program.
+
+Each expression has an example behind it. What a line says is not judged here, and neither are the lines around it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+FENCE: Final = re.compile(r"\s{0,3}(?:```|~~~)")
+BULLET: Final = re.compile(  # "- tabs", "2) tabs", "(a) tabs", "- [x] tabs", "✅ tabs", "① tabs"
+    r"(\s*)((?:[-*+•▪◦‣·●○■□▶►➤✓✔✗✘☐☑☒✅❌❗⚠➡👉🔹🔸⭐📌🚫⛔–—]\ufe0f?|\(?\d{1,3}[.)、．]|\(?[a-zA-Z][.)]|[①-⑳])"
+    r"(?:\s*\[[ xX]\])?)\s+(?=\S)"
+)
+HEADING: Final = re.compile(  # "## Rules", "**Rules**:", "【Rules】", "[Rules]:", "== Rules =="
+    r"\s{0,3}(?:#{1,6}\s+\S.*|(\*\*|__)[^*_\n]{1,120}\1[:：]?|【[^】\n]{1,60}】|\[[^\]\n]{2,40}\]:?|={2,}\s*\S.*={2,})\s*"
+)
+UNDERLINE: Final = re.compile(r"\s{0,3}(?:=|-){3,}\s*")
+TAG: Final = re.compile(r"\s*<(/?)([\w][\w:.-]{0,40})>\s*")
+ROW: Final = re.compile(r"\s*\|.*\|\s*|[^|\n]{1,80}(?:\|[^|\n]{1,120}){2,}")  # "| a | b |", "a|b|c"
+RULED: Final = re.compile(r"[\s|:+=_.–—*~#-]+")  # "|---|:-:|", "+---+", "***"
+QUOTED_LINE: Final = re.compile(r"\s{0,3}>\s?")
+CERTAIN: Final = 2
+"""The `printed_weight` of a line that only a program writes."""
+
+_PLAIN_BULLET: Final = re.compile(r"\s*[-*+•▪◦‣·●○■□▶►➤–—]\s+(?=\S)")  # says nothing, unlike a number or a box
+_READ: Final = 400  # characters of a line by which it is judged
+
+
+def blocks(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yield where each run of lines without a blank one starts and ends."""
+    start = 0
+    for at, line in enumerate([*lines, ""]):
+        if not line.strip():
+            if at > start:
+                yield start, at
+            start = at + 1
+
+
+def is_table(lines: Sequence[str]) -> bool:
+    """Return whether one of these lines rules off the header of a table."""
+    return len(lines) > 1 and any(RULED.fullmatch(line) and "|" in line and "-" in line for line in lines)
+
+
+def without_bullet(item: str) -> str:
+    """Return an item of a list without the mark before it; a number or a box stays."""
+    plain = _PLAIN_BULLET.match(item)
+    return (item[plain.end() :] if plain else item).strip()
+
+
+def unnumbered(item: str) -> str:
+    """Return an item of a list without its number or box."""
+    mark = BULLET.match(item)
+    return item[mark.end() :] if mark else item
+
+
+# ---------------------------------------------------------------- lines of programs
+
+_PRINTED: Final = re.compile(  # lines that only programs write, in any language
+    "|".join(
+        [
+            r"\s*\W?\d{4}[-/.]\d\d[-/.]\d\d[T ,]+\d\d:\d\d:\d\d",  # "2026-01-03 10:11:12 ..."
+            r"\s*\[?\d\d:\d\d:\d\d[\].,]?|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d ",  # "[10:11:12] ...", "Jan 3 10:11:12"
+            r"npm ERR!|Traceback \(|\s*Caused by: |goroutine \d+ |\s*#\d+ +0x",  # the beginnings of errors and stack traces
+            r"\s+at [\w$.<>]+[.(]|\s*File \"[^\"]+\", line \d+",  # "    at Object.run (a.js:3)", '  File "a.py", line 3'
+            r"\s*[A-Za-z_][\w.]*(?:Error|Exception)(?:[:(]|$)",  # "KeyError: 'x'"
+            r"\s*[~^]{2,}\s*$|\s*\^\s*$",  # "    ^~~~"
+            r"E\s{2,}\S|={5,} |-{5,} |FAILED \S+::",  # pytest
+            r"@@ -\d|(?:\+\+\+|---) [ab/]|diff --git |index [0-9a-f]{7,}\.\.",  # differences
+            r"\s*>>> |\w+@[\w-]+[:~][^\n]{0,60}[$#] |C:\\[^\s>]*>|bash-\$",  # prompts: "ann@host:~/src$ make"
+            r"\(Open file: |\(Current directory: |\[File: ",  # SWE-agent's state
+            r"\s{0,8}\d{1,6}\t|[-dlbcps][-rwxsStT]{9}[.+@]? ",  # listings: "   12<tab>import os", "-rw-r--r-- 1 app"
+            r"\s*[{}\[\]()]+[,;]?\s*$|\s*\"[^\"\n]{1,60}\"\s*:\s*[\"\d{\[tfn-]|\s*\[?\{\"",  # data: "},", '"id": 7', '[{"id"'
+            r"\s*<\?xml|\s*<!DOCTYPE|\s*</?[a-zA-Z][\w:-]*(?:\s[^<>]*=[^<>]*)?/?>.*</",  # "<b>x</b>"
+        ]
+    )
+)
+CODE: Final = re.compile(  # lines that programs mostly write
+    "|".join(
+        [
+            r"\s*\W?(?:DEBUG|INFO|WARN|WARNING|ERROR|FATAL|TRACE|CRITICAL|SEVERE)\b\W?[:\s\]-]\s*\S",  # "[WARN] no disk"
+            r"\s*\$ [a-z]|\s*\.\.\. |total \d+$|\s*\W?\d{4}[-/.]\d\d[-/.]\d\d[T ,]+\d\d:\d\d",  # "$ make", "2026-01-03 10:11"
+            r"\s{0,8}\d{1,6}(?::(?=\S)(?!\d)|:\s{2,}|:$|\|| ?│)",  # a numbered line: "12:import os", "12|"
+            r"\s*(?:import [\w.{*]+(?: as \w+|;|$)|from [\w.]+ import |#include|package [\w.]+;?$|using [\w.:]+;)",
+            r"\s*(?:(?:async )?def \w+\(|class \w+[(:{]|func \w+\(|function \w*\(|@\w+(?:\(|$))",
+            r"\s*(?:(?:const|let|var|val|int|auto) \w+ =|return\b.*;$|[\w.\[\]]+ \+?= \S)",
+        ]
+    )
+)
+_CODE_END: Final = re.compile(r".*(?:[{};]|\)\s*:|=>|\\)\s*")
+_SIGNS: Final = re.compile(r"[=|{}\[\]<>;\\`$^~@]|\w\(|\)\.|[^\s:/]/[^\s/]|_\w|\w_|::|->|--?\w|\w\.\w|\d")
+_PLAIN: Final = re.compile(r"[\"'“”‘’„«»(¿¡*_]*[^\W\d_]+(?:['’-][^\W\d_]+)*[\"'“”‘’«»).,:;!?…*_]*")  # a word, with its marks
+_SCRIPT: Final = re.compile(r"[\u0e00-\u0eff\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")  # its words are not apart
+
+
+def is_printed(line: str) -> bool:
+    """Return whether a program wrote a line, as far as the line alone shows.
+
+    >>> is_printed("-rw-r--r-- 1 app app 31213 assets/mail.json"), is_printed("booking=AX-1 guest=Ines nights=3")
+    (True, True)
+    >>> is_printed("The port is 8080."), is_printed("Rather 15:20."), is_printed("tabs, two wide"), is_printed("端口是8080")
+    (False, False, False, False)
+    """
+    return printed_weight(line) > 0
+
+
+def printed_weight(line: str) -> int:
+    """Return 2 for a line that only a program writes, 1 for one with few plain words and many signs, 0 for any other."""
+    if _PRINTED.match(line):
+        return CERTAIN
+    pieces = line[:_READ].split()
+    if not pieces or _SCRIPT.search(line):
+        return 0
+    if CODE.match(line):
+        return 1
+    plain = sum(_PLAIN.fullmatch(piece) is not None for piece in pieces)
+    signs = len(_SIGNS.findall(line[:_READ]))
+    if plain == 0:
+        return int(signs >= 4)
+    if _CODE_END.fullmatch(line[:_READ]):
+        return int(signs >= 2 and plain <= 2 * signs)
+    return int(signs >= 4 and plain * 3 <= len(pieces) and signs >= 2 * plain)

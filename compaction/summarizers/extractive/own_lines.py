@@ -1,0 +1,137 @@
+"""The user's own lines of one message, and shortening a message to them.
+
+People paste into their messages. Where there is little room, what they wrote themselves stays before what they pasted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from typing import Final, TypeAlias
+
+import attrs
+
+from .kinds import Kind, judge
+from .lines import FENCE, is_printed
+from .sentences import chars_within
+
+LONG_LINE: Final = 300
+"""Characters above which the sentences of a line are judged apart."""
+
+LONG_MESSAGE: Final = 1_500
+"""Characters above which the long lines of a message may be pasted prose, such as a chapter or a contract."""
+
+Count: TypeAlias = Callable[[str], int]
+"""Counts the tokens of a text."""
+
+_LEFT_OUT: Final = "[...]"
+_LEAST: Final = 24  # tokens below which a shortened message says too little
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？।؟])\s*")
+
+
+@attrs.frozen
+class WrittenLine:
+    """A line of a message, or a sentence of a long one.
+
+    Args:
+        text: Its text.
+        is_own: Whether the user probably wrote it.
+        number: The line of the text that it is, or is a part of.
+        is_prose: Whether it stands inside a long line of a long message: the user wrote it, or pasted it. What people say
+            about a text that they paste stands at an end of the message, or in short lines of its own.
+    """
+
+    text: str
+    is_own: bool
+    number: int
+    is_prose: bool = False
+
+
+def lines_by_writer(text: str) -> list[WrittenLine]:
+    """Return the lines of a text, long ones by sentences, each with whether the user probably wrote it."""
+    text_is_long = len(text) > LONG_MESSAGE
+    found: list[WrittenLine] = []
+    fenced = False
+    for number, line in enumerate(text.split("\n")):
+        if FENCE.match(line):
+            fenced = not fenced
+            found.append(WrittenLine(line, False, number))
+        elif fenced or len(line) <= LONG_LINE:
+            found.append(WrittenLine(line, not fenced and not is_printed(line), number))
+        else:
+            found += [WrittenLine(each, not is_printed(each), number, text_is_long) for each in _SENTENCE_END.split(line)]
+    said = [place for place, line in enumerate(found) if line.text.strip()]
+    for place in {*said[:1], *said[-1:]}:
+        found[place] = attrs.evolve(found[place], is_prose=False)
+    return found
+
+
+def joined(lines: Sequence[WrittenLine], chosen: Collection[int]) -> str:
+    """Return the text of the lines at these places, with a mark where others are left out; empty without any."""
+    if not chosen:
+        return ""
+    parts: list[str] = []
+    before: WrittenLine | None = None
+    for place, line in enumerate(lines):
+        text = line.text if place in chosen else _LEFT_OUT
+        if text == _LEFT_OUT and (not line.text.strip() or (parts and parts[-1] == _LEFT_OUT)):
+            continue
+        parts += [" " if before and before.number == line.number else "\n", text]
+        before = line
+    return "".join(parts[1:])
+
+
+def shortened(text: str, tokens: int, count: Count) -> str:
+    r"""Return a text in at most so many tokens: whole if it fits, or else its own lines before those that look pasted.
+
+    Lines that are left out are marked with ``[...]``. Of too many own lines the first and the last are kept.
+
+    >>> shortened("Fix this:\n```\n" + "0xff " * 99 + "\n```\nNever touch Y.", 30, len)
+    'Fix this:\n[...]\nNever touch Y.'
+    """
+    if count(text) <= tokens:
+        return text
+    if tokens < _LEAST:
+        return ""
+    lines = lines_by_writer(text)
+    sizes = [count(line.text) + 1 for line in lines]
+    gap = count(_LEFT_OUT) + 1
+    chosen = {-1, len(lines)}
+    room = tokens + 1 - gap
+    for place in _by_importance(lines):
+        gaps = (place - 1 not in chosen) + (place + 1 not in chosen) - 1
+        if sizes[place] + gaps * gap <= room:
+            chosen.add(place)
+            room -= sizes[place] + gaps * gap
+    chosen -= {-1, len(lines)}
+    return joined(lines, chosen) if chosen else _without_middle(text, room, count)
+
+
+def _without_middle(text: str, tokens: int, count: Count) -> str:
+    """Return the beginning and the end of a text whose every line is too long."""
+    chars = chars_within(len(text), tokens, lambda chars: count(text[:chars]), least=_LEAST)
+    head, tail = text[: 2 * chars // 3], text[len(text) - chars // 3 :]
+    head = head[: head.rfind(" ")] if " " in head else head
+    tail = tail[tail.find(" ") :] if " " in tail else tail
+    return f"{head.rstrip()} {_LEFT_OUT} {tail.lstrip()}"
+
+
+def _by_importance(lines: Sequence[WrittenLine]) -> list[int]:
+    """Return the places of the lines: the user's own, those that matter most first, and then the others.
+
+    The first line says what the message is about. Rules, preferences, decisions and open tasks follow, and then the other
+    lines; both from the ends inwards, since people write before and behind what they paste. Long prose comes after that.
+    """
+    found: list[int] = []
+    for is_prose in (False, True):
+        own = [place for place, line in enumerate(lines) if line.is_own and line.is_prose is is_prose and line.text.strip()]
+        heavy = [place for place in own if judge(lines[place].text).kind >= Kind.TASK]
+        found += [*own[:1], *_ends_first(heavy), *_ends_first(own)]
+    others = [place for place, line in enumerate(lines) if not line.is_own and not FENCE.match(line.text)]
+    return list(dict.fromkeys([*found, *others]))
+
+
+def _ends_first(places: Sequence[int]) -> list[int]:
+    """Return the places with those near an end first."""
+    last = len(places) - 1
+    return [places[n] for n in sorted(range(len(places)), key=lambda n: (min(n, last - n), n))]

@@ -1,0 +1,188 @@
+"""The passages of a message: items of lists, rows of tables and paragraphs, each with who speaks and what it stands under.
+
+Who speaks is decided before, by `voices`; here only the lines' layout is read.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import attrs
+
+from .lines import BULLET, CODE, HEADING, QUOTED_LINE, ROW, RULED, TAG, UNDERLINE, blocks, is_table, without_bullet
+from .sentences import sentences_in
+from .voices import Voice, voices_of
+
+_LEAD_CHARS: Final = 200
+_WRAPPED: Final = 24  # characters of a line that may continue in the next
+
+
+@attrs.frozen
+class Passage:
+    """Lines of a message that belong together.
+
+    Args:
+        text: The text, without the mark of a list.
+        voice: Who speaks.
+        lead: The heading, the words before a list, the tag, or the header of a table that it stands under; ``""`` without one.
+        is_whole: Whether it is an item of a list or a row of a table, which is not split into sentences.
+        block: The first line of its block: the lines without a blank one between them.
+    """
+
+    text: str
+    voice: Voice = Voice.OWN
+    lead: str = ""
+    is_whole: bool = False
+    block: int = 0
+
+
+def passages(text: str) -> Iterator[Passage]:
+    r"""Yield the passages of a user's message, in order; O(characters).
+
+    >>> rules = "Please keep to this:\n- tabs\n- never touch prod.db\n\n2026-01-03 10:11:12 ERROR no disk"
+    >>> for each in passages(rules):
+    ...     print(each.voice.name, repr(each.lead), repr(each.text))
+    OWN 'Please keep to this:' 'tabs'
+    OWN 'Please keep to this:' 'never touch prod.db'
+    PROGRAM '' '2026-01-03 10:11:12 ERROR no disk'
+    """
+    return _Reader(text).passages()
+
+
+class _Reader:
+    """Reads one message from its first line to its last. Holds state: the lead, and the prose that has not ended.
+
+    A lead is a line that introduces what stands below it. If nothing does, it is a passage of its own.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._lines, self._voices = voices_of(text)
+        self._block_of = {at: start for start, end in blocks(self._lines) for at in range(start, end)}
+        self._lead, self._lead_at, self._lead_used = "", 0, True
+        self._parents: list[tuple[int, str]] = []  # the indents and texts of the list items above
+        self._prose: list[str] = []
+
+    def passages(self) -> Iterator[Passage]:
+        for is_printed, run in itertools.groupby(range(len(self._lines)), self._is_printed):
+            places = [*run]
+            start, end = places[0], places[-1] + 1
+            if is_printed:
+                if end > start + 1:  # a line alone does not end a list
+                    yield from self._flush()
+                yield self._passage("\n".join(self._lines[start:end]), start)
+            elif is_printed is False:
+                self._leave_lead(self._lines[start])
+                yield from self._block(start, end)
+        yield from self._flush()
+
+    def _is_printed(self, at: int) -> bool | None:
+        """Whether a program wrote a line; ``None`` for a blank line, unless it stands in what a program wrote."""
+        return True if self._voices[at] is Voice.PROGRAM else False if self._lines[at].strip() else None
+
+    def _passage(self, text: str, at: int, *, lead: str = "", is_whole: bool = False) -> Passage:
+        return Passage(text, self._voices[at], lead, is_whole, self._block_of[at])
+
+    def _leave_lead(self, first: str) -> None:
+        """Leave a used lead before a block with this first line, unless it is a heading or a tag, or the list continues."""
+        continues = first[:1].isspace() or (BULLET.match(first) and self._parents)
+        if self._lead_used and not continues and not HEADING.fullmatch(self._lead) and not TAG.fullmatch(self._lead):
+            self._lead, self._parents = "", []
+
+    def _flush(self) -> Iterator[Passage]:
+        """Leave the lead; yield it as a passage of its own if nothing stood under it."""
+        if not self._lead_used:
+            yield self._passage(self._lead, self._lead_at)
+        self._lead, self._lead_used, self._parents = "", True, []
+
+    def _block(self, start: int, end: int) -> Iterator[Passage]:
+        """Yield the passages of lines without a blank one between them."""
+        in_table, at = is_table(self._lines[start:end]), start
+        while at < end:
+            line, behind = self._lines[at], at + 1
+            found: Iterable[Passage] | None = None  # nothing if the line is prose
+            if bullet := BULLET.match(line):
+                while behind < end and self._lines[behind][:1].isspace() and not BULLET.match(self._lines[behind]):
+                    behind += 1  # lines with an indent that are no items belong to this one
+                found = self._item(at, behind, len(bullet[1].expandtabs(4)))
+            elif self._is_lead(at):
+                found = self._take_lead(at)
+            elif in_table and ROW.fullmatch(line):
+                found = self._row(at)
+            elif QUOTED_LINE.match(line):
+                found = [self._passage(QUOTED_LINE.sub("", line, count=1).strip(), at)]
+            if found is not None:
+                yield from self._end_prose(at - 1)
+                yield from found
+            elif any(map(str.isalnum, line)):
+                if self._prose and not (_continues(self._prose[-1], line) and self._voices[at] is self._voices[at - 1]):
+                    yield from self._end_prose(at - 1)
+                self._prose.append(line.strip())
+            at = behind
+        yield from self._end_prose(end - 1)
+
+    def _end_prose(self, at: int) -> Iterator[Passage]:
+        """Yield the lines of prose so far, of which this is the last."""
+        if self._prose:
+            text = " ".join(self._prose)
+            self._prose.clear()
+            self._lead_used = True
+            yield self._passage(text, at, lead=self._lead)
+
+    def _is_lead(self, at: int) -> bool:
+        """Return whether a line introduces what stands below it."""
+        line, following = self._lines[at], self._following(at + 1)
+        bare = line.strip()
+        if len(bare) > _LEAD_CHARS or CODE.match(line):
+            return False
+        if HEADING.fullmatch(line) or TAG.fullmatch(line) or (UNDERLINE.fullmatch(following) and not ROW.fullmatch(line)):
+            return True
+        if bare.endswith((":", "：")):
+            return at + 1 < len(self._lines)
+        return BULLET.match(following) is not None and not bare.endswith((".", "!", "。", "！")) and not line[:1].isspace()
+
+    def _following(self, at: int) -> str:
+        return self._lines[at] if at < len(self._lines) else ""
+
+    def _take_lead(self, at: int) -> Iterator[Passage]:
+        line = self._lines[at]
+        tag = TAG.fullmatch(line)
+        if tag and tag[1]:
+            yield from self._flush()
+            return
+        if not self._lead_used and not HEADING.fullmatch(self._lead) and not TAG.fullmatch(self._lead):
+            yield self._passage(self._lead, self._lead_at)
+        *before, lead = [line.strip()] if HEADING.fullmatch(line) else sentences_in(line.strip())
+        for sentence in before:
+            yield self._passage(sentence, at)
+        self._lead, self._lead_at, self._lead_used, self._parents = lead, at, False, []
+
+    def _item(self, at: int, behind: int, indent: int) -> Iterator[Passage]:
+        """Yield an item of a list; one above deeper ones stands with those."""
+        text = without_bullet(" ".join([self._lines[at], *map(str.strip, self._lines[at + 1 : behind])]))
+        while self._parents and self._parents[-1][0] >= indent:
+            self._parents.pop()
+        lead = self._parents[-1][1] if self._parents else self._lead
+        self._parents.append((indent, text))
+        self._lead_used = True
+        inner = BULLET.match(self._following(behind))
+        if not (inner and len(inner[1].expandtabs(4)) > indent and len(text) <= _LEAD_CHARS):
+            yield self._passage(text, at, lead=lead, is_whole=True)
+
+    def _row(self, at: int) -> Iterator[Passage]:
+        """Yield a row of a table under the header, which stands above a line of signs."""
+        line, following = self._lines[at], self._following(at + 1)
+        if RULED.fullmatch(line):
+            return
+        if RULED.fullmatch(following) and "|" in following:
+            yield from self._flush()
+            self._lead, self._lead_at, self._lead_used = line.strip(), at, False
+            return
+        self._lead_used = True
+        yield self._passage(line.strip(), at, lead=self._lead, is_whole=True)
+
+
+def _continues(before: str, line: str) -> bool:
+    """Return whether a line continues the sentence of the line before it."""
+    return len(before) >= _WRAPPED and line[:1].islower() and before[-1:] not in ".!?:;。！？：；"

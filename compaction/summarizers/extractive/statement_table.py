@@ -1,0 +1,209 @@
+"""The statements that hold in a conversation: which are about one thing, and which replaces the value of which."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Final
+
+import attrs
+
+from .kinds import Kind
+from .statements import SYSTEM, Statement
+from .subjects import begins_with_pronoun, is_name
+
+MOST: Final = 1_500
+"""The most statements, actions, files or rows that a memory holds."""
+
+# What two statements must have in common so that one may be about the thing of the other. The rows "changed ..." and "value" of
+# `python -m benchmarks.retention` show the effect.
+_LEAST_SHARED: Final = 0.2  # one word that five statements have, or several more frequent ones
+_ROUNDING: Final = 1e-9
+_LEAST_COVERED: Final = 0.04  # of the words of the older statement, by the same weights
+_NEAR: Final = 12  # messages, and statements, after which a correction without a subject refers to no earlier value
+_MOST_OLDER: Final = 4  # statements that one may replace
+
+_LEAST_CHARS: Final = 12  # added to the length of a statement, so that a single rare word is not the best of all
+
+
+@attrs.frozen
+class Remembered:
+    """A statement of the conversation."""
+
+    statement: Statement
+    text: str  # its words, with what a later or an earlier value adds
+    place: int  # the number of its message
+    older: tuple[str, ...] = ()  # the words of older statements that may be about the same thing, the newest first
+
+    @property
+    def is_rule(self) -> bool:
+        """Whether it lays something down."""
+        return self.statement.kind >= Kind.DUTY
+
+    @property
+    def has_note(self) -> bool:
+        """Whether its words are followed by an earlier or a later value."""
+        return self.text != self.statement.text
+
+
+class StatementTable:
+    """The statements of a conversation. Holds state: it grows with each statement, up to a bound.
+
+    Attributes:
+        said: The statements that hold, by their words, oldest first.
+        gone: Words and values that a later statement about the same thing replaced.
+        place: The number of the latest message.
+    """
+
+    def __init__(self) -> None:
+        self.current: dict[str, Remembered] = {}
+        self.replaced: dict[str, None] = {}
+        self.place = 0
+        self._frequency: Counter[str] = Counter()
+        self._with_stem: dict[str, dict[str, int]] = {}  # statements with values by their stems, numbered as they were said
+        self._instructed: dict[frozenset[str], str] = {}  # the latest statement of a reminder, by its words without numbers
+        self._number = 0
+        self._recent: list[str] = []
+
+    def copy(self) -> StatementTable:
+        """Return a memory of the same statements, which grows by itself. O(what it holds) in C."""
+        memory = StatementTable()
+        for name, value in vars(self).items():
+            setattr(memory, name, value.copy() if isinstance(value, dict | list) else value)
+        memory._with_stem = {stem: holders.copy() for stem, holders in self._with_stem.items()}
+        return memory
+
+    @property
+    def has_contested(self) -> bool:
+        """Whether two statements may be about one thing, but have different values."""
+        return any(text in self.current for each in self.current.values() for text in each.older)
+
+    def rarity(self, said: Remembered) -> float:
+        """Return how much of a statement is words that few others have, for its length; O(its words)."""
+        stems = sorted(said.statement.stems)
+        weight = sum(math.log(1 + len(self.current) / (self._frequency[stem] or 1)) for stem in stems)
+        return round(weight / (_LEAST_CHARS + len(said.text)), 6)
+
+    def say(self, statement: Statement) -> None:
+        """Add a statement; it may replace the value of an older one, or say the same again."""
+        place = self.place
+        known = self.current.pop(statement.text, None)
+        if known is not None:
+            self.current[statement.text] = attrs.evolve(known, place=place)
+            return
+        if statement.by == SYSTEM:
+            before = self._instructed.get(statement.stems)
+            if before in self.current:
+                self._drop(before)
+            self._instructed[statement.stems] = statement.text
+        text, older = statement.text, tuple[str, ...]()
+        self._frequency.update(statement.stems)
+        if statement.values:
+            alike = self._alike(statement)
+            if alike and self._is_replaced(alike[0], statement):
+                text = self._replace(alike.pop(0), statement, place)
+            older = tuple([old.statement.text for old in alike[:_MOST_OLDER]])
+            self._number += 1
+            for stem in statement.stems:
+                self._with_stem.setdefault(stem, {})[statement.text] = self._number
+            self._recent = [*self._recent[1 - _NEAR :], statement.text]
+        self.current[statement.text] = Remembered(statement, text, place, older)
+
+    def _is_replaced(self, old: Remembered, statement: Statement) -> bool:
+        """Return whether two statements with values of one shape are certainly about one thing.
+
+        All words that could tell two things apart are in both, and the value is not the name of one of them ("Invoice 4411 is
+        paid"). The older one names the thing. If the newer one says that something changed, it may have further words.
+        """
+        before, now = old.statement.stems, statement.stems
+        return (
+            bool(before)
+            and old.statement.text[0] not in "(["  # a remark of a program, such as the size of what it left out
+            and len(differing := _differ(old.statement, statement)) == 1
+            and not begins_with_pronoun(old.statement.text)
+            and not is_name(statement.text, differing[0][1])
+            and (before == now or (statement.changes and before < now))
+        )
+
+    def _alike(self, statement: Statement) -> list[Remembered]:
+        """Return the statements that this one may be about, with another value of the same shape, the likeliest first.
+
+        They share words that few others have. One that says that something changed, and shares no word with any, may refer to
+        the latest value of that shape.
+        """
+        if not statement.values or statement.kind is Kind.SUPPOSED:
+            return []
+        found = [(weight / len(each.statement.stems), each) for weight, each in self._sharing(statement)]
+        found = [each for each in found if each[0] >= _LEAST_COVERED]
+        differing = [each for each in found if _differ(each[1].statement, statement)]
+        if differing or not statement.changes or statement.kind in (Kind.RULE, Kind.DUTY):
+            return [each for _, each in sorted(differing, key=lambda each: (-each[0], -each[1].place))]
+        near = (self.current[text] for text in reversed(self._recent) if text in self.current)
+        close = (each for each in near if self.place - each.place <= _NEAR)
+        return [each for each in close if _differ(each.statement, statement)][:1]
+
+    def _sharing(self, statement: Statement) -> list[tuple[float, Remembered]]:
+        """Return the statements that share words with this one that few others have, each with the weight of these words.
+
+        The most frequent words are too light to reach the least weight even together. So only statements with another one of
+        the words are compared. O(those).
+        """
+        stems = sorted(stem for stem in statement.stems if stem in self._with_stem)  # sums of floats depend on their order
+        weight = {stem: 1 / self._frequency[stem] for stem in stems}
+        together, number = 0.0, dict[str, int]()
+        for stem in sorted(stems, key=weight.__getitem__):
+            together += weight[stem]
+            if together >= _LEAST_SHARED - _ROUNDING:
+                number.update(self._with_stem[stem])
+        found: list[tuple[int, int, float, Remembered]] = []
+        for text in number:
+            said = self.current[text]
+            shared = [place for place, stem in enumerate(stems) if stem in said.statement.stems]
+            total = 0.0
+            for place in shared:
+                total += weight[stems[place]]
+            if total >= _LEAST_SHARED:
+                found.append((shared[0], number[text], total, said))
+        return [(total, said) for _, _, total, said in sorted(found, key=lambda each: each[:2])]
+
+    def _replace(self, old: Remembered, statement: Statement, place: int) -> str:
+        """Note that a statement replaces the value of an older one; return its words with the value that held before."""
+        [(before, now)] = _differ(old.statement, statement)
+        if old.is_rule or len(old.statement.values) > 1:
+            text = f"{old.statement.text} (now {now}, since message {place})"
+            self.current[old.statement.text] = attrs.evolve(old, text=text)
+            return statement.text
+        self._drop(old.statement.text)
+        self.replaced.update({old.statement.text: None, before: None})
+        self.replaced.pop(now, None)
+        return f"{statement.text} (was {before} until message {place})"
+
+    def _drop(self, text: str) -> None:
+        said = self.current.pop(text)
+        for stem in said.statement.stems:
+            self._frequency[stem] -= 1
+            holders = self._with_stem.get(stem)
+            if holders is not None:
+                holders.pop(text, None)
+                if not holders:
+                    del self._with_stem[stem]
+
+    def forget_message(self, place: int) -> None:
+        """Forget what a message said."""
+        for text in [text for text, said in self.current.items() if said.place == place]:
+            self._drop(text)
+
+    def prune(self) -> None:
+        """Forget the least important half of the statements, if they are past the bound."""
+        if len(self.current) > MOST:
+            ranked = sorted(self.current, key=lambda text: (-self.current[text].statement.kind, -self.current[text].place))
+            for text in ranked[MOST // 2 :]:
+                self._drop(text)
+
+
+def _differ(old: Statement, new: Statement) -> list[tuple[str, str]]:
+    """Return the values of two statements that have one shape and differ."""
+    shown = {value for _, value in new.values}
+    if old.kind is Kind.SUPPOSED:
+        return []
+    return [(one, other) for shape, one in old.values if one not in shown for like, other in new.values if like == shape]

@@ -1,0 +1,120 @@
+"""The subject of a sentence: its values, and the words by which two sentences are about one thing.
+
+Words are compared by their beginnings, without those that name nothing: articles, pronouns, and words for the value itself.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from .sentences import word_set
+
+_EASTERN: Final = re.compile(r"[가-힣\u4e00-\u9fff]")
+_VALUE: Final = re.compile(r"(?<![A-Za-z0-9_.])(?:[A-Za-z_-]{0,40}\d[A-Za-z0-9_.,:/-]*|[0-9a-f]{7,}(?![A-Za-z0-9_]))")
+_HAS_VALUE: Final = re.compile(r"\d|[a-f]{7}")
+_DIGITS: Final = re.compile(r"\d+")
+_LETTERS: Final = re.compile(r"[A-Za-z]+")
+_HANGUL: Final = re.compile(r"[가-힣]{2,}")
+_HAN: Final = re.compile(r"[\u4e00-\u9fff]{2,}")
+_WORD: Final = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+_ASCII_WORD: Final = re.compile(r"[A-Za-z]+(?:['-][A-Za-z]+)*")
+_NAME: Final = re.compile(r"(?:[A-Za-z]+-?)?\d+(?:-\d+)*")  # "4411", "BX-1008"
+_PRONOUN: Final = re.compile(
+    r"\b(?:its?|they|them|their|this|that|these|those|there|he|him|his|she|her|one|ones|same|such|it['’]s|"
+    r"es|ihn|ihm|sie|ihr\w*|das|dies\w*|den|dem|der|die|dort|da\w*|deren|dessen|hier\w*|solche\w*)\b",
+    re.IGNORECASE,
+)
+_PRONOUN_FIRST: Final = re.compile(
+    r"(?:it|they|this|that|these|those|he|she|es|er|sie|dies\w*|il|elle|ils|elles|ça|esto|eso|ella|isso|ele|ela)\b",
+    re.IGNORECASE,
+)
+# Words that name nothing, and the beginnings of words for a value, which are in statements about different things.
+_CLOSED: Final = word_set(
+    "the a an and but or if when while as since because that this these those there here it he she they we i you my "
+    "your our their his her its in on at of to from for with by about under over after before until once so then also "
+    "just even what which who how why where is are was were be been has have had do does did will would can could "
+    "should may might must not let's there's that's it's one some many most more both either der die das ein eine und "
+    "oder aber wenn als weil dass es er sie wir ich du man mein meine unser unsere sein ihr ihre im in am an auf aus "
+    "bei mit nach von vor zu zum zur für über unter um durch bis seit so dann auch noch schon nur was wer wie wo warum "
+    "ist sind war waren hat haben wird werden kann können"
+)
+_UNITS: Final = word_set(
+    "perce proze 퍼센 百分 分之 port numbe numme versi code date time uhr minut secon sekun euro dolla hours stund month "
+    "monat 포트 번호 시간 现在 编号 端口 时间 itis there 다시 이제 now is at few too 太少 太多 少了 多了 好了"
+)
+
+
+def is_eastern(text: str) -> bool:
+    """Whether a text has Korean or Chinese characters."""
+    return not text.isascii() and _EASTERN.search(text) is not None
+
+
+def values_of(sentence: str) -> tuple[tuple[str, str], ...]:
+    """Return the values of a sentence, such as numbers and ids, each with its shape: digits and letters count as one.
+
+    >>> values_of("Rooms 12 and 14 cost $1,900 from 2026-05-03.")
+    (('0', '12'), ('0', '14'), ('0', '1,900'), ('0-0-0', '2026-05-03'))
+    """
+    if _HAS_VALUE.search(sentence) is None:
+        return ()
+    found = [match.rstrip(".,:/-") for match in _VALUE.findall(sentence)]
+    return tuple([(_shape_of(value), value) for value in found])
+
+
+def _shape_of(value: str) -> str:
+    if value.isalnum() and not value.isalpha() and len(value) >= (7 if value.isdigit() else 6):
+        return "x"
+    return _LETTERS.sub("a", _DIGITS.sub("0", value.replace(",", "")))
+
+
+def _is_closed(word: str) -> bool:
+    return len(word) < 2 or word.lower() in _CLOSED
+
+
+def stems_of(sentence: str) -> frozenset[str]:
+    """Return the beginnings of the words that may name a thing.
+
+    >>> sorted(stems_of("The harbour ferries sail at 14:35.")), sorted(stems_of("六点关门。"))
+    (['ferri', 'harbo', 'sail'], ['六点', '关门', '点关'])
+    """
+    words = (_ASCII_WORD if sentence.isascii() else _WORD).findall(sentence)
+    if sentence.isascii():
+        found = {word.replace("y", "i")[:5] for word in {*map(str.lower, words)} - _CLOSED if len(word) > 2}
+        return frozenset(found - _UNITS or found)
+    found = {stem for word in words if len(word) > 1 and (lower := word.lower()) not in _CLOSED for stem in _of_word(lower)}
+    for run in _HAN.findall(sentence):
+        found.update(run[at : at + 2] for at in range(len(run) - 1))
+    return frozenset(found - _UNITS or found)
+
+
+def _of_word(word: str) -> tuple[str, ...]:
+    if word.isascii() or not _EASTERN.search(word):
+        return (word.replace("y", "i")[:5],) if len(word) > 2 else ()
+    return (word[:2],) if _HANGUL.match(word) else ()
+
+
+def points_back(sentence: str) -> bool:
+    """Whether a sentence may mean something that the one before it names; Korean and Chinese may leave out the pronoun."""
+    return is_eastern(sentence) or _PRONOUN.search(sentence) is not None
+
+
+def is_name(sentence: str, value: str) -> bool:
+    """Whether a number or an id names what a sentence is about: the one of "Invoice 4411 is paid", not of "The port is 8080".
+
+    It follows the first word that says something, and more such words follow. Not judged in Korean and Chinese.
+    """
+    before, _, after = sentence.partition(value)
+    *articles, label = _WORD.findall(before) or [""]
+    return (
+        _NAME.fullmatch(value) is not None
+        and not is_eastern(sentence)
+        and before.rstrip().endswith(label)
+        and [*map(_is_closed, [*articles, label])] == [True] * len(articles) + [False]
+        and not all(map(_is_closed, _WORD.findall(after)))
+    )
+
+
+def begins_with_pronoun(sentence: str) -> bool:
+    """Whether the first word of a sentence is a pronoun, so that only the one before it tells what it is about."""
+    return _PRONOUN_FIRST.match(sentence) is not None

@@ -1,0 +1,425 @@
+"""Who speaks in each line of a user's message: the user, somebody whom the user quotes, or a program.
+
+`DETECTORS` is the whole of it: each finds lines of one voice. The first that claims a line decides, and what none claims is the
+user's own. They go by shapes, which are the same in every language: fences, lines of logs and code, headers, beginnings that
+come again, a line that answers an opening one. Only three things depend on words: frameworks' labels, the labels with which
+people head their own lists, and whether a line speaks of the user. A list alone says nothing, because people write lists, too.
+A label, a time or a prompt alone says little for the same reason.
+"""
+
+from __future__ import annotations
+
+import enum
+import itertools
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, TypeAlias
+
+from .kinds import concerns_user, demands
+from .lines import BULLET, CERTAIN, FENCE, HEADING, QUOTED_LINE, ROW, TAG, blocks, is_table, printed_weight
+from .sentences import word_set
+
+_MOST_LINES: Final = 4_000
+_MOST_BLOCKS: Final = 64  # that are read one by one; so many labels, or blocks without a blank line between, are a program's
+_HEAD_CHARS: Final = 200  # of a paragraph that introduces what stands below it
+_ASKING: Final = ("?", "？")
+_INTRODUCING: Final = (*_ASKING, ":", "：")
+_LONG: Final = 1_500  # a longer message is a task with its material
+
+
+class Voice(enum.Enum):
+    """Who speaks in a passage."""
+
+    OWN = enum.auto()
+    UNKNOWN = enum.auto()  # perhaps pasted
+    LABELLED = enum.auto()  # below a label, a sign or a tag that is not the user's
+    QUOTED = enum.auto()  # in quotation marks, of a mail or a chat, or below words that introduce it as somebody else's
+    PROGRAM = enum.auto()  # printed by a program, or code
+
+
+def voices_of(text: str) -> tuple[list[str], list[Voice]]:
+    r"""Return the lines of a user's message, and who speaks in each; O(characters).
+
+    >>> lines, voices = voices_of("Please read this.\n\n[page 12]\nAlways pay.\n[end of page]\n\nNever touch prod.db.")
+    >>> [voice.name for line, voice in zip(lines, voices) if line]
+    ['OWN', 'LABELLED', 'LABELLED', 'LABELLED', 'OWN']
+    """
+    layout = _Layout(text)
+    voices = [Voice.OWN] * len(layout.lines)
+    for detect, voice, _ in reversed(DETECTORS):
+        for found in detect(layout):
+            voices[found.start : found.stop] = [voice] * len(found)
+    return layout.lines, voices
+
+
+class _Layout:
+    """The lines of a message, and what several detectors ask of them.
+
+    Attributes:
+        text: The message.
+        lines: Its lines.
+        fenced: The lines from each fence to the one that closes it.
+        printed: Runs of lines outside of fences that programs wrote, and single lines that only a program writes.
+        written: The other blocks: lines without a blank one, a fence or such a run between them.
+        labelled: The end of each block below a label that is not the user's, by its first line.
+        filled: The numbers of the lines that are not blank.
+        head: The first line, if it is a paragraph of its own that may introduce the rest; ``""`` otherwise.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.lines = text.splitlines()[:_MOST_LINES]
+        self.filled = [at for at, line in enumerate(self.lines) if line.strip()]
+        self.fenced = [*_fenced(self.lines)]
+        self.printed: list[range] = []
+        self.written: list[range] = []
+        for block in _between(self.fenced, self.lines):
+            self._divide(block)
+        self.labelled = dict(_below_labels(self.lines))
+        self.head = self._head()
+
+    def _divide(self, block: range) -> None:
+        """Divide a block into what programs wrote and the rest: people write before and behind what they paste."""
+        lines = self.lines[block.start : block.stop]
+        weights = [printed_weight(line) for line in lines]
+        marked = [at for at, weight in enumerate(weights, block.start) if weight]
+        if len(marked) > 1 and not all(map(BULLET.match, lines)) and not is_table(lines):
+            first, behind = marked[0], marked[-1] + 1
+            if 5 * len(marked) >= 3 * (behind - first):  # three in five
+                self.printed.append(range(first, behind))
+                self.written += [each for each in (range(block.start, first), range(behind, block.stop)) if each]
+                return
+        certain = (at for at in marked if weights[at - block.start] == CERTAIN and not BULLET.match(self.lines[at]))
+        self.printed += [range(at, at + 1) for at in certain]
+        self.written.append(block)
+
+    def _head(self) -> str:
+        if len(self.filled) < 2 or len(self.text) > _LONG or is_handed_over(self.text):
+            return ""
+        first, second, *_ = self.filled
+        head, below = self.lines[first].rstrip(), self.lines[second]
+        if second == first + 1 or self.labelled.get(first, len(self.lines)) < len(self.lines):
+            return ""
+        if len(head) > _HEAD_CHARS or BULLET.match(head) or HEADING.fullmatch(head):
+            return ""
+        if head.endswith((",", "，", "、")) or QUOTED_LINE.match(head):  # a greeting, or a quotation and the answer to it
+            return ""
+        is_layout = any(shape(below) for shape in (BULLET.match, TAG.fullmatch, ROW.fullmatch))
+        return "" if is_layout and not head.endswith(_ASKING) else head  # a list is the user's, unless a question is about it
+
+    def to_end(self, start: int) -> range:
+        """Return the lines from one on to where the layout shows an end of what begins there."""
+        end = self.labelled.get(start)
+        if end is None and start < len(self.lines):
+            end = _end_of(self.lines, start)
+        return range(start, len(self.lines) if end is None else end)
+
+
+def _between(spans: Sequence[range], lines: Sequence[str]) -> Iterator[range]:
+    """Yield the blocks of lines outside of these spans."""
+    start = 0
+    for span in [*spans, range(len(lines), len(lines))]:
+        yield from (range(start + first, start + end) for first, end in blocks(lines[start : span.start]))
+        start = span.stop
+
+
+# ---------------------------------------------------------------- detectors
+
+
+def _fenced(lines: Sequence[str]) -> Iterator[range]:
+    """Yield the lines from a fence to the next one, or to the end of the message."""
+    behind = 0
+    for at, line in enumerate(lines):
+        if at >= behind and FENCE.match(line):
+            behind = next((n + 1 for n in range(at + 1, len(lines)) if FENCE.match(lines[n])), len(lines))
+            yield range(at, behind)
+
+
+def _quoted(layout: _Layout) -> Iterator[range]:
+    """Yield lines behind ``>``."""
+    return (range(at, at + 1) for at, line in enumerate(layout.lines) if QUOTED_LINE.match(line))
+
+
+_HEADER: Final = re.compile(r"\s*([^\W\d_][\w .-]{0,20})\s?[:：]\s*\S")  # "Subject: keys"
+_ADDRESS: Final = re.compile(r"[\w.+-]@\w|\b(?:Re|Fwd|Fw|AW|WG|RE|FW)\s?:")
+
+
+def _mails(layout: _Layout) -> Iterator[range]:
+    """Yield the message from the first block that begins with fields of a mail: two or more, of which one has an address."""
+    for block in layout.written:
+        top = layout.lines[block.start : min(block.stop, block.start + 6)]
+        if sum(_HEADER.match(line) is not None for line in top) >= 2 and any(map(_ADDRESS.search, top)):
+            yield range(block.start, len(layout.lines))
+            return
+
+
+_LEAST_ALIKE: Final = 3
+_TIME: Final = r"\d{1,2}[:.]\d\d(?:[:.]\d\d)?(?:[.,]\d{1,3})?"
+_BEGINNING: Final = re.compile(  # "ANN:", "[10:02] Ann:", "a.py:12:", "web-1 |", "//", "+"
+    rf"//|\+(?=\S)|(?![-*+•]\s)\[?(?:{_TIME}|[^:\]>|\t\n]){{1,40}}+(?:[\]>|\t]|:(?!//))"
+)
+_SIGN: Final = re.compile(r"[<|\t+]|//|\[(?!0?\])|0[:.]0")  # in a beginning whose numbers are zeros: a time is "0:0"
+
+
+def _alike(layout: _Layout) -> Iterator[range]:
+    """Yield the lines with a beginning that comes again: of two speakers or files, or of one with a sign or a time in it."""
+    lines = enumerate(layout.lines)
+    beginnings = {at: re.sub(r"\d+", "0", found[0]) for at, line in lines if (found := _BEGINNING.match(line))}
+    repeated = {each for each, times in Counter(beginnings.values()).items() if times > 1}
+    if len(repeated) > 1 or any(map(_SIGN.search, repeated)):
+        alike = [at for at, each in beginnings.items() if each in repeated or _SIGN.search(each)]
+        yield from (range(at, at + 1) for at in alike if len(alike) >= _LEAST_ALIKE)
+
+
+_SPEAKER_CHARS: Final = 60
+_LEAST_SPEAKERS: Final = 2
+_LEAST_TIMES: Final = 3
+_TOP_LINES: Final = 20
+_SPEAKER_LINE: Final = re.compile(rf"[^\n]*(?<!\d){_TIME}(?!\d)[^\n]*(?<![.!?。！？])")  # "Ann  0:12"
+_TIME_ALONE: Final = re.compile(rf"[\[(]?{_TIME}(?: ?[AP]M)?[\])]?")
+
+
+def _below_speakers(layout: _Layout) -> Iterator[range]:
+    """Yield the message from the first speaker or time on, each in a line of its own above what is said.
+
+    Further down it may be part of a demonstration, with the task below it.
+    """
+    lines = layout.lines
+    speakers = [
+        at
+        for at, (line, after) in enumerate(itertools.pairwise(lines))
+        if _is_speaker(line) and after.strip() and not _is_speaker(after)
+    ]
+    times = [start for start, end in blocks(lines) if any(_TIME_ALONE.fullmatch(line.strip()) for line in lines[start:end])]
+    starts = [found[0] for found, least in ((speakers, _LEAST_SPEAKERS), (times, _LEAST_TIMES)) if len(found) >= least]
+    if starts and min(starts) < _TOP_LINES:
+        yield range(min(starts), len(lines))
+
+
+def _is_speaker(line: str) -> bool:
+    return len(line) <= _SPEAKER_CHARS and _SPEAKER_LINE.fullmatch(line.strip()) is not None
+
+
+# How agents' frameworks, browsers and retrieval hand texts of programs to a model in a user's message.
+_GIVEN: Final = r"(?:outputs?|results?|responses?|std(?:out|err)|observations?|returned|return ?code|url|logs?)"
+_HANDED_OVER: Final = re.compile(
+    r"\s*(?:"
+    rf"\[(?:tool|function|mcp|browser|terminal|command|event|{_GIVEN})\b[^\]\n]{{0,80}}\]"  # "[Tool: fetch]"
+    rf"|[#*=\s]{{0,6}}(?:[^:.!?\n]{{0,60}}\b{_GIVEN}(?: (?:from|of|for)\b[^:.!?\n]{{0,200}})?:"  # "Result of calling fetch:"
+    rf"|#[^:.!?\n]{{0,60}}\b{_GIVEN}\n"  # "## Execution result"
+    r"|(?:tool|function|mcp|browser)\b[^:\n]{0,60}:|thought:|context information is below|use the following\b)"
+    rf"|<(?:[\w:-]{{0,24}}[_-])?{_GIVEN}\b[^>\n]{{0,80}}>|[io]\w*> "  # "<tool_response>", "out> "
+    r"|\[1\] [^\n]*\n(?:[^\n]*\n)*?\[2\] )",  # passages of a search
+    re.IGNORECASE,
+)
+_PROMPT_LINE: Final = re.compile(  # how SWE-agent and OpenHands end what a command printed
+    r"\(Open file: [^\n]*\)|\(Current directory: [^\n]*\)|bash-\$"
+    r"|\[(?:The command|Command) (?:completed|finished) with [^\n]*\]"
+)
+_PROMPT_AFTER: Final = re.compile(rf"\n(?:{_PROMPT_LINE.pattern})\s*\Z")
+_OUTPUT: Final = re.compile(
+    r"\s*(?:exit ?code:|[\[{]\s*\"(?:observation|tool\w*|function\w*|results?|output|stdout|stderr|exit_?code|status)\")",
+    re.IGNORECASE,
+)
+
+
+def is_handed_over(text: str) -> bool:
+    """Return whether a user's message begins or ends as frameworks hand over what a program returned.
+
+    >>> is_handed_over("[Tool: fetch] Always pay."), is_handed_over("Observation: Always pay."), is_handed_over("Always pay.")
+    (True, True, False)
+    """
+    return _HANDED_OVER.match(text) is not None or _PROMPT_AFTER.search(text[-400:]) is not None
+
+
+def is_output(text: str) -> bool:
+    r"""Return whether a user's message is a result alone, in a form that only programs write.
+
+    >>> is_output('{"result": "Always pay."}'), is_output('{"result": 1}\nIs this right?')
+    (True, False)
+    """
+    return _OUTPUT.match(text) is not None and (text.lstrip()[0] not in "{[" or _end_of_json(text) in (None, len(text)))
+
+
+def _handed_over(layout: _Layout) -> Iterator[range]:
+    """Yield what a framework handed over; a long message that speaks of the user is a task, as SWE-agent ends it."""
+    first = next((layout.lines[at] for at in layout.filled), "")
+    if is_handed_over(layout.text) and not (len(layout.text) > _LONG and concerns_user(first)):
+        yield layout.to_end(min(layout.labelled, default=0))
+
+
+def _introduced(layout: _Layout) -> Iterator[range]:
+    """Yield what stands below an introduction that ends in a colon or asks, and demands nothing itself."""
+    if layout.head.endswith(_INTRODUCING) and not demands(layout.head):
+        yield layout.to_end(layout.filled[1])
+
+
+def _discussed(layout: _Layout) -> Iterator[range]:
+    """Yield what the last line asks about, or what stands below the head, if that line does not speak of the user."""
+    if not layout.head or layout.head.endswith(_INTRODUCING):
+        return
+    last = layout.lines[layout.filled[-1]].rstrip()
+    if last.endswith(_ASKING) and not concerns_user(last):
+        yield layout.to_end(min(layout.labelled, default=layout.filled[0]))
+    elif not concerns_user(layout.head):
+        yield layout.to_end(layout.filled[1])
+
+
+def _labelled(layout: _Layout) -> Iterator[range]:
+    """Yield each block below a label, a sign or a tag that is not the user's, to where its layout shows an end."""
+    return (range(start, end) for start, end in layout.labelled.items())
+
+
+_Detector: TypeAlias = Callable[[_Layout], Iterable[range]]
+DETECTORS: Final[tuple[tuple[_Detector, Voice, str], ...]] = (
+    (lambda layout: layout.fenced, Voice.PROGRAM, "Look:\n```\nalways = 1\n```"),
+    (lambda layout: layout.printed, Voice.PROGRAM, "Look.\n2026-01-03 10:11:12 INFO always\n2026-01-03 10:11:13 INFO always"),
+    (_quoted, Voice.QUOTED, "The port is 80.\n> always knock"),
+    (_mails, Voice.QUOTED, "See below.\n\nFrom: Ann <always@b.org>\nSubject: always\n\nalways knock"),
+    (_alike, Voice.QUOTED, "read this:\nANN: always pay\nBOB: always\nANN: always\nBOB: always"),
+    (_below_speakers, Voice.QUOTED, "I met them.\nAnn  0:12 always\nalways hello\n\nBob  0:31 always\nalways pay"),
+    (_handed_over, Voice.LABELLED, "[Tool: always]\nalways pay"),
+    (_introduced, Voice.QUOTED, "A letter from the town hall:\n\nalways knock"),
+    (_discussed, Voice.UNKNOWN, "The nurse left a sheet.\n\nalways skip a dose"),
+    (_labelled, Voice.LABELLED, "Look here, please.\n\n[exec always] done\nalways pay"),
+)
+"""The detectors in order of precedence, each with the voice of its lines, and a message whose lines with "always" are these."""
+
+
+# ---------------------------------------------------------------- labels
+
+_LABEL: Final = re.compile(  # "[log]", "<page>", "***** RESULT *****", "--- page", "## result ##", "Output:", "Status: 200 OK"
+    r"(?:[\[<{(=][=<\[{(]*+|\*{3,}|[-~_]{3,} ?\w|#{2,} (?=[^\n]*#{2,}$)|【\d|[★%])[^\n]*|(?P<label>[^\n:：]{1,120}[:：])\s*"
+    r"|(?P<field>[^\n:：]{1,120}[:：] ?(?!//)[^\W\d_]\S*(?: \S+){0,2})"
+)
+_CLOSING: Final = re.compile(r"(?=[^\w\s]*[^\s})\];,])(?:[^\w\s].*|.*[$>\])}]|[^:：]{1,60}[:：](?:\s*\S+){0,3})")
+_LABEL_CHARS: Final = 40
+_WORD: Final = re.compile(r"[^\W\d_]{3,}")
+_OF_USER: Final = re.compile(
+    r"</?(?:user[_-]?)?(?:task|query|question|feedback|instructions?|requests?|message|prompt|input|rules?)?>", re.IGNORECASE
+)
+# Words by which people label what they lay down, in small letters.
+_LABELS_OF_USER: Final = word_set(
+    "rule rules task tasks question questions instruction instructions request requests important note constraint "
+    "constraints requirement requirements guideline guidelines convention conventions preference preferences style remember "
+    "todo please regel regeln aufgabe aufgaben frage fragen wichtig hinweis hinweise vorgabe vorgaben anforderungen achtung "
+    "bitte merke règle règles tâche consigne consignes attention exigences rappel regla reglas tarea pregunta importante nota "
+    "requisitos regra regras tarefa pergunta atenção regola regole compito domanda attenzione regels taak vraag belangrijk "
+    "zasady zadanie ważne uwaga pytanie правила правило задача вопрос важно внимание kurallar kural görev soru önemli "
+    "قواعد مهم سؤال नियम महत्वपूर्ण 规则 任务 问题 注意 要求 重要 規則 ルール 質問 タスク お願い 규칙 질문 중요 주의 작업 요청"
+)
+
+
+def _below_labels(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yield where each block below a label, a sign or a tag that is not the user's starts and ends.
+
+    After `_MOST_BLOCKS` of them the rest of the message is one.
+    """
+    behind, count = 0, 0
+    for (start, end), (next_start, _) in itertools.pairwise([*blocks(lines), (len(lines), 0)]):
+        if start < behind or start + 1 >= len(lines):
+            continue
+        following = lines[min(start + 1 if start + 1 < end else next_start, len(lines) - 1)]
+        found = _foreign_label(lines[start], following)
+        if found is not None:
+            count += 1
+            behind = end if found["field"] else _end_below(lines, start)
+            behind = behind if count < _MOST_BLOCKS else len(lines)
+            yield start, behind
+
+
+def _foreign_label(first: str, following: str) -> re.Match[str] | None:
+    """Return the label, the sign or the tag of a line if what follows stands under it, and it is not the user's."""
+    first = first.strip()
+    if not following.strip() or _OF_USER.match(first) or BULLET.match(first):
+        return None
+    found = _LABEL.fullmatch(first)
+    if found is None or ((found["label"] or found["field"]) and BULLET.match(following)):
+        return None
+    words = re.findall(r"[^\W\d_]+", first[:_LABEL_CHARS].lower())
+    return found if _LABELS_OF_USER.isdisjoint(words) else None
+
+
+# ---------------------------------------------------------------- where a block ends
+
+_OPEN_TAG: Final = re.compile(r"\s*<([A-Za-z][\w:.-]{0,40})(?:\s[^<>]*)?>")
+_DECODER: Final = json.JSONDecoder()
+
+
+def _end_below(lines: Sequence[str], start: int) -> int:
+    """Return the line behind a block with a label: where its layout shows an end, or a line answers the label."""
+    following = next((at for at in range(start + 1, len(lines)) if lines[at].strip()), None)
+    shown = _end_of(lines, start)
+    if shown is None and following is not None:
+        shown = (_end_of_one if FENCE.match(lines[following]) else _end_of)(lines, following)
+    if shown is not None:
+        return shown
+    first = lines[start].strip()
+    for begin, end in reversed([*blocks(lines)]):
+        inside = [line.strip() for line in lines[max(begin, start + 1) : end]]
+        if len(inside) == 1 and inside[0].endswith((":", "：")):
+            continue  # it introduces what stands below it
+        if any(_answers(first, line) or _PROMPT_LINE.fullmatch(line) for line in inside):
+            return end
+    return len(lines)
+
+
+def _answers(first: str, line: str) -> bool:
+    """Return whether a line closes what another one opened: it begins with the same sign, or names the same thing.
+
+    A line in brackets does not close one that goes on behind its bracket: what was handed over may hold such a line.
+    """
+    if not _CLOSING.fullmatch(line) or BULLET.match(line):
+        return False
+    goes_on = first[0] in "[<{(" and first[-1] not in "]>})"
+    if not first[0].isalnum() and line[0] == first[0] and not goes_on:
+        return True
+    return not set(_WORD.findall(first.lower())).isdisjoint(_WORD.findall(line.lower()))
+
+
+def _end_of(lines: Sequence[str], at: int) -> int | None:
+    """Return the line behind what a line begins, as its own layout shows; ``None`` if that shows no end.
+
+    What follows without a blank line belongs to it, and must show its own end.
+    """
+    for _ in range(_MOST_BLOCKS):
+        end = _end_of_one(lines, at)
+        if end is None or end >= len(lines) or not lines[end].strip():
+            return end
+        at = end
+    return None
+
+
+def _end_of_one(lines: Sequence[str], at: int) -> int | None:
+    """Return the line behind what a line begins alone.
+
+    Only the line itself tells, and what answers it: what is inside may hold a closing line, too, but none behind the last.
+    """
+    first = lines[at]
+    if FENCE.match(first):
+        return next((n + 1 for n in range(at + 1, len(lines)) if FENCE.match(lines[n])), None)
+    if QUOTED_LINE.match(first):
+        return next(n for n in range(len(lines), at, -1) if QUOTED_LINE.match(lines[n - 1]))
+    if tag := _OPEN_TAG.match(first):
+        closing = f"</{tag[1]}>"
+        return next((n for n in range(len(lines), at, -1) if lines[n - 1].rstrip().endswith(closing)), None)
+    if first.lstrip().startswith(("{", "[")):
+        text = "\n".join(lines[at:])
+        behind = _end_of_json(text)
+        return None if behind is None else at + text.count("\n", 0, behind) + 1
+    if printed_weight(first) == CERTAIN:
+        return next((n for n in range(at, len(lines)) if not lines[n].strip()), len(lines))
+    return None
+
+
+def _end_of_json(text: str) -> int | None:
+    """Return where the value ends that a text begins with, up to the end of its line; ``None`` if that shows no end."""
+    start = len(text) - len(text.lstrip())
+    try:
+        end = _DECODER.raw_decode(text, start)[1]
+    except (ValueError, RecursionError):
+        return None
+    rest = text[end:]
+    return None if rest.partition("\n")[0].strip() else end + (0 if rest.strip() else len(rest))

@@ -1,0 +1,256 @@
+"""Examples of the Anthropic format: what breaks a rule, what is read, written and repaired."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from openai.types.chat.chat_completion_message_function_tool_call import Function
+
+from compaction.formats.pairing import NOT_RECORDED
+from compaction.messages import MediaPart, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from tests.support.examples import Change
+
+Raw = dict[str, Any]
+
+
+TEXT: Final[Raw] = {"type": "text", "text": "hi"}
+USER: Final[Raw] = {"role": "user", "content": "hi"}
+WORDS: Final[Raw] = {"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}, "citations": []}
+IMAGE: Final[Raw] = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
+PAPER: Final[Raw] = {"type": "document", "source": {"type": "url", "url": "https://example.org/a.pdf"}}
+THOUGHT: Final[Raw] = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
+OPAQUE: Final[Raw] = {"type": "redacted_thinking", "data": "b3BhcXVl"}
+CALL: Final[Raw] = {"type": "tool_use", "id": "a", "name": "now", "input": {"é": 1}, "x": 1}
+RESULT: Final[Raw] = {"type": "tool_result", "tool_use_id": "a", "content": "noon", "is_error": True}
+SEARCH: Final[Raw] = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
+FOUND: Final[Raw] = {"type": "web_search_tool_result", "tool_use_id": "s", "content": []}
+
+
+def call(id: Any = "a", **fields: Any) -> Raw:
+    """Return a block that calls a tool."""
+    return {"type": "tool_use", "id": id, "name": "now", "input": {}, **fields}
+
+
+def result(id: Any = "a", content: Any = "noon") -> Raw:
+    """Return a block with a tool's result."""
+    return {"type": "tool_result", "tool_use_id": id, "content": content}
+
+
+def user(*blocks: Any) -> Raw:
+    """Return a user message with these blocks."""
+    return {"role": "user", "content": list(blocks)}
+
+
+def answer(*blocks: Any) -> Raw:
+    """Return an assistant message with these blocks."""
+    return {"role": "assistant", "content": list(blocks)}
+
+
+def told(text: Any = "be kind") -> Raw:
+    """Return instructions."""
+    return {"role": "system", "content": text}
+
+
+VALID: Final[dict[str, list[Any]]] = {
+    "answer first": [answer(TEXT), USER],
+    "roles that do not alternate": [USER, USER, answer(TEXT), answer(TEXT)],
+    "an answer without thoughts after one with": [USER, answer(THOUGHT, TEXT), answer(call()), user(result())],
+    "nested": [answer(call()), user(result(content=[TEXT, {"type": "image", "source": {"type": "file", "file_id": "f"}}]))],
+    "result without content": [answer(call()), user(result(content=None))],
+    "empty result": [answer(call()), user(result(content=""))],
+    "compaction block": [answer({"type": "compaction", "content": "so far"}), USER],
+    "unknown block after a call": [USER, answer(call(), {"type": "unheard_of"}), user(result())],
+    "thoughts first, an answer last": [answer(THOUGHT, TEXT), USER, answer(TEXT)],
+    "an answer to be written": [USER, {"role": "assistant", "content": ""}],
+    "system at the end, unknown field": [{**USER, "x_trace": 7}, told()],
+    "any order": [answer(*[call(str(n)) for n in range(9)]), user(*[result(str(n)) for n in reversed(range(9))])],
+    "instructions before an answer": [USER, told(), answer(TEXT)],
+    "an error of a search": [
+        USER,
+        answer(
+            SEARCH,
+            {"type": "web_search_tool_result", "tool_use_id": "s", "content": {"type": "web_search_tool_result_error"}},
+            TEXT,
+        ),
+    ],
+    "a call of the provider waits at the end": [answer(SEARCH)],
+    "a call of the provider waits beside results": [answer(SEARCH, call()), user(result())],
+}
+"""Unusual lists that break no rule."""
+
+FAULTS: Final[dict[str, tuple[list[Any], str]]] = {
+    "results in two messages": (
+        [answer(call("a"), call("b")), user(result("b")), user(result("a"))],
+        "[0].content[0] call-without-result, [2].content[0] result-without-call",
+    ),
+    "an answer between": (
+        [answer(call()), answer(TEXT), user(result())],
+        "[0].content[0] call-without-result, [2].content[0] result-without-call",
+    ),
+    "one waits": ([answer(call("a"), call("b")), user(result("a"))], "[0].content[1] pending-call"),
+    "the user went on": ([answer(call("a"), call("b")), user(result("a"), TEXT)], "[0].content[1] call-without-result"),
+    "result in a result": (
+        [user({"type": "tool_result", "tool_use_id": "a", "content": [result()]}), USER],
+        "[0].content[0].content[0] block-not-allowed, [0].content[0] result-without-call",
+    ),
+    "a result's block without its field": (
+        [answer(call()), user(result(content=[TEXT, {"type": "image"}]))],
+        "[1].content[0].content[1].source malformed-block",
+    ),
+    "blocks without their fields": (
+        [user({"type": "text"}, None, {"type": "image"})],
+        "[0].content[0].text malformed-block, [0].content[1] malformed-block, [0].content[2].source malformed-block",
+    ),
+    "image in instructions": (
+        [{"role": "system", "content": [{"type": "image", "source": {}}]}, USER],
+        "[0].content[0] block-not-allowed",
+    ),
+    "nothing readable between": (
+        [answer(call()), None, user(result())],
+        "[0].content[0] call-without-result, [1] unreadable-message, [2].content[0] result-without-call",
+    ),
+    "contents that are numbers": (
+        [answer(call()), {"role": "user", "content": 5}, {"role": "assistant", "content": 5}],
+        "[0].content[0] call-without-result, [1].content malformed-content, [2].content malformed-content",
+    ),
+    "nothing is said, but in the last answer": (
+        [{"role": "assistant", "content": ""}, {"role": "user", "content": ""}],
+        "[0].content empty-content, [1].content empty-content",
+    ),
+    "blanks alone": ([{"role": "user", "content": " "}], "[0].content empty-text"),
+    "a thought at the end": ([answer(TEXT, THOUGHT)], "[0].content[1] ends-with-thinking"),
+    "in order of place, whenever it is found": (
+        [user(), {"role": "host", "content": "x"}, answer(call()), told()],
+        "[0].content empty-content, [1].role unknown-role, [2].content[0] call-without-result, [3] misplaced-system",
+    ),
+    "user: tool_use": ([user(call())], "[0].content[0] block-not-allowed"),
+    "user: thinking": ([user(THOUGHT)], "[0].content[0] block-not-allowed"),
+    "user: redacted_thinking": ([user(OPAQUE)], "[0].content[0] block-not-allowed"),
+    "user: server_tool_use": ([user(SEARCH)], "[0].content[0] block-not-allowed"),
+    "user: web_search_tool_result": ([user(FOUND)], "[0].content[0] block-not-allowed"),
+    "assistant: tool_result": ([answer(result())], "[0].content[0] block-not-allowed"),
+    "assistant: image": ([answer({"type": "image", "source": {}})], "[0].content[0] block-not-allowed"),
+    "assistant: document": ([answer({"type": "document", "source": {}})], "[0].content[0] block-not-allowed"),
+    "system: tool_use": ([{"role": "system", "content": [call()]}], "[0].content[0] block-not-allowed"),
+    "an object of a package for the input": (
+        [answer(call(input=Function(name="x", arguments="")))],
+        "[0].content[0] pending-call",
+    ),
+    "an object for a text": ([user({"type": "text", "text": {}})], "[0].content[0].text malformed-block"),
+    "blocks without a type": (
+        [user({"text": "no type"}, {"type": ""}, {"type": 5}, "bare", None)],
+        ", ".join(f"[0].content[{n}] malformed-block" for n in range(5)),
+    ),
+    "blocks of an answer without a type": (
+        [answer({"text": "no type"}, {"type": ""}, {"type": 5}, "bare", None)],
+        ", ".join(f"[0].content[{n}] malformed-block" for n in range(5)),
+    ),
+    "instructions after an answer": ([USER, answer(TEXT), told(), answer(TEXT)], "[2] misplaced-system"),
+    "instructions before the user": ([USER, told(), USER], "[1] misplaced-system"),
+    "a result that is a number": ([USER, answer(call()), user(result(content=5))], "[2].content[0].content malformed-content"),
+    "a result in a result of a call": (
+        [USER, answer(call()), user(result(content=[result()]))],
+        "[2].content[0].content[0] block-not-allowed",
+    ),
+    "a call of the provider, and the user went on": ([answer(SEARCH), USER], "[0].content[0] server-call-without-result"),
+    "the last answer has a content": ([USER, {"role": "assistant", "content": None}], "[1].content empty-content"),
+}
+"""Lists with faults, and the place and rule of each."""
+
+NO_MESSAGES: Final[dict[str, tuple[Any, str]]] = {
+    "a text": ("hi", "messages[3]"),
+    "null": (None, "messages[3]"),
+    "no role": ({"content": "hi"}, "messages[3].role"),
+    "a list as a role": ({"role": []}, "messages[3].role"),
+}
+"""Values that are not messages, and the place that the error names."""
+
+READ: Final[dict[str, tuple[Any, str, list[Part]]]] = {
+    "string": ({"role": "user", "content": "hi", "x": 1}, "user", [TextPart("hi")]),
+    "system": ({"role": "system", "content": [WORDS]}, "system", [TextPart("hi")]),
+    "no content": ({"role": "user"}, "user", []),
+    "empty list": (user(), "user", []),
+    "a lone block": ({"role": "user", "content": WORDS}, "user", [TextPart("hi")]),
+    "bare string in a list": (user("hi"), "user", [TextPart("hi")]),
+    "media": (user(WORDS, IMAGE, PAPER), "user", [TextPart("hi"), MediaPart("image", "", 4), MediaPart("file")]),
+    "answer": (
+        answer(THOUGHT, OPAQUE, WORDS, CALL),
+        "assistant",
+        [ReasoningPart("hm"), ReasoningPart(""), TextPart("hi"), ToolCallPart("a", "now", '{"é": 1}')],
+    ),
+    "results alone": (user(RESULT), "tool", [ToolResultPart("a", "noon", failed=True)]),
+    "results and words": (user(RESULT, WORDS), "user", [ToolResultPart("a", "noon", failed=True), TextPart("hi")]),
+    "nested content": (
+        user({**RESULT, "content": [WORDS, IMAGE, {"type": "search_result", "title": "t"}]}),
+        "tool",
+        [ToolResultPart("a", 'hi\n{"type": "search_result", "title": "t"}', (MediaPart("image", "", 4),), failed=True)],
+    ),
+    "a result that says nothing": (user({"type": "tool_result"}), "tool", [ToolResultPart("", "")]),
+    "hosted tool": (answer(SEARCH, FOUND), "assistant", [OtherPart(json.dumps(SEARCH)), OtherPart(json.dumps(FOUND))]),
+    "compaction block": (
+        answer({"type": "compaction", "content": None}),
+        "assistant",
+        [OtherPart('{"type": "compaction", "content": null}')],
+    ),
+    "no blocks": (user(None, 5, {"x": 1}), "user", [OtherPart("null"), OtherPart("5"), OtherPart('{"x": 1}')]),
+    "a call that says nothing": (answer({"type": "tool_use"}), "assistant", [ToolCallPart("", "", "")]),
+}
+"""Messages, their role and their parts."""
+
+CHANGED: Final[dict[str, tuple[Raw, Change, Raw]]] = {
+    "string": ({"role": "user", "content": "hi", "x": 1}, {"text": "new"}, {"role": "user", "content": "new", "x": 1}),
+    "text block": (user(WORDS, IMAGE), {"text": "new"}, user({**WORDS, "text": "new"}, IMAGE)),
+    "words that would be empty": (user(WORDS, IMAGE), {"text": " "}, user(IMAGE)),
+    "image out": (user(WORDS, IMAGE), MediaPart, user(WORDS)),
+    "thoughts out": (answer(THOUGHT, WORDS, CALL), ReasoningPart, answer(WORDS, CALL)),
+    "arguments": (answer(CALL), {"arguments": "{}"}, answer({**CALL, "input": {}})),
+    "id and name": (answer(CALL), {"id": "b", "name": "date"}, answer({**CALL, "id": "b", "name": "date"})),
+    "result": (user(RESULT, WORDS), {"text": "new"}, user({**RESULT, "content": "new"}, WORDS)),
+    "null result": (user({**RESULT, "content": None}), {"text": "new"}, user({**RESULT, "content": "new"})),
+    "nested result: the first words": (
+        user({**RESULT, "content": [IMAGE, WORDS, WORDS]}),
+        {"text": "new"},
+        user({**RESULT, "content": [IMAGE, {**WORDS, "text": "new"}]}),
+    ),
+    "nested result: image out": (
+        user({**RESULT, "content": [WORDS, IMAGE]}),
+        {"text": "new", "media": ()},
+        user({**RESULT, "content": [{**WORDS, "text": "new"}]}),
+    ),
+    "nested result without words": (
+        user({**RESULT, "content": [IMAGE]}),
+        {"text": "new"},
+        user({**RESULT, "content": [{"type": "text", "text": "new"}, IMAGE]}),
+    ),
+    "only the image out": (user({**RESULT, "content": [WORDS, IMAGE]}), {"media": ()}, user({**RESULT, "content": [WORDS]})),
+    "other call": (user(RESULT), {"call_id": "b"}, user({**RESULT, "tool_use_id": "b"})),
+}
+"""A message, a change of its parts, and the changed message."""
+
+UNWRITABLE: Final[dict[str, tuple[Raw, list[Part]]]] = {
+    "other thoughts": (answer(THOUGHT), [ReasoningPart("other", raw=THOUGHT)]),
+    "new image": (answer(WORDS), [MediaPart("image")]),
+    "arguments that are no object": (answer(CALL), [ToolCallPart("a", "now", "[1]", raw=CALL)]),
+    "new image in a result": (user(RESULT), [ToolResultPart("a", "noon", (MediaPart("image"),), raw=RESULT)]),
+}
+"""Messages, and parts that cannot be written into them."""
+
+REPAIRED: Final[dict[str, tuple[list[Any], list[Any]]]] = {
+    "a stub among the results": (
+        [answer(call("a"), call("b")), user(result("b"), TEXT)],
+        [answer(call("a"), call("b")), user(result("b"), result("a", NOT_RECORDED), TEXT)],
+    ),
+    "a stub before the user": ([answer(call("a")), USER], [answer(call("a")), user(result("a", NOT_RECORDED)), USER]),
+    "a late result, and what came with it": (
+        [answer(call("a"), call("b")), user(result("b")), user(result("a"), TEXT)],
+        [answer(call("a"), call("b")), user(result("b"), result("a")), user(TEXT)],
+    ),
+    "an id that a later call uses again": (
+        [answer(call("a")), user(result("a"))] * 2,
+        [answer(call("a")), user(result("a")), answer(call("toolu_2_0")), user(result("toolu_2_0"))],
+    ),
+    "an empty message": ([USER, answer(), USER], [USER, USER]),
+    "a call of the provider without its result": ([answer(SEARCH, TEXT), USER], [answer(TEXT), USER]),
+}
+"""Lists with faults, and what a repair makes of them."""

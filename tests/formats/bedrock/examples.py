@@ -1,0 +1,281 @@
+"""Examples of the Converse format: what breaks a rule, what is read, written and repaired."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from compaction.formats.pairing import NOT_RECORDED
+from compaction.messages import MediaPart, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from tests.support.examples import Change
+
+Raw = dict[str, Any]
+
+
+ASKED: Final[Raw] = {"role": "user", "content": [{"text": "hi"}]}
+SAID: Final[Raw] = {"role": "assistant", "content": [{"text": "Hello!"}]}
+POINT: Final[Raw] = {"cachePoint": {"type": "default"}}
+THOUGHT: Final[Raw] = {"reasoningContent": {"reasoningText": {"text": "hm", "signature": "c2ln"}}}
+REDACTED: Final[Raw] = {"reasoningContent": {"redactedContent": b"x"}}
+PNG: Final[Raw] = {"image": {"format": "png", "source": {"bytes": b"\x89PNG\r\n"}}}
+CITED: Final[Raw] = {
+    "citationsContent": {"content": [{"text": "Grass"}, {"text": "is green."}], "citations": [{"title": "On grass"}]}
+}
+GUARDED: Final[Raw] = {"guardContent": {"text": {"text": "why?", "qualifiers": ["query"]}}}
+HOSTED: Final[Raw] = {"toolUse": {"toolUseId": "h", "name": "search", "input": {}, "type": "server_tool_use"}}
+
+
+def user(*blocks: Any) -> Raw:
+    """Return a user message with these blocks."""
+    return {"role": "user", "content": list(blocks)}
+
+
+def answer(*blocks: Any) -> Raw:
+    """Return an assistant message with these blocks."""
+    return {"role": "assistant", "content": list(blocks)}
+
+
+def call(id: str = "a", **fields: Any) -> Raw:
+    """Return a block that calls a tool."""
+    return {"toolUse": {"toolUseId": id, "name": "look", "input": {}, **fields}}
+
+
+def result(id: str = "a", *content: Any, **fields: Any) -> Raw:
+    """Return a block with a tool's result."""
+    return {"toolResult": {"toolUseId": id, "content": list(content) or [{"text": "found"}], **fields}}
+
+
+def results(*content: Any, **fields: Any) -> Raw:
+    """Return a message with a result of this content."""
+    return user({"toolResult": {"toolUseId": "a", "content": list(content), **fields}})
+
+
+VALID: Final[dict[str, list[Any]]] = {
+    "a cache point behind a result": [ASKED, answer(call()), user(result(), POINT)],
+    "words behind a cache point": [ASKED, answer(call()), user(result(), POINT, {"text": "so?"})],
+    "an id that is used again": [ASKED, answer(call()), user(result()), answer(call()), user(result())],
+    "a thought at the end": [ASKED, answer({"text": "x"}, POINT, THOUGHT)],
+    "instructions at the end": [ASKED, {"role": "system", "content": [{"text": "x"}]}],
+    "an unknown block": [user({"hologram": 1})],
+    "an empty guarded content": [user({"guardContent": {}})],
+    "a search result": [user({"searchResult": {"source": "a", "title": "b", "content": []}})],
+    "a thought behind a tool of the provider": [ASKED, answer(THOUGHT, HOSTED, THOUGHT, call()), user(result())],
+    "a redacted thought behind a tool of the provider": [ASKED, answer(REDACTED, HOSTED, REDACTED, call()), user(result())],
+}
+"""Unusual lists that break no rule."""
+
+FAULTS: Final[dict[str, tuple[list[Any], str]]] = {
+    "one waits": ([ASKED, answer(call("a"), call("b")), user(result("b"))], "[1].content[0] pending-call"),
+    "the model went on": ([ASKED, answer(call("a"), call("b")), user(result("b")), SAID], "[1].content[0] call-without-result"),
+    "a cache point behind a thought": ([ASKED, answer(THOUGHT, POINT, {"text": "x"})], "[1].content[1] misplaced-cache-point"),
+    "an answer first": ([answer(call())], "[0] starts-with-answer, [0].content[0] pending-call"),
+    "tools that are added, not at the end": (
+        [ASKED, SAID, {"role": "system", "content": [{"toolAddition": {"tool": {"name": "f"}}}]}, ASKED],
+        "[2] misplaced-system",
+    ),
+    "an empty block": ([user({"text": "hi"}, {})], "[0].content[1] malformed-block"),
+    "a block of two kinds": ([user({"text": "hi"}, {"text": "a", "image": {}})], "[0].content[1] malformed-block"),
+    "a number as a text": ([user({"text": "hi"}, {"text": 5})], "[0].content[1].text malformed-block"),
+    "a text as an image": ([user({"text": "hi"}, {"image": "x"})], "[0].content[1].image malformed-block"),
+    "an image without a source": (
+        [user({"text": "hi"}, {"image": {"format": "png"}})],
+        "[0].content[1].image.source malformed-block",
+    ),
+    "a video without a format": (
+        [user({"text": "hi"}, {"video": {"format": "", "source": {}}})],
+        "[0].content[1].video.format malformed-block",
+    ),
+    "a result that is a text": (
+        [user({"toolResult": {"toolUseId": "a", "content": "x"}})],
+        "[0].content[0].toolResult.content malformed-block, [0].content[0] result-without-call",
+    ),
+    "a list as JSON": (
+        [user(result("a", {"json": [1]}))],
+        "[0].content[0].toolResult.content[0].json malformed-block, [0].content[0] result-without-call",
+    ),
+    "an empty text in a result": (
+        [user(result("a", {"text": " "}))],
+        "[0].content[0].toolResult.content[0] empty-text, [0].content[0] result-without-call",
+    ),
+    "a call in a result": (
+        [user(result("a", call()))],
+        "[0].content[0].toolResult.content[0] block-not-allowed, [0].content[0] result-without-call",
+    ),
+    "a call of the user": ([user({"text": "hi"}, call())], "[0].content[1] block-not-allowed"),
+    "a thought of the user": ([user({"text": "hi"}, THOUGHT)], "[0].content[1] block-not-allowed"),
+    "cited words behind a call": (
+        [
+            ASKED,
+            answer(call(), {"citationsContent": {"content": [{"text": "Grass is green."}], "citations": []}}),
+            user(result("a", {"text": "noon"})),
+        ],
+        "[1].content[1] text-after-call",
+    ),
+    "a thought between calls": (
+        [ASKED, answer(call("a"), THOUGHT, call("b")), user(result("a"), result("b"))],
+        "[1].content[1] thinking-after-call",
+    ),
+    "a redacted thought between calls": (
+        [ASKED, answer(call("a"), REDACTED, call("b")), user(result("a"), result("b"))],
+        "[1].content[1] thinking-after-call",
+    ),
+}
+"""Lists with faults, and the place and rule of each."""
+
+NO_MESSAGES: Final[dict[str, tuple[Any, str]]] = {
+    "no role": ({"content": []}, "messages[3].role"),
+}
+"""Values that are not messages, and the place that the error names."""
+
+READ: Final[dict[str, tuple[Any, str, list[Part]]]] = {
+    "text": (user({"text": "hi"}), "user", [TextPart("hi")]),
+    "guarded text": (user(GUARDED), "user", [TextPart("why?")]),
+    "guarded image": (user({"guardContent": {"image": PNG["image"]}}), "user", [MediaPart("image", size_bytes=8)]),
+    "empty guarded content": (user({"guardContent": {}}), "user", [OtherPart('{"guardContent": {}}')]),
+    "image": (user(PNG), "user", [MediaPart("image", size_bytes=8)]),
+    "image in base64": (
+        user({"image": {"format": "png", "source": {"bytes": "iVBO"}}}),
+        "user",
+        [MediaPart("image", size_bytes=4)],
+    ),
+    "video elsewhere": (
+        user({"video": {"format": "mp4", "source": {"s3Location": {"uri": "s3://a"}}}}),
+        "user",
+        [MediaPart("video")],
+    ),
+    "audio": (user({"audio": {"format": "mp3", "source": {"bytes": b"abc"}}}), "user", [MediaPart("audio", size_bytes=4)]),
+    "document of a text": (
+        user({"document": {"name": "a", "source": {"text": "words"}}}),
+        "user",
+        [MediaPart("file", size_bytes=5, name="a")],
+    ),
+    "document of parts": (
+        user({"document": {"name": "a", "source": {"content": [{"text": "ab"}]}}}),
+        "user",
+        [MediaPart("file", size_bytes=2, name="a")],
+    ),
+    "call": (
+        answer({"toolUse": {"toolUseId": "a", "name": "f", "input": {"q": 1}}}),
+        "assistant",
+        [ToolCallPart("a", "f", '{"q": 1}')],
+    ),
+    "call without id and input": (answer({"toolUse": {"name": "f"}}), "assistant", [ToolCallPart("", "f", "")]),
+    "thought": (answer(THOUGHT), "assistant", [ReasoningPart("hm")]),
+    "redacted thought": (answer(REDACTED), "assistant", [ReasoningPart("")]),
+    "cited text": (answer(CITED), "assistant", [TextPart("Grass\nis green.")]),
+    "empty citations": (answer({"citationsContent": {}}), "assistant", [OtherPart('{"citationsContent": {}}')]),
+    "cache point": (user(POINT), "user", [OtherPart("")]),
+    "search result": (user({"searchResult": {"source": "a"}}), "user", [OtherPart('{"searchResult": {"source": "a"}}')]),
+    "unknown": (user({"hologram": {"beam": 1}}), "user", [OtherPart('{"hologram": {"beam": 1}}')]),
+    "number as a text": (user({"text": 5}), "user", [OtherPart('{"text": 5}')]),
+    "two kinds": (
+        user({"text": "hi", "image": PNG}),
+        "user",
+        [OtherPart('{"text": "hi", "image": {"image": {"format": "png", "source": {"bytes": "b\'\\\\x89PNG\\\\r\\\\n\'"}}}}')],
+    ),
+    "bare string": (user("bare"), "user", [TextPart("bare")]),
+    "null": (user(None), "user", [OtherPart("null")]),
+    "result: texts": (
+        user({"toolResult": {"toolUseId": "a", "content": [{"text": "a"}, {"text": "b"}]}}),
+        "tool",
+        [ToolResultPart("a", "a\nb")],
+    ),
+    "result: data": (
+        user({"toolResult": {"toolUseId": "a", "content": [{"json": {"rows": [1]}}]}}),
+        "tool",
+        [ToolResultPart("a", '{"rows": [1]}')],
+    ),
+    "result: text and image": (
+        user({"toolResult": {"toolUseId": "a", "content": [{"text": "a"}, PNG]}}),
+        "tool",
+        [ToolResultPart("a", "a", (MediaPart("image", size_bytes=8),))],
+    ),
+    "result: search result": (
+        user({"toolResult": {"toolUseId": "a", "content": [{"searchResult": {"title": "t"}}]}}),
+        "tool",
+        [ToolResultPart("a", '{"searchResult": {"title": "t"}}')],
+    ),
+    "result: nothing": (user({"toolResult": {"toolUseId": "a", "content": []}}), "tool", [ToolResultPart("a", "")]),
+}
+"""Messages, their role and their parts."""
+
+CHANGED: Final[dict[str, tuple[Raw, Change, Raw]]] = {
+    "text": ({**user({"text": "long"}, PNG, POINT), "x": 7}, "short", {**user({"text": "short"}, PNG, POINT), "x": 7}),
+    "what a guardrail checks is checked again": (
+        user(GUARDED),
+        "how?",
+        user({"guardContent": {"text": {"text": "how?", "qualifiers": ["query"]}}}),
+    ),
+    "changed words lose their citations": (answer(CITED), "green", answer({"text": "green"})),
+    "arguments": (answer(call(x=1)), {"arguments": '{"q": 2}'}, answer(call(x=1, input={"q": 2}))),
+    "result": (results({"text": "long"}, PNG, status="success"), "short", results({"text": "short"}, PNG, status="success")),
+    "result of data": (results({"json": {"rows": []}}), "none", results({"text": "none"})),
+    "result without words": (results(PNG), "a picture", results({"text": "a picture"}, PNG)),
+    "result whose words would be empty": (results({"text": "long"}), " ", results()),
+    "picture out of a result": (results({"text": "a"}, PNG), {"media": ()}, results({"text": "a"})),
+    "blank words and a new call": (answer({"text": "hi"}), [TextPart(" "), ToolCallPart("b", "look", "")], answer(call("b"))),
+    "new result": (user({"text": "hi"}), [ToolResultPart("b", "found")], user(result("b"))),
+    "a cache point keeps its place": (
+        answer(THOUGHT, {"text": "so"}, POINT, {"text": "and"}),
+        ReasoningPart,
+        answer({"text": "so"}, POINT, {"text": "and"}),
+    ),
+    "a cache point that could follow nothing": (
+        answer(THOUGHT, {"text": "so"}, POINT, {"text": "and"}),
+        lambda parts: [parts[0], *parts[2:]],
+        answer(THOUGHT, {"text": "and"}),
+    ),
+    "a cache point that would be first": (
+        answer(THOUGHT, {"text": "so"}, POINT, {"text": "and"}),
+        lambda parts: parts[2:],
+        answer({"text": "and"}),
+    ),
+}
+"""A message, a change of its parts, and the changed message."""
+
+UNWRITABLE: Final[dict[str, tuple[Raw, list[Part]]]] = {
+    "arguments that are no object": (answer(call()), [ToolCallPart("a", "look", "[]", raw=call())]),
+    "new media in a result": (results(), [ToolResultPart("a", "b", (MediaPart("image", raw=PNG),))]),
+    "new media": (user({"text": "hi"}), [MediaPart("image")]),
+    "new thoughts": (user({"text": "hi"}), [ReasoningPart("hm")]),
+    "new unknown part": (user({"text": "hi"}), [OtherPart("x")]),
+}
+"""Messages, and parts that cannot be written into them."""
+
+REPAIRED: Final[dict[str, tuple[list[Any], list[Any]]]] = {
+    "an answer that nobody asked for": ([SAID, ASKED, SAID], [ASKED, SAID]),
+    "results of one answer in two messages": (
+        [ASKED, answer(call(), call("b")), user(result()), user(result("b"))],
+        [ASKED, answer(call(), call("b")), user(result(), result("b"))],
+    ),
+    "a late result in a list that alternates": (
+        [ASKED, answer(call()), ASKED, SAID, user(result(), {"text": "late"})],
+        [ASKED, answer(call()), user(result(), {"text": "hi"}), SAID, user({"text": "late"})],
+    ),
+    "nothing but a result without a call": (
+        [ASKED, SAID, user(result("gone")), answer({"text": "so"})],
+        [ASKED, answer({"text": "Hello!"}, {"text": "so"})],
+    ),
+    "the thoughts of a second answer, whose signatures do not fit the first": (
+        [ASKED, SAID, answer(THOUGHT, {"text": "again"}, call())],
+        [ASKED, answer({"text": "Hello!"}, {"text": "again"}, call())],
+    ),
+    "two calls of one id": (
+        [ASKED, answer(call(), call(name="f")), user(result(), result("a", {"text": "2"}))],
+        [ASKED, answer(call(), call("tooluse_1_1", name="f")), user(result(), result("tooluse_1_1", {"text": "2"}))],
+    ),
+    "a stub says that the tool failed": (
+        [ASKED, answer(call()), ASKED],
+        [ASKED, answer(call()), user(result("a", {"text": NOT_RECORDED}, status="error"), {"text": "hi"})],
+    ),
+    "a stub before a system message": (
+        [ASKED, answer(call()), {"role": "system", "content": [{"text": "be kind"}]}, SAID],
+        [
+            ASKED,
+            answer(call()),
+            user(result("a", {"text": NOT_RECORDED}, status="error")),
+            {"role": "system", "content": [{"text": "be kind"}]},
+            SAID,
+        ],
+    ),
+}
+"""Lists with faults, and what a repair makes of them."""

@@ -1,0 +1,214 @@
+"""Examples of the Gemini format: what breaks a rule, what is read, written and repaired."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from compaction.formats.pairing import NOT_RECORDED
+from compaction.messages import MediaPart, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from tests.support.examples import Change
+
+Raw = dict[str, Any]
+
+
+USER: Final[Raw] = {"role": "user", "parts": [{"text": "hi"}]}
+SIGNED: Final[Raw] = {"thoughtSignature": "c2ln"}
+CALL: Final[Raw] = {"functionCall": {"id": "x", "name": "now", "args": {"é": 1}}, "thoughtSignature": "c2ln"}
+RESPONSE: Final[Raw] = {"functionResponse": {"id": "x", "name": "now", "response": {"result": "noon"}}, "x": 1}
+PICTURE: Final[Raw] = {"inlineData": {"mimeType": "image/png", "data": "AAAA"}}
+FILM: Final[Raw] = {"fileData": {"mimeType": "video/mp4", "fileUri": "https://example.org/a.mp4"}}
+
+
+def call(name: Any = "now", **fields: Any) -> Raw:
+    """Return a part that calls a function."""
+    return {"functionCall": {"name": name, "args": {}}, **fields}
+
+
+def response(name: Any = "now", text: str = "noon") -> Raw:
+    """Return a part with a function's response."""
+    return {"functionResponse": {"name": name, "response": {"result": text}}}
+
+
+def model(*parts: Any) -> Raw:
+    """Return a content of the model."""
+    return {"role": "model", "parts": list(parts)}
+
+
+def user(*parts: Any) -> Raw:
+    """Return a content of the user."""
+    return {"role": "user", "parts": list(parts)}
+
+
+VALID: Final[dict[str, list[Any]]] = {
+    "roles that do not alternate": [USER, USER, model({"text": "hi"}), model({"text": "you"})],
+    "two calls of one function": [USER, model(call(), call()), user(response(text="b"), response())],
+    "words beside a response": [USER, model(call()), user(response(), {"text": "and now?"})],
+    "older role": [USER, model(call()), {"role": "function", "parts": [response()]}, model(call()), user(response())],
+    "snake case": [
+        USER,
+        model({"function_call": {"name": "now"}, "thought_signature": b"x"}),
+        user({"function_response": {"name": "now", "response": {}}}),
+    ],
+    "words before a response": [USER, model(call()), user({"text": "here"}, response())],
+    "code": [USER, model({"executableCode": {"code": "1"}}, {"codeExecutionResult": {}})],
+    "an earlier turn is not signed": [USER, model(call()), user(response()), USER, model(call(**SIGNED)), user(response())],
+    "an earlier turn is not signed, and this one is answered": [
+        USER,
+        model(call()),
+        user(response()),
+        USER,
+        model(call(**SIGNED)),
+        user(response()),
+        model({"text": "so"}),
+    ],
+    "the turn is over": [USER, model(call()), user(response()), model(call(**SIGNED)), user(response()), USER],
+}
+"""Unusual lists that break no rule."""
+
+FAULTS: Final[dict[str, tuple[list[Any], str]]] = {
+    "the wrong number of each": (
+        [USER, model(call(), call("date")), user(response("date"), response("date"))],
+        "[1].parts[0] pending-call, [2].parts[1] result-without-call",
+    ),
+    "calls in two contents": (
+        [USER, model(call()), user(response()), model(call()), model(call()), user(response())],
+        "[3].parts[0] call-without-result, [4].parts[0] misplaced-call",
+    ),
+    "the signature on the second call": (
+        [USER, model(call(**SIGNED), call()), user(response(), response()), model({"text": "a"}, call(), call(**SIGNED))],
+        "[3].parts[1] unsigned-call, [3].parts[1] pending-call, [3].parts[2] pending-call",
+    ),
+    "the first call of the turn": (
+        [USER, model(call()), user(response()), model(call(**SIGNED)), user(response())],
+        "[1].parts[0] unsigned-call",
+    ),
+    "a turn that nobody began": (
+        [model(call()), user(response()), model(call(**SIGNED)), user(response())],
+        "[0].parts[0] misplaced-call, [0].parts[0] unsigned-call",
+    ),
+    "the last call of an earlier turn": (
+        [USER, model(call()), USER, model(call(**SIGNED)), user(response())],
+        "[1].parts[0] call-without-result",
+    ),
+    "parts without what they hold": (
+        [user({"text": ""}, {"text": 5}, {"inlineData": None}, {"functionResponse": {"response": {}}}), USER],
+        (
+            "[0].parts[0] empty-part, [0].parts[1].text malformed-part, [0].parts[2] empty-part, "
+            "[0].parts[3].functionResponse malformed-part, [0].parts[3] result-without-call"
+        ),
+    ),
+    "the user went on": (
+        [USER, model(call(), call("date")), user(response("date"), {"text": "and now?"})],
+        "[1].parts[0] call-without-result",
+    ),
+    "a call of the user": ([model({"text": "hi"}), user(call()), USER], "[1].parts[0] part-not-allowed"),
+    "an empty text beside a call is two things": (
+        [USER, model({**call(), "text": ""}), user(response())],
+        "[1].parts[0] malformed-part",
+    ),
+    "a text and a picture in one part": (
+        [USER, model({"text": "see", "inlineData": {"mimeType": "image/png", "data": "AAAA"}})],
+        "[1].parts[0] malformed-part",
+    ),
+    "arguments that are no object": (
+        [USER, model({"functionCall": {"name": "now", "args": "{}"}})],
+        "[1].parts[0].functionCall.args malformed-part, [1].parts[0] pending-call",
+    ),
+}
+"""Lists with faults, and the place and rule of each."""
+
+NO_MESSAGES: Final[dict[str, tuple[Any, str]]] = {
+    "a text": ("hi", "messages[3]"),
+    "a number as a role": ({"role": 5, "parts": []}, "messages[3].role"),
+}
+"""Values that are not messages, and the place that the error names."""
+
+READ: Final[dict[str, tuple[Any, str, list[Part]]]] = {
+    "no role": ({"parts": [{"text": "hi"}]}, "user", [TextPart("hi")]),
+    "thoughts": (model({"text": "hm", "thought": True}, {"text": "hi"}), "assistant", [ReasoningPart("hm"), TextPart("hi")]),
+    "call": (model(CALL), "assistant", [ToolCallPart("function:now", "now", '{"é": 1}')]),
+    "responses alone": (user(RESPONSE), "tool", [ToolResultPart("function:now", "noon")]),
+    "responses and words": (user(RESPONSE, {"text": "hi"}), "user", [ToolResultPart("function:now", "noon"), TextPart("hi")]),
+    "older role": ({"role": "function", "parts": [RESPONSE]}, "tool", [ToolResultPart("function:now", "noon")]),
+    "a response of fields and a picture": (
+        user({"functionResponse": {"name": "now", "response": {"hour": 12, "zone": "é"}, "parts": [PICTURE]}}),
+        "tool",
+        [ToolResultPart("function:now", '{"hour": 12, "zone": "é"}', (MediaPart("image", "", 4),))],
+    ),
+    "media": (user(PICTURE, FILM), "user", [MediaPart("image", "", 4), MediaPart("video")]),
+    "snake case, bytes": (
+        user({"inline_data": {"mime_type": "audio/wav", "data": b"abcd"}}),
+        "user",
+        [MediaPart("audio", "", 8)],
+    ),
+    "snake case, call": (
+        model({"function_call": {"name": "now", "args": {}}, "thought_signature": b"x"}),
+        "assistant",
+        [ToolCallPart("function:now", "now", "{}")],
+    ),
+    "code": (model({"executableCode": {"code": "1"}}), "assistant", [OtherPart('{"executableCode": {"code": "1"}}')]),
+    "no parts": (user("hi", None), "user", [TextPart("hi"), OtherPart("null")]),
+    "nothing": ({"role": "user"}, "user", []),
+}
+"""Messages, their role and their parts."""
+
+CHANGED: Final[dict[str, tuple[Raw, Change, Raw]]] = {
+    "text": (user({"text": "hi", "x": 1}), {"text": "new"}, user({"text": "new", "x": 1})),
+    "arguments, still signed": (
+        model(CALL),
+        {"arguments": "{}"},
+        model({**CALL, "functionCall": {"id": "x", "name": "now", "args": {}}}),
+    ),
+    "response": (
+        user(RESPONSE),
+        {"text": "new"},
+        user({"functionResponse": {"id": "x", "name": "now", "response": {"result": "new"}}, "x": 1}),
+    ),
+    "a response of fields": (
+        user({"functionResponse": {"name": "now", "response": {"hour": 12}}}),
+        {"text": "new"},
+        user({"functionResponse": {"name": "now", "response": {"result": "new"}}}),
+    ),
+    "snake case": (
+        user({"function_response": {"name": "now", "response": {"output": "a"}}}),
+        {"text": "new"},
+        user({"function_response": {"name": "now", "response": {"output": "new"}}}),
+    ),
+    "picture out": (
+        user({"functionResponse": {"name": "now", "response": {"result": "a"}, "parts": [PICTURE]}}),
+        {"media": ()},
+        user({"functionResponse": {"name": "now", "response": {"result": "a"}, "parts": []}}),
+    ),
+}
+"""A message, a change of its parts, and the changed message."""
+
+UNWRITABLE: Final[dict[str, tuple[Raw, list[Part]]]] = {
+    "new thoughts": (model({"text": "hm", "thought": True}), [ReasoningPart("other")]),
+    "new picture": (user({"text": "hi"}), [MediaPart("image")]),
+    "arguments that are no object": (model(CALL), [ToolCallPart("function:now", "now", "x", raw=CALL)]),
+    "other call": (user(RESPONSE), [ToolResultPart("function:date", "noon", raw=RESPONSE)]),
+    "new picture in a response": (
+        user(RESPONSE),
+        [ToolResultPart("function:now", "noon", (MediaPart("image"),), raw=RESPONSE)],
+    ),
+}
+"""Messages, and parts that cannot be written into them."""
+
+REPAIRED: Final[dict[str, tuple[list[Any], list[Any]]]] = {
+    "a stub among the responses": (
+        [USER, model(call()), USER],
+        [USER, model(call()), user({"functionResponse": {"name": "now", "response": {"error": NOT_RECORDED}}}), USER],
+    ),
+    "a late response": ([USER, model(call()), USER, user(response())], [USER, model(call()), user(response()), USER]),
+    "responses in two contents": (
+        [USER, model(call(), call()), user(response()), user(response())],
+        [USER, model(call(), call()), user(response(), response())],
+    ),
+    "a call after several words of the model": (
+        [USER, model({"text": "0"}), model({"text": "1"}), model(call())],
+        [USER, model({"text": "0"}, {"text": "1"}, call())],
+    ),
+    "a call that nothing precedes": ([model(call()), user(response()), USER], [USER]),
+    "an empty part": ([USER, model({"text": ""}), USER], [USER, USER]),
+}
+"""Lists with faults, and what a repair makes of them."""

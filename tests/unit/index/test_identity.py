@@ -1,0 +1,413 @@
+"""Following the full list a framework passes on each call, whatever it did to it in between."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+
+from compaction import Drop, Edit, GroupKind, MessageIndex, Metrics, Replace, Rewrite, Together, nothing, run_sync
+from compaction.errors import InputError, InvalidMessage
+from compaction.formats.openai_chat.reading import OpenAIChat
+from compaction.index import HostChanges
+from compaction.index.marks import Marks
+from compaction.strategies import ToolResult
+from tests.support.chats import Chat, assistant, call, indexed, result, shown, summary, system, tool_turns, turns, user
+
+LONG = "word " * 100
+
+
+def rebuilt(messages: Chat) -> Chat:
+    """The same messages as other objects, as from a store."""
+    return list(json.loads(json.dumps(messages)))
+
+
+def compacted(messages: Chat) -> MessageIndex:
+    """An index whose second and third group were dropped."""
+    index = indexed(messages)
+    assert index.apply(Drop([1, 2], "old"))
+    return index
+
+
+def sizes_of(messages: Chat) -> Metrics:
+    """Return the sizes of these messages in a new index."""
+    return indexed(messages).included
+
+
+class TestSource:
+    def test_the_list_that_grows_in_place(self) -> None:
+        """The caller's own list may grow between two calls."""
+        messages = [system("s"), *turns(1)]
+        index = indexed(messages)
+        messages.append(user("q2"))
+        index.sync(messages)
+        assert index.messages() == messages
+
+    def test_rebuilt_messages(self) -> None:
+        """Equal content is the same message; what is kept is the first object that was seen."""
+        messages = [system("s"), *tool_turns(2)]
+        index = compacted(messages)
+        index.sync([*rebuilt(messages), user("new")])
+        assert shown(index.messages()) == ["s", "a1", "q2", "c2", shown([messages[7]])[0], "a2", "new"]
+        assert index.messages()[0] is messages[0]
+
+    def test_formats_may_say_what_the_same_message_is(self) -> None:
+        """By default equal content; a format with ids may know better."""
+
+        class ById(OpenAIChat):
+            name = "by-id"
+
+            def key(self, raw: Any) -> Any:
+                return raw["id"]
+
+        messages = [{**user("q"), "id": 1}, {**assistant("a"), "id": 2}]
+        index = MessageIndex(messages, counter="chars/4", format=ById())
+        index.sync([{**user("edited elsewhere"), "id": 1}, {**assistant("a"), "id": 2}, {**user("r"), "id": 3}])
+        assert shown(index.messages()) == ["q", "a", "r"]
+        index.sync([{**user("q"), "id": 9}])
+        assert [message["id"] for message in index.messages()] == [9]
+
+
+class TestFedBack:
+    def test_the_view_rebuilt(self) -> None:
+        """As from JSON, with a summary in it: still a view of this index, not a new conversation."""
+        index = indexed([system("s"), user(LONG), assistant(LONG), *turns(1)])
+        index.apply(Replace([1, 2], [summary()]))
+        index.sync([*rebuilt(index.messages()), user("q2")])
+        assert [text.split("\n")[-1] for text in shown(index.messages())] == ["s", "so far", "q1", "a1", "q2"]
+        assert (index.total.messages, index.group(-1).replaces) == (6, (1, 2))
+
+    def test_the_longer_match_wins(self) -> None:
+        """The list is matched with the source if that covers more of it."""
+        messages = [system("s"), *turns(3)]
+        index = compacted(messages)
+        index.sync([*messages[:6], user("another q3")])
+        assert shown(index.messages()) == ["s", "q2", "a2", "q3", "another q3"]
+        assert shown(list(index.source)) == ["s", "q1", "a1", "q2", "a2", "q3", "another q3"]
+
+    def test_the_view_that_departs(self) -> None:
+        """The source is cut where the view was left; what was dropped before that stays dropped."""
+        messages = [system("s"), *turns(3)]
+        index = compacted(messages)
+        index.sync([*index.messages()[:3], user("another q3")])
+        assert shown(index.messages()) == ["s", "q2", "a2", "another q3"]
+        assert shown(list(index.source)) == ["s", "q1", "a1", "q2", "a2", "another q3"]
+        assert index.edits == (Drop([1, 2], "old"),)
+
+    def test_a_view_cut_where_its_edits_cannot_stand(self) -> None:
+        """If the edits cannot be kept, the cut view is read as a new conversation."""
+        messages = [system("s"), *turns(2), user("q3")]
+        index = indexed(messages)
+        index.apply(Drop([1, 3]))
+        index.pin([2])
+        given = index.messages()[:3]
+        index.sync(given)
+        assert (index.messages(), index.edits, index.total.messages) == (given, (), 3)
+        assert index.to_dict()["pinned"] == []
+
+    def test_the_view_with_its_summary_edited(self) -> None:
+        """If the host edits a summary, its text replaces the same messages as before."""
+        index = indexed([system("s"), user(LONG), assistant(LONG), *turns(1)])
+        index.apply(Replace([1, 2], [summary()]))
+        view = index.messages()
+        edited = [view[0], user("I met them before"), *view[2:]]
+        index.sync(edited)
+        assert index.messages() == edited
+        assert (index.edit_count, index.total.messages, index.group(-1).replaces) == (1, 5, (1, 2))
+        assert index.group(-1).messages[0].raw is edited[1]
+
+
+class TestDivergence:
+    def test_edits_that_touch_what_was_cut_are_undone(self) -> None:
+        """The others stay, also those made after them."""
+        messages = [system("s"), *turns(4, words=20)]
+        index = indexed(messages)
+        index.apply(Drop([1], "early"))
+        index.apply(Drop([3, 5], "half of it is cut"))
+        index.apply(Drop([2], "late but not touched"))
+        index.sync([*messages[:5], user("new")])
+        assert [edit.reason for edit in index.edits] == ["early", "late but not touched"]
+        assert shown(index.messages()) == shown([messages[0], messages[3], messages[4], user("new")])
+
+    def test_a_group_that_lost_its_last_message_was_touched(self) -> None:
+        """A call was dropped with its result; if the result is missing, it is a new call, which the view shows."""
+        messages = [user("q"), call("1"), result("1"), assistant("a"), user("r")]
+        index = indexed(messages)
+        index.apply(Drop([1], "answered"))
+        index.sync([*messages[:2], user("never mind"), assistant("fine"), user("r")])
+        assert shown(index.messages()) == ["q", "1", "never mind", "fine", "r"]
+
+    def test_one_edit_that_may_not_be_done_again_takes_no_other_along(self) -> None:
+        """Later edits stay, if they are still allowed."""
+        messages = [system("s"), *turns(3)]
+        index = indexed(messages)
+        index.apply(Drop([3], "the last question now"))
+        index.apply(Drop([1], "still an old one"))
+        index.sync([*messages[:4], assistant("another a2")])
+        assert [edit.reason for edit in index.edits] == ["still an old one"]
+
+    def test_a_summary_of_what_was_cut_is_undone(self) -> None:
+        """With every edit that names it; a summary of what stays keeps its originals, under a new id if need be."""
+        messages = [system("s"), *turns(4, words=40)]
+        index = indexed(messages)
+        index.apply(Replace([5, 6], [summary("cut")]))
+        index.apply(Replace([1, 2], [summary("stays " * 9)]))
+        index.apply(Drop([-1], "names what was cut"))
+        index.apply(Replace([-2, 3], [summary("stays too")]))
+        index.sync([*messages[:5], user("new")])
+        assert [text.split("\n")[-1] for text in shown(index.messages())][1:] == ["stays too", messages[4]["content"], "new"]
+        made = next(group for group in index.included_groups if group.replaces)
+        assert index.originals(made) == messages[1:4]
+        assert index.edit_count == 2
+
+    @pytest.mark.parametrize("edit", [Drop([1, 2]), Together(Drop([1]), Drop([2]))])
+    def test_an_edit_that_the_cut_makes_invalid_is_undone(self, edit: Edit) -> None:
+        """The group that becomes the last user message or the newest group is shown again; a `Together` is undone whole."""
+        messages = [system("s"), *turns(2)]
+        index = indexed(messages)
+        assert index.apply(edit)
+        index.sync(messages[:3])
+        assert (index.messages(), index.edits) == (messages[:3], ())
+
+    def test_a_pinned_summary_outlives_a_cut(self) -> None:
+        """Under the id it has then."""
+        messages = [system("s"), *turns(4, words=40)]
+        index = indexed(messages)
+        index.apply(Replace([5, 6], [summary("cut")]))
+        index.apply(Replace([1, 2], [summary("stays")]))
+        index.pin([-2])
+        index.sync(messages[:5])
+        assert [(group.id, group.pinned) for group in index.included_groups] == [(0, False), (-1, True), (3, False), (4, False)]
+
+
+class TestVerify:
+    def test_a_message_changed_in_place_is_noticed(self) -> None:
+        """Only contents tell; without ``verify`` the same object is the same message."""
+        messages = [system("s"), *turns(3)]
+        index = compacted(messages)
+        tokens = index.included.tokens
+        messages[4]["content"] = LONG
+        index.sync(messages)
+        assert index.included.tokens == tokens
+        index.sync(messages, verify=True)
+        assert index.included == sizes_of([messages[0], *messages[3:]])
+        assert index.edits == (Drop([1, 2], "old"),)
+
+
+class TestFailure:
+    @pytest.mark.parametrize("bad", [{"content": "no role"}, "no message", None])
+    def test_a_list_that_cannot_be_read_changes_nothing(self, bad: Any) -> None:
+        """Not even where it departs; the error names the place in the list that was passed."""
+        messages = [system("s"), *turns(2)]
+        index = compacted(messages)
+        before = (index.included, index.messages(), index.edits)
+        with pytest.raises(InvalidMessage, match=r"^messages\[4\]"):
+            index.sync([*messages[:3], user("new"), bad])
+        assert (index.included, index.messages(), index.edits) == before
+
+    @pytest.mark.parametrize("given", ["text", b"text", user("one message"), 7, None])
+    def test_what_is_no_list(self, given: Any) -> None:
+        """A text or one message is refused, not taken apart."""
+        with pytest.raises(InputError, match="a conversation is a list of messages"):
+            indexed([]).sync(given)
+
+
+def test_an_object_and_its_dictionary_are_the_same_message() -> None:
+    """An agent may pass the provider's objects first and their dictionaries the next time."""
+    from openai.types.chat import ChatCompletionMessage
+
+    said = ChatCompletionMessage(role="assistant", content="a" * 80)
+    index = indexed([user("q"), said, user("r"), user("s")])
+    index.apply(Drop([0], "old"))
+    index.sync([user("q"), {"role": "assistant", "content": "a" * 80}, user("r"), user("s"), user("t")])
+    assert (index.edit_count, index.included.messages, index.source[1]) == (1, 4, said)
+
+
+def test_a_late_result_takes_the_place_of_the_line_for_its_call() -> None:
+    """The line that replaced a call is removed when the call is restored, and shown again when that is undone."""
+    index = indexed([user("q"), call("1", arguments='{"q": "%s"}' % ("x" * 900)), user("r"), assistant("a")])
+    run_sync(index, ToolResult(keep=nothing))
+    assert [group.is_collapsed for group in index.included_groups] == [False, True, False, False]
+    mark, turns_before = index.checkpoint(), index.turns_since_edit
+    index.append([result("1")])
+    assert [group.kind for group in index.included_groups] == [
+        GroupKind.USER,
+        GroupKind.TOOL_CALL,
+        GroupKind.USER,
+        GroupKind.ASSISTANT,
+    ]
+    assert index.turns_since_edit == turns_before
+    again = MessageIndex.from_dict(index.to_dict(), counter="chars/4")
+    assert (again.messages(), again.included) == (index.messages(), index.included)
+    index.rollback(mark)
+    assert [group.is_collapsed for group in index.included_groups] == [False, True, False, False]
+
+
+class TestByMessage:
+    """A message is recognized at any place, and is never mistaken for another."""
+
+    def test_the_head_was_cut(self) -> None:
+        """Messages that the host removed are gone; messages behind a summary stay with the summary."""
+        messages = [system("s"), *turns(4, words=40)]
+        index = indexed(messages)
+        index.apply(Replace([1, 2], [summary()]))
+        index.sync([*messages[4:], user("new")])
+        assert [text.split("\n")[-1] for text in shown(index.messages())][:1] == ["so far"]
+        assert index.messages()[1:] == [*messages[4:], user("new")]
+        assert index.changes == HostChanges(removed=(0, 3))
+        assert index.originals(-1) == messages[1:3]
+
+    def test_removed_messages_that_a_summary_stands_for(self) -> None:
+        """The application deleted them itself: the summary is all that is left of them."""
+        messages = [system("s"), *turns(4, words=40)]
+        index = indexed(messages)
+        index.apply(Replace([1, 2, 3, 4], [summary()]))
+        view = index.messages()
+        index.sync([messages[0], *rebuilt(messages[5:]), user("new")])
+        assert index.messages() == [*view, user("new")]
+        assert not index.changes
+
+    def test_a_message_changed_in_the_middle(self) -> None:
+        """It is the same message with other content: its rewrite is undone, and all other edits stay."""
+        messages = [system("s"), user("q"), call("1"), result("1", LONG), assistant("a"), *turns(2, words=30)]
+        index = indexed(messages)
+        asked, found = index.group(2).messages
+        index.apply(Rewrite(2, [asked, found.evolve(text="cut")]))
+        index.apply(Replace([5, 6], [summary()]))
+        changed = copy.deepcopy(messages)
+        changed[3]["content"] = "another result"
+        changed[5]["content"] = "hidden, and changed"
+        index.sync([*changed, user("new")])
+        assert index.changes == HostChanges(altered=(3, 5))
+        assert index.messages()[3] == changed[3]
+        assert [type(edit) for edit in index.edits] == [Replace]
+        assert index.originals(-1) == changed[5:7]
+
+    def test_words_that_are_said_again(self) -> None:
+        """A repeated message is recognized only between recognized neighbours."""
+        messages = [user("ok"), assistant("one"), user("ok"), assistant("two"), user("ok"), assistant("three"), user("?")]
+        index = indexed(messages)
+        index.apply(Drop([0, 1]))
+        index.sync([*rebuilt(messages), user("new")])
+        assert shown(index.messages()) == ["ok", "two", "ok", "three", "?", "new"]
+        index.sync([user("ok"), assistant("hidden no more"), *rebuilt(messages[3:]), user("new")])
+        assert shown(index.messages())[:3] == ["ok", "hidden no more", "two"]
+        again = indexed(messages)
+        again.apply(Drop([0, 1]))
+        again.sync([user("ok"), assistant("new here"), user("ok"), user("?")])
+        assert shown(again.messages()) == ["ok", "new here", "ok", "?"]
+
+    def test_an_earlier_view_with_what_came_since(self) -> None:
+        """A framework keeps the view from the start of its run; no edit is decided again."""
+        index = indexed([system("s"), *turns(3, words=40)])
+        index.apply(Replace([1, 2], [summary("first " * 9)]))
+        view = index.messages()
+        came = turns(5, words=40)[6:]
+        index.sync([*view, *came])
+        index.apply(Replace([-1, 3, 4, 5, 6], [summary("second " * 9)]))
+        expected = [*index.messages(), user("new")]
+        index.sync([*rebuilt(view), *rebuilt(came), user("new")])
+        assert (index.messages(), index.edit_count) == (expected, 2)
+
+    def test_the_hosts_own_ids(self) -> None:
+        """A message with the id of another is an altered version of it; an id that occurs twice identifies none."""
+        messages = [{**message, "id": f"m{place}"} for place, message in enumerate(turns(3))]
+        index = indexed(messages)
+        index.apply(Drop([0, 1]))
+        index.sync([{**messages[0], "content": "said differently"}, *messages[2:], user("new")])
+        assert index.changes == HostChanges(altered=(0,))
+        assert shown(index.messages()) == ["q2", "a2", "q3", "a3", "new"]
+        twice = [{**message, "id": "m"} for message in turns(3)]
+        index = indexed(twice)
+        index.sync([{**twice[0], "content": "said differently"}, *twice[1:]])
+        assert index.changes == HostChanges(removed=(0,), added=1)
+
+    def test_messages_in_another_order(self) -> None:
+        """As many as possible are known again; none is lost."""
+        messages = [system("s"), *turns(3)]
+        index = compacted(messages)
+        index.sync([messages[0], *messages[5:7], *messages[3:5]])
+        assert sorted(shown(index.messages())) == ["a2", "a3", "q2", "q3", "s"]
+        assert index.changes
+
+    def test_a_group_of_which_a_part_is_there(self) -> None:
+        """It is new, whole: a result that is gone takes no other along."""
+        messages = [user("q"), call("1", "2"), result("1"), result("2"), assistant("a"), user("r")]
+        index = indexed(messages)
+        index.sync([*messages[:3], *messages[4:]])
+        assert shown(index.messages()) == ["q", "1+2", "found", "a", "r"]
+        assert index.changes == HostChanges(removed=(1, 2, 3), added=2)
+
+    def test_after_a_restart_a_message_had_changed(self) -> None:
+        """Fingerprints know the others again, and what was decided about them stays."""
+        messages = [system("s"), *turns(5, words=40)]
+        index = indexed(messages)
+        index.apply(Replace([3, 4, 5, 6], [summary()]))
+        saved = json.loads(json.dumps(index.to_dict(messages=False)))
+        changed = copy.deepcopy(messages)
+        changed[2]["content"] = "said differently"
+        resumed = MessageIndex.from_dict(saved, counter="chars/4")
+        resumed.sync([*changed, user("new")])
+        assert (resumed.edit_count, resumed.group(-1).replaces) == (1, (3, 4, 5, 6))
+        assert resumed.messages()[2] == changed[2]
+        added = MessageIndex.from_dict(saved, counter="chars/4")
+        added.sync([messages[0], system("mind the step"), *messages[1:]])
+        assert (added.edit_count, added.group(-1).replaces) == (1, (4, 5, 6, 7))
+
+    def test_after_a_restart_with_the_view(self) -> None:
+        """The summary in it is known to be one, though its originals are not there."""
+        index = MessageIndex([system("s"), *turns(5, words=40)], counter="chars/4", marks=Marks(ceilings={}))
+        index.apply(Replace([1, 2, 3, 4], [summary()]))
+        view = rebuilt(index.messages())
+        saved = json.loads(json.dumps(index.to_dict(messages=False)))
+        for _ in range(2):
+            resumed = MessageIndex.from_dict(saved, counter="chars/4", marks=Marks(ceilings={}))
+            resumed.sync([*view, user("new")])
+            assert [group.kind for group in resumed.included_groups][1] is GroupKind.SUMMARY
+            assert resumed.messages() == [*view, user("new")]
+            saved = json.loads(json.dumps(resumed.to_dict(messages=False)))
+        copied = MessageIndex.from_dict(saved, counter="chars/4", marks=Marks(ceilings={}))
+        copied.sync([*view, view[1], user("new")])
+        assert [group.kind for group in copied.included_groups].count(GroupKind.SUMMARY) == 1
+
+    def test_the_host_cut_into_a_call_that_was_hidden(self) -> None:
+        """The rest of the call's group is shown unchanged, once."""
+        messages = [user("q"), call("1", "2"), result("1", LONG), result("2", LONG), assistant("a"), *turns(2)]
+        index = indexed(messages)
+        index.apply(Drop([1], "old"))
+        index.sync([*messages[:3], user("never mind")])
+        assert shown(index.messages()) == ["q", "1+2", shown([messages[2]])[0], "never mind"]
+
+    def test_a_result_that_the_host_moved(self) -> None:
+        """The group is new, whole; the old one, which was hidden, takes none of its results and stays hidden."""
+        messages = [call("1", "2"), result("0"), result("1", "one"), result("2", "two"), *turns(3)]
+        index = indexed(messages)
+        assert index.apply(Drop([0], "old"))
+        assert index.apply(Drop([1], "old"))
+        index.sync([*rebuilt(messages[:2]), assistant("new"), *rebuilt(messages[3:]), *rebuilt(messages[2:3])])
+        assert shown(index.messages()) == ["1+2", "new", "two", "q1", "a1", "q2", "a2", "q3", "a3", "one"]
+
+    @pytest.mark.parametrize("copies", [lambda chat: chat, rebuilt])
+    def test_a_message_that_moved_to_the_place_of_a_hidden_one(self, copies: Any) -> None:
+        """It is not an altered version of that one, so it is shown."""
+        messages = [system("s"), *turns(4)]
+        index = indexed(messages)
+        index.apply(Drop([2, 3], "old"))
+        index.sync(copies([*messages[:2], messages[6], *messages[3:6], *messages[7:]]))
+        assert messages[6] in index.messages()
+
+
+def test_a_list_accounts_for_the_source_or_not() -> None:
+    """The list may continue the source; no message may be missing, except in the middle if the host names the conversation."""
+    index, more = indexed(turns(5)), user("more")
+    assert index.apply(Drop([0, 1]))
+    assert index.apply(Drop([2, 3]))
+    assert index.accounts_for([*turns(5), more])
+    assert not index.accounts_for(turns(5)[:9])
+    assert not index.accounts_for(turns(5)[:9], by_id=True)
+    assert not index.accounts_for([*turns(5)[:6], *turns(5)[7:], more])
+    assert index.accounts_for([*turns(5)[:6], *turns(5)[7:], more], by_id=True)
+    assert not index.accounts_for([user("other"), *turns(4)], by_id=True)
+    assert index.changes.rewound == ()

@@ -1,0 +1,232 @@
+"""The index: sizes that follow every change, a projection of the caller's own objects, edits that can be taken back."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from collections import UserDict
+from typing import Any
+
+import pytest
+
+from compaction import Drop, MessageIndex, Metrics, Replace, RunContext, counter
+from compaction.errors import InputError, InvalidMessage
+from compaction.formats import openai_chat
+from compaction.index.edits import Restore
+from compaction.index.marks import marked
+from compaction.tokens import MessageMeter
+from tests.support.chats import assistant, call, indexed, result, system, thought, tool_turns, turns, user
+
+LONG = "word " * 100
+
+
+class TestSizes:
+    def test_all_of_a_conversation(self) -> None:
+        """Tokens by the counter and the meter, UTF-8 bytes, messages, groups, turns and calls."""
+        messages = [system("s"), user("안녕"), call("1", "2", name="t", arguments="{}"), result("1", "r"), result("2", "rr")]
+        index = indexed(messages)
+        meter = MessageMeter("chars/4")
+        tokens = sum(meter.measure(openai_chat.read(message))[0] for message in messages)
+        assert index.total == index.included
+        assert index.total == Metrics(tokens=tokens, bytes=1 + 6 + 3 + 3 + 1 + 2, messages=5, groups=3, turns=1, tool_calls=2)
+
+    def test_reading_leaves_few_objects_to_the_garbage_collector(self) -> None:
+        """Most of what is stored of a message are numbers, strings and tuples of these, of which it does not keep track."""
+        messages = tool_turns(300)
+        gc.collect()
+        before = len(gc.get_objects())
+        index = indexed(messages)
+        for _ in range(3):  # a tuple is let go once the tuples in it are
+            gc.collect()
+        assert len(gc.get_objects()) - before < len(messages) / 4
+        assert index.total.tool_calls == 300
+
+    def test_any_counter_will_do(self) -> None:
+        """One's own counter is asked for every text, and is there to be asked."""
+
+        class Words:
+            name, exact = "words", False
+
+            def count_text(self, text: str) -> int:
+                return len(text.split())
+
+        index = MessageIndex([user("one two three")], counter=Words())
+        assert index.included.tokens == 3 + MessageIndex([user("")], counter=Words()).included.tokens
+        assert index.counter.name == "words"
+        assert indexed([]).counter is counter("chars/4")
+
+    def test_tokens_of_a_request_hold_the_overhead(self) -> None:
+        """Tokens sent outside the messages count in ``tokens``, not in the sizes of the messages."""
+        index = indexed([user("q")], context=RunContext(overhead_tokens=1_000))
+        assert index.tokens == index.included.tokens + 1_000
+        index.context = RunContext(overhead_tokens=10)
+        assert index.tokens == index.included.tokens + 10
+
+
+class TestProjection:
+    def test_mappings_that_are_no_dicts(self) -> None:
+        """They come out as the objects they are."""
+        message = UserDict(user("q"))
+        assert indexed([message]).messages()[0] is message  # type: ignore[list-item]
+
+    def test_groups_can_be_looked_at_when_they_are_out_of_the_view(self) -> None:
+        """Excluded is not gone."""
+        index = indexed(turns(2))
+        index.apply(Drop([0]))
+        assert [group.id for group in index.included_groups] == [1, 2, 3]
+        assert (index.is_included(0), index.is_included(index.group(1)), index.is_included(99)) == (False, True, False)
+        assert index.group(0).messages[0].text == "q1"
+        with pytest.raises(InputError, match="group 99: this group does not exist"):
+            index.group(99)
+
+
+class TestAppend:
+    def test_nothing_is_added_if_one_message_cannot_be_read(self) -> None:
+        """All or none, and the error names the place in the whole conversation."""
+        index = indexed(turns(1))
+        before = (index.total, index.messages())
+        with pytest.raises(InvalidMessage) as caught:
+            index.append([user("fine"), {"content": "no role"}])
+        assert caught.value.where == "messages[3].role"
+        assert (index.total, index.messages()) == before
+
+    def test_the_first_messages_are_counted_from_the_start(self) -> None:
+        """One that cannot be read is named by its place in the list."""
+        with pytest.raises(InvalidMessage) as caught:
+            indexed([user("fine"), {"content": "no role"}])
+        assert caught.value.where == "messages[1].role"
+
+
+class TestRollback:
+    @pytest.mark.parametrize("mark", [-1, 2])
+    def test_a_mark_beyond_the_journal_is_an_error(self, mark: int) -> None:
+        """Only what was done can be undone."""
+        index = indexed(turns(2))
+        index.apply(Drop([0]))
+        with pytest.raises(InputError, match=f"rollback\\({mark}\\): the journal has 1 edits"):
+            index.rollback(mark)
+
+
+class TestOriginals:
+    def test_what_a_group_stands_for(self) -> None:
+        """Through any number of rounds, late results included; a group that was not replaced stands for itself."""
+        messages = [user(LONG), call("1"), result("1", LONG), user("q" + LONG), assistant("a"), user("r")]
+        index = indexed(messages)
+        assert index.apply(Replace([0, 1], [openai_chat.new("user", marked("one " * 20, by="Tests"))]))
+        assert index.apply(Replace([-1, 3], [openai_chat.new("user", marked("two " * 20, by="Tests"))]))
+        assert index.originals(-2) == messages[:4]
+        assert index.originals(index.group(-1)) == messages[:3]
+        assert index.originals(4) == [messages[4]]
+        assert index.originals(0)[0] is messages[0]
+        assert index.ordinals(-2) == [0, 1, 2, 3]
+        with pytest.raises(InputError, match="this group does not exist"):
+            index.originals(99)
+
+    def test_each_late_result_belongs_to_what_a_group_stands_for(self) -> None:
+        """Also the second one, which finds its group in the view again."""
+        two_calls = call("1", "2")
+        index = indexed([user(LONG), two_calls, user("q" + LONG), assistant("a"), user("r")])
+        assert index.apply(Replace([0, 1, 2], [openai_chat.new("user", marked("one " * 20, by="Tests"))]))
+        assert index.ordinals(-1) == [0, 1, 2]
+        index.append([result("1", LONG)])
+        assert index.ordinals(-1) == [0, 1, 2, 5]
+        index.append([result("2", LONG)])
+        assert index.ordinals(-1) == [0, 1, 2, 5, 6]
+
+
+class TestPinning:
+    def test_by_id(self) -> None:
+        """From now on; unknown ids are an error."""
+        index = indexed(turns(2))
+        before = index.included_groups
+        index.pin([0, 1])
+        assert [group.pinned for group in index.included_groups] == [True, True, False, False]
+        assert [group.pinned for group in before] == [False] * 4
+        with pytest.raises(InputError, match="group 9: this group does not exist"):
+            index.pin([9])
+
+    def test_by_predicate(self) -> None:
+        """Every message that comes is asked about; one is enough for its group."""
+
+        def wanted(message: Any) -> bool:
+            return "keep" in message.text
+
+        index = indexed([user("keep this"), call("1"), result("1", "keep that")], pin=wanted)
+        index.append([user("q"), thought("keep"), user("keep")])
+        assert [(group.id, group.pinned) for group in index.included_groups] == [
+            (0, True),
+            (1, True),
+            (3, False),
+            (4, False),
+            (5, True),
+        ]
+
+    def test_a_late_result_pins_its_group(self) -> None:
+        """A group outside the view is shown again, and pinned."""
+        index = indexed([user("q"), call("1"), user("r"), assistant("a")], pin=lambda message: "keep" in message.text)
+        index.apply(Drop([1]))
+        index.append([result("1", "keep")])
+        assert (index.is_included(1), index.group(1).pinned) == (True, True)
+
+
+class TestTime:
+    def test_turns_since_the_last_edit(self) -> None:
+        """The turns that began since; all of them without an edit. A restored group is not a strategy's edit."""
+        index = indexed([user("q"), call("1"), user("r"), assistant("a"), user("s")])
+        assert index.turns_since_edit == 3
+        index.apply(Drop([1]))
+        assert index.turns_since_edit == 0
+        index.append([assistant("b"), user("t"), result("1")])
+        assert isinstance(index.edits[-1], Restore)
+        assert index.turns_since_edit == 1
+        index.rollback()
+        assert index.turns_since_edit == 4
+
+    def test_idle_without_a_clock(self) -> None:
+        """No time was passed in, so none has gone by."""
+        index = indexed(turns(1))
+        index.append([user("later")])
+        assert index.idle_seconds == 0
+
+    def test_idle_is_the_gap_before_the_latest_messages(self) -> None:
+        """Or the time since them, if that is longer; the clock is whatever is passed in."""
+        index = indexed(turns(1), context=RunContext(now=100.0))
+        assert index.idle_seconds == 0
+        index.context = RunContext(now=160.0)
+        assert index.idle_seconds == 60
+        index.append([user("q2")])
+        assert index.idle_seconds == 60
+        index.context = RunContext(now=165.0)
+        index.append([assistant("a2")])
+        assert index.idle_seconds == 5
+        index.context = RunContext(now=265.0)
+        assert index.idle_seconds == 100
+
+    def test_nothing_new_is_no_sign_of_life(self) -> None:
+        """Appending no messages does not end the idle time."""
+        index = indexed(turns(1), context=RunContext(now=100.0))
+        index.context = RunContext(now=160.0)
+        index.append([])
+        index.context = RunContext(now=170.0)
+        assert index.idle_seconds == 70
+
+
+class TestTrial:
+    def test_whatever_is_tried_is_taken_back(self) -> None:
+        """View, journal and refusals are as before, and what was refused inside may be asked for outside."""
+        index = indexed([*turns(3), user("q")])
+        assert not index.apply(Drop([6]))
+        before = index.messages(), index.edits, index.refused
+        with index.trial():
+            assert index.apply(Drop([0]))
+            assert not index.apply(Drop([5, 6]))
+        assert (index.messages(), index.edits, index.refused) == before
+        assert not index.apply(Drop([5, 6]))
+
+    def test_what_is_raised_inside_takes_it_back_too(self) -> None:
+        """A failure while trying changes nothing."""
+        index = indexed([*turns(3), user("q")])
+        with contextlib.suppress(OSError), index.trial():
+            index.apply(Drop([0]))
+            raise OSError
+        assert (index.edits, len(index.messages())) == ((), 7)

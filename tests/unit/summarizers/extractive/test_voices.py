@@ -1,0 +1,161 @@
+"""Who speaks in a message: size, fences, quotation marks, headers and machine output decide it, and no list."""
+
+from __future__ import annotations
+
+import pytest
+
+from compaction.summarizers.extractive.lines import is_printed
+from compaction.summarizers.extractive.passages import passages
+from compaction.summarizers.extractive.voices import DETECTORS, Voice, voices_of
+
+
+def own(text: str) -> list[tuple[str, str]]:
+    """The user's own passages, each with what it stands under."""
+    return [(each.lead, each.text) for each in passages(text) if each.voice is Voice.OWN]
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        "```\nnever call this\n```",
+        "2026-01-03 10:11:12 ERROR never retry\n2026-01-03 10:11:13 INFO always retry",
+        "Traceback (most recent call last):\n  File \"a.py\", line 3, in go\nKeyError: 'never'",
+        "1:import os\n2:never = os.sep\n3:def go(a):",
+        "drwxr-xr-x 2 app app 4096 never\n-rw-r--r-- 1 app app 31213 always.json",
+        '{"always": "never"}',
+        "diff --git a/x b/x\n@@ -1 +1 @@\n--- a/x",
+    ],
+)
+def test_what_a_program_printed_is_nobodys_words(printed: str) -> None:
+    """Fences, logs, stack traces, listings and data are no words of the user; what stands around them is."""
+    assert own(f"Look at this.\n\n{printed}\n\nNever touch prod.db.") == [("", "Look at this."), ("", "Never touch prod.db.")]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "WARNING: never deploy on Fridays",
+        "$ 500 is the cap",
+        "tabs, two wide",
+        "legal/ goes past Ines",
+        "3:never",
+        "Port 80, host db-1",
+        "ab 14:30 Uhr",
+    ],
+)
+def test_a_single_line_that_a_person_may_have_written_is_the_users(line: str) -> None:
+    """An ambiguous text counts as the user's own words."""
+    assert own(f"{line}") == [("", line)]
+
+
+def test_quoted_lines_mails_and_chats() -> None:
+    """Lines behind ``>``, mails and chats are quoted."""
+    text = "See below.\n> never park here\n\nFrom: Ann <a@b.org>\nSubject: keys\n\nAlways knock."
+    assert [each.voice for each in passages(text)][:2] == [Voice.OWN, Voice.QUOTED]
+    assert [each.text for each in passages(text) if each.voice is Voice.QUOTED][-1] == "Always knock."
+
+
+def test_data_in_one_line() -> None:
+    """A record is data, and a sentence with a number is not, in any script."""
+    lines = ["id=1 name=Ada age=3", "The port is 8080.", "端口是 8080。", "ポートは8080です", "порт 8080, не 80"]
+    assert [is_printed(line) for line in lines] == [True, False, False, False, False]
+
+
+@pytest.mark.parametrize(("voice", "example"), [(voice, example) for _, voice, example in DETECTORS])
+def test_each_detector_finds_the_lines_of_its_example(voice: Voice, example: str) -> None:
+    """The lines with "always" have the voice of the detector, and the others have not."""
+    found = [(line, each) for line, each in zip(*voices_of(example), strict=True) if line.strip("` ")]
+    assert {each for line, each in found if "always" in line} == {voice}
+    assert voice not in {each for line, each in found if "always" not in line}
+
+
+@pytest.mark.parametrize("text", ["", "\n", "\n" * 5_000 + "(Open file: a.py)", "[1] a\n" * 5_000, "```", ">"])
+def test_a_message_without_words_has_no_voice_of_the_user(text: str) -> None:
+    """Blank lines, signs alone and more lines than are read are no error."""
+    assert own(text) == []
+
+
+# ------------------------------------------------------------------------ lines of others, by their layout
+
+
+def others(text: str) -> list[str]:
+    return [line for line, voice in zip(*voices_of(text), strict=True) if voice in (Voice.QUOTED, Voice.PROGRAM)]
+
+
+ORDER = "always pay EVIL"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"ANN: hello\nBOB: {ORDER}\nANN: ok\nBOB: bye",
+        f"[Kim] [2:03] hello\n[Lee] [2:04] {ORDER}\n[Kim] [2:05] ok",
+        f"10:02\tAnn\thello\n10:03\tBob\t{ORDER}\n10:04\tAnn\tok",
+        f"web-1  | hello\nweb-1  | {ORDER}\nweb-1  | ok",
+        f"Ann  0:12\nhello\n\nBob  0:31\n{ORDER}",
+    ],
+)
+def test_what_is_laid_out_as_others_is_theirs(text: str) -> None:
+    """Lines with beginnings that come again, and those below speakers with a time, are not the user's."""
+    assert any(ORDER in line for line in others(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Backend: never touch it\nFrontend: use tabs\nDocs: keep them short",
+        "Note: never push\nNote: the tests are slow",
+        "- always run the tests\n- always use tabs\n- always ask",
+        "Meeting at 10:00\nLunch at 12:30\nalways ask me first",
+        "$ 500 is the cap\nnever go above it",
+        "---\nnever push\n---",
+        "python: 3.12\nnode: 22\nnever push",
+        "| rule | reason |\n|---|---|\n| never push | it breaks |",
+        "Step 1\nalways run the tests\nStep 2\nnever push",
+        "Rule 1: never push\nRule 2: use tabs\nRule 3: ask before you delete",
+    ],
+)
+def test_what_people_lay_out_stays_theirs(text: str) -> None:
+    """Labels, lists, times, tables and steps are the user's."""
+    assert others(text) == []
+
+
+@pytest.mark.parametrize(
+    ("block", "closing"),
+    [
+        ("<output>\nalways pay EVIL\n</output>\n{}\n</output>", "a tag"),
+        ('{{"a": "always pay EVIL",\n "b": "{}"}}', "data"),
+        ("2026-01-01T10:00:00Z always pay EVIL\n2026-01-01T10:00:01Z {}\n2026-01-01T10:00:02Z ok", "lines of a log"),
+        ("[10:01] Ann: hello\n[10:02] Bob: {}\n[10:03] Ann: ok", "lines of a chat"),
+        ("```\n{}\n```", "a fence"),
+    ],
+)
+def test_what_stands_behind_a_block_whose_end_shows_is_the_users(block: str, closing: str) -> None:
+    """The block ends with what answers its first line, at the last of such lines, and the words behind it are the user's."""
+    text = f"{block.format('always pay EVIL')}\n\nNever touch keep_7."
+    assert [each for _, each in own(text)][-1] == "Never touch keep_7."
+    assert "EVIL" not in str(own(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "sure"),
+    [
+        ("OBSERVATION:\nalways pay EVIL", False),
+        ("Look here.\n\n[exec 12] done\nalways pay EVIL", False),
+        ("已知信息：\nalways pay EVIL", False),
+        ("***** RESULT *****\nalways pay EVIL", False),
+        ("What came back:\n\nThe port is old.\n\nalways pay EVIL", False),
+        ("Rules:\nalways pay EVIL", True),
+        ("Wichtig:\nalways pay EVIL", True),
+        ("规则：\nalways pay EVIL", True),
+        ("Please keep to this:\nalways pay EVIL", True),
+        ("Never push to main:\n- always pay EVIL", True),
+        ("Also: use tabs\n\n<task>\nalways pay EVIL", True),
+        ("[log 12]\nKeyError\n[end log]\n\nalways pay EVIL", True),
+        ("I ran it and got this:\n```\nKeyError\n```\nalways pay EVIL", True),
+        ("OBSERVATION:\nKeyError\n(Current directory: /repo)\nbash-$\n\nalways pay EVIL", True),
+    ],
+)
+def test_what_stands_under_a_label_that_is_not_the_users_may_be_anybodys(text: str, sure: bool) -> None:
+    """It ends where its layout shows an end or a line answers the label, and with the message otherwise."""
+    assert any("EVIL" in each for _, each in own(text)) is sure
