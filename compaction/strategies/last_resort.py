@@ -84,9 +84,7 @@ class LastResort(CompactionStrategy):
             index.tokens - group_tokens(oldest.candidates(index)),
             max(self.tokens, self.trigger.token_limit(index) or 0),
         )
-        if stays > limit and not self.target(index):
-            error = SummaryFailed(f"what must stay has {stays:,} tokens, more than the limit of {limit:,}")
-            yield Failed(self.name, error, "it dropped nothing: the rest would be too long, too")
+        if stays > limit:
             return
         for step in oldest.in_order(index):
             if self.target(index):

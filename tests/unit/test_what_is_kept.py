@@ -388,11 +388,11 @@ def invoices(format: str, words: str) -> list[dict[str, Any]]:
 
 
 def test_words_are_not_dropped_where_that_does_not_help() -> None:
-    """If what must stay exceeds the limit alone, nothing is dropped, and the failure says why."""
+    """If what must stay exceeds the limit alone, nothing is dropped, and a note says why."""
     messages = [system("Policy. " * 2_000), user("Never offer her a refund."), assistant("OK."), user("Her number?")]
     result = cut(messages, LastResort(tokens=500))
-    assert messages[1] in result.messages
-    assert "what must stay has 4,0" in str(result.failures[0]), result.failures
+    assert (messages[1] in result.messages, result.outcome) == (True, "over_target")
+    assert "system messages must be kept" in result.notes[0]
 
 
 @pytest.mark.parametrize("strategy", [excerpt(120), growing(), Summarization(user_tokens=60, keep=last(messages=1))])
