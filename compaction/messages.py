@@ -203,7 +203,7 @@ class Message:
 
     @property
     def attached(self) -> str:
-        """The names of what the user sent beside the words, such as ``"[image, file plan.pdf]"``; empty if it is nothing."""
+        """The kinds and names of the user's attachments, such as ``"[image, file plan.pdf]"``; empty without any."""
         if self.role != "user":
             return ""
         names = [

@@ -169,11 +169,11 @@ def _conversations(
     records = _records(lines, name)
     opening = list(islice(records, 2))
     if len(opening) == 1 or isinstance(_problem(opening[0][1]), _NotJson):
-        size = 0
-        for record in records:
-            size += len(record[1])
-            _check_size(size, f"{name}, line {record[0]}")
-            opening.append(record)
+        size = sum(len(text) for _, text in opening)
+        for start, text in records:
+            size += len(text)
+            _check_size(size, f"{name}, line {start}")
+            opening.append((start, text))
         start = opening[0][0]
         try:
             whole = _read(_decoded(b"".join([text for _, text in opening]), name, start), name, start, 1)

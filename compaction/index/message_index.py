@@ -255,7 +255,7 @@ class MessageIndex:
         return [columns.read(at) for at in ordinals if columns.grouping.group_of[at] not in made_by]
 
     def original_summaries(self, *groups: MessageGroup | int) -> list[MessageGroup]:
-        """Return the summaries of the source that these groups are or stand for, in order: of an earlier session."""
+        """Return the summaries among the source messages of these groups, in order: an earlier session wrote them."""
         grouping = self.columns.grouping
         ids = dict.fromkeys([grouping.group_of[at] for at in sorted(chain.from_iterable(map(self.ordinals, groups)))])
         return [self.group(id) for id in ids if id in grouping.made_by]

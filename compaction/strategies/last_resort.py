@@ -80,12 +80,9 @@ class LastResort(CompactionStrategy):
                 return
             yield from gentle(index)
         oldest = Truncation(keep=self.keep | last(groups=1))
-        stays, limit = (
-            index.tokens - group_tokens(oldest.candidates(index)),
-            max(self.tokens, self.trigger.token_limit(index) or 0),
-        )
-        if stays > limit:
-            return
+        stays = index.tokens - group_tokens(oldest.candidates(index))
+        if stays > max(self.tokens, self.trigger.token_limit(index) or 0):
+            return  # without these groups the request would be too long, too
         for step in oldest.in_order(index):
             if self.target(index):
                 return

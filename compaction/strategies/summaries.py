@@ -94,7 +94,8 @@ class SummaryStrategy(CompactionStrategy):
     def why(self, index: MessageIndex, replaced: Sequence[MessageGroup], said: str, reason: str) -> str:
         """Return the reason of an edit, with how much of the user's words an excerpt quotes if it is not all.
 
-        The figures count the words alone, each text once; O(characters of the user's messages).
+        Each text counts once. What is quoted includes names and questions, and the words of an inherited summary, so that a
+        small loss may not be named. O(characters of the user's messages).
         """
         count = index.counter.count_text
         spoken = sum(map(count, {message.said for message in own_words(index, replaced)}))

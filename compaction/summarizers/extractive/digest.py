@@ -104,7 +104,7 @@ class DigestSummarizer:
         writer.add_statements(Kind.REQUEST, (1 - shares.facts) * filled)
         writer.add_found((1 - shares.facts) * filled)
         writer.add_facts(max(filled, page.used + turnover))
-        # what is left: failures and what weighs as much as a task may fill the page, the rest only its part of this round
+        # the rest: failures, and what weighs as much as a task, may fill the page; other words may fill only this round's part
         writer.add_found(limit)
         writer.add_statements(Kind.TASK, limit)
         writer.add_statements(Kind.REMARK, filled)

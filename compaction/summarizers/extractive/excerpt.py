@@ -63,7 +63,8 @@ def excerpt(
 ) -> str:
     r"""Return what the user said in these messages, word for word, in at most so many tokens; empty if nothing fits.
 
-    A message that a framework seems to have handed over for a program is labelled. Secrets are replaced, since an excerpt is
+    The name that the host gives a speaker stands before the words, and what was attached behind them. A message that a
+    framework seems to have handed over for a program is labelled. Secrets are replaced, since an excerpt is
     stored and stays in every later request.
 
     If not everything fits, lines that look pasted or printed by a program are left out first, and so are messages that a
@@ -136,7 +137,7 @@ class _Words:
 
     text: str
     raw: object = None  # the caller's object
-    speaker: str = ""  # the name of the user, if there are several
+    speaker: str = ""  # the name that the host gives the user
     number: int | None = None  # the number of the message, if the excerpt may name it
     question: str = ""  # what it answers
     attached: str = ""  # what was sent beside the words
@@ -181,7 +182,7 @@ class _Entry:
         return set() if self.label else {*own}
 
     def own_words(self, *, prose: bool = False) -> str:
-        """Return the lines at these places; what is between them is marked as left out."""
+        """Return the lines at `own_places`; what is between them is marked as left out."""
         places = self.own_places(prose=prose)
         return self.text if len(places) == sum(bool(line.text.strip()) for line in self.lines) else joined(self.lines, places)
 
@@ -199,19 +200,12 @@ class _Entry:
 
 @attrs.define
 class _Room:
-    """Quotes messages until the room is full. Holds state, by place.
-
-    Args:
-        left: The tokens that are left.
-        count: Counts the tokens of a text.
-        quoted: What is quoted.
-        asked: The questions in it.
-    """
+    """Quotes messages until the room is full. Holds state: the tokens that are left, and what is quoted, by place."""
 
     _left: int
     _count: Count
     _quoted: dict[int, str] = attrs.field(factory=dict[int, str], init=False)
-    _asked: dict[int, str] = attrs.field(factory=dict[int, str], init=False)
+    _asked: dict[int, str] = attrs.field(factory=dict[int, str], init=False)  # the questions in it
 
     def chosen(self, entries: Sequence[_Entry], tokens: int) -> dict[int, str]:
         """Return what is quoted of each message; the first is the task, the second the newest."""

@@ -104,7 +104,7 @@ class _Reader:
             found: Iterable[Passage] | None = None  # nothing if the line is prose
             if bullet := BULLET.match(line):
                 while behind < end and self._lines[behind][:1].isspace() and not BULLET.match(self._lines[behind]):
-                    behind += 1  # lines with an indent that are no items belong to this one
+                    behind += 1  # an indented line without a mark continues the item
                 found = self._item(at, behind, len(bullet[1].expandtabs(4)))
             elif self._is_lead(at):
                 found = self._take_lead(at)

@@ -231,7 +231,7 @@ CHANGED: Final[dict[str, tuple[Raw, Change, Raw]]] = {
 UNWRITABLE: Final[dict[str, tuple[Raw, list[Part]]]] = {
     "other thoughts": (answer(THOUGHT), [ReasoningPart("other", raw=THOUGHT)]),
     "new image": (answer(WORDS), [MediaPart("image")]),
-    "arguments that are no object": (answer(CALL), [ToolCallPart("a", "now", "[1]", raw=CALL)]),
+    "arguments that are not an object": (answer(CALL), [ToolCallPart("a", "now", "[1]", raw=CALL)]),
     "new image in a result": (user(RESULT), [ToolResultPart("a", "noon", (MediaPart("image"),), raw=RESULT)]),
 }
 """Messages, and parts that cannot be written into them."""

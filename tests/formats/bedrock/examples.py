@@ -233,7 +233,7 @@ CHANGED: Final[dict[str, tuple[Raw, Change, Raw]]] = {
 """A message, a change of its parts, and the changed message."""
 
 UNWRITABLE: Final[dict[str, tuple[Raw, list[Part]]]] = {
-    "arguments that are no object": (answer(call()), [ToolCallPart("a", "look", "[]", raw=call())]),
+    "arguments that are not an object": (answer(call()), [ToolCallPart("a", "look", "[]", raw=call())]),
     "new media in a result": (results(), [ToolResultPart("a", "b", (MediaPart("image", raw=PNG),))]),
     "new media": (user({"text": "hi"}), [MediaPart("image")]),
     "new thoughts": (user({"text": "hi"}), [ReasoningPart("hm")]),

@@ -110,7 +110,7 @@ FAULTS: Final[dict[str, tuple[list[Any], str]]] = {
         [USER, model({"text": "see", "inlineData": {"mimeType": "image/png", "data": "AAAA"}})],
         "[1].parts[0] malformed-part",
     ),
-    "arguments that are no object": (
+    "arguments that are not an object": (
         [USER, model({"functionCall": {"name": "now", "args": "{}"}})],
         "[1].parts[0].functionCall.args malformed-part, [1].parts[0] pending-call",
     ),
@@ -185,7 +185,7 @@ CHANGED: Final[dict[str, tuple[Raw, Change, Raw]]] = {
 UNWRITABLE: Final[dict[str, tuple[Raw, list[Part]]]] = {
     "new thoughts": (model({"text": "hm", "thought": True}), [ReasoningPart("other")]),
     "new picture": (user({"text": "hi"}), [MediaPart("image")]),
-    "arguments that are no object": (model(CALL), [ToolCallPart("function:now", "now", "x", raw=CALL)]),
+    "arguments that are not an object": (model(CALL), [ToolCallPart("function:now", "now", "x", raw=CALL)]),
     "other call": (user(RESPONSE), [ToolResultPart("function:date", "noon", raw=RESPONSE)]),
     "new picture in a response": (
         user(RESPONSE),

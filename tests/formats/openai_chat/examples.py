@@ -73,7 +73,7 @@ def answer(id: Any = "a", content: Any = "noon") -> Raw:
 VALID: Final[dict[str, list[Any]]] = {
     "assistant alone": [assistant(content="hi")],
     "no alternation": [USER, USER, {"role": "system", "content": "be brief"}, USER],
-    "arguments that are no JSON": [asked(call(arguments="{not json")), answer()],
+    "arguments that are not JSON": [asked(call(arguments="{not json")), answer()],
     "empty arguments": [asked(call(arguments="")), answer()],
     "custom call": [asked({**CUSTOM, "id": "a"}), answer()],
     "call without type": [asked({"id": "a", "function": {"name": "now", "arguments": "{}"}}), answer()],
@@ -125,7 +125,7 @@ FAULTS: Final[dict[str, tuple[list[Any], str]]] = {
         [{"role": "assistant", "tool_calls": []}],
         "[0].content empty-assistant, [0].tool_calls malformed-tool-calls",
     ),
-    "calls that are no list": ([{"role": "assistant", "tool_calls": call()}], "[0].tool_calls malformed-tool-calls"),
+    "calls that are not a list": ([{"role": "assistant", "tool_calls": call()}], "[0].tool_calls malformed-tool-calls"),
     "calls that are none": (
         [asked("now", {"id": "b"}, call("c", name=""), call("d", arguments={})), answer("b"), answer("c"), answer("d")],
         (
@@ -197,7 +197,7 @@ READ: Final[dict[str, tuple[Any, str, list[Part]]]] = {
     "a lone part": (user(WORDS), "user", [TextPart("hi")]),
     "number": (user(5), "user", [OtherPart("5")]),
     "object": (user({"a": [1]}), "user", [OtherPart('{"a": [1]}')]),
-    "elements that are no parts": (user([None, 5]), "user", [OtherPart("null"), OtherPart("5")]),
+    "elements that are not parts": (user([None, 5]), "user", [OtherPart("null"), OtherPart("5")]),
     "text without words": (user([{"type": "text"}]), "user", [OtherPart('{"type": "text"}')]),
     "unknown type": (user([{"type": "poll", "é": 1}]), "user", [OtherPart('{"type": "poll", "é": 1}')]),
     "type that is a list": (user([{"type": ["text"]}]), "user", [OtherPart('{"type": ["text"]}')]),
@@ -268,7 +268,7 @@ READ: Final[dict[str, tuple[Any, str, list[Part]]]] = {
         "assistant",
         [ReasoningPart("hm")],
     ),
-    "reasoning that is no text": (assistant(reasoning={"effort": "low"}), "assistant", [ReasoningPart('{"effort": "low"}')]),
+    "reasoning that is not text": (assistant(reasoning={"effort": "low"}), "assistant", [ReasoningPart('{"effort": "low"}')]),
     "thinking part": (assistant(content=[{"type": "thinking", "thinking": "hm"}]), "assistant", [ReasoningPart("hm")]),
     "thinking part of parts": (
         assistant(content=[{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]),
@@ -401,7 +401,7 @@ CHANGED: Final[dict[str, tuple[Raw, Change, Raw]]] = {
         {"arguments": "[]"},
         {**LEGACY, "tool_calls": [{**CALL, "function": {"name": "now", "arguments": "[]"}}]},
     ),
-    "other legacy arguments beside calls that are no list": (
+    "other legacy arguments beside calls that are not a list": (
         {**LEGACY, "tool_calls": "later"},
         (ToolCallPart, {"arguments": "[]"}),
         {**LEGACY, "tool_calls": "later", "function_call": {"name": "now", "arguments": "[]", "x": 1}},
@@ -412,7 +412,7 @@ CHANGED: Final[dict[str, tuple[Raw, Change, Raw]]] = {
         {**ASKED, "tool_calls": ["now", {**CALL, "function": {"name": "now", "arguments": "[]"}}]},
     ),
     "a malformed call out": ({**ASKED, "tool_calls": ["now", CALL]}, OtherPart, {**ASKED, "tool_calls": [CALL]}),
-    "calls that are no list, out": (assistant(content="hi", tool_calls="now"), OtherPart, assistant(content="hi")),
+    "calls that are not a list, out": (assistant(content="hi", tool_calls="now"), OtherPart, assistant(content="hi")),
     "other call": (RESULT, {"call_id": "b"}, {**RESULT, "tool_call_id": "b"}),
     "image out of a result": (
         {**RESULT, "content": [WORDS, IMAGE, WORDS]},

@@ -200,7 +200,10 @@ UNWRITABLE: Final[dict[str, tuple[Raw, list[Part]]]] = {
     "no thoughts": (THOUGHT, []),
     "new image": (message("user", "hi"), [MediaPart("image")]),
     "words for an output": (OUTPUT, [TextPart("noon")]),
-    "an output that is no text": ({"type": "computer_call_output", "call_id": "c", "output": {}}, [ToolResultPart("c", "new")]),
+    "an output that is not text": (
+        {"type": "computer_call_output", "call_id": "c", "output": {}},
+        [ToolResultPart("c", "new")],
+    ),
     "an action": ({"type": "shell_call", "call_id": "c", "action": {}}, [ToolCallPart("c", "shell", "x")]),
 }
 """Messages, and parts that cannot be written into them."""
