@@ -185,8 +185,8 @@ def _conversations(
             return
     for number, (start, line) in enumerate(chain(opening, records), 1):
         try:
-            text = _decoded(line, name, start)
-            found = _read(text, _place(name, start, text), start, number)
+            decoded = _decoded(line, name, start)
+            found = _read(decoded, _place(name, start, decoded), start, number)
         except UnreadableFile as error:
             on_bad_line(error)
             continue
