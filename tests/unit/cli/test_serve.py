@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 from pathlib import Path
 
@@ -52,8 +53,11 @@ def test_chunks_are_sent_at_once() -> None:
         accepted.close()
 
 
-def test_a_port_in_use_is_an_error_that_names_the_option() -> None:
+def test_a_port_in_use_is_an_error_that_names_the_option(monkeypatch: pytest.MonkeyPatch) -> None:
     """It says which port, why, and what to do."""
+    for name in ("compaction", "compaction.gateway", "uvicorn"):  # their handlers write to a stream that is closed
+        for attribute, value in {"handlers": [], "level": logging.NOTSET, "propagate": True}.items():
+            monkeypatch.setattr(logging.getLogger(name), attribute, value)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         result = CliRunner().invoke(app, ["serve", "--port", str(port), "--window", "8k"])
