@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
-
-_FEW: Final = 16
-"""Up to this number of call ids are searched in a list; more are looked up in a set."""
+from typing import TypeAlias
 
 _Open: TypeAlias = "tuple[int, _Open | None]"
 """The latest group with an open call of some id, and, if the id was used before, the earlier ones."""
@@ -25,7 +22,6 @@ class ToolCalls:
         self.waiting: dict[int, int] = {}
         self.pending: int | None = None
         self._open: dict[str, _Open] = {}
-        self._id_sets: dict[int, set[str]] = {}
 
     def make(self, group: int, calls: tuple[str, ...]) -> None:
         """Add the calls that the newest message of a group makes."""
@@ -35,8 +31,6 @@ class ToolCalls:
                 known += calls
             else:
                 self.ids[group] = [*known, *calls]
-            if group in self._id_sets:
-                self._id_sets[group].update(calls)
         self.waiting[group] = self.waiting.get(group, 0) + len(calls)
         for call_id in calls:
             self._open[call_id] = group, self._open.get(call_id)
@@ -57,9 +51,4 @@ class ToolCalls:
 
     def made(self, group: int, call_id: str) -> bool:
         """Whether a group made a call with this id."""
-        ids = self.ids.get(group, ())
-        if len(ids) <= _FEW:
-            return call_id in ids
-        if group not in self._id_sets:
-            self._id_sets[group] = set(ids)
-        return call_id in self._id_sets[group]
+        return call_id in self.ids.get(group, ())

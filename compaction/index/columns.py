@@ -20,7 +20,7 @@ from .grouping import Grouping
 from .groups import GroupKind, MessageGroup
 from .journal import Applied, Shown
 from .marks import Marks
-from .metrics import GroupSums, Tally
+from .metrics import Tally
 from .reading import NewMessages
 from .visibility import Inserted, Node, Visibility
 
@@ -30,11 +30,6 @@ Measure: TypeAlias = Callable[[Message], tuple[int, int]]
 
 class Columns:
     """The data of an index. Holds state; a change costs O(the messages of the group it names).
-
-    Args:
-        format: The wire format of the messages.
-        measure: Counts the tokens and bytes of a message.
-        marks: The rules by which marked messages are read as summaries.
 
     Attributes:
         source: The caller's objects, in order.
@@ -130,8 +125,7 @@ class Columns:
         gone = self._gone[id]
         if gone:
             self.visibility.messages[ordinal] = 0
-            self.included.grow(-tokens, -size, -1)
-            self.included.tool_calls -= calls_in(self.reads[ordinal])
+            self.included.grow(-tokens, -size, -1, -calls_in(self.reads[ordinal]))
         if moved and id < start:  # a message with a result and the user's words moved the group to a new turn
             for tally in (self.total,) if gone else (self.total, self.included):
                 tally.count_groups(self.grouping.left_turn, -1)
@@ -237,25 +231,22 @@ class Columns:
         self._change(ids, shown=True)
 
     def _change(self, ids: Iterable[int], *, shown: bool) -> None:
-        visibility, grouping, times = self.visibility, self.grouping, 1 if shown else -1
+        visibility, grouping, included, times = self.visibility, self.grouping, self.included, 1 if shown else -1
         for id in ids:
             if id < 0:
                 visibility.set(id, shown=shown)
-            else:
-                self._gone[id] = not shown
-                for ordinal in grouping.ordinals(id):
-                    visibility.messages[ordinal] = shown and self.shows(ordinal)
-                if grouping.kinds[id] is GroupKind.SYSTEM:
-                    self.system_messages += times
-            self.included.add(self._sums(id), times)
-
-    def _sums(self, id: int) -> GroupSums:
-        if id < 0:
-            group = self.inserted[id]
-            return group.tokens, group.bytes, len(group.messages), 0, None
-        calls, turns = self.grouping.calls.ids, self.grouping.turns
-        count = len(calls[id]) if id in calls else 0
-        return self._group_tokens[id], self._group_bytes[id], self._group_messages[id], count, turns[id]
+                group = self.inserted[id]
+                included.grow(times * group.tokens, times * group.bytes, times * len(group.messages))
+                included.groups += times
+                continue
+            self._gone[id] = not shown
+            for ordinal in grouping.ordinals(id):
+                visibility.messages[ordinal] = shown and self.shows(ordinal)
+            if grouping.kinds[id] is GroupKind.SYSTEM:
+                self.system_messages += times
+            tokens, size, messages = self._group_tokens[id], self._group_bytes[id], self._group_messages[id]
+            included.grow(times * tokens, times * size, times * messages, times * len(grouping.calls.ids.get(id, ())))
+            included.count_groups(grouping.turns[id], times)
 
     def insert(
         self, messages: tuple[Message, ...], sizes: tuple[int, int], anchor: int, replaces: tuple[int, ...], made_by: str | None

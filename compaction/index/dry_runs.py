@@ -81,18 +81,16 @@ class DryRun:
     """A dry run, while its edits are applied. Holds state: the index.
 
     Args:
-        index: The conversation, with the edits of the strategy.
+        index: The conversation, with the edits of the strategy. ``index.running`` is the step at which the run stopped.
         before: The groups of the view before the run.
         tokens: Tokens of a request before the run.
         request: The request at which the run stopped; ``None`` if it ended.
-        step: The innermost step that was running then; ``None`` if none was.
     """
 
     index: MessageIndex
     before: Sequence[MessageGroup]
     tokens: int
     request: Request | None = None
-    step: Any = None
 
     def cut(self, after: Sequence[MessageGroup] | None = None, *, added: int = 0) -> CutWorth:
         """Return the sizes of the cut that the run made.
@@ -153,29 +151,17 @@ def dry_run(
     steps = strategy(index)
     running = cast("Generator[Any, Any, Any]", steps if isinstance(steps, Generator) else (step for step in steps))
     dry = DryRun(index, index.included_groups, index.tokens)
-    names: list[Any] = []
 
     def answered(item: object) -> Any:
         if isinstance(item, _EDITS):
-            return index.apply(cast("Edit", item), by=getattr(dry.step, "name", ""))
+            return index.apply(cast("Edit", item))
         if isinstance(item, StepReport):
-            _report(item)
+            (index.end_step if item.is_end else index.begin_step)(item.strategy)
         elif isinstance(item, Request):
             if not until_request(item):
                 return answer(item)
             dry.request = item
         return None
-
-    def _report(report: StepReport) -> None:
-        if report.is_end:
-            index.end_step()
-            while names:
-                if names.pop() is report.strategy:
-                    break  # the names after it are of steps that were stopped, which report no end
-        else:
-            index.begin_step()
-            names.append(report.strategy)
-        dry.step = names[-1] if names else None
 
     with index.trial():
         with contextlib.closing(running):

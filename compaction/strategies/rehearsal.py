@@ -106,7 +106,7 @@ def summary_ahead(
         try:
             with dry_run(tried, index, until_request=_asks_model, answer=_answer_without_model) as dry:
                 if isinstance(dry.request, SummaryRequest):
-                    found = _standing(index, strategy, dry.step, dry.request)
+                    found = _standing(index, strategy, dry.index.running, dry.request)
                     if found is not None:
                         return dry.request, found
         finally:

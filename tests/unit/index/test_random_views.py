@@ -177,7 +177,7 @@ def test_what_is_wrong_beside_new_messages_is_undone(seed: int) -> None:
     format, index = index_of(random)
     for _ in range(5):
         for _ in range(5):
-            index.begin_step()
+            index.begin_step("")
             index.apply(any_edit(random, format, index), by="Tests")
         edits, known, gone = index.edits, list(index.source), View.of(index).gone
         sound = not format.validate(known)
