@@ -9,18 +9,13 @@ _Open: TypeAlias = "tuple[int, _Open | None]"
 
 
 class ToolCalls:
-    """The tool calls of a conversation. Holds state.
-
-    Attributes:
-        ids: The call ids of a group, in order; a group without calls is missing.
-        waiting: The number of calls of such a group that have no result yet.
-        pending: The group that may still get results, because only results follow it.
-    """
+    """The tool calls of a conversation. Holds state."""
 
     def __init__(self) -> None:
+        # the call ids of a group, in order; a group without calls is missing
         self.ids: dict[int, tuple[str, ...] | list[str]] = {}
-        self.waiting: dict[int, int] = {}
-        self.pending: int | None = None
+        self.waiting: dict[int, int] = {}  # the number of calls of such a group that have no result yet
+        self.pending: int | None = None  # the group that may still get results, because only results follow it
         self._open: dict[str, _Open] = {}
 
     def make(self, group: int, calls: tuple[str, ...]) -> None:

@@ -29,33 +29,20 @@ Measure: TypeAlias = Callable[[Message], tuple[int, int]]
 
 
 class Columns:
-    """The data of an index. Holds state; a change costs O(the messages of the group it names).
-
-    Attributes:
-        source: The caller's objects, in order.
-        grouping: The groups of the source.
-        journal: The edits that are currently applied, in order.
-        visibility: The nodes that the view shows, and their neighbours.
-        inserted: The groups that edits inserted, by id.
-        pinned: Ids of the groups that must be kept unchanged.
-        total: Sums over the source.
-        included: Sums over the view.
-        system_messages: The number of system messages in the view.
-        reads: Each message as it was read so far: completely, or its outline only.
-    """
+    """The data of an index. Holds state; a change costs O(the messages of the group it names)."""
 
     def __init__(self, format: MessageFormat, measure: Measure, marks: Marks | None = None) -> None:
         self.format = format
         self.measure = measure
-        self.source: list[Any] = []
+        self.source: list[Any] = []  # the caller's objects, in order
         self.grouping = Grouping(marks)
         self.journal: list[Applied] = []
-        self.visibility = Visibility()
-        self.inserted = self.visibility.inserted
-        self.pinned: set[int] = set()
+        self.visibility = Visibility()  # the nodes that the view shows, and their neighbours
+        self.inserted = self.visibility.inserted  # the groups that edits inserted, by id
+        self.pinned: set[int] = set()  # ids of the groups that must be kept unchanged
         self.total, self.included = Tally(), Tally()
-        self.system_messages = 0
-        self.reads: list[Outline | Message] = []
+        self.system_messages = 0  # the number of system messages in the view
+        self.reads: list[Outline | Message] = []  # each message as it was read so far: completely, or its outline only
         self._tokens: list[int] = []  # of the message that the view shows at an ordinal
         self._bytes: list[int] = []
         self._group_tokens: list[int] = []  # of the group that starts at an ordinal

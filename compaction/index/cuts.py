@@ -172,12 +172,7 @@ def _from_oldest(pieces: _Pieces, may_follow: _MayFollow, units: Sequence[Sequen
 
 
 class _Pieces:
-    """The view as pieces, runs of successive messages of one group. Holds state: the pieces that were taken out.
-
-    Args:
-        columns: The view.
-        gone: Groups to leave out, as if they were not in the view.
-    """
+    """The view as pieces, runs of successive messages of one group. Holds state: the pieces that were taken out."""
 
     def __init__(self, columns: Columns, gone: Collection[int] = ()) -> None:
         self._projection = columns

@@ -78,19 +78,13 @@ class CutWorth:
 
 @attrs.define(eq=False)
 class DryRun:
-    """A dry run, while its edits are applied. Holds state: the index.
+    """A dry run, while its edits are applied. Holds state: the index."""
 
-    Args:
-        index: The conversation, with the edits of the strategy. ``index.running`` is the step at which the run stopped.
-        before: The groups of the view before the run.
-        tokens: Tokens of a request before the run.
-        request: The request at which the run stopped; ``None`` if it ended.
-    """
-
+    # the conversation, with the edits of the strategy. ``index.running`` is the step at which the run stopped
     index: MessageIndex
-    before: Sequence[MessageGroup]
-    tokens: int
-    request: Request | None = None
+    before: Sequence[MessageGroup]  # the groups of the view before the run
+    tokens: int  # tokens of a request before the run
+    request: Request | None = None  # the request at which the run stopped; ``None`` if it ended
 
     def cut(self, after: Sequence[MessageGroup] | None = None, *, added: int = 0) -> CutWorth:
         """Return the sizes of the cut that the run made.

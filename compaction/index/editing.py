@@ -25,15 +25,10 @@ _BY_NEIGHBOURS: Final = "the provider would reject the rest of the view"
 
 @attrs.frozen
 class Broken:
-    """The rule that an edit would break.
-
-    Args:
-        rule: The rule, in words.
-        by_neighbours: Whether only new neighbours break it: later drops may remove one of them.
-    """
+    """The rule that an edit would break."""
 
     rule: str
-    by_neighbours: bool = False
+    by_neighbours: bool = False  # whether only new neighbours break it: later drops may remove one of them
 
 
 def apply(columns: Columns, edit: Edit, by: str) -> Broken | None:

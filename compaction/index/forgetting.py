@@ -25,19 +25,12 @@ from .state import Saved
 
 @attrs.frozen(eq=False)
 class Forgotten:
-    """The messages and edits to remove, and the edits to keep.
+    """The messages and edits to remove, and the edits to keep."""
 
-    Args:
-        found: The places of the messages to forget.
-        ordinals: Those, and the places of the messages removed with them, in order.
-        kept: The edits that stay.
-        undone: The edits that used the messages.
-    """
-
-    found: Collection[int]
-    ordinals: Sequence[int]
+    found: Collection[int]  # the places of the messages to forget
+    ordinals: Sequence[int]  # those, and the places of the messages removed with them, in order
     kept: Sequence[Applied]
-    undone: Sequence[Applied]
+    undone: Sequence[Applied]  # the edits that used the messages
 
     def __bool__(self) -> bool:
         return bool(self.ordinals or self.undone)

@@ -23,19 +23,12 @@ _JoinProblem: TypeAlias = "tuple[str, Side]"
 
 @attrs.frozen
 class BadJoin:
-    """Two neighbours that break a rule of the format.
+    """Two neighbours that break a rule of the format."""
 
-    Args:
-        before: The node on the left; ``None`` at the start.
-        after: The node on the right; ``None`` at the end.
-        rule: The rule of the format.
-        side: The message that breaks it: the one before, the one after, or both.
-    """
-
-    before: Node | None
-    after: Node | None
+    before: Node | None  # the node on the left; ``None`` at the start
+    after: Node | None  # the node on the right; ``None`` at the end
     rule: str
-    side: Side
+    side: Side  # the message that breaks it: the one before, the one after, or both
 
     @property
     def blamed(self) -> list[Node]:

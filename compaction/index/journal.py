@@ -16,27 +16,18 @@ Shown: TypeAlias = tuple[Message | None, int, int]
 
 @attrs.define(weakref_slot=False)
 class Applied:
-    """An edit in the journal. Never modified, but not frozen, because creating a frozen value takes three times as long.
-
-    Args:
-        edit: The edit.
-        by: The strategy that made it; empty outside a run.
-        turn: The turn in which it was applied.
-        made: The id of the group it inserted, for a `Replace`.
-        before: What the view showed before at each ordinal that a `Rewrite` changed.
-        parts: The parts of a `Together`, in order.
-        seen: How many source messages had been read when it was decided; ``None`` if the host changed them since, or if a
-            saved state lacks the number.
-        lost: Keys of messages that it may have been written from, and that the host has altered or removed since.
-    """
+    """An edit in the journal. Never modified, but not frozen, because creating a frozen value takes three times as long."""
 
     edit: Edit
-    by: str
-    turn: int
-    made: int | None = None
-    before: tuple[tuple[int, Shown], ...] = ()
+    by: str  # the strategy that made it; empty outside a run
+    turn: int  # the turn in which it was applied
+    made: int | None = None  # the id of the group it inserted, for a `Replace`
+    before: tuple[tuple[int, Shown], ...] = ()  # what the view showed before at each ordinal that a `Rewrite` changed
     parts: tuple[Applied, ...] = ()
+    # how many source messages had been read when it was decided; ``None`` if the host changed them since, or if a saved
+    # state lacks the number
     seen: int | None = None
+    # keys of messages that it may have been written from, and that the host has altered or removed since
     lost: frozenset[str] = frozenset()
 
     def without(self, gone: Iterable[tuple[int, str]]) -> Applied:

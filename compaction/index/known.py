@@ -23,27 +23,16 @@ Position: TypeAlias = tuple[int, int, int]
 
 @attrs.define(eq=False)
 class Known:
-    """A message of the conversation, in a version that the view shows, showed or may show. Holds state: its key.
+    """A message of the conversation, in a version that the view shows, showed or may show. Holds state: its key."""
 
-    Args:
-        position: Its place in the order of all known messages; versions of one message share it.
-        group: Its group's id.
-        raw: The message; ``None`` if only its key is known.
-        role: Its role, if known.
-        is_shown: Whether the view shows its group now.
-        since: The number of edits after which it was first shown.
-        until: The number of edits after which it was last shown.
-        key: Its key; `align` sets it when it compares contents.
-    """
-
-    position: Position
+    position: Position  # in the order of all known messages; versions of one message share it
     group: int
-    raw: Any = None
+    raw: Any = None  # the message; ``None`` if only its key is known
     role: str | None = None
-    is_shown: bool = True
-    since: int = 0
-    until: int = NEVER
-    key: str | None = None
+    is_shown: bool = True  # whether the view shows its group now
+    since: int = 0  # the number of edits after which it was first shown
+    until: int = NEVER  # the number of edits after which it was last shown
+    key: str | None = None  # its key; `align` sets it when it compares contents
 
     @property
     def ordinal(self) -> int:
@@ -75,17 +64,12 @@ def known_messages(columns: Columns) -> tuple[list[Known], set[int]]:
 
 
 class _Times:
-    """The times at which each message was shown, as numbers of edits. Holds state.
-
-    Attributes:
-        made: When a summary was written, by its id.
-        gone: When a hidden group was last shown, by its id.
-        versions: The rewritten messages shown at an ordinal, ``None`` for a removed one, each with its first time.
-    """
+    """The times at which each message was shown, as numbers of edits. Holds state."""
 
     def __init__(self, journal: Iterable[Applied]) -> None:
-        self.made: dict[int, int] = {}
-        self.gone: dict[int, int] = {}
+        self.made: dict[int, int] = {}  # when a summary was written, by its id
+        self.gone: dict[int, int] = {}  # when a hidden group was last shown, by its id
+        # the rewritten messages shown at an ordinal, ``None`` for a removed one, each with its first time
         self.versions: dict[int, list[tuple[Any, int]]] = defaultdict(list)
         for time, whole in enumerate(journal):
             for applied in flat([whole]):

@@ -38,17 +38,10 @@ _LINE: Final = re.compile(r"\[compaction ([0-9a-f]{8}|[0-9a-f]{16}) by ([A-Za-z_
 
 @attrs.frozen
 class Mark:
-    """The mark of a message, and the text after it.
+    """The mark of a message, and the text after it."""
 
-    Args:
-        id: Eight hexadecimal digits, a checksum of ``by``, ``round`` and ``body``; or sixteen, a signature made with a key.
-        by: The name of the strategy that wrote the summary. Only a strategy with this name updates it.
-        round: The version number, from 1.
-        body: The text after the mark.
-    """
-
-    id: str
-    by: str
+    id: str  # eight hexadecimal digits, a checksum of ``by``, ``round`` and ``body``; or sixteen, a signature made with a key
+    by: str  # the name of the strategy that wrote the summary. Only a strategy with this name updates it
     round: int
     body: str
 
@@ -190,19 +183,11 @@ class Marks:
 
 
 class BelievedMarks:
-    """The marked messages of a conversation that are read as summaries. Holds state: the totals so far.
-
-    Args:
-        rules: The rules.
-
-    Attributes:
-        rules: The rules; they may be replaced by others that decide the same about the messages so far.
-        found: Whether any message begins with a mark, believed or not.
-    """
+    """The marked messages of a conversation that are read as summaries. Holds state: the totals so far."""
 
     def __init__(self, rules: Marks) -> None:
-        self.rules = rules
-        self.found = False
+        self.rules = rules  # the rules; they may be replaced by others that decide the same about the messages so far
+        self.found = False  # whether any message begins with a mark, believed or not
         self._totals: dict[str, MarkCeiling] = {}
         self._own: set[str] = set()  # checksums of the session's summaries that were found
 

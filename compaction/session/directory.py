@@ -28,36 +28,22 @@ _MOST_PLACES: Final = 512
 
 @attrs.frozen
 class Forked:
-    """The state that a fork takes over.
+    """The state that a fork takes over."""
 
-    Args:
-        saved: The shared messages, and the edits made before any other message arrived.
-        parent: The name of the session that the fork leaves; empty if it is not known.
-    """
-
-    saved: Saved
-    parent: str
+    saved: Saved  # the shared messages, and the edits made before any other message arrived
+    parent: str  # the name of the session that the fork leaves; empty if it is not known
 
 
 @attrs.frozen(eq=False, kw_only=True)
 class KnownConversation:
-    """A conversation as it was after the last call. Immutable, so the pool can read it while another call runs.
+    """A conversation as it was after the last call. Immutable, so the pool can read it while another call runs."""
 
-    Args:
-        source: Its messages. A running call may append to this list.
-        count: The number of messages that belong to this record.
-        format: The format of the messages.
-        is_named: Whether the host names the conversation by an id.
-        lines: The source and the last few views.
-        saved: The messages and edits; ``None`` before the first call.
-    """
-
-    source: Sequence[Any]
-    count: int
+    source: Sequence[Any]  # its messages. A running call may append to this list
+    count: int  # the number of messages that belong to this record
     format: MessageFormat
-    is_named: bool
-    lines: tuple[KnownLine, ...]
-    saved: Saved | None = None
+    is_named: bool  # whether the host names the conversation by an id
+    lines: tuple[KnownLine, ...]  # the source and the last few views
+    saved: Saved | None = None  # the messages and edits; ``None`` before the first call
 
     def followed(self, index: MessageIndex) -> KnownConversation:
         """Return the record of an index as it is now. Cost: O(new messages), and O(view) after a compaction."""
@@ -91,30 +77,18 @@ class KnownConversation:
 
 @attrs.define(eq=False, kw_only=True)
 class PooledSession:
-    """A session and how the pool finds it. Holds state: the record ``known``, which each call replaces in one assignment.
-
-    Args:
-        session: The session.
-        space: The scope and format, as one key.
-        id: The host's id, if there is one.
-        known: The conversation; before the first call, the list for which the session was created.
-        fork: The state that it takes over at its first call.
-        store: Where it is saved.
-
-    Attributes:
-        is_gone: Whether the pool has removed it.
-        keys: The keys of its lines as they are now, and of the host's id.
-        places: Those, and the keys of earlier calls, because lists may fork there; the newest last.
-    """
+    """A session and how the pool finds it. Holds state: the record ``known``, which each call replaces in one assignment."""
 
     session: CompactionSession
-    space: str
-    id: str | None
-    known: KnownConversation
-    fork: Forked | None = None
-    store: SessionStore | None = None
-    is_gone: bool = False
+    space: str  # the scope and format, as one key
+    id: str | None  # the host's id, if there is one
+    known: KnownConversation  # the conversation; before the first call, the list for which the session was created
+    fork: Forked | None = None  # the state that it takes over at its first call
+    store: SessionStore | None = None  # where it is saved
+    is_gone: bool = False  # whether the pool has removed it
+    # the keys of its lines as they are now, and of the host's id
     keys: dict[Hashable, None] = attrs.field(factory=dict[Hashable, None])
+    # those, and the keys of earlier calls, because lists may fork there; the newest last
     places: dict[Hashable, None] = attrs.field(factory=dict[Hashable, None])
 
     @property
@@ -183,31 +157,18 @@ _MOST_ALIGNED: Final = 3  # sessions that are aligned with a list, which costs O
 
 @attrs.define(eq=False, kw_only=True)
 class ListRequest:
-    """The search for the session of a list. Holds state: the results so far.
-
-    Args:
-        given: The list.
-        keys: Its digests.
-        space: Its scope and format, as one key.
-        id: The host's id.
-        name: The name of the first session with that id; ``None`` without an id.
-        overhead_tokens: As for `CompactionSession.follow`.
-        saved: The state that the host keeps, if any.
-
-    Attributes:
-        perhaps: Sessions that it may continue, and for each, whether its newest messages are in the list.
-        parent: The session that shares the most messages with the list.
-    """
+    """The search for the session of a list. Holds state: the results so far."""
 
     given: list[Any]
     keys: ListKeys
-    space: str
+    space: str  # its scope and format, as one key
     id: str | None
-    name: str | None
-    overhead_tokens: int
-    saved: Mapping[str, Any] | None = None
+    name: str | None  # the name of the first session with that id; ``None`` without an id
+    overhead_tokens: int  # as for `CompactionSession.follow`
+    saved: Mapping[str, Any] | None = None  # the state that the host keeps, if any
+    # sessions that it may continue, and for each, whether its newest messages are in the list
     perhaps: dict[PooledSession, bool] = attrs.field(factory=dict[PooledSession, bool])
-    parent: PooledSession | None = None
+    parent: PooledSession | None = None  # the session that shares the most messages with the list
     _shared: dict[KnownConversation, tuple[int, KnownLine]] = attrs.field(
         factory=dict[KnownConversation, tuple[int, KnownLine]]
     )
@@ -244,21 +205,14 @@ class SessionDirectory:
     its end to its beginning: a session whose line it continues is the session of the list; one whose line it leaves is its
     parent.
 
-    Args:
-        limit: The largest number of sessions, >= 1.
-        max_bytes: The largest size of all their messages, in bytes, >= 1.
-
-    Attributes:
-        bytes: The size of all their messages, in bytes.
-
     Raises:
         ConfigurationError: If a limit is below 1.
     """
 
     def __init__(self, *, limit: int, max_bytes: int) -> None:
-        self._limit = checked_count("limit", limit, 1)
-        self._max_bytes = checked_count("max_bytes", max_bytes, 1)
-        self.bytes = 0
+        self._limit = checked_count("limit", limit, 1)  # the largest number of sessions, >= 1
+        self._max_bytes = checked_count("max_bytes", max_bytes, 1)  # the largest size of all their messages, in bytes, >= 1
+        self.bytes = 0  # the size of all their messages, in bytes
         self._sessions: OrderedDict[PooledSession, int] = OrderedDict()  # the least recently used first; their bytes
         self._names: dict[str, PooledSession] = {}
         self._places: dict[Hashable, dict[PooledSession, None]] = {}

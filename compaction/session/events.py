@@ -197,28 +197,16 @@ _NEAR: Final = 9  # tenths of the window
 
 @attrs.frozen(eq=False)
 class Reported:
-    """The totals of the events so far.
-
-    Args:
-        sent: The last view.
-        is_near: Whether that request was near the limit.
-    """
+    """The totals of the events so far."""
 
     sent: tuple[Any, ...] = ()
-    is_near: bool = False
+    is_near: bool = False  # whether that request was near the limit
 
 
 class EventReporter:
     """Creates the events of a session and calls ``on_event``. Holds state: the failures of the function.
 
     Without a function it does nothing.
-
-    Args:
-        session: The session's id.
-        on_event: Called with each event.
-
-    Attributes:
-        reported: What was reported so far.
     """
 
     def __init__(self, session: str, on_event: OnEvent | None) -> None:

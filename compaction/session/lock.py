@@ -50,17 +50,12 @@ def unawaited_calls(coroutine: Coroutine[Any, Any, _T]) -> _T:
 
 @attrs.frozen(eq=False)
 class _Call:
-    """A call that holds the lock or waits for it.
+    """A call that holds the lock or waits for it."""
 
-    Args:
-        wake: Wakes the waiting call, which then holds the lock. Raises ``RuntimeError`` if that call's event loop is closed.
-        task: The id of its task; ``None`` for a call in a plain thread.
-        thread: The id of its thread.
-    """
-
+    # wakes the waiting call, which then holds the lock. Raises ``RuntimeError`` if that call's event loop is closed
     wake: Callable[[], object]
-    task: int | None = None
-    thread: int = attrs.field(factory=threading.get_ident)
+    task: int | None = None  # the id of its task; ``None`` for a call in a plain thread
+    thread: int = attrs.field(factory=threading.get_ident)  # the id of its thread
 
 
 class CallLock:

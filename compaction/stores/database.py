@@ -20,21 +20,13 @@ from ..errors import StateError
 
 @attrs.frozen(kw_only=True)
 class DatabaseFile:
-    """A SQLite file with its tables.
-
-    Args:
-        path: The file.
-        tables: Statements that create the tables if they do not exist.
-        schema: The version of the tables, >= 1.
-        application: The application id that distinguishes the file from other databases.
-        timeout_seconds: The most seconds to wait for another process that writes, above 0.
-    """
+    """A SQLite file with its tables."""
 
     path: Path
-    tables: tuple[str, ...]
-    schema: int
-    application: int
-    timeout_seconds: float = 5.0
+    tables: tuple[str, ...]  # statements that create the tables if they do not exist
+    schema: int  # the version of the tables, >= 1
+    application: int  # the application id that distinguishes the file from other databases
+    timeout_seconds: float = 5.0  # the most seconds to wait for another process that writes, above 0
 
     def make(self) -> None:
         """Create the file, readable only by its owner, and the missing tables.
