@@ -37,14 +37,10 @@ def align(
 ) -> tuple[list[Known | None], set[int]]:
     """Return the known message for each message of a list, ``None`` for a new one, and the places of those that were altered.
 
-    Cost: O(messages) if the list has the same objects, with others only after them; otherwise O(contents).
+    ``known`` is in order. ``changed`` tells whether a known message, which the list has as the same object at a place, has
+    another content now; ``None`` assumes that none has.
 
-    Args:
-        known: Every known message, in order.
-        given: The list.
-        format: Decides which messages are the same.
-        changed: Returns whether the content of a known message changed; its second argument is the place of the same object
-            in the list. ``None`` to skip this.
+    Cost: O(messages) if the list has the same objects, with others only after them; otherwise O(contents).
     """
     found: list[Known | None] = _by(given, known, id, lambda each: id(each.raw))  # 1
     altered = {place for place, each in enumerate(found) if changed and each is not None and changed(each, place)}

@@ -42,17 +42,11 @@ def answer_now(request: Request) -> Any:
 
 @attrs.frozen(kw_only=True)
 class CutWorth:
-    """The sizes that decide whether a cut is worth it. The overhead of requests makes no difference, if all sizes have it.
+    """The sizes that decide whether a cut is worth it. The overhead of requests makes no difference, if all sizes have it."""
 
-    Args:
-        before: Tokens of a request without the cut.
-        after: Tokens of a request with it.
-        kept: Tokens before the first change: what a prompt cache still covers after the cut.
-    """
-
-    before: int
-    after: int
-    kept: int
+    before: int  # tokens of a request without the cut
+    after: int  # tokens of a request with it
+    kept: int  # tokens before the first change: what a prompt cache still covers after the cut
 
     @property
     def saved(self) -> int:

@@ -162,13 +162,8 @@ def reapply(
 ) -> tuple[list[Applied], dict[int, int]]:
     """Repeat journaled edits, as far as they are allowed now; `settle` checks the joins afterwards.
 
-    Args:
-        columns: The view.
-        journal: The edits.
-        groups: The new id of each source group that an edit may name; ``None`` if no id changed.
-
-    Returns:
-        The edits that are not allowed, and the new ids of groups, inserted ones included.
+    ``groups`` has the new id of each source group that an edit may name; it is ``None`` if no id changed. Returns the edits
+    that are not allowed, and the new ids of groups, inserted ones included.
     """
     left_out: list[Applied] = []
     ids: dict[int, int] = dict(groups or {})
@@ -198,10 +193,8 @@ def _repeated(columns: Columns, edit: Edit, known: Applied) -> Applied | None:
 def settle(columns: Columns, nodes: Iterable[Node]) -> list[Edit]:
     """Undo edits, newest first, until neighbours at these nodes break only rules that they also break in the source.
 
-    Called after messages were added, changed or restored: new neighbours can make an earlier edit invalid.
-
-    Returns:
-        The edits that were undone.
+    Called after messages were added, changed or restored: new neighbours can make an earlier edit invalid. Returns the edits
+    that were undone.
     """
     undone: list[Edit] = []
     if not columns.format.judges_joins:

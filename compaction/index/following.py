@@ -110,12 +110,8 @@ class FollowedList:
     ) -> tuple[list[Applied], list[Edit]]:
         """Return the edits without rewrites of altered groups, each knowing the messages that it lost, and these rewrites.
 
-        Args:
-            journal: The edits.
-            altered: The groups of which a message changed.
-            count: The number of source messages.
-            key: Returns the key of a message, by its ordinal.
-            format: Reads the host's version of a summary.
+        ``altered`` has the groups of which a message changed; ``key`` returns the key of one of the ``count`` source messages;
+        ``format`` reads the host's version of a summary.
         """
         undone: list[Edit] = []
         kept = [left for applied in journal if (left := self._carried(applied, altered, format, undone)) is not None]

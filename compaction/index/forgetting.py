@@ -103,7 +103,7 @@ def _judged(
 
     Args:
         journal: The edits.
-        format: The format of the messages.
+        format: Their format.
         keys: The keys of the messages to forget. An edit that wrote one of them goes.
         named_groups: An edit that names one of these groups goes.
         read_groups: An edit that was written from one of these groups goes.

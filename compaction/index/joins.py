@@ -38,12 +38,7 @@ class BadJoin:
 
 
 def bad_joins(columns: Columns, nodes: Iterable[Node]) -> list[BadJoin]:
-    """Return the joins at these nodes that break a rule; O(nodes), amortized.
-
-    Args:
-        columns: The view.
-        nodes: Where the view changed; shown now or not.
-    """
+    """Return the joins that break a rule, of those at these nodes, which need not be shown now; O(nodes), amortized."""
     pairs = dict.fromkeys(_joins_at(columns, nodes))
     return [BadJoin(*pair, *problem) for pair in pairs if (problem := _problem(columns, *pair)) is not None]
 

@@ -107,23 +107,14 @@ class ListKeys:
 
 @attrs.define(eq=False, kw_only=True)
 class KnownLine:
-    """A list that a host may continue: the source, or an earlier view with the messages after it. Holds state: its end.
+    """A list that a host may continue: the source, or an earlier view with the messages after it. Holds state: its end."""
 
-    Args:
-        base: The view; empty for the source.
-        count: The number of source messages that the view replaces.
-        last: The digests of the newest messages.
-        whole: One digest of all messages.
-        before: ``last`` and ``whole`` without the newest message.
-        is_specific: Whether the view cannot be confused with the beginning of another conversation.
-    """
-
-    base: Sequence[Any] = ()
-    count: int = 0
-    last: tuple[str, ...] = ()
-    whole: str = ""
-    before: tuple[tuple[str, ...], str] = ((), "")
-    is_specific: bool = True
+    base: Sequence[Any] = ()  # the view; empty for the source
+    count: int = 0  # the number of source messages that the view replaces
+    last: tuple[str, ...] = ()  # the digests of the newest messages
+    whole: str = ""  # one digest of all messages
+    before: tuple[tuple[str, ...], str] = ((), "")  # ``last`` and ``whole`` without the newest message
+    is_specific: bool = True  # whether the view cannot be confused with the beginning of another conversation
 
     @classmethod
     def of(cls, keys: Iterable[str]) -> KnownLine:

@@ -152,13 +152,9 @@ class Marks:
         return cls(ceilings=dict(ceilings), keys=context.keys, origin=context.origin)
 
     def believes(self, mark: Mark, role: str, ordinal: int, together: MarkCeiling) -> bool:
-        """Return whether a marked message is read as a summary of this package.
+        """Return whether a marked message, at a position, is read as a summary of this package.
 
-        Args:
-            mark: Its mark.
-            role: Its role.
-            ordinal: Its position in the list.
-            together: The totals of the same strategy's believed messages, this one included.
+        ``together`` has the totals of the same strategy's believed messages, this one included.
         """
         if mark.by == COLLAPSED_BY:  # forging it gains nothing: it is treated like the tool call that it replaces
             return True
@@ -192,13 +188,7 @@ class BelievedMarks:
         self._own: set[str] = set()  # checksums of the session's summaries that were found
 
     def believed(self, message: Message, ordinal: int, tokens: int) -> Mark | None:
-        """Return the mark of a message that is read as a summary; ``None`` for any other message.
-
-        Args:
-            message: The next message of the conversation.
-            ordinal: Its position.
-            tokens: Its tokens.
-        """
+        """Return the mark of the next message of the conversation if it is read as a summary; otherwise ``None``."""
         mark = read_mark(message)
         if mark is None:
             return None

@@ -16,13 +16,9 @@ from .edits import Drop, Edit, Refusal, Together, signature
 
 @attrs.define(eq=False)
 class Refusals:
-    """The refusals of a run. Holds state.
+    """The refusals of a run. Holds state."""
 
-    Attributes:
-        noted: The refusals, in order.
-    """
-
-    noted: list[Refusal] = attrs.Factory(list[Refusal])
+    noted: list[Refusal] = attrs.Factory(list[Refusal])  # the refusals, in order
     _waiting: list[tuple[Drop, str]] = attrs.Factory(list[tuple[Drop, str]])  # each with its strategy
     _since_change: set[object] = attrs.Factory(set[object])
 

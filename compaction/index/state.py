@@ -45,29 +45,17 @@ def _edit_to_dict(edit: Edit, format: MessageFormat) -> dict[str, Any]:
 
 @attrs.frozen(kw_only=True)
 class Saved:
-    """The stored state of an index.
+    """The stored state of an index."""
 
-    Args:
-        format: The wire format of its messages.
-        messages: The messages, or ``None`` if only their fingerprints are stored.
-        fingerprints: One for each message, if the messages are not stored.
-        journal: The edits.
-        pinned: Ids of groups that were pinned by id.
-        detects: Whether the format was detected, not named; later messages may then show that it is another.
-        seen_at: When messages last arrived, by the clock of the context; ``None`` without one.
-        believed_until: Marks at this position or later are not believed (see `Marks`).
-        own: Checksums of the summaries that a session wrote (see `Marks`).
-    """
-
-    format: MessageFormat
-    messages: Sequence[Any] | None
-    fingerprints: Sequence[str]
-    journal: Sequence[Applied]
-    pinned: Sequence[int]
-    detects: bool
-    seen_at: float | None = None
-    believed_until: int | None = None
-    own: frozenset[str] = frozenset()
+    format: MessageFormat  # the wire format of its messages
+    messages: Sequence[Any] | None  # the messages, or ``None`` if only their fingerprints are stored
+    fingerprints: Sequence[str]  # one for each message, if the messages are not stored
+    journal: Sequence[Applied]  # the edits
+    pinned: Sequence[int]  # ids of groups that were pinned by id
+    detects: bool  # whether the format was detected, not named; later messages may then show that it is another
+    seen_at: float | None = None  # when messages last arrived, by the clock of the context; ``None`` without one
+    believed_until: int | None = None  # marks at this position or later are not believed (see `Marks`)
+    own: frozenset[str] = frozenset()  # checksums of the summaries that a session wrote (see `Marks`)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as JSON-ready data, which `read` reads."""
