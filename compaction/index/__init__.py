@@ -52,7 +52,7 @@ from .grouping import Grouping
 from .groups import GroupKind, MessageGroup, only_reasoning
 from .identity import as_given, same_beginning
 from .joins import opening
-from .keys import KnownLine, ListKeys, lookup_key, message_key
+from .keys import known_key, lookup_key, message_key
 from .marks import DEFAULT_CEILING, LAST_ROUND, MARK_START, MarkCeiling, Marks, marked, read_mark
 from .message_index import MessageIndex
 from .metrics import Metrics
@@ -75,8 +75,6 @@ __all__ = [
     "GroupKind",
     "Grouping",
     "HostChanges",
-    "KnownLine",
-    "ListKeys",
     "MarkCeiling",
     "Marks",
     "MessageGroup",
@@ -100,6 +98,7 @@ __all__ = [
     "as_given",
     "collapsed_text",
     "dry_run",
+    "known_key",
     "lookup_key",
     "marked",
     "message_key",

@@ -143,8 +143,10 @@ def dry_run(
     def answered(item: object) -> Any:
         if isinstance(item, _EDITS):
             return index.apply(cast("Edit", item))
-        if isinstance(item, StepReport):
-            (index.end_step if item.is_end else index.begin_step)(item.strategy)
+        if isinstance(item, StepReport) and item.is_end:
+            index.end_step(item.strategy)
+        elif isinstance(item, StepReport):
+            index.begin_step(item.strategy)
         elif isinstance(item, Request):
             if not until_request(item):
                 return answer(item)

@@ -97,11 +97,7 @@ class BackgroundTasks:
         return self._portal is not None or self._group is not None
 
     def start(self, work: Callable[[], Awaitable[object]]) -> BackgroundTask | None:
-        """Start work that does not raise, without waiting.
-
-        Returns:
-            The task; ``None`` if this object is closed.
-        """
+        """Start work that does not raise, without waiting, and return its task; ``None`` if this object is closed."""
         task = BackgroundTask(work)
         try:
             if self._portal is not None:
@@ -170,9 +166,6 @@ class SummariesAhead:
 
         While a summary is being prepared and the request fits into nine tenths of the window, it returns an empty pipeline, so
         that the call does not wait. If the strategy needs a summary in this call, that summary is requested in the background.
-
-        Raises:
-            ConfigurationError: If there is nowhere to run the background tasks.
         """
         if self._trigger == never:
             return strategy

@@ -16,14 +16,66 @@ import attrs
 from ..checks import checked_count
 from ..errors import InputError
 from ..formats import MessageFormat, same
-from ..index import KnownLine, ListKeys, MessageIndex, Saved, lookup_key
+from ..index import MessageIndex, Saved, known_key, lookup_key
 from .session import CompactionSession
 
 if TYPE_CHECKING:
     from ..stores import SessionStore
 
+_NEWEST: Final = 3  # messages in the key of the end of a list
 _MOST_VIEWS: Final = 4
 _MOST_PLACES: Final = 512
+
+
+@attrs.define(eq=False, kw_only=True)
+class KnownLine:
+    """A list that a host may continue: the source, or an earlier view with the messages after it. Holds state: its end."""
+
+    base: Sequence[Any] = ()  # the view; empty for the source
+    count: int = 0  # the number of source messages that the view replaces
+    last: tuple[str, ...] = ()  # the digests of the newest messages
+    whole: str = ""  # one digest of all messages
+    before: tuple[tuple[str, ...], str] = ((), "")  # ``last`` and ``whole`` without the newest message
+    is_specific: bool = True  # whether the view cannot be confused with the beginning of another conversation
+
+    @classmethod
+    def of(cls, keys: Iterable[str]) -> KnownLine:
+        """Return the line of a source with these keys."""
+        line = cls()
+        for key in keys:
+            line.add(key)
+        return line
+
+    @classmethod
+    def of_view(cls, view: Sequence[Any], source: Sequence[Any], format: MessageFormat) -> KnownLine:
+        """Return the line of a new view; O(contents)."""
+        line = cls.of(known_key(raw, format) for raw in view)
+        known = set(map(id, source))
+        same = itertools.takewhile(lambda pair: pair[0] is pair[1], zip(view, source, strict=False))
+        gap = sum(1 for _ in same)
+        is_ours = any(id(raw) not in known for raw in view)
+        return attrs.evolve(line, base=view, count=len(source), is_specific=is_ours or len(view) - gap >= _NEWEST)
+
+    def add(self, digest: str) -> None:
+        """Append a message of the source."""
+        self.before = (self.last, self.whole)
+        self.last = (*self.last, digest)[-_NEWEST:]
+        self.whole = lookup_key(self.whole, digest)
+
+    def shared(self, source: Sequence[Any], known: int, given: Sequence[Any], format: MessageFormat) -> int:
+        """Return how many of the first messages of the source a list contains, if it continues this line.
+
+        Args:
+            source: The source.
+            known: How many messages of the source to compare.
+            given: The list.
+            format: The format, which compares messages.
+        """
+        if not self.base:
+            return format.common_prefix(source if len(source) == known else source[:known], given)
+        if len(given) < len(self.base) or format.common_prefix(self.base, given) < len(self.base):
+            return 0
+        return self.count + format.common_prefix(source[self.count : known], given[len(self.base) :])
 
 
 @attrs.frozen
@@ -53,8 +105,8 @@ class KnownConversation:
             not index.changes and index.format.common_prefix(self.source[: self.count], source) == self.count
         )
         lines = [attrs.evolve(line) for line in self.lines] if grew else [KnownLine()]
-        keys = ListKeys(source, index.format)
-        for digest in map(keys.digest, range(self.count if grew else 0, len(source))):
+        for raw in source[self.count if grew else 0 :]:
+            digest = known_key(raw, index.format)
             for line in lines:
                 line.add(digest)
         if saved.journal and (edited or not grew):
@@ -160,7 +212,7 @@ class ListRequest:
     """The search for the session of a list. Holds state: the results so far."""
 
     given: list[Any]
-    keys: ListKeys
+    format: MessageFormat  # its format
     space: str  # its scope and format, as one key
     id: str | None
     name: str | None  # the name of the first session with that id; ``None`` without an id
@@ -172,6 +224,26 @@ class ListRequest:
     _shared: dict[KnownConversation, tuple[int, KnownLine]] = attrs.field(
         factory=dict[KnownConversation, tuple[int, KnownLine]]
     )
+    _digests: dict[int, str] = attrs.field(factory=dict[int, str])  # of single messages, as far as they were needed
+    _wholes: list[str] = attrs.field(factory=lambda: [""])  # of the first messages together
+
+    def digest(self, place: int) -> str:
+        """Return the digest of the message at a place; O(content) the first time."""
+        known = self._digests.get(place)
+        if known is None:
+            known = self._digests[place] = known_key(self.given[place], self.format)
+        return known
+
+    def last(self, count: int) -> tuple[str, ...]:
+        """Return the digests of the newest among the first ``count`` messages."""
+        known = self._digests
+        return tuple([known.get(place) or self.digest(place) for place in range(max(0, count - _NEWEST), count)])
+
+    def whole(self, count: int) -> str:
+        """Return one digest of the first ``count`` messages together; O(contents) the first time."""
+        while len(self._wholes) <= count:
+            self._wholes.append(lookup_key(self._wholes[-1], self.digest(len(self._wholes) - 1)))
+        return self._wholes[count]
 
     def _compared(self, known: KnownConversation) -> tuple[int, KnownLine]:
         """Compare the list with a conversation, once for each state."""
@@ -233,19 +305,19 @@ class SessionDirectory:
 
     def find(self, request: ListRequest) -> PooledSession | None:
         """Return the session that the list certainly continues; otherwise record the possible ones and the parent of a fork."""
-        space, id, keys = request.space, request.id, request.keys
+        space, id = request.space, request.id
         request.perhaps, request.parent = {}, None
         for named in id_keys(space, id):
             request.perhaps.update(dict.fromkeys(list(self._places.get(named, {}))[-1:], False))
         for count in range(len(request.given), 0, -1):
-            key, _ = _end_keys(space, keys.last(count), "")
+            key, _ = _end_keys(space, request.last(count), "")
             if (here := self._places.get(key)) is None:
                 continue
             for each in itertools.islice(self._ending(key, id), _MOST_ALIGNED):
                 if each in request.perhaps or len(request.perhaps) < _MOST_ALIGNED:
                     request.perhaps[each] = True
             if len(here) > _MOST_COMPARED:
-                _, key = _end_keys(space, (), keys.whole(count))
+                _, key = _end_keys(space, (), request.whole(count))
                 here = self._places.get(key, {})
             some = itertools.islice(self._ending(key, id), _MOST_COMPARED)
             found = next((each for each in some if each.knows(request.saved) and request.continues(each)), None)

@@ -216,11 +216,7 @@ class EventReporter:
         self.reported = Reported()
 
     def tell(self, event: Event) -> None:
-        """Report one event. An exception that the function raises becomes a failure in the next result.
-
-        Raises:
-            Veto: If the event is `Compacting` and the function raises it.
-        """
+        """Report one event. What the function raises becomes a failure in the next result, except a `Veto` of `Compacting`."""
         if self._on_event is None:
             return
         try:
@@ -267,13 +263,7 @@ class EventReporter:
         return result
 
     def _sent_now(self, view: Sequence[Any], index: MessageIndex, why: str) -> None:
-        """Compare the view with the last one and the request with the window, and report both; O(view).
-
-        Args:
-            view: The view.
-            index: The index.
-            why: The cause of a difference.
-        """
+        """Compare the view with the last one and the request with the window, and report both; O(view)."""
         if self._on_event is None:
             return
         broken = self._broken_tokens(view, index)

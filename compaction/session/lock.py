@@ -110,11 +110,7 @@ class CallLock:
             yield free
 
     def _enter(self, call: _Call) -> bool:
-        """Give the lock to a call or put the call into the queue; return whether it has the lock.
-
-        Raises:
-            SyncDriverError: If the call could never get the lock.
-        """
+        """Give the lock to a call or put the call into the queue; return whether it has the lock."""
         with self._guard:
             holder = self._holder
             if holder is None:
