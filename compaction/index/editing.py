@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -23,12 +23,8 @@ from .visibility import Node
 _BY_NEIGHBOURS: Final = "the provider would reject the rest of the view"
 
 
-@attrs.frozen
-class Broken:
-    """The rule that an edit would break."""
-
-    rule: str
-    by_neighbours: bool = False  # whether only new neighbours break it: later drops may remove one of them
+Broken: TypeAlias = tuple[str, bool]
+"""The rule that an edit would break, and whether only new neighbours break it: later drops may remove one of them."""
 
 
 def apply(columns: Columns, edit: Edit, by: str) -> Broken | None:
@@ -36,17 +32,17 @@ def apply(columns: Columns, edit: Edit, by: str) -> Broken | None:
     before = columns.included.tokens
     done = _attempt(columns, edit, by)
     if isinstance(done, str):
-        return Broken(done)
+        return done, False
     grown = columns.included.tokens - before
     if grown > 0:
         undo(columns, done)
-        return Broken(f"the edit would make the view {grown} tokens longer")
+        return f"the edit would make the view {grown} tokens longer", False
     bad = joins.bad_joins(columns, touched(columns, done)) if columns.format.judges_joins else []
     if bad:
         undo(columns, done)
         if new := joins.new_joins(columns, bad):
             needed = " or ".join(f"group {id}" for id in sorted(joins.groups_at(columns, new[0])))
-            return Broken(f"{_BY_NEIGHBOURS} [{new[0].rule}]: {needed} would have to be dropped, too", by_neighbours=True)
+            return f"{_BY_NEIGHBOURS} [{new[0].rule}]: {needed} would have to be dropped, too", True
         done = _attempt(columns, edit, by)  # the same joins were bad before the edit, so it is allowed
         assert isinstance(done, Applied)
     columns.journal.append(done)

@@ -311,7 +311,8 @@ class MessageIndex:
         if broken is None:
             self._refusals.changed()
             return True
-        self._refusals.note(edit, broken.rule, by, waits=broken.by_neighbours)
+        rule, waits = broken
+        self._refusals.note(edit, rule, by, waits=waits)
         return False
 
     def apply_all(self, drops: Drops) -> None:
