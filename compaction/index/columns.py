@@ -15,11 +15,10 @@ from typing import Any, TypeAlias
 from ..errors import InputError
 from ..formats import MessageFormat
 from ..messages import Message, Outline
-from .collapsed import COLLAPSED_BY
+from .edits import Applied, Shown
 from .grouping import Grouping
 from .groups import GroupKind, MessageGroup
-from .journal import Applied, Shown
-from .marks import Marks
+from .marks import COLLAPSED_BY, Marks
 from .metrics import Tally
 from .reading import NewMessages
 from .visibility import Inserted, Node, Visibility

@@ -12,11 +12,9 @@ from typing import Final, TypeAlias
 import attrs
 
 from . import joins
-from .collapsed import COLLAPSED_BY
 from .columns import Columns
-from .edits import Drop, Edit, Replace, Restore, Rewrite, Together, named, renamed
-from .journal import Applied, Shown
-from .marks import read_mark
+from .edits import Applied, Drop, Edit, Replace, Restore, Rewrite, Shown, Together, named, renamed
+from .marks import COLLAPSED_BY, read_mark
 from .rules import refusal
 from .visibility import Node
 

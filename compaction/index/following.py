@@ -15,10 +15,9 @@ from typing import Any, NamedTuple, cast
 import attrs
 
 from ..formats import MessageFormat
+from .alignment import Known
 from .columns import Columns
-from .edits import Drop, Edit, Replace, Rewrite, Together
-from .journal import Applied
-from .known import Known
+from .edits import Applied, Drop, Edit, Replace, Rewrite, Together
 
 
 @attrs.frozen(kw_only=True)

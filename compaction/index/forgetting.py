@@ -13,12 +13,11 @@ from typing import Any
 import attrs
 
 from ..formats import MessageFormat
+from .alignment import NEVER, known_messages
 from .columns import Columns
-from .edits import Replace, Restore, Rewrite, named, summary_digests, written
+from .edits import Applied, Replace, Restore, Rewrite, flat, named, summary_digests, written
 from .following import FollowedList
-from .journal import Applied, flat
 from .keys import known_key, message_key
-from .known import NEVER, known_messages
 from .marks import Marks
 from .state import Saved
 

@@ -22,11 +22,10 @@ from typing import Any
 
 from ..formats import MessageFormat
 from ..messages import Message
-from .alignment import align
+from .alignment import Known, Position, align, known_messages
 from .columns import Columns
 from .following import FollowedList, Merger
 from .keys import message_key
-from .known import Known, Position, known_messages
 
 
 def has_moved_reminder(columns: Columns, given: Sequence[Any]) -> bool:

@@ -23,11 +23,13 @@ import attrs
 
 from ..errors import ConfigurationError
 from ..messages import Message, TextPart, ToolCallPart
-from .collapsed import COLLAPSED_BY
 from .context import RunContext
 
 MARK_START: Final = "[compaction "
 """The start of every mark."""
+
+COLLAPSED_BY: Final = "ToolResult"
+"""The strategy named in the mark of a collapsed tool call. Such a message is not a summary of the conversation."""
 
 LAST_ROUND: Final = 999_999
 """The highest version number; a summary that reached it keeps it."""

@@ -28,12 +28,11 @@ from ..tokens import counter as resolve_counter
 from . import cuts, editing
 from .columns import Columns
 from .context import Notes, RunContext
-from .edits import Edit, Refusal, Restore, group_id, summary_digests, written
+from .edits import Applied, Edit, Refusal, Restore, group_id, summary_digests, written
 from .following import FollowedList, HostChanges
 from .forgetting import forgotten, saved_without
 from .groups import MessageGroup
 from .identity import accounts_for, accounts_for_saved, follow, follow_saved, known_beginning, same_beginning
-from .journal import Applied
 from .keys import known_key, message_key
 from .marks import Marks
 from .metrics import Metrics

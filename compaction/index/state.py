@@ -15,8 +15,7 @@ from ..errors import StateError
 from ..formats import MessageFormat, resolve
 from ..json_data import finite_number, natural_number, shown, too_deep
 from ..messages import Message
-from .edits import Drop, Edit, Replace, Restore, Rewrite, Together
-from .journal import Applied
+from .edits import Applied, Drop, Edit, Replace, Restore, Rewrite, Together
 
 VERSION: Final = 2
 

@@ -9,8 +9,7 @@ import pytest
 
 from compaction import Drop, Edit, Message, MessageIndex, Replace, Rewrite, Together
 from compaction.index.editing import perform
-from compaction.index.edits import Restore
-from compaction.index.journal import Applied
+from compaction.index.edits import Applied, Restore
 from compaction.index.rules import refusal
 from compaction.messages import ReasoningPart
 from tests.support.index_model import View
