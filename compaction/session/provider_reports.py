@@ -101,8 +101,8 @@ class ProviderReports:
         Args:
             error: The error.
             counted: Tokens of the request by our count.
-            overhead: Tokens of the request outside its messages, as known so far.
-            own: Tokens of its messages by our count; 0 if there was no view yet.
+            overhead: Those outside its messages, as known so far.
+            own: Those of its messages; 0 if there was no view yet.
         """
         own = own or max(1, counted - overhead)
         tokens = error.tokens or max(counted, (error.window or 0) + 1)

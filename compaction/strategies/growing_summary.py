@@ -191,12 +191,7 @@ class GrowingSummary(SummaryStrategy):
     # ---------------------------------------------------------------- asking
 
     def _request(self, index: MessageIndex, part: int | None = None) -> SummaryRequest | None:
-        """Return the request for the next part; ``None`` if no group has to leave.
-
-        Args:
-            index: The conversation.
-            part: Tokens of the part, if they are known; by default, those that are planned for it.
-        """
+        """Return the request for the next part, of ``part`` tokens if they are known; ``None`` if no group has to leave."""
         plan = self._plan(index)
         replaced, planned = self._chosen(index, plan, part)
         gone = {group.id for group in replaced}

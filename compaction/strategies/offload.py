@@ -299,11 +299,7 @@ def storing_parts(strategy: Strategy) -> list[Offload | Lossless]:
 
 
 def forgetting_stores(strategy: Strategy) -> list[tuple[ForgettingStore, str | None]]:
-    """Return the stores of a strategy, each with its configured session.
-
-    Raises:
-        ConfigurationError: If one of them cannot forget.
-    """
+    """Return the stores of a strategy, each with its configured session; raise an error if one of them cannot forget."""
     found: list[tuple[ForgettingStore, str | None]] = []
     for each in storing_parts(strategy):
         if not isinstance(each.store, ForgettingStore):

@@ -28,11 +28,7 @@ def _asks_model(request: Request) -> bool:
 
 
 def _answer_without_model(request: Request) -> Any:
-    """Return the answer to a request; a model's summary is assumed to use its whole budget, and nothing is stored.
-
-    Raises:
-        StrategyError: If it is a request of a third party.
-    """
+    """Return the answer to a request; a model's summary is assumed to use its whole budget, and nothing is stored."""
     if isinstance(request, StoreRequest):
         return None
     if not isinstance(request, SummaryRequest):
@@ -45,12 +41,7 @@ def _answer_without_model(request: Request) -> Any:
 
 @attrs.frozen
 class Rehearsed(Strategy):
-    """Runs a strategy without calling a model or writing to a store; a run of it has a whole result, unlike a dry run.
-
-    Args:
-        strategy: The strategy.
-        answer: Returns the answer to a request.
-    """
+    """Runs a strategy without calling a model or writing to a store; a run of it has a whole result, unlike a dry run."""
 
     runs: ClassVar[str] = "strategy"
 
