@@ -25,11 +25,7 @@ _EDITS: Final = get_args(Edit)
 
 
 def answer_now(request: Request) -> Any:
-    """Return the answer to a request, without an event loop.
-
-    Raises:
-        ConfigurationError: If the answer has to be awaited.
-    """
+    """Return the answer to a request, without an event loop; raise a `ConfigurationError` if it has to be awaited."""
     answer = request.call()
     if inspect.isawaitable(answer):
         getattr(answer, "close", lambda: None)()
@@ -81,11 +77,9 @@ class DryRun:
     request: Request | None = None  # the request at which the run stopped; ``None`` if it ended
 
     def cut(self, after: Sequence[MessageGroup] | None = None, *, added: int = 0) -> CutWorth:
-        """Return the sizes of the cut that the run made.
+        """Return the sizes of the cut that the run made; ``added`` are tokens to come, such as those of a summary.
 
-        Args:
-            after: The groups that remain; by default those of the view now.
-            added: Tokens that will be added to them, such as those of a summary.
+        The groups that remain (``after``) are by default those of the view now.
         """
         overhead = self.index.context.overhead_tokens
         left = self.index.included_groups if after is None else after

@@ -100,14 +100,9 @@ def _judged(
 ) -> tuple[list[Applied], list[Applied]]:
     """Return the edits that stay and those that go, in order.
 
-    Args:
-        journal: The edits.
-        format: Their format.
-        keys: The keys of the messages to forget. An edit that wrote one of them goes.
-        named_groups: An edit that names one of these groups goes.
-        read_groups: An edit that was written from one of these groups goes.
-        start: The place of the first message to forget. A summary that may have been written from any message after it goes.
-        until: Every edit goes that was decided when more messages had been read.
+    An edit goes if it names one of ``named_groups``, was written from one of ``read_groups``, or wrote a message with one of
+    the keys. A summary that may have been written from any message goes if it was decided after the message at ``start`` was
+    read; any edit, if it was decided when more than ``until`` messages had been read.
     """
     read, gone = set(read_groups), set(named_groups)
     kept: list[Applied] = []

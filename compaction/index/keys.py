@@ -23,13 +23,7 @@ def lookup_key(*parts: object) -> str:
 def message_key(raw: Any, format: MessageFormat, place: int = 0) -> str:
     """Return a digest of a message, equal in every process for messages that the format regards as the same; O(content).
 
-    Args:
-        raw: The message.
-        format: Its format.
-        place: Its place in the list, for the error.
-
-    Raises:
-        InvalidMessage: If the message is nested too deeply, or has keys that JSON does not allow.
+    A message that is nested too deeply, or has keys that JSON does not allow, raises `InvalidMessage`, which names its place.
     """
     key = format.key(raw)
     try:

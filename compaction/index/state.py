@@ -112,14 +112,9 @@ class Saved:
         return attrs.evolve(self, format=other, journal=tuple(in_format(self.journal, self.format, other)))
 
     def beginning(self, count: int, messages: Sequence[Any]) -> Saved:
-        """Return the part of this state that another conversation with the same first messages can reuse.
+        """Return the part of this state that another conversation with the same first messages, ``count`` of them, can reuse.
 
-        Args:
-            count: The number of messages that both share.
-            messages: These messages.
-
-        Returns:
-            The messages, and the edits that were decided before any later message was read.
+        It has these messages, and the edits that were decided before any later one was read.
         """
         journal = [each for each in self.journal if each.seen is not None and each.seen <= count]
         until = None if self.believed_until is None else min(self.believed_until, count)

@@ -264,11 +264,8 @@ class CompactionStrategy(Strategy):
     def failures(self, index: MessageIndex, *, pauses: bool = True) -> Generator[list[Exception]]:
         """Catch what a request or its answer raises, and put it into the list; record it, or that nothing was raised.
 
-        Mistakes of the caller are raised, whatever the strategy does about failures.
-
-        Args:
-            index: The conversation.
-            pauses: Whether the strategy pauses after a failure.
+        Mistakes of the caller are raised, whatever the strategy does about failures. ``pauses`` tells whether the strategy
+        pauses after a failure.
         """
         failed: list[Exception] = []
         history = index.context.pauses
