@@ -586,12 +586,18 @@ class MessageIndex:
         """Load a state that was saved without its messages, from a list that contains them as far as the host kept them."""
         prints = saved.fingerprints
         matched = same_beginning(prints, given, self.format)
-        changed = follow_saved(prints, given, self.format) if matched < len(prints) else None
-        followed = changed or FollowedList.of(given, range(matched))
-        fresh = self._reader.new(given)
+        followed = None
+        if matched < len(prints):
+            followed = follow_saved(prints, given, self.format) or FollowedList.of(given, range(matched))
+        count = len(given) if followed else matched
+        known, new = self._reader.new(given[:count]), self._reader.new(given[count:], count)
         self._saved = None
         self._remember_summaries(applied.edit for applied in saved.journal)
-        self._start(fresh)
+        self._start(known)
+        if followed is None:
+            self._reapply(saved.journal)
+            self._extend(new)
+            return
         groups = followed.groups_of_saved(self.columns)
         altered = {id for id, group in groups.items() if followed.is_altered(self.columns.ordinals(group))}
         kept, undone = followed.carried_over(
