@@ -110,7 +110,6 @@ class RunRecorder:
     Attributes:
         before: Sizes before the run.
         checkpoint: The position in the journal where the run began, for `MessageIndex.rollback`.
-        running: The name of the innermost strategy that is running; empty if none is.
         failures: The failures so far.
         missed: Each strategy that missed its target, with the target.
         triggered: Each strategy that made edits, with the explanation of its trigger.
@@ -120,7 +119,6 @@ class RunRecorder:
         self.before = index.included
         self._opening = opening(index.columns)
         self.checkpoint = index.checkpoint()
-        self.running = ""
         self.failures: list[Failed] = []
         self.missed: list[tuple[Strategy, Trigger]] = []
         self.triggered: list[str] = []
@@ -134,9 +132,8 @@ class RunRecorder:
     def note(self, report: Report) -> None:
         """Record a strategy's report."""
         if isinstance(report, StepBegan):
-            self._index.begin_step()
+            self._index.begin_step(report.strategy)
             self._open.append((report, self._index.included, self._index.edit_count, self._clock()))
-            self.running = report.strategy.name
         elif isinstance(report, StepEnded):
             self._close(report)
         else:
@@ -144,7 +141,7 @@ class RunRecorder:
 
     def _close(self, ended: StepEnded) -> None:
         """End a step. First end the nested steps that were stopped and so could not report their end."""
-        if self._index.end_step() and not ended.reached:  # refused drops were applied together, so evaluate the target again
+        if self._index.end_step(ended.strategy) and not ended.reached:  # refused drops were applied: evaluate the target again
             ended = attrs.evolve(ended, reached=ended.target != never and ended.target(self._index))
         while self._open:
             began, before, mark, start = self._open.pop()
@@ -155,7 +152,6 @@ class RunRecorder:
                 self._report(began, before, mark, start, reached=ended.reached if mine else None)
             if mine:
                 break
-        self.running = self._open[-1][0].strategy.name if self._open else ""
         if self._open:
             return
         if not ended.reached:

@@ -68,16 +68,16 @@ def _flow(
     def answered(item: Any) -> Any:
         """Apply an edit, record a report, and pass a request on to the caller."""
         if isinstance(item, _EDITS):
-            return index.apply(item, by=recorder.running)
+            return index.apply(item)
         if isinstance(item, Report):
             return recorder.note(item)
         if isinstance(item, Request):
             return PASS_ON
-        name = recorder.running or lifted.name
+        name = index.running_name or lifted.name
         raise StrategyError(f"{name} yielded {item!r}; a strategy must yield edits, requests or reports")
 
     try:
-        yield from relay(steps, answered, drop_all=lambda drops: index.apply_all(drops, by=recorder.running))
+        yield from relay(steps, answered, drop_all=index.apply_all)
         return recorder.result(budget, hard=hard)
     except BaseException:
         index.rollback(recorder.checkpoint)

@@ -43,17 +43,16 @@ To follow one call, begin with `message_index` and read these too:
 
 from __future__ import annotations
 
-from .collapsed import COLLAPSED_BY, NO_CALL, collapsed_text
 from .context import Notes, PreparedSummaries, PreparedSummary, RunContext
 from .dry_runs import CutWorth, dry_run
 from .edits import Drop, Edit, Refusal, Replace, Restore, Rewrite, Together, named, rewritten_parts, written
 from .following import HostChanges
 from .grouping import Grouping
-from .groups import GroupKind, MessageGroup, only_reasoning
+from .groups import NO_CALL, GroupKind, MessageGroup, collapsed_text, only_reasoning
 from .identity import as_given, same_beginning
 from .joins import opening
-from .keys import KnownLine, ListKeys, lookup_key, message_key
-from .marks import DEFAULT_CEILING, LAST_ROUND, MARK_START, MarkCeiling, Marks, marked, read_mark
+from .keys import known_key, lookup_key, message_key
+from .marks import COLLAPSED_BY, DEFAULT_CEILING, LAST_ROUND, MARK_START, MarkCeiling, Marks, marked, read_mark
 from .message_index import MessageIndex
 from .metrics import Metrics
 from .pauses import RunHistory, UselessRuns
@@ -75,8 +74,6 @@ __all__ = [
     "GroupKind",
     "Grouping",
     "HostChanges",
-    "KnownLine",
-    "ListKeys",
     "MarkCeiling",
     "Marks",
     "MessageGroup",
@@ -100,6 +97,7 @@ __all__ = [
     "as_given",
     "collapsed_text",
     "dry_run",
+    "known_key",
     "lookup_key",
     "marked",
     "message_key",

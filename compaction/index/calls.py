@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
-
-_FEW: Final = 16
-"""Up to this number of call ids are searched in a list; more are looked up in a set."""
+from typing import TypeAlias
 
 _Open: TypeAlias = "tuple[int, _Open | None]"
 """The latest group with an open call of some id, and, if the id was used before, the earlier ones."""
 
 
 class ToolCalls:
-    """The tool calls of a conversation. Holds state.
-
-    Attributes:
-        ids: The call ids of a group, in order; a group without calls is missing.
-        waiting: The number of calls of such a group that have no result yet.
-        pending: The group that may still get results, because only results follow it.
-    """
+    """The tool calls of a conversation. Holds state."""
 
     def __init__(self) -> None:
+        # the call ids of a group, in order; a group without calls is missing
         self.ids: dict[int, tuple[str, ...] | list[str]] = {}
-        self.waiting: dict[int, int] = {}
-        self.pending: int | None = None
+        self.waiting: dict[int, int] = {}  # the number of calls of such a group that have no result yet
+        self.pending: int | None = None  # the group that may still get results, because only results follow it
         self._open: dict[str, _Open] = {}
-        self._id_sets: dict[int, set[str]] = {}
 
     def make(self, group: int, calls: tuple[str, ...]) -> None:
         """Add the calls that the newest message of a group makes."""
@@ -35,8 +26,6 @@ class ToolCalls:
                 known += calls
             else:
                 self.ids[group] = [*known, *calls]
-            if group in self._id_sets:
-                self._id_sets[group].update(calls)
         self.waiting[group] = self.waiting.get(group, 0) + len(calls)
         for call_id in calls:
             self._open[call_id] = group, self._open.get(call_id)
@@ -57,9 +46,4 @@ class ToolCalls:
 
     def made(self, group: int, call_id: str) -> bool:
         """Whether a group made a call with this id."""
-        ids = self.ids.get(group, ())
-        if len(ids) <= _FEW:
-            return call_id in ids
-        if group not in self._id_sets:
-            self._id_sets[group] = set(ids)
-        return call_id in self._id_sets[group]
+        return call_id in self.ids.get(group, ())

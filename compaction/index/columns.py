@@ -15,12 +15,11 @@ from typing import Any, TypeAlias
 from ..errors import InputError
 from ..formats import MessageFormat
 from ..messages import Message, Outline
-from .collapsed import COLLAPSED_BY
+from .edits import Applied, Shown
 from .grouping import Grouping
 from .groups import GroupKind, MessageGroup
-from .journal import Applied, Shown
-from .marks import Marks
-from .metrics import GroupSums, Tally
+from .marks import COLLAPSED_BY, Marks
+from .metrics import Tally
 from .reading import NewMessages
 from .visibility import Inserted, Node, Visibility
 
@@ -29,38 +28,20 @@ Measure: TypeAlias = Callable[[Message], tuple[int, int]]
 
 
 class Columns:
-    """The data of an index. Holds state; a change costs O(the messages of the group it names).
-
-    Args:
-        format: The wire format of the messages.
-        measure: Counts the tokens and bytes of a message.
-        marks: The rules by which marked messages are read as summaries.
-
-    Attributes:
-        source: The caller's objects, in order.
-        grouping: The groups of the source.
-        journal: The edits that are currently applied, in order.
-        visibility: The nodes that the view shows, and their neighbours.
-        inserted: The groups that edits inserted, by id.
-        pinned: Ids of the groups that must be kept unchanged.
-        total: Sums over the source.
-        included: Sums over the view.
-        system_messages: The number of system messages in the view.
-        reads: Each message as it was read so far: completely, or its outline only.
-    """
+    """The data of an index. Holds state; a change costs O(the messages of the group it names)."""
 
     def __init__(self, format: MessageFormat, measure: Measure, marks: Marks | None = None) -> None:
         self.format = format
         self.measure = measure
-        self.source: list[Any] = []
+        self.source: list[Any] = []  # the caller's objects, in order
         self.grouping = Grouping(marks)
         self.journal: list[Applied] = []
-        self.visibility = Visibility()
-        self.inserted = self.visibility.inserted
-        self.pinned: set[int] = set()
+        self.visibility = Visibility()  # the nodes that the view shows, and their neighbours
+        self.inserted = self.visibility.inserted  # the groups that edits inserted, by id
+        self.pinned: set[int] = set()  # ids of the groups that must be kept unchanged
         self.total, self.included = Tally(), Tally()
-        self.system_messages = 0
-        self.reads: list[Outline | Message] = []
+        self.system_messages = 0  # the number of system messages in the view
+        self.reads: list[Outline | Message] = []  # each message as it was read so far: completely, or its outline only
         self._tokens: list[int] = []  # of the message that the view shows at an ordinal
         self._bytes: list[int] = []
         self._group_tokens: list[int] = []  # of the group that starts at an ordinal
@@ -130,8 +111,7 @@ class Columns:
         gone = self._gone[id]
         if gone:
             self.visibility.messages[ordinal] = 0
-            self.included.grow(-tokens, -size, -1)
-            self.included.tool_calls -= calls_in(self.reads[ordinal])
+            self.included.grow(-tokens, -size, -1, -calls_in(self.reads[ordinal]))
         if moved and id < start:  # a message with a result and the user's words moved the group to a new turn
             for tally in (self.total,) if gone else (self.total, self.included):
                 tally.count_groups(self.grouping.left_turn, -1)
@@ -237,25 +217,22 @@ class Columns:
         self._change(ids, shown=True)
 
     def _change(self, ids: Iterable[int], *, shown: bool) -> None:
-        visibility, grouping, times = self.visibility, self.grouping, 1 if shown else -1
+        visibility, grouping, included, times = self.visibility, self.grouping, self.included, 1 if shown else -1
         for id in ids:
             if id < 0:
                 visibility.set(id, shown=shown)
-            else:
-                self._gone[id] = not shown
-                for ordinal in grouping.ordinals(id):
-                    visibility.messages[ordinal] = shown and self.shows(ordinal)
-                if grouping.kinds[id] is GroupKind.SYSTEM:
-                    self.system_messages += times
-            self.included.add(self._sums(id), times)
-
-    def _sums(self, id: int) -> GroupSums:
-        if id < 0:
-            group = self.inserted[id]
-            return group.tokens, group.bytes, len(group.messages), 0, None
-        calls, turns = self.grouping.calls.ids, self.grouping.turns
-        count = len(calls[id]) if id in calls else 0
-        return self._group_tokens[id], self._group_bytes[id], self._group_messages[id], count, turns[id]
+                group = self.inserted[id]
+                included.grow(times * group.tokens, times * group.bytes, times * len(group.messages))
+                included.groups += times
+                continue
+            self._gone[id] = not shown
+            for ordinal in grouping.ordinals(id):
+                visibility.messages[ordinal] = shown and self.shows(ordinal)
+            if grouping.kinds[id] is GroupKind.SYSTEM:
+                self.system_messages += times
+            tokens, size, messages = self._group_tokens[id], self._group_bytes[id], self._group_messages[id]
+            included.grow(times * tokens, times * size, times * messages, times * len(grouping.calls.ids.get(id, ())))
+            included.count_groups(grouping.turns[id], times)
 
     def insert(
         self, messages: tuple[Message, ...], sizes: tuple[int, int], anchor: int, replaces: tuple[int, ...], made_by: str | None

@@ -16,21 +16,15 @@ _T = TypeVar("_T")
 
 @attrs.frozen(kw_only=True)
 class PreparedSummary:
-    """A summary written before it was due, and the groups that it replaces.
-
-    Args:
-        strategy: The strategy that uses it.
-        groups: The ids of the groups it replaces, an earlier summary included.
-        sources: The positions of their messages in the source, each with a fingerprint; without the messages that an earlier
-            summary replaced.
-        summaries: Fingerprints of the strategy's own summaries in the view at the time of the request.
-        text: The summarizer's answer, or its exception if it failed when the strategy already needed the summary.
-    """
+    """A summary written before it was due, and the groups that it replaces."""
 
     strategy: object
-    groups: frozenset[int]
+    groups: frozenset[int]  # the ids of the groups it replaces, an earlier summary included
+    # the positions of their messages in the source, each with a fingerprint; without the messages that an earlier summary
+    # replaced
     sources: Mapping[int, str]
-    summaries: tuple[str, ...]
+    summaries: tuple[str, ...]  # fingerprints of the strategy's own summaries in the view at the time of the request
+    # the summarizer's answer, or its exception if it failed when the strategy already needed the summary
     text: object = attrs.field(default="", repr=False)
 
 
@@ -40,18 +34,12 @@ def _do_nothing() -> None:
 
 @attrs.define(eq=False)
 class PreparedSummaries:
-    """The prepared summary of a conversation. Holds state: at most one summary, and whether a strategy needed one.
+    """The prepared summary of a conversation. Holds state: at most one summary, and whether a strategy needed one."""
 
-    Args:
-        on_miss: Called when a strategy needs a summary that is not prepared, and so calls the summarizer itself.
-
-    Attributes:
-        summary: The summary, if one is prepared.
-        is_due: Whether a strategy needed a summary since the run began; set by the strategy (see `prepared_answer`).
-    """
-
+    # called when a strategy needs a summary that is not prepared, and so calls the summarizer itself
     on_miss: Callable[[], object] = _do_nothing
     summary: PreparedSummary | None = attrs.field(default=None, init=False)
+    # whether a strategy needed a summary since the run began; set by the strategy (see `prepared_answer`)
     is_due: bool = attrs.field(default=False, init=False)
 
 

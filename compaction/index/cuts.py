@@ -59,8 +59,7 @@ def plan_cuts(
 ) -> Iterator[list[int]]:
     """Return the smallest runs of these units that can be removed together, oldest first (see `MessageIndex.steps`).
 
-    If the format allows all these units to be removed, the cuts together name all of them. The groups of a unit are removed
-    together, as many as possible. O(messages in the view) for all cuts.
+    If the format allows all these units to be removed, the cuts together name all of them.
     """
     if columns.format.judges_joins:
         return _between_joins(columns, units, preferred_only=preferred_only)
@@ -172,12 +171,7 @@ def _from_oldest(pieces: _Pieces, may_follow: _MayFollow, units: Sequence[Sequen
 
 
 class _Pieces:
-    """The view as pieces, runs of successive messages of one group. Holds state: the pieces that were taken out.
-
-    Args:
-        columns: The view.
-        gone: Groups to leave out, as if they were not in the view.
-    """
+    """The view as pieces, runs of successive messages of one group. Holds state: the pieces that were taken out."""
 
     def __init__(self, columns: Columns, gone: Collection[int] = ()) -> None:
         self._projection = columns
@@ -360,7 +354,7 @@ def neighbours(columns: Columns, gone: Collection[int]) -> tuple[Message | None,
 
 
 def interleaved(columns: Columns) -> set[int]:
-    """Return the groups with other groups' messages between their own, and those other groups (`MessageIndex.interleaved`)."""
+    """See `MessageIndex.interleaved`."""
     if not columns.format.judges_joins:
         return set()
     pieces = _Pieces(columns)
@@ -369,7 +363,7 @@ def interleaved(columns: Columns) -> set[int]:
 
 
 def replaceable(columns: Columns, ids: Sequence[int]) -> list[int]:
-    """Return those of these groups that one message can replace, ordered by their last messages; O(messages).
+    """See `MessageIndex.replaceable`.
 
     The message takes the place of the last group. If other groups stay between the removed ones, there are several gaps, and
     the message fills only the last one: the neighbours of every other gap must be allowed to follow one another.
@@ -413,14 +407,9 @@ def _gaps(format: MessageFormat, pieces: _Pieces, free: set[int]) -> tuple[set[i
 
 
 def _oldest_of_gap(format: MessageFormat, pieces: _Pieces, before: Message | None, run: list[int], after: int) -> list[int]:
-    """Return as many of the oldest pieces of a gap as the format prefers to be removed. The message after an instruction stays.
+    """Return as many of the oldest pieces (``run``) of a gap as the format prefers to be removed from between its neighbours.
 
-    Args:
-        format: The format.
-        pieces: The view.
-        before: The message before the gap.
-        run: The pieces of the gap.
-        after: The piece after it.
+    The message after an instruction stays.
     """
     if before is not None and before.is_system:
         before, run = pieces.end(run[0]), run[1:]

@@ -25,11 +25,7 @@ _EDITS: Final = get_args(Edit)
 
 
 def answer_now(request: Request) -> Any:
-    """Return the answer to a request, without an event loop.
-
-    Raises:
-        ConfigurationError: If the answer has to be awaited.
-    """
+    """Return the answer to a request, without an event loop; raise a `ConfigurationError` if it has to be awaited."""
     answer = request.call()
     if inspect.isawaitable(answer):
         getattr(answer, "close", lambda: None)()
@@ -42,17 +38,11 @@ def answer_now(request: Request) -> Any:
 
 @attrs.frozen(kw_only=True)
 class CutWorth:
-    """The sizes that decide whether a cut is worth it. The overhead of requests makes no difference, if all sizes have it.
+    """The sizes that decide whether a cut is worth it. The overhead of requests makes no difference, if all sizes have it."""
 
-    Args:
-        before: Tokens of a request without the cut.
-        after: Tokens of a request with it.
-        kept: Tokens before the first change: what a prompt cache still covers after the cut.
-    """
-
-    before: int
-    after: int
-    kept: int
+    before: int  # tokens of a request without the cut
+    after: int  # tokens of a request with it
+    kept: int  # tokens before the first change: what a prompt cache still covers after the cut
 
     @property
     def saved(self) -> int:
@@ -78,28 +68,18 @@ class CutWorth:
 
 @attrs.define(eq=False)
 class DryRun:
-    """A dry run, while its edits are applied. Holds state: the index.
+    """A dry run, while its edits are applied. Holds state: the index."""
 
-    Args:
-        index: The conversation, with the edits of the strategy.
-        before: The groups of the view before the run.
-        tokens: Tokens of a request before the run.
-        request: The request at which the run stopped; ``None`` if it ended.
-        step: The innermost step that was running then; ``None`` if none was.
-    """
-
+    # the conversation, with the edits of the strategy. ``index.running`` is the step at which the run stopped
     index: MessageIndex
-    before: Sequence[MessageGroup]
-    tokens: int
-    request: Request | None = None
-    step: Any = None
+    before: Sequence[MessageGroup]  # the groups of the view before the run
+    tokens: int  # tokens of a request before the run
+    request: Request | None = None  # the request at which the run stopped; ``None`` if it ended
 
     def cut(self, after: Sequence[MessageGroup] | None = None, *, added: int = 0) -> CutWorth:
-        """Return the sizes of the cut that the run made.
+        """Return the sizes of the cut that the run made; ``added`` are tokens to come, such as those of a summary.
 
-        Args:
-            after: The groups that remain; by default those of the view now.
-            added: Tokens that will be added to them, such as those of a summary.
+        The groups that remain (``after``) are by default those of the view now.
         """
         overhead = self.index.context.overhead_tokens
         left = self.index.included_groups if after is None else after
@@ -153,29 +133,19 @@ def dry_run(
     steps = strategy(index)
     running = cast("Generator[Any, Any, Any]", steps if isinstance(steps, Generator) else (step for step in steps))
     dry = DryRun(index, index.included_groups, index.tokens)
-    names: list[Any] = []
 
     def answered(item: object) -> Any:
         if isinstance(item, _EDITS):
-            return index.apply(cast("Edit", item), by=getattr(dry.step, "name", ""))
-        if isinstance(item, StepReport):
-            _report(item)
+            return index.apply(cast("Edit", item))
+        if isinstance(item, StepReport) and item.is_end:
+            index.end_step(item.strategy)
+        elif isinstance(item, StepReport):
+            index.begin_step(item.strategy)
         elif isinstance(item, Request):
             if not until_request(item):
                 return answer(item)
             dry.request = item
         return None
-
-    def _report(report: StepReport) -> None:
-        if report.is_end:
-            index.end_step()
-            while names:
-                if names.pop() is report.strategy:
-                    break  # the names after it are of steps that were stopped, which report no end
-        else:
-            index.begin_step()
-            names.append(report.strategy)
-        dry.step = names[-1] if names else None
 
     with index.trial():
         with contextlib.closing(running):

@@ -7,33 +7,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, TypeAlias
 
 import attrs
 
 from . import joins
-from .collapsed import COLLAPSED_BY
 from .columns import Columns
-from .edits import Drop, Edit, Replace, Restore, Rewrite, Together, named, renamed
-from .journal import Applied, Shown
-from .marks import read_mark
+from .edits import Applied, Drop, Edit, Replace, Restore, Rewrite, Shown, Together, named, renamed
+from .marks import COLLAPSED_BY, read_mark
 from .rules import refusal
 from .visibility import Node
 
 _BY_NEIGHBOURS: Final = "the provider would reject the rest of the view"
 
 
-@attrs.frozen
-class Broken:
-    """The rule that an edit would break.
-
-    Args:
-        rule: The rule, in words.
-        by_neighbours: Whether only new neighbours break it: later drops may remove one of them.
-    """
-
-    rule: str
-    by_neighbours: bool = False
+Broken: TypeAlias = tuple[str, bool]
+"""The rule that an edit would break, and whether only new neighbours break it: later drops may remove one of them."""
 
 
 def apply(columns: Columns, edit: Edit, by: str) -> Broken | None:
@@ -41,17 +30,17 @@ def apply(columns: Columns, edit: Edit, by: str) -> Broken | None:
     before = columns.included.tokens
     done = _attempt(columns, edit, by)
     if isinstance(done, str):
-        return Broken(done)
+        return done, False
     grown = columns.included.tokens - before
     if grown > 0:
         undo(columns, done)
-        return Broken(f"the edit would make the view {grown} tokens longer")
+        return f"the edit would make the view {grown} tokens longer", False
     bad = joins.bad_joins(columns, touched(columns, done)) if columns.format.judges_joins else []
     if bad:
         undo(columns, done)
         if new := joins.new_joins(columns, bad):
             needed = " or ".join(f"group {id}" for id in sorted(joins.groups_at(columns, new[0])))
-            return Broken(f"{_BY_NEIGHBOURS} [{new[0].rule}]: {needed} would have to be dropped, too", by_neighbours=True)
+            return f"{_BY_NEIGHBOURS} [{new[0].rule}]: {needed} would have to be dropped, too", True
         done = _attempt(columns, edit, by)  # the same joins were bad before the edit, so it is allowed
         assert isinstance(done, Applied)
     columns.journal.append(done)
@@ -167,13 +156,8 @@ def reapply(
 ) -> tuple[list[Applied], dict[int, int]]:
     """Repeat journaled edits, as far as they are allowed now; `settle` checks the joins afterwards.
 
-    Args:
-        columns: The view.
-        journal: The edits.
-        groups: The new id of each source group that an edit may name; ``None`` if no id changed.
-
-    Returns:
-        The edits that are not allowed, and the new ids of groups, inserted ones included.
+    ``groups`` has the new id of each source group that an edit may name; it is ``None`` if no id changed. Returns the edits
+    that are not allowed, and the new ids of groups, inserted ones included.
     """
     left_out: list[Applied] = []
     ids: dict[int, int] = dict(groups or {})
@@ -203,10 +187,8 @@ def _repeated(columns: Columns, edit: Edit, known: Applied) -> Applied | None:
 def settle(columns: Columns, nodes: Iterable[Node]) -> list[Edit]:
     """Undo edits, newest first, until neighbours at these nodes break only rules that they also break in the source.
 
-    Called after messages were added, changed or restored: new neighbours can make an earlier edit invalid.
-
-    Returns:
-        The edits that were undone.
+    Called after messages were added, changed or restored: new neighbours can make an earlier edit invalid. Returns the edits
+    that were undone.
     """
     undone: list[Edit] = []
     if not columns.format.judges_joins:

@@ -15,10 +15,9 @@ from typing import Any, NamedTuple, cast
 import attrs
 
 from ..formats import MessageFormat
+from .alignment import Known
 from .columns import Columns
-from .edits import Drop, Edit, Replace, Rewrite, Together
-from .journal import Applied
-from .known import Known
+from .edits import Applied, Drop, Edit, Replace, Rewrite, Together
 
 
 @attrs.frozen(kw_only=True)
@@ -42,38 +41,24 @@ class HostChanges:
 
 
 class SourceEntry(NamedTuple):
-    """A message of the source after a host's list was followed.
-
-    Args:
-        raw: The message.
-        ordinal: Its ordinal before; ``None`` for a new message.
-        place: Its place in the host's list; ``None`` if it is not in the list.
-    """
+    """A message of the source after a host's list was followed."""
 
     raw: Any
-    ordinal: int | None
-    place: int | None
+    ordinal: int | None  # its ordinal before; ``None`` for a new message
+    place: int | None  # its place in the host's list; ``None`` if it is not in the list
 
 
 @attrs.define(eq=False)
 class FollowedList:
-    """The source of a conversation after a host's list was followed. Ids and ordinals are those before, unless it says "new".
+    """The source of a conversation after a host's list was followed; ids and ordinals are those before, unless called new."""
 
-    Args:
-        entries: The messages up to the last known one; their positions are the new ordinals.
-        altered: The ordinals of the messages that changed.
-        summaries: The messages of summaries that the host changed, by the summary's id.
-        covered: The number of messages of the list that are in ``entries``; the rest is new.
-        changes: The host's changes.
-        shown: The ids of the summaries that the list contains.
-    """
-
-    entries: list[SourceEntry]
-    altered: set[int] = attrs.Factory(set[int])
+    entries: list[SourceEntry]  # the messages up to the last known one; their positions are the new ordinals
+    altered: set[int] = attrs.Factory(set[int])  # the ordinals of the messages that changed
+    # the messages of summaries that the host changed, by the summary's id
     summaries: dict[int, list[Any]] = attrs.Factory(dict[int, list[Any]])
-    covered: int = 0
+    covered: int = 0  # the number of messages of the list that are in ``entries``; the rest is new
     changes: HostChanges = attrs.Factory(HostChanges)
-    shown: frozenset[int] = frozenset()
+    shown: frozenset[int] = frozenset()  # the ids of the summaries that the list contains
 
     @classmethod
     def of(cls, given: Iterable[Any], ordinals: Iterable[int | None], altered: Iterable[int] = ()) -> FollowedList:
@@ -124,12 +109,8 @@ class FollowedList:
     ) -> tuple[list[Applied], list[Edit]]:
         """Return the edits without rewrites of altered groups, each knowing the messages that it lost, and these rewrites.
 
-        Args:
-            journal: The edits.
-            altered: The groups of which a message changed.
-            count: The number of source messages.
-            key: Returns the key of a message, by its ordinal.
-            format: Reads the host's version of a summary.
+        ``altered`` has the groups of which a message changed; ``key`` returns the key of one of the ``count`` source messages;
+        ``format`` reads the host's version of a summary.
         """
         undone: list[Edit] = []
         kept = [left for applied in journal if (left := self._carried(applied, altered, format, undone)) is not None]
@@ -160,21 +141,13 @@ class FollowedList:
 
 @attrs.define(eq=False)
 class Merger:
-    """Merges a host's list with the messages that only the source has. Holds state: the messages placed so far.
-
-    Args:
-        columns: The conversation.
-        given: The list.
-        found: For each message of the list, the known one that it is.
-        altered: The places in the list of those that changed.
-        partial: The groups of which the list has only a part, as new messages.
-    """
+    """Merges a host's list with the messages that only the source has. Holds state: the messages placed so far."""
 
     columns: Columns
     given: Sequence[Any]
-    found: Sequence[Known | None]
-    altered: AbstractSet[int]
-    partial: Collection[int]
+    found: Sequence[Known | None]  # for each message of the list, the known one that it is
+    altered: AbstractSet[int]  # the places in the list of those that changed
+    partial: Collection[int]  # the groups of which the list has only a part, as new messages
     _entries: list[SourceEntry] = attrs.Factory(list[SourceEntry])
     _removed: list[int] = attrs.Factory(list[int])
     _early: set[int] = attrs.Factory(set[int])  # ordinals that were placed with the first message of their group

@@ -13,31 +13,23 @@ from typing import Any
 import attrs
 
 from ..formats import MessageFormat
+from .alignment import NEVER, known_messages
 from .columns import Columns
-from .edits import Replace, Restore, Rewrite, named, summary_digests, written
+from .edits import Applied, Replace, Restore, Rewrite, flat, named, summary_digests, written
 from .following import FollowedList
-from .journal import Applied, flat
 from .keys import known_key, message_key
-from .known import NEVER, known_messages
 from .marks import Marks
 from .state import Saved
 
 
 @attrs.frozen(eq=False)
 class Forgotten:
-    """The messages and edits to remove, and the edits to keep.
+    """The messages and edits to remove, and the edits to keep."""
 
-    Args:
-        found: The places of the messages to forget.
-        ordinals: Those, and the places of the messages removed with them, in order.
-        kept: The edits that stay.
-        undone: The edits that used the messages.
-    """
-
-    found: Collection[int]
-    ordinals: Sequence[int]
+    found: Collection[int]  # the places of the messages to forget
+    ordinals: Sequence[int]  # those, and the places of the messages removed with them, in order
     kept: Sequence[Applied]
-    undone: Sequence[Applied]
+    undone: Sequence[Applied]  # the edits that used the messages
 
     def __bool__(self) -> bool:
         return bool(self.ordinals or self.undone)
@@ -108,14 +100,9 @@ def _judged(
 ) -> tuple[list[Applied], list[Applied]]:
     """Return the edits that stay and those that go, in order.
 
-    Args:
-        journal: The edits.
-        format: The format of the messages.
-        keys: The keys of the messages to forget. An edit that wrote one of them goes.
-        named_groups: An edit that names one of these groups goes.
-        read_groups: An edit that was written from one of these groups goes.
-        start: The place of the first message to forget. A summary that may have been written from any message after it goes.
-        until: Every edit goes that was decided when more messages had been read.
+    An edit goes if it names one of ``named_groups``, was written from one of ``read_groups``, or wrote a message with one of
+    the keys. A summary that may have been written from any message goes if it was decided after the message at ``start`` was
+    read; any edit, if it was decided when more than ``until`` messages had been read.
     """
     read, gone = set(read_groups), set(named_groups)
     kept: list[Applied] = []

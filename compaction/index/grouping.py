@@ -26,50 +26,32 @@ _SYSTEM, _USER, _CALLS = GroupKind.SYSTEM, GroupKind.USER, GroupKind.TOOL_CALL  
 
 
 class Grouping:
-    """The groups of a conversation, filled message by message. Holds state.
-
-    Args:
-        marks: The rules by which marked messages are read as summaries.
-
-    Attributes:
-        ids: The id of every group, in order.
-        group_of: The group of each message.
-        kinds: The kind of the group that starts at an ordinal; meaningless at other ordinals, like ``turns``.
-        turns: The turn of the group that starts at an ordinal; ``None`` for system and summary groups.
-        members: The ordinals of a group with more than one message.
-        calls: The tool calls, and which of them have no result yet.
-        instructions: The system and developer messages.
-        marks: The marked messages that are read as summaries.
-        orphans: Groups of results that answer no known call.
-        made_by: The strategy that wrote a summary.
-        turn: The current turn; 0 before the first user message.
-        newest: The newest group that is not a system group.
-        last_user: The last user group that is not empty, which may hold only media; the first one if all are empty.
-        last_words: The last group with words of the user, see `Message.said`; they may stand beside results.
-        last_marked: Each strategy's last summary with the role of the user after ``last_words``; its mark may be forged.
-        history: The newest group in which the provider itself summarized everything before it.
-        answered: The groups of which the newest messages answered a call without joining them; `Columns` clears it.
-        left_turn: The turn that a group belonged to before words of the user moved it to the next.
-    """
+    """The groups of a conversation, filled message by message. Holds state."""
 
     def __init__(self, marks: Marks | None = None) -> None:
-        self.ids: list[int] = []
-        self.group_of: list[int] = []
+        self.ids: list[int] = []  # the id of every group, in order
+        self.group_of: list[int] = []  # the group of each message
+        # the kind of the group that starts at an ordinal; meaningless at other ordinals, like ``turns``
         self.kinds: list[GroupKind] = []
+        # the turn of the group that starts at an ordinal; ``None`` for system and summary groups
         self.turns: list[int | None] = []
-        self.members: dict[int, tuple[int, int] | list[int]] = {}
+        self.members: dict[int, tuple[int, int] | list[int]] = {}  # the ordinals of a group with more than one message
         self.calls = ToolCalls()
         self.instructions = Instructions()
-        self.marks = BelievedMarks(marks or Marks())
-        self.orphans: set[int] = set()
-        self.made_by: dict[int, str] = {}
-        self.turn = 0
-        self.newest: int | None = None
+        self.marks = BelievedMarks(marks or Marks())  # the marked messages that are read as summaries
+        self.orphans: set[int] = set()  # groups of results that answer no known call
+        self.made_by: dict[int, str] = {}  # the strategy that wrote a summary
+        self.turn = 0  # the current turn; 0 before the first user message
+        self.newest: int | None = None  # the newest group that is not a system group
+        # the last user group that is not empty, which may hold only media; the first one if all are empty
         self.last_user: int | None = None
+        # each strategy's last summary with the role of the user after ``last_words``; its mark may be forged
         self.last_marked: dict[str, int] = {}
+        # the last group with words of the user, see `Message.said`; they may stand beside results
         self.last_words: int | None = None
-        self.history: int | None = None
-        self.left_turn: int | None = None
+        self.history: int | None = None  # the newest group in which the provider itself summarized everything before it
+        self.left_turn: int | None = None  # the turn that a group belonged to before words of the user moved it to the next
+        # the groups of which the newest messages answered a call without joining them; `Columns` clears it
         self.answered: set[int] = set()
         self._previous = -1
         self._answering = False  # whether the last message is a part of the assistant's answer

@@ -7,12 +7,18 @@ result that answers them and the reasoning around them are therefore one `Messag
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
+from typing import Final
 
 import attrs
 
 from ..messages import Message, ReasoningPart, TextPart
-from .collapsed import COLLAPSED_BY, tools_of
-from .marks import Mark, read_mark
+from .marks import COLLAPSED_BY, Mark, read_mark
+
+NO_CALL: Final = "result"
+"""The text in place of the tool name, for a result without a call."""
+
+_HEAD: Final = "[Tool results]"
 
 
 class GroupKind(enum.Enum):
@@ -105,3 +111,28 @@ def only_reasoning(message: Message) -> bool:
         elif not isinstance(part, TextPart) or part.text:
             return False
     return thought
+
+
+def collapsed_text(said: Iterable[str], lines: Iterable[str]) -> str:
+    """Return the text that replaces a collapsed tool call.
+
+    Args:
+        said: The assistant's texts with the calls.
+        lines: A line for each call, ``name(arguments) -> outcome``, without line breaks.
+
+    >>> text = collapsed_text(["I look it up."], ["read_file(path=a.py) -> import os"])
+    >>> print(text)
+    I look it up.
+    [Tool results]
+    read_file(path=a.py) -> import os
+    >>> tools_of(text)
+    ('read_file',)
+    """
+    return "\n".join([*said, _HEAD, *lines])
+
+
+def tools_of(text: str) -> tuple[str, ...]:
+    """Return the tool names in a text of `collapsed_text`, in order; O(text). A name ends at a bracket or a line break."""
+    _, found, lines = text.rpartition(f"{_HEAD}\n")
+    calls = [line.partition(" -> ")[0] for line in lines.split("\n")] if found else []
+    return tuple([call.partition("(")[0] for call in calls if "(" in call])

@@ -22,18 +22,16 @@ from typing import Any
 
 from ..formats import MessageFormat
 from ..messages import Message
-from .alignment import align
+from .alignment import Known, Position, align, known_messages
 from .columns import Columns
 from .following import FollowedList, Merger
 from .keys import message_key
-from .known import Known, Position, known_messages
 
 
 def has_moved_reminder(columns: Columns, given: Sequence[Any]) -> bool:
-    """Whether a list has all of the source but a reminder at its end, which some agents move to the end of each call.
+    """Whether a list differs from the source only in a reminder, which some agents move to the end of each call.
 
-    The reminder is a system message, now the list's last, or a part or text that the newest message has lost. An agent may also
-    have added it. The list has messages after that place.
+    The reminder was a system message, now the list's last, or a part or text that the newest message has lost (or gained).
     """
     source, newest, format = columns.source, len(columns.source) - 1, columns.format
     if not 0 < newest < len(given) - 1 or format.common_prefix(source, given) != newest:
@@ -134,12 +132,7 @@ def _merged(
 ) -> FollowedList:
     """Merge a list with the source. A group of which only a part is in the list is not recognized: its messages are new.
 
-    Args:
-        columns: The conversation.
-        given: The list.
-        found: For each message of the list, the known one that it is.
-        altered: The places in the list of those that changed.
-        hidden: The ordinals of messages that a rewrite removed; they need not be in the list.
+    ``hidden`` has the ordinals of messages that a rewrite removed, which need not be in the list; the others, see `Merger`.
     """
     positions: dict[int, set[Position]] = defaultdict(set)
     for each in found:
@@ -169,8 +162,8 @@ def as_given(
 
     Args:
         view: The view.
-        source: The source of the conversation, which has followed ``compared``.
-        compared: The host's list as it was compared, such as without the fields that the host moves on each call.
+        source: The source of the conversation.
+        compared: The host's list as the source followed it, such as without the fields that the host moves on each call.
         given: The same messages as the host passed them.
         same: Compares two messages.
     """

@@ -19,17 +19,11 @@ _WORD: Final = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a
 
 @attrs.define
 class Instructions:
-    """The instructions that were read so far. Holds state.
-
-    Attributes:
-        count: Their number.
-        leading: The number of those at the start of the conversation. These are never outdated.
-        outdated: The ids of those that may leave: a later one is alike, or five of different kinds came, of which each was
-            the oldest.
-    """
+    """The instructions that were read so far. Holds state."""
 
     count: int = 0
-    leading: int = 0
+    leading: int = 0  # the number of those at the start of the conversation. These are never outdated
+    # the ids of those that may leave: a later one is alike, or five of different kinds came, of which each was the oldest
     outdated: set[int] = attrs.Factory(set[int])
     _reminders: list[tuple[frozenset[str], int]] = attrs.Factory(list[tuple[frozenset[str], int]])
     """The words and ids of those that are neither leading nor outdated, oldest first."""

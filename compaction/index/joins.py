@@ -23,19 +23,12 @@ _JoinProblem: TypeAlias = "tuple[str, Side]"
 
 @attrs.frozen
 class BadJoin:
-    """Two neighbours that break a rule of the format.
+    """Two neighbours that break a rule of the format."""
 
-    Args:
-        before: The node on the left; ``None`` at the start.
-        after: The node on the right; ``None`` at the end.
-        rule: The rule of the format.
-        side: The message that breaks it: the one before, the one after, or both.
-    """
-
-    before: Node | None
-    after: Node | None
+    before: Node | None  # the node on the left; ``None`` at the start
+    after: Node | None  # the node on the right; ``None`` at the end
     rule: str
-    side: Side
+    side: Side  # the message that breaks it: the one before, the one after, or both
 
     @property
     def blamed(self) -> list[Node]:
@@ -45,12 +38,7 @@ class BadJoin:
 
 
 def bad_joins(columns: Columns, nodes: Iterable[Node]) -> list[BadJoin]:
-    """Return the joins at these nodes that break a rule; O(nodes), amortized.
-
-    Args:
-        columns: The view.
-        nodes: Where the view changed; shown now or not.
-    """
+    """Return the joins that break a rule, of those at these nodes, which need not be shown now; O(nodes), amortized."""
     pairs = dict.fromkeys(_joins_at(columns, nodes))
     return [BadJoin(*pair, *problem) for pair in pairs if (problem := _problem(columns, *pair)) is not None]
 

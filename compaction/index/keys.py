@@ -1,25 +1,14 @@
-"""The keys of messages and of lists: digests that are equal in every process if the contents are.
-
-`message_key` is the key of one message. `ListKeys` has the keys of a list's beginnings, and `KnownLine` those of a list that a
-host may continue; a pool of sessions compares both to find the conversation that a list may belong to.
-"""
+"""The keys of messages: digests that are equal in every process if the contents are."""
 
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
-from collections.abc import Iterable, Sequence
 from typing import Any, Final
-
-import attrs
 
 from ..errors import InputError, InvalidMessage
 from ..formats import MessageFormat
 from ..json_data import too_deep
-
-_NEWEST: Final = 3
-"""The number of messages in the key of the end of a list."""
 
 _DIGEST_BYTES: Final = 12
 _SORTED: Final = json.JSONEncoder(sort_keys=True)
@@ -34,13 +23,7 @@ def lookup_key(*parts: object) -> str:
 def message_key(raw: Any, format: MessageFormat, place: int = 0) -> str:
     """Return a digest of a message, equal in every process for messages that the format regards as the same; O(content).
 
-    Args:
-        raw: The message.
-        format: Its format.
-        place: Its place in the list, for the error.
-
-    Raises:
-        InvalidMessage: If the message is nested too deeply, or has keys that JSON does not allow.
+    A message that is nested too deeply, or has keys that JSON does not allow, raises `InvalidMessage`, which names its place.
     """
     key = format.key(raw)
     try:
@@ -70,96 +53,3 @@ def known_key(raw: Any, format: MessageFormat) -> str:
         return message_key(raw, format)
     except InputError:
         return "?"
-
-
-class ListKeys:
-    """The digests of a list's messages, computed when needed. Holds state: the digests so far.
-
-    Args:
-        given: The list.
-        format: The format of its messages.
-    """
-
-    def __init__(self, given: Sequence[Any], format: MessageFormat) -> None:
-        self.given = given
-        self._format = format
-        self._digests: dict[int, str] = {}
-        self._whole: list[str] = [""]
-
-    def digest(self, place: int) -> str:
-        """Return the digest of the message at a place; O(content) the first time."""
-        known = self._digests.get(place)
-        if known is None:
-            known = self._digests[place] = known_key(self.given[place], self._format)
-        return known
-
-    def last(self, count: int) -> tuple[str, ...]:
-        """Return the digests of the newest among the first ``count`` messages."""
-        known = self._digests
-        return tuple([known.get(place) or self.digest(place) for place in range(max(0, count - _NEWEST), count)])
-
-    def whole(self, count: int) -> str:
-        """Return one digest of the first ``count`` messages together; O(contents) the first time."""
-        while len(self._whole) <= count:
-            self._whole.append(lookup_key(self._whole[-1], self.digest(len(self._whole) - 1)))
-        return self._whole[count]
-
-
-@attrs.define(eq=False, kw_only=True)
-class KnownLine:
-    """A list that a host may continue: the source, or an earlier view with the messages after it. Holds state: its end.
-
-    Args:
-        base: The view; empty for the source.
-        count: The number of source messages that the view replaces.
-        last: The digests of the newest messages.
-        whole: One digest of all messages.
-        before: ``last`` and ``whole`` without the newest message.
-        is_specific: Whether the view cannot be confused with the beginning of another conversation.
-    """
-
-    base: Sequence[Any] = ()
-    count: int = 0
-    last: tuple[str, ...] = ()
-    whole: str = ""
-    before: tuple[tuple[str, ...], str] = ((), "")
-    is_specific: bool = True
-
-    @classmethod
-    def of(cls, keys: Iterable[str]) -> KnownLine:
-        """Return the line of messages with these keys, as one of the source."""
-        line = cls()
-        for key in keys:
-            line.add(key)
-        return line
-
-    @classmethod
-    def of_view(cls, view: Sequence[Any], source: Sequence[Any], format: MessageFormat) -> KnownLine:
-        """Return the line of a new view; O(contents)."""
-        line = cls.of(known_key(raw, format) for raw in view)
-        known = set(map(id, source))
-        same = itertools.takewhile(lambda pair: pair[0] is pair[1], zip(view, source, strict=False))
-        gap = sum(1 for _ in same)
-        is_ours = any(id(raw) not in known for raw in view)
-        return attrs.evolve(line, base=view, count=len(source), is_specific=is_ours or len(view) - gap >= _NEWEST)
-
-    def add(self, digest: str) -> None:
-        """Append a message of the source."""
-        self.before = (self.last, self.whole)
-        self.last = (*self.last, digest)[-_NEWEST:]
-        self.whole = lookup_key(self.whole, digest)
-
-    def shared(self, source: Sequence[Any], known: int, given: Sequence[Any], format: MessageFormat) -> int:
-        """Return how many of the first messages of the source a list contains, if it continues this line.
-
-        Args:
-            source: The source.
-            known: How many messages of the source to compare.
-            given: The list.
-            format: The format, which compares messages.
-        """
-        if not self.base:
-            return format.common_prefix(source if len(source) == known else source[:known], given)
-        if len(given) < len(self.base) or format.common_prefix(self.base, given) < len(self.base):
-            return 0
-        return self.count + format.common_prefix(source[self.count : known], given[len(self.base) :])

@@ -23,11 +23,13 @@ import attrs
 
 from ..errors import ConfigurationError
 from ..messages import Message, TextPart, ToolCallPart
-from .collapsed import COLLAPSED_BY
 from .context import RunContext
 
 MARK_START: Final = "[compaction "
 """The start of every mark."""
+
+COLLAPSED_BY: Final = "ToolResult"
+"""The strategy named in the mark of a collapsed tool call. Such a message is not a summary of the conversation."""
 
 LAST_ROUND: Final = 999_999
 """The highest version number; a summary that reached it keeps it."""
@@ -38,17 +40,10 @@ _LINE: Final = re.compile(r"\[compaction ([0-9a-f]{8}|[0-9a-f]{16}) by ([A-Za-z_
 
 @attrs.frozen
 class Mark:
-    """The mark of a message, and the text after it.
+    """The mark of a message, and the text after it."""
 
-    Args:
-        id: Eight hexadecimal digits, a checksum of ``by``, ``round`` and ``body``; or sixteen, a signature made with a key.
-        by: The name of the strategy that wrote the summary. Only a strategy with this name updates it.
-        round: The version number, from 1.
-        body: The text after the mark.
-    """
-
-    id: str
-    by: str
+    id: str  # eight hexadecimal digits, a checksum of ``by``, ``round`` and ``body``; or sixteen, a signature made with a key
+    by: str  # the name of the strategy that wrote the summary. Only a strategy with this name updates it
     round: int
     body: str
 
@@ -159,13 +154,9 @@ class Marks:
         return cls(ceilings=dict(ceilings), keys=context.keys, origin=context.origin)
 
     def believes(self, mark: Mark, role: str, ordinal: int, together: MarkCeiling) -> bool:
-        """Return whether a marked message is read as a summary of this package.
+        """Return whether a marked message, at a position, is read as a summary of this package.
 
-        Args:
-            mark: Its mark.
-            role: Its role.
-            ordinal: Its position in the list.
-            together: The totals of the same strategy's believed messages, this one included.
+        ``together`` has the totals of the same strategy's believed messages, this one included.
         """
         if mark.by == COLLAPSED_BY:  # forging it gains nothing: it is treated like the tool call that it replaces
             return True
@@ -190,30 +181,16 @@ class Marks:
 
 
 class BelievedMarks:
-    """The marked messages of a conversation that are read as summaries. Holds state: the totals so far.
-
-    Args:
-        rules: The rules.
-
-    Attributes:
-        rules: The rules; they may be replaced by others that decide the same about the messages so far.
-        found: Whether any message begins with a mark, believed or not.
-    """
+    """The marked messages of a conversation that are read as summaries. Holds state: the totals so far."""
 
     def __init__(self, rules: Marks) -> None:
-        self.rules = rules
-        self.found = False
+        self.rules = rules  # the rules; they may be replaced by others that decide the same about the messages so far
+        self.found = False  # whether any message begins with a mark, believed or not
         self._totals: dict[str, MarkCeiling] = {}
         self._own: set[str] = set()  # checksums of the session's summaries that were found
 
     def believed(self, message: Message, ordinal: int, tokens: int) -> Mark | None:
-        """Return the mark of a message that is read as a summary; ``None`` for any other message.
-
-        Args:
-            message: The next message of the conversation.
-            ordinal: Its position.
-            tokens: Its tokens.
-        """
+        """Return the mark of the next message of the conversation if it is read as a summary; otherwise ``None``."""
         mark = read_mark(message)
         if mark is None:
             return None

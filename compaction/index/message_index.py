@@ -28,12 +28,11 @@ from ..tokens import counter as resolve_counter
 from . import cuts, editing
 from .columns import Columns
 from .context import Notes, RunContext
-from .edits import Edit, Refusal, Restore, group_id, summary_digests, written
+from .edits import Applied, Edit, Refusal, Restore, group_id, summary_digests, written
 from .following import FollowedList, HostChanges
 from .forgetting import forgotten, saved_without
 from .groups import MessageGroup
 from .identity import accounts_for, accounts_for_saved, follow, follow_saved, known_beginning, same_beginning
-from .journal import Applied
 from .keys import known_key, message_key
 from .marks import Marks
 from .metrics import Metrics
@@ -98,6 +97,7 @@ class MessageIndex:
         self._groups: tuple[MessageGroup, ...] | None = None
         self._view: list[Any] | None = None
         self._refusals = Refusals()
+        self._running: list[Any] = []
         self._undone: list[Edit] = []
         self._start()
         self._add(given)
@@ -173,26 +173,23 @@ class MessageIndex:
         preferred_only: bool = False,
         replaced: bool = False,
     ) -> Iterator[list[int]]:
-        """Plan what to drop: the smallest sets of these groups that can only be removed together, oldest first.
+        """Plan what to drop: yield the smallest sets of these groups that can only be removed together, as ids, oldest first.
 
         After each set is removed, the provider accepts the rest of the view; groups that cannot be removed are in no set. Sets
-        after which the view is as the format prefers it come first (see `cuts`). O(messages) for all sets.
+        after which the view is as the format prefers it come first (see `cuts`). Each set is planned as if the earlier ones had
+        been dropped: drop each before you request the next, or request all of them first. O(messages) for all sets.
 
         Args:
             groups: The groups that may be removed, in order.
             together: Returns whether two successive groups must be removed together; ``None`` if none have to be.
             preferred_only: Whether to leave out sets that the format allows but does not prefer.
             replaced: Whether a message will replace the groups; it may then be the first message of the view.
-
-        Yields:
-            The ids of the groups of a set. Each set is planned as if the earlier ones had been dropped: drop each before you
-            request the next, or request all of them first.
         """
         units = cuts.units_of(map(group_id, groups), together)
         return cuts.plan_cuts(self.columns, units, preferred_only=preferred_only, replaced=replaced)
 
     def replaceable(self, groups: Sequence[MessageGroup]) -> list[MessageGroup]:
-        """Return those of these groups that one message can replace, in the order of their last messages. O(messages)."""
+        """Return those of these groups that one message can replace, in the order of their last messages (see `cuts`)."""
         by_id = {group.id: group for group in groups}
         return [by_id[id] for id in cuts.replaceable(self.columns, list(by_id))]
 
@@ -244,20 +241,16 @@ class MessageIndex:
         return [self.columns.source[ordinal] for ordinal in self.ordinals(group)]
 
     def read_originals(self, *groups: MessageGroup | int, summaries: bool = True) -> list[Message]:
-        """Return the `originals` of these groups as read messages, oldest first.
-
-        A summary may stand behind a message that came after some of those that it replaced. ``summaries=False`` omits messages
-        that are summaries.
-        """
+        """Return the `originals` of these groups as read messages, oldest first; ``summaries=False`` omits the summaries."""
         columns = self.columns
         made_by = {} if summaries else columns.grouping.made_by
-        ordinals = sorted(chain.from_iterable(map(self.ordinals, groups)))
+        ordinals = chain.from_iterable(self.places(groups))
         return [columns.read(at) for at in ordinals if columns.grouping.group_of[at] not in made_by]
 
     def original_summaries(self, *groups: MessageGroup | int) -> list[MessageGroup]:
         """Return the summaries among the source messages of these groups, in order: an earlier session wrote them."""
         grouping = self.columns.grouping
-        ids = dict.fromkeys([grouping.group_of[at] for at in sorted(chain.from_iterable(map(self.ordinals, groups)))])
+        ids = dict.fromkeys([grouping.group_of[at] for at in chain.from_iterable(self.places(groups))])
         return [self.group(id) for id in ids if id in grouping.made_by]
 
     # ---------------------------------------------------------------- editing
@@ -306,25 +299,27 @@ class MessageIndex:
 
         Args:
             edit: The edit.
-            by: The strategy that makes the edit, for the journal.
+            by: The strategy that makes the edit, for the journal; by default the one that is running.
 
         Raises:
             NoProgress: If a strategy repeats a refused edit although nothing has changed. In a run, this undoes all edits.
         """
         self._changed()
+        by = by or self.running_name
         broken = editing.apply(self.columns, edit, by)
         if broken is None:
             self._refusals.changed()
             return True
-        self._refusals.note(edit, broken.rule, by, waits=broken.by_neighbours)
+        rule, waits = broken
+        self._refusals.note(edit, rule, by, waits=waits)
         return False
 
-    def apply_all(self, drops: Drops, *, by: str = "") -> None:
+    def apply_all(self, drops: Drops) -> None:
         """Apply drops one after the other, as `apply` would, until their target holds.
 
         If any message may follow any other, a drop of removable groups is always allowed, and needs no further check.
         """
-        columns = self.columns
+        columns, by = self.columns, self.running_name
         free = set[int]() if self.format.judges_joins else set(removable(columns))
         included, turn, seen, left = columns.included, columns.grouping.turn, len(columns.source), len(free)
         for drop in drops.one_by_one():
@@ -342,18 +337,32 @@ class MessageIndex:
     def checkpoint(self) -> int:
         """Begin a run: clear ``refused``, and return the position in the journal, for `rollback`."""
         self._refusals = Refusals()
+        self._running = []
         return self.edit_count
 
-    def begin_step(self) -> None:
+    @property
+    def running(self) -> Any:
+        """The innermost strategy that is running; ``None`` if none is."""
+        return self._running[-1] if self._running else None
+
+    @property
+    def running_name(self) -> str:
+        """The name of that strategy; empty if none is running."""
+        return getattr(self.running, "name", "")
+
+    def begin_step(self, strategy: Any) -> None:
         """Begin a strategy, which may try an edit again that was refused when an earlier strategy made it."""
+        self._running.append(strategy)
         self._refusals.changed()
         self._refusals.stop_waiting()
 
-    def end_step(self) -> bool:
-        """End a strategy: apply its refused drops that are valid together, and return whether there were any.
+    def end_step(self, strategy: Any) -> bool:
+        """End a strategy, and those inside it that were stopped and so could not report their end.
 
-        The others stay refused.
+        Its refused drops that are valid together are applied; returns whether there were any. The others stay refused.
         """
+        while self._running and self._running.pop() is not strategy:
+            pass
         if not self._refusals.apply_waiting(self.columns):
             return False
         self._refusals.changed()
@@ -363,13 +372,13 @@ class MessageIndex:
     @contextlib.contextmanager
     def trial(self) -> Generator[None]:
         """Return a context manager that, at its end, undoes the edits applied in it and discards the refusals made in it."""
-        checkpoint, refusals = self.edit_count, self._refusals
-        self._refusals = Refusals()
+        before, refusals, running = self.edit_count, self._refusals, self._running
+        self.checkpoint()
         try:
             yield
         finally:
-            editing.rollback(self.columns, checkpoint)
-            self._refusals = refusals
+            editing.rollback(self.columns, before)
+            self._refusals, self._running = refusals, running
             self._changed()
 
     def rollback(self, checkpoint: int = 0) -> None:
@@ -381,6 +390,7 @@ class MessageIndex:
             raise InputError(f"rollback({checkpoint}): the journal has {self.edit_count} edits; pass a value from checkpoint()")
         columns = self.columns
         self._refusals.stop_waiting()
+        self._running = []
         undone = editing.rollback(columns, checkpoint)
         editing.restore_words(columns)
         if columns.journal and undone:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import attrs
 
 
@@ -28,10 +26,6 @@ class Metrics:
     tool_calls: int = 0
 
 
-GroupSums: TypeAlias = tuple[int, int, int, int, int | None]
-"""Tokens, bytes, messages, tool calls and turn of a group."""
-
-
 @attrs.define(eq=False)
 class Tally:
     """Running sums over a changing set of groups. Holds state; every operation is O(1)."""
@@ -40,30 +34,28 @@ class Tally:
     bytes: int = 0
     messages: int = 0
     groups: int = 0
-    turns: int = 0
     tool_calls: int = 0
-    _groups_by_turn: dict[int | None, int] = attrs.Factory(dict[int | None, int])
+    _groups_by_turn: dict[int, int] = attrs.Factory(dict[int, int])  # of the turns that have groups
 
-    def add(self, sums: GroupSums, times: int) -> None:
-        """Add a group's sums, once or minus once."""
-        tokens, size, messages, tool_calls, turn = sums
-        self.grow(times * tokens, times * size, times * messages)
-        self.tool_calls += times * tool_calls
-        self.count_groups(turn, times)
-
-    def grow(self, tokens: int, size: int, messages: int) -> None:
-        """Add a change within a group."""
+    def grow(self, tokens: int, size: int, messages: int, tool_calls: int = 0) -> None:
+        """Add sizes, which may be negative."""
         self.tokens += tokens
         self.bytes += size
         self.messages += messages
+        self.tool_calls += tool_calls
 
     def count_groups(self, turn: int | None, count: int) -> None:
-        """Add to the number of groups of a turn; a turn counts while it has groups."""
+        """Add to the number of groups of a turn; 0 is the time before the first one."""
         self.groups += count
         if turn:
-            before = self._groups_by_turn.get(turn, 0)
-            self._groups_by_turn[turn] = before + count
-            self.turns += (before + count > 0) - (before > 0)
+            left = self._groups_by_turn[turn] = self._groups_by_turn.get(turn, 0) + count
+            if not left:
+                del self._groups_by_turn[turn]
+
+    @property
+    def turns(self) -> int:
+        """The number of turns with groups."""
+        return len(self._groups_by_turn)
 
     def metrics(self) -> Metrics:
         """Return the sums as a value."""

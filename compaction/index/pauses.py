@@ -41,23 +41,13 @@ class UselessRuns:
     until_tokens: int | None = None
 
     def after(self, before: int, after: int) -> UselessRuns:
-        """Return the runs after one that changed the view. It helped if it saved a twentieth of the request.
-
-        Args:
-            before: Tokens of the request before the run.
-            after: Tokens after it.
-        """
+        """Return the runs after one that changed a request's tokens; it helped if it saved a twentieth of them."""
         if (before - after) * _LITTLE >= before:
             return UselessRuns()
         return self.and_another(before - after, until_tokens=after + before // _NEW)
 
     def and_another(self, saved: int, *, until_tokens: int) -> UselessRuns:
-        """Return the runs with one more that did not help. The second in a row begins a pause.
-
-        Args:
-            saved: Tokens that it saved.
-            until_tokens: The size of the request at which a pause ends.
-        """
+        """Return the runs with one more that saved little. The second in a row begins a pause, until a request is so large."""
         runs = (*self.saved[1 - _RUNS :], saved)
         return UselessRuns(runs, None if len(runs) < _RUNS else until_tokens)
 
@@ -86,12 +76,7 @@ class RunHistory:
         self._no_gain: dict[str, int] = {}
 
     def is_paused(self, strategy: object, now: float | None) -> bool:
-        """Return whether a strategy failed so recently that it should not try again yet.
-
-        Args:
-            strategy: The strategy, with its options.
-            now: The time of the run's context, in seconds; ``None`` without a clock.
-        """
+        """Return whether a strategy failed so recently that it should not try again ``now``; false without a clock."""
         if now is None or not self._failures:
             return False
         failures, since = self._failures.get(_key(strategy), (0, 0.0))
@@ -134,11 +119,7 @@ class RunHistory:
 
     @classmethod
     def from_dict(cls, data: object) -> RunHistory:
-        """Return the history that `to_dict` described.
-
-        Raises:
-            StateError: If the data is not what `to_dict` returned.
-        """
+        """Return the history that `to_dict` described; raise a `StateError` for any other data."""
         pauses = cls()
         try:
             for key, (failures, since, *no_gain) in cast("Mapping[str, Any]", data).items():

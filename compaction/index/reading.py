@@ -16,35 +16,22 @@ from .marks import MARK_START
 
 @attrs.define(eq=False)
 class NewMessages:
-    """Messages that were read and measured and can be added to an index, as columns.
-
-    Args:
-        raws: The caller's objects.
-        reads: Each message as it was read: completely, or its outline only.
-        tokens: The tokens of each.
-        bytes: The bytes of each.
-        pinned: The places, from 0, of the messages whose groups must be kept unchanged.
-    """
+    """Messages that were read and measured and can be added to an index, as columns."""
 
     raws: list[Any]
-    reads: list[Outline | Message]
+    reads: list[Outline | Message]  # each message as it was read: completely, or its outline only
     tokens: list[int]
     bytes: list[int]
-    pinned: list[int] = attrs.Factory(list[int])
+    pinned: list[int] = attrs.Factory(list[int])  # the places, from 0, of the messages whose groups must be kept unchanged
 
 
 @attrs.frozen(eq=False)
 class MessageReader:
-    """Reads and measures the messages of one format.
-
-    Args:
-        format: The format.
-        meter: Counts tokens and bytes.
-        pin: Returns true for a message whose group must be kept unchanged; ``None`` if no message is.
-    """
+    """Reads and measures the messages of one format."""
 
     format: MessageFormat
     meter: MessageMeter
+    # returns true for a message whose group must be kept unchanged; ``None`` if no message is
     pin: Callable[[Message], bool] | None = None
 
     def new(self, raws: Sequence[Any], start: int = 0) -> NewMessages:

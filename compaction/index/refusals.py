@@ -16,27 +16,17 @@ from .edits import Drop, Edit, Refusal, Together, signature
 
 @attrs.define(eq=False)
 class Refusals:
-    """The refusals of a run. Holds state.
+    """The refusals of a run. Holds state."""
 
-    Attributes:
-        noted: The refusals, in order.
-    """
-
-    noted: list[Refusal] = attrs.Factory(list[Refusal])
+    noted: list[Refusal] = attrs.Factory(list[Refusal])  # the refusals, in order
     _waiting: list[tuple[Drop, str]] = attrs.Factory(list[tuple[Drop, str]])  # each with its strategy
     _since_change: set[object] = attrs.Factory(set[object])
 
     def note(self, edit: Edit, rule: str, by: str, *, waits: bool = False) -> None:
-        """Record that an edit would have broken a rule. O(named groups).
+        """Record that an edit of a strategy would have broken a rule. O(named groups).
 
-        Args:
-            edit: The edit.
-            rule: The rule.
-            by: The strategy that made the edit.
-            waits: Whether only the neighbours of a drop forbid it, so that it waits for others.
-
-        Raises:
-            NoProgress: If the same strategy repeats a refused edit although nothing has changed.
+        If only the neighbours of a drop forbid it, it ``waits`` for others. The same edit again, although nothing has changed,
+        raises `NoProgress`.
         """
         self.noted.append(Refusal(edit, rule, by))
         asked = signature(edit)

@@ -60,12 +60,7 @@ class Request(abc.ABC):
 
 
 class StepReport:
-    """The base of the reports that a step of a run began or ended; see `StepBegan` and `StepEnded`.
-
-    Attributes:
-        strategy: The strategy that began or ended.
-        is_end: Whether it ended.
-    """
+    """The base of the reports that a step of a run began or (``is_end``) ended; see `StepBegan` and `StepEnded`."""
 
     strategy: Any
     is_end: ClassVar[bool] = False

@@ -82,15 +82,9 @@ def removal_problem(
     newer: bool = False,
     seen: int | None = None,
 ) -> str | None:
-    """Return why these groups may not all be removed.
+    """Return why these groups may not all be removed, system groups only if ``allow_system``; ``seen`` is that of `refusal`.
 
-    Args:
-        columns: The view.
-        ids: The groups.
-        allow_system: Whether system groups may be removed.
-        by: The strategy, if a summary replaces them.
-        newer: Whether that summary is one that the provider wrote: an older one may then go.
-        seen: As for `refusal`.
+    If a summary replaces them, ``by`` is its strategy. If the provider wrote that (``newer``), an older one of its may go.
     """
     if not ids:
         return "the edit names no groups"

@@ -15,8 +15,7 @@ from ..errors import StateError
 from ..formats import MessageFormat, resolve
 from ..json_data import finite_number, natural_number, shown, too_deep
 from ..messages import Message
-from .edits import Drop, Edit, Replace, Restore, Rewrite, Together
-from .journal import Applied
+from .edits import Applied, Drop, Edit, Replace, Restore, Rewrite, Together
 
 VERSION: Final = 2
 
@@ -45,29 +44,17 @@ def _edit_to_dict(edit: Edit, format: MessageFormat) -> dict[str, Any]:
 
 @attrs.frozen(kw_only=True)
 class Saved:
-    """The stored state of an index.
+    """The stored state of an index."""
 
-    Args:
-        format: The wire format of its messages.
-        messages: The messages, or ``None`` if only their fingerprints are stored.
-        fingerprints: One for each message, if the messages are not stored.
-        journal: The edits.
-        pinned: Ids of groups that were pinned by id.
-        detects: Whether the format was detected, not named; later messages may then show that it is another.
-        seen_at: When messages last arrived, by the clock of the context; ``None`` without one.
-        believed_until: Marks at this position or later are not believed (see `Marks`).
-        own: Checksums of the summaries that a session wrote (see `Marks`).
-    """
-
-    format: MessageFormat
-    messages: Sequence[Any] | None
-    fingerprints: Sequence[str]
-    journal: Sequence[Applied]
-    pinned: Sequence[int]
-    detects: bool
-    seen_at: float | None = None
-    believed_until: int | None = None
-    own: frozenset[str] = frozenset()
+    format: MessageFormat  # the wire format of its messages
+    messages: Sequence[Any] | None  # the messages, or ``None`` if only their fingerprints are stored
+    fingerprints: Sequence[str]  # one for each message, if the messages are not stored
+    journal: Sequence[Applied]  # the edits
+    pinned: Sequence[int]  # ids of groups that were pinned by id
+    detects: bool  # whether the format was detected, not named; later messages may then show that it is another
+    seen_at: float | None = None  # when messages last arrived, by the clock of the context; ``None`` without one
+    believed_until: int | None = None  # marks at this position or later are not believed (see `Marks`)
+    own: frozenset[str] = frozenset()  # checksums of the summaries that a session wrote (see `Marks`)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as JSON-ready data, which `read` reads."""
@@ -125,14 +112,9 @@ class Saved:
         return attrs.evolve(self, format=other, journal=tuple(in_format(self.journal, self.format, other)))
 
     def beginning(self, count: int, messages: Sequence[Any]) -> Saved:
-        """Return the part of this state that another conversation with the same first messages can reuse.
+        """Return the part of this state that another conversation with the same first messages, ``count`` of them, can reuse.
 
-        Args:
-            count: The number of messages that both share.
-            messages: These messages.
-
-        Returns:
-            The messages, and the edits that were decided before any later message was read.
+        It has these messages, and the edits that were decided before any later one was read.
         """
         journal = [each for each in self.journal if each.seen is not None and each.seen <= count]
         until = None if self.believed_until is None else min(self.believed_until, count)

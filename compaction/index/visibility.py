@@ -27,26 +27,15 @@ Node: TypeAlias = int
 
 @attrs.define(eq=False)
 class Inserted:
-    """A summary group that an edit inserted. Holds state: whether it is shown.
+    """A summary group that an edit inserted. Holds state: whether it is shown."""
 
-    Args:
-        id: Its id, below 0.
-        messages: Its messages.
-        anchor: The ordinal of the source message directly after it.
-        replaces: The ids of the groups that it replaces.
-        tokens: Its tokens.
-        bytes: Its bytes.
-        made_by: The strategy that wrote it.
-        shown: Whether the view shows it.
-    """
-
-    id: int
+    id: int  # its id, below 0
     messages: tuple[Message, ...]
-    anchor: int
-    replaces: tuple[int, ...]
+    anchor: int  # the ordinal of the source message directly after it
+    replaces: tuple[int, ...]  # the ids of the groups that it replaces
     tokens: int
     bytes: int
-    made_by: str | None
+    made_by: str | None  # the strategy that wrote it
     shown: bool = False
 
 
@@ -54,15 +43,11 @@ class Visibility:
     """The nodes that the view shows, and which of them are neighbours. Holds state.
 
     A neighbour is found at C speed, in O(the hidden messages between).
-
-    Attributes:
-        messages: For each source message, whether the view shows it.
-        inserted: The groups that edits inserted, by id.
     """
 
     def __init__(self) -> None:
-        self.messages = bytearray()
-        self.inserted: dict[int, Inserted] = {}
+        self.messages = bytearray()  # for each source message, whether the view shows it
+        self.inserted: dict[int, Inserted] = {}  # the groups that edits inserted, by id
         self._shown: list[tuple[int, int]] = []  # anchor and negated id of the inserted groups that the view shows, in order
 
     def set(self, id: int, *, shown: bool) -> None:

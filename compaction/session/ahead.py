@@ -31,14 +31,10 @@ from .lock import loop_scheduler
 
 
 class BackgroundTask:
-    """A task that any thread can cancel. Holds state: whether it was cancelled.
-
-    Args:
-        work: The function to await; it must not raise.
-    """
+    """A task that any thread can cancel. Holds state: whether it was cancelled."""
 
     def __init__(self, work: Callable[[], Awaitable[object]]) -> None:
-        self._work = work
+        self._work = work  # the function to await; it must not raise
         self._guard = threading.Lock()
         self._cancel: Callable[[], object] | None = None
         self._cancelled = False
@@ -101,11 +97,7 @@ class BackgroundTasks:
         return self._portal is not None or self._group is not None
 
     def start(self, work: Callable[[], Awaitable[object]]) -> BackgroundTask | None:
-        """Start work that does not raise, without waiting.
-
-        Returns:
-            The task; ``None`` if this object is closed.
-        """
+        """Start work that does not raise, without waiting, and return its task; ``None`` if this object is closed."""
         task = BackgroundTask(work)
         try:
             if self._portal is not None:
@@ -146,14 +138,6 @@ class SummariesAhead:
     The session calls `begin` before each run of its strategy and `end` after it, while it holds its lock. At most one request
     runs at a time. It is cancelled if the groups to summarize change, or if the strategy has to call the summarizer itself.
 
-    Args:
-        trigger: When to prepare a summary; ``None`` to prepare none. It should fire before the strategy's own trigger.
-        tasks: Where the requests run, such as a pool's tasks; ``None`` if the session itself is used with ``async with``.
-        hard: Whether a run that misses its target raises an error.
-
-    Attributes:
-        prepared: The prepared summary, for the context of a run.
-
     Raises:
         ConfigurationError: If tasks are given without a trigger, or a trigger with ``hard``.
     """
@@ -163,10 +147,12 @@ class SummariesAhead:
             raise ConfigurationError("tasks= has no effect without ahead=: pass ahead=tokens_exceed(...), or neither")
         if trigger is not None and hard:
             raise ConfigurationError("with ahead=, a call may miss its target; hard=True forbids this: pass only one of them")
+        # when to prepare a summary; ``None`` to prepare none. It should fire before the strategy's own trigger
         self._trigger = never if trigger is None else as_trigger(trigger)
         self._has_own_tasks = tasks is None
+        # where the requests run, such as a pool's tasks; ``None`` if the session itself is used with ``async with``
         self._tasks = BackgroundTasks() if tasks is None else tasks
-        self.prepared = PreparedSummaries(self._stop)
+        self.prepared = PreparedSummaries(self._stop)  # the prepared summary, for the context of a run
         self._guard = threading.Lock()  # held only while the next two are read or changed
         self._asked: _Asked | None = None
         self._arrived: _Asked | None = None  # with its answer
@@ -180,9 +166,6 @@ class SummariesAhead:
 
         While a summary is being prepared and the request fits into nine tenths of the window, it returns an empty pipeline, so
         that the call does not wait. If the strategy needs a summary in this call, that summary is requested in the background.
-
-        Raises:
-            ConfigurationError: If there is nowhere to run the background tasks.
         """
         if self._trigger == never:
             return strategy

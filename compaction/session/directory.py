@@ -16,48 +16,86 @@ import attrs
 from ..checks import checked_count
 from ..errors import InputError
 from ..formats import MessageFormat, same
-from ..index import KnownLine, ListKeys, MessageIndex, Saved, lookup_key
+from ..index import MessageIndex, Saved, known_key, lookup_key
 from .session import CompactionSession
 
 if TYPE_CHECKING:
     from ..stores import SessionStore
 
+_NEWEST: Final = 3  # messages in the key of the end of a list
 _MOST_VIEWS: Final = 4
 _MOST_PLACES: Final = 512
 
 
+@attrs.define(eq=False, kw_only=True)
+class KnownLine:
+    """A list that a host may continue: the source, or an earlier view with the messages after it. Holds state: its end."""
+
+    base: Sequence[Any] = ()  # the view; empty for the source
+    count: int = 0  # the number of source messages that the view replaces
+    last: tuple[str, ...] = ()  # the digests of the newest messages
+    whole: str = ""  # one digest of all messages
+    before: tuple[tuple[str, ...], str] = ((), "")  # ``last`` and ``whole`` without the newest message
+    is_specific: bool = True  # whether the view cannot be confused with the beginning of another conversation
+
+    @classmethod
+    def of(cls, keys: Iterable[str]) -> KnownLine:
+        """Return the line of a source with these keys."""
+        line = cls()
+        for key in keys:
+            line.add(key)
+        return line
+
+    @classmethod
+    def of_view(cls, view: Sequence[Any], source: Sequence[Any], format: MessageFormat) -> KnownLine:
+        """Return the line of a new view; O(contents)."""
+        line = cls.of(known_key(raw, format) for raw in view)
+        known = set(map(id, source))
+        same = itertools.takewhile(lambda pair: pair[0] is pair[1], zip(view, source, strict=False))
+        gap = sum(1 for _ in same)
+        is_ours = any(id(raw) not in known for raw in view)
+        return attrs.evolve(line, base=view, count=len(source), is_specific=is_ours or len(view) - gap >= _NEWEST)
+
+    def add(self, digest: str) -> None:
+        """Append a message of the source."""
+        self.before = (self.last, self.whole)
+        self.last = (*self.last, digest)[-_NEWEST:]
+        self.whole = lookup_key(self.whole, digest)
+
+    def shared(self, source: Sequence[Any], known: int, given: Sequence[Any], format: MessageFormat) -> int:
+        """Return how many of the first messages of the source a list contains, if it continues this line.
+
+        Args:
+            source: The source.
+            known: How many messages of the source to compare.
+            given: The list.
+            format: The format, which compares messages.
+        """
+        if not self.base:
+            return format.common_prefix(source if len(source) == known else source[:known], given)
+        if len(given) < len(self.base) or format.common_prefix(self.base, given) < len(self.base):
+            return 0
+        return self.count + format.common_prefix(source[self.count : known], given[len(self.base) :])
+
+
 @attrs.frozen
 class Forked:
-    """The state that a fork takes over.
+    """The state that a fork takes over."""
 
-    Args:
-        saved: The shared messages, and the edits made before any other message arrived.
-        parent: The name of the session that the fork leaves; empty if it is not known.
-    """
-
-    saved: Saved
-    parent: str
+    saved: Saved  # the shared messages, and the edits made before any other message arrived
+    parent: str  # the name of the session that the fork leaves; empty if it is not known
 
 
 @attrs.frozen(eq=False, kw_only=True)
 class KnownConversation:
-    """A conversation as it was after the last call. Immutable, so the pool can read it while another call runs.
+    """A conversation as it was after the last call. Immutable, so the pool can read it while another call runs."""
 
-    Args:
-        source: Its messages. A running call may append to this list.
-        count: The number of messages that belong to this record.
-        format: The format of the messages.
-        is_named: Whether the host names the conversation by an id.
-        lines: The source and the last few views.
-        saved: The messages and edits; ``None`` before the first call.
-    """
-
-    source: Sequence[Any]
-    count: int
+    source: Sequence[Any]  # its messages. A running call may append to this list
+    count: int  # the number of messages that belong to this record
     format: MessageFormat
-    is_named: bool
-    lines: tuple[KnownLine, ...]
-    saved: Saved | None = None
+    is_named: bool  # whether the host names the conversation by an id
+    lines: tuple[KnownLine, ...]  # the source and the last few views
+    saved: Saved | None = None  # the messages and edits; ``None`` before the first call
 
     def followed(self, index: MessageIndex) -> KnownConversation:
         """Return the record of an index as it is now. Cost: O(new messages), and O(view) after a compaction."""
@@ -67,8 +105,8 @@ class KnownConversation:
             not index.changes and index.format.common_prefix(self.source[: self.count], source) == self.count
         )
         lines = [attrs.evolve(line) for line in self.lines] if grew else [KnownLine()]
-        keys = ListKeys(source, index.format)
-        for digest in map(keys.digest, range(self.count if grew else 0, len(source))):
+        for raw in source[self.count if grew else 0 :]:
+            digest = known_key(raw, index.format)
             for line in lines:
                 line.add(digest)
         if saved.journal and (edited or not grew):
@@ -91,30 +129,18 @@ class KnownConversation:
 
 @attrs.define(eq=False, kw_only=True)
 class PooledSession:
-    """A session and how the pool finds it. Holds state: the record ``known``, which each call replaces in one assignment.
-
-    Args:
-        session: The session.
-        space: The scope and format, as one key.
-        id: The host's id, if there is one.
-        known: The conversation; before the first call, the list for which the session was created.
-        fork: The state that it takes over at its first call.
-        store: Where it is saved.
-
-    Attributes:
-        is_gone: Whether the pool has removed it.
-        keys: The keys of its lines as they are now, and of the host's id.
-        places: Those, and the keys of earlier calls, because lists may fork there; the newest last.
-    """
+    """A session and how the pool finds it. Holds state: the record ``known``, which each call replaces in one assignment."""
 
     session: CompactionSession
-    space: str
-    id: str | None
-    known: KnownConversation
-    fork: Forked | None = None
-    store: SessionStore | None = None
-    is_gone: bool = False
+    space: str  # the scope and format, as one key
+    id: str | None  # the host's id, if there is one
+    known: KnownConversation  # the conversation; before the first call, the list for which the session was created
+    fork: Forked | None = None  # the state that it takes over at its first call
+    store: SessionStore | None = None  # where it is saved
+    is_gone: bool = False  # whether the pool has removed it
+    # the keys of its lines as they are now, and of the host's id
     keys: dict[Hashable, None] = attrs.field(factory=dict[Hashable, None])
+    # those, and the keys of earlier calls, because lists may fork there; the newest last
     places: dict[Hashable, None] = attrs.field(factory=dict[Hashable, None])
 
     @property
@@ -183,34 +209,41 @@ _MOST_ALIGNED: Final = 3  # sessions that are aligned with a list, which costs O
 
 @attrs.define(eq=False, kw_only=True)
 class ListRequest:
-    """The search for the session of a list. Holds state: the results so far.
-
-    Args:
-        given: The list.
-        keys: Its digests.
-        space: Its scope and format, as one key.
-        id: The host's id.
-        name: The name of the first session with that id; ``None`` without an id.
-        overhead_tokens: As for `CompactionSession.follow`.
-        saved: The state that the host keeps, if any.
-
-    Attributes:
-        perhaps: Sessions that it may continue, and for each, whether its newest messages are in the list.
-        parent: The session that shares the most messages with the list.
-    """
+    """The search for the session of a list. Holds state: the results so far."""
 
     given: list[Any]
-    keys: ListKeys
-    space: str
+    format: MessageFormat  # its format
+    space: str  # its scope and format, as one key
     id: str | None
-    name: str | None
-    overhead_tokens: int
-    saved: Mapping[str, Any] | None = None
+    name: str | None  # the name of the first session with that id; ``None`` without an id
+    overhead_tokens: int  # as for `CompactionSession.follow`
+    saved: Mapping[str, Any] | None = None  # the state that the host keeps, if any
+    # sessions that it may continue, and for each, whether its newest messages are in the list
     perhaps: dict[PooledSession, bool] = attrs.field(factory=dict[PooledSession, bool])
-    parent: PooledSession | None = None
+    parent: PooledSession | None = None  # the session that shares the most messages with the list
     _shared: dict[KnownConversation, tuple[int, KnownLine]] = attrs.field(
         factory=dict[KnownConversation, tuple[int, KnownLine]]
     )
+    _digests: dict[int, str] = attrs.field(factory=dict[int, str])  # of single messages, as far as they were needed
+    _wholes: list[str] = attrs.field(factory=lambda: [""])  # of the first messages together
+
+    def digest(self, place: int) -> str:
+        """Return the digest of the message at a place; O(content) the first time."""
+        known = self._digests.get(place)
+        if known is None:
+            known = self._digests[place] = known_key(self.given[place], self.format)
+        return known
+
+    def last(self, count: int) -> tuple[str, ...]:
+        """Return the digests of the newest among the first ``count`` messages."""
+        known = self._digests
+        return tuple([known.get(place) or self.digest(place) for place in range(max(0, count - _NEWEST), count)])
+
+    def whole(self, count: int) -> str:
+        """Return one digest of the first ``count`` messages together; O(contents) the first time."""
+        while len(self._wholes) <= count:
+            self._wholes.append(lookup_key(self._wholes[-1], self.digest(len(self._wholes) - 1)))
+        return self._wholes[count]
 
     def _compared(self, known: KnownConversation) -> tuple[int, KnownLine]:
         """Compare the list with a conversation, once for each state."""
@@ -244,21 +277,14 @@ class SessionDirectory:
     its end to its beginning: a session whose line it continues is the session of the list; one whose line it leaves is its
     parent.
 
-    Args:
-        limit: The largest number of sessions, >= 1.
-        max_bytes: The largest size of all their messages, in bytes, >= 1.
-
-    Attributes:
-        bytes: The size of all their messages, in bytes.
-
     Raises:
         ConfigurationError: If a limit is below 1.
     """
 
     def __init__(self, *, limit: int, max_bytes: int) -> None:
-        self._limit = checked_count("limit", limit, 1)
-        self._max_bytes = checked_count("max_bytes", max_bytes, 1)
-        self.bytes = 0
+        self._limit = checked_count("limit", limit, 1)  # the largest number of sessions, >= 1
+        self._max_bytes = checked_count("max_bytes", max_bytes, 1)  # the largest size of all their messages, in bytes, >= 1
+        self.bytes = 0  # the size of all their messages, in bytes
         self._sessions: OrderedDict[PooledSession, int] = OrderedDict()  # the least recently used first; their bytes
         self._names: dict[str, PooledSession] = {}
         self._places: dict[Hashable, dict[PooledSession, None]] = {}
@@ -279,19 +305,19 @@ class SessionDirectory:
 
     def find(self, request: ListRequest) -> PooledSession | None:
         """Return the session that the list certainly continues; otherwise record the possible ones and the parent of a fork."""
-        space, id, keys = request.space, request.id, request.keys
+        space, id = request.space, request.id
         request.perhaps, request.parent = {}, None
         for named in id_keys(space, id):
             request.perhaps.update(dict.fromkeys(list(self._places.get(named, {}))[-1:], False))
         for count in range(len(request.given), 0, -1):
-            key, _ = _end_keys(space, keys.last(count), "")
+            key, _ = _end_keys(space, request.last(count), "")
             if (here := self._places.get(key)) is None:
                 continue
             for each in itertools.islice(self._ending(key, id), _MOST_ALIGNED):
                 if each in request.perhaps or len(request.perhaps) < _MOST_ALIGNED:
                     request.perhaps[each] = True
             if len(here) > _MOST_COMPARED:
-                _, key = _end_keys(space, (), keys.whole(count))
+                _, key = _end_keys(space, (), request.whole(count))
                 here = self._places.get(key, {})
             some = itertools.islice(self._ending(key, id), _MOST_COMPARED)
             found = next((each for each in some if each.knows(request.saved) and request.continues(each)), None)

@@ -197,28 +197,16 @@ _NEAR: Final = 9  # tenths of the window
 
 @attrs.frozen(eq=False)
 class Reported:
-    """The totals of the events so far.
-
-    Args:
-        sent: The last view.
-        is_near: Whether that request was near the limit.
-    """
+    """The totals of the events so far."""
 
     sent: tuple[Any, ...] = ()
-    is_near: bool = False
+    is_near: bool = False  # whether that request was near the limit
 
 
 class EventReporter:
     """Creates the events of a session and calls ``on_event``. Holds state: the failures of the function.
 
     Without a function it does nothing.
-
-    Args:
-        session: The session's id.
-        on_event: Called with each event.
-
-    Attributes:
-        reported: What was reported so far.
     """
 
     def __init__(self, session: str, on_event: OnEvent | None) -> None:
@@ -228,11 +216,7 @@ class EventReporter:
         self.reported = Reported()
 
     def tell(self, event: Event) -> None:
-        """Report one event. An exception that the function raises becomes a failure in the next result.
-
-        Raises:
-            Veto: If the event is `Compacting` and the function raises it.
-        """
+        """Report one event. What the function raises becomes a failure in the next result, except a `Veto` of `Compacting`."""
         if self._on_event is None:
             return
         try:
@@ -279,13 +263,7 @@ class EventReporter:
         return result
 
     def _sent_now(self, view: Sequence[Any], index: MessageIndex, why: str) -> None:
-        """Compare the view with the last one and the request with the window, and report both; O(view).
-
-        Args:
-            view: The view.
-            index: The index.
-            why: The cause of a difference.
-        """
+        """Compare the view with the last one and the request with the window, and report both; O(view)."""
         if self._on_event is None:
             return
         broken = self._broken_tokens(view, index)

@@ -50,17 +50,12 @@ def unawaited_calls(coroutine: Coroutine[Any, Any, _T]) -> _T:
 
 @attrs.frozen(eq=False)
 class _Call:
-    """A call that holds the lock or waits for it.
+    """A call that holds the lock or waits for it."""
 
-    Args:
-        wake: Wakes the waiting call, which then holds the lock. Raises ``RuntimeError`` if that call's event loop is closed.
-        task: The id of its task; ``None`` for a call in a plain thread.
-        thread: The id of its thread.
-    """
-
+    # wakes the waiting call, which then holds the lock. Raises ``RuntimeError`` if that call's event loop is closed
     wake: Callable[[], object]
-    task: int | None = None
-    thread: int = attrs.field(factory=threading.get_ident)
+    task: int | None = None  # the id of its task; ``None`` for a call in a plain thread
+    thread: int = attrs.field(factory=threading.get_ident)  # the id of its thread
 
 
 class CallLock:
@@ -115,11 +110,7 @@ class CallLock:
             yield free
 
     def _enter(self, call: _Call) -> bool:
-        """Give the lock to a call or put the call into the queue; return whether it has the lock.
-
-        Raises:
-            SyncDriverError: If the call could never get the lock.
-        """
+        """Give the lock to a call or put the call into the queue; return whether it has the lock."""
         with self._guard:
             holder = self._holder
             if holder is None:

@@ -13,13 +13,14 @@ from urllib.parse import quote
 
 from ..errors import ConfigurationError, StateError
 from ..formats import as_list, resolve
-from ..index import KnownLine, ListKeys, lookup_key, same_beginning, written
+from ..index import lookup_key, same_beginning, written
 from ..stores import ForgettingStore, StoredRecord, copied
 from ..strategies import Failed, Rehearsed, Strategy, StrategyLike, as_strategy, forgetting_stores, storing_parts
 from .ahead import BackgroundTasks
 from .directory import (
     Forked,
     KnownConversation,
+    KnownLine,
     ListRequest,
     PooledSession,
     SessionDirectory,
@@ -108,13 +109,11 @@ class SessionPool:
         self._directory = SessionDirectory(limit=limit, max_bytes=max_bytes)
 
     async def __aenter__(self) -> Self:
-        """Start the background tasks of ``ahead=``."""
         if self._tasks is not None:
             await self._tasks.__aenter__()
         return self
 
     async def __aexit__(self, *exception: object) -> None:
-        """Cancel the background tasks."""
         if self._tasks is not None:
             await self._tasks.__aexit__(*exception)
 
@@ -328,9 +327,11 @@ class SessionPool:
         self, messages: Iterable[Any], id: str | None, scope: str, overhead_tokens: int, saved: Mapping[str, Any] | None
     ) -> ListRequest:
         given = as_list(messages)
-        keys, space = ListKeys(given, self._format), self._space(scope)
         name = None if id is None else "/".join([quote(each, safe="") for each in (self._scope, scope, id) if each])
-        return ListRequest(given=given, keys=keys, space=space, id=id, name=name, overhead_tokens=overhead_tokens, saved=saved)
+        space, format = self._space(scope), self._format
+        return ListRequest(
+            given=given, format=format, space=space, id=id, name=name, overhead_tokens=overhead_tokens, saved=saved
+        )
 
     # ---------------------------------------------------------------- finding
 
@@ -379,7 +380,7 @@ class SessionPool:
             name = self._new_name(request, is_taken=is_taken)
             options: dict[str, Any] = {**self._options, "id": name}
             made, fork = CompactionSession(self._strategy, **options), origin
-        given, line = request.given, KnownLine.of(map(request.keys.digest, range(len(request.given))))
+        given, line = request.given, KnownLine.of(map(request.digest, range(len(request.given))))
         is_named = request.id is not None
         known = KnownConversation(source=given, count=len(given), format=self._format, is_named=is_named, lines=(line,))
         pooled = PooledSession(session=made, space=request.space, id=request.id, known=known, fork=fork)
@@ -404,7 +405,7 @@ class SessionPool:
         if self._store is None:
             return None, False
         space, id, count = request.space, request.id, len(request.given)
-        keys = [whole_key(space, id, request.keys.whole(place)) for place in range(count, 0, -1)]
+        keys = [whole_key(space, id, request.whole(place)) for place in range(count, 0, -1)]
         forks: list[Forked] = []
         names: list[str] = []
         try:

@@ -17,15 +17,10 @@ _WITHOUT_FIGURES: Final = 0.75
 
 @attrs.frozen
 class LearnedWindow:
-    """The window of one model at one endpoint, learned from its errors and usage reports.
+    """The window of one model at one endpoint, learned from its errors and usage reports."""
 
-    Args:
-        window: Tokens of the window by the provider's count; ``None`` if no request was refused.
-        accepted: Tokens of the largest accepted request. The learned window is at least this.
-    """
-
-    window: int | None = None
-    accepted: int = 0
+    window: int | None = None  # tokens of the window by the provider's count; ``None`` if no request was refused
+    accepted: int = 0  # tokens of the largest accepted request. The learned window is at least this
 
     def taught(self, error: LengthError, tokens: int) -> LearnedWindow:
         """Return the window after a request of ``tokens`` was refused."""
@@ -39,36 +34,25 @@ class LearnedWindow:
 
 @attrs.frozen(eq=False)
 class SentView:
-    """The last view of a session.
+    """The last view of a session."""
 
-    Args:
-        view: The messages; none if there is no view, or it must be forgotten.
-        tokens: Its tokens by our count, without overhead.
-        messages: The number of messages of the conversation.
-    """
-
-    view: Sequence[Any] = ()
-    tokens: int = 0
-    messages: int = 0
+    view: Sequence[Any] = ()  # the messages; none if there is no view, or it must be forgotten
+    tokens: int = 0  # its tokens by our count, without overhead
+    messages: int = 0  # the number of messages of the conversation
 
 
 class ProviderReports:
-    """The provider's figures for one session. Holds state: the usage anchor and the learned window.
+    """The provider's figures for one session. Holds state: the usage anchor and the learned window."""
 
-    Attributes:
-        anchor: Reported tokens minus our count of the same messages; ``None`` before the first report.
-        counted: Our count of the messages that the anchor belongs to.
-        least: The shortest report: our count and the reported tokens, or 0 and the overhead that the host names.
-        learned: The learned window.
-        fitting: Tokens of the learned window by our count, with the anchor, after a refusal; ``None`` after a report.
-    """
-
+    # our count of the messages that the anchor belongs to
     counted: int  # set together with `least`
 
     def __init__(self) -> None:
-        self.anchor: int | None = None
+        self.anchor: int | None = None  # reported tokens minus our count of the same messages; ``None`` before the first report
+        # the shortest report: our count and the reported tokens, or 0 and the overhead that the host names
         self.least: tuple[int, int] | None = None
         self.learned = LearnedWindow()
+        # tokens of the learned window by our count, with the anchor, after a refusal; ``None`` after a report
         self.fitting: int | None = None
 
     def window(self, configured: int | None = None) -> int | None:
@@ -117,8 +101,8 @@ class ProviderReports:
         Args:
             error: The error.
             counted: Tokens of the request by our count.
-            overhead: Tokens of the request outside its messages, as known so far.
-            own: Tokens of its messages by our count; 0 if there was no view yet.
+            overhead: Those outside its messages, as known so far.
+            own: Those of its messages; 0 if there was no view yet.
         """
         own = own or max(1, counted - overhead)
         tokens = error.tokens or max(counted, (error.window or 0) + 1)

@@ -205,7 +205,7 @@ class CompactionSession:
 
     @property
     def id(self) -> str:
-        """The session's name in its store, in its signatures, and in the stores of its strategy."""
+        """The session's name, as for the class."""
         return self._id
 
     @property
@@ -235,7 +235,7 @@ class CompactionSession:
         self._state = attrs.evolve(self._state, **changes)
 
     def _revise(self, *decided: object) -> None:
-        """Change the revision. Pass no attrs objects: if a `repr` of one was interrupted, its next `repr` may be "..."."""
+        """Change the revision. Pass no attrs objects: after an interrupted `repr`, their next one may be "..."."""
         revision = f"{self._id}:{lookup_key(self.revision, *decided)}"
         self._set(revisions=(*self._state.revisions, revision)[-_MOST_REVISIONS:])
 
@@ -476,14 +476,7 @@ class CompactionSession:
             self._index.believe(attrs.evolve(marks, until=messages))
 
     async def compact_due(self, *, sync: bool = False) -> CompactionResult:
-        """Run the strategy if its trigger fires.
-
-        Args:
-            sync: As for `view`.
-
-        Raises:
-            Exception: Any exception that the strategy raises. The session is then unchanged.
-        """
+        """Run the strategy if its trigger fires; ``sync`` and the errors are as for `view`."""
         return await self._run(lambda: self._ahead.begin(self._index, self._due()), sync=sync)
 
     def compact_due_sync(self) -> CompactionResult:
@@ -730,11 +723,7 @@ class CompactionSession:
 
 
 async def settled(answers: Iterable[Any], *, sync: bool) -> None:
-    """Await the answers of stores that are awaitable.
-
-    Raises:
-        SyncDriverError: If an answer is awaitable and ``sync`` is true.
-    """
+    """Await the answers of stores that are awaitable; if ``sync``, raise a `SyncDriverError` instead."""
     for answer in answers:
         if inspect.isawaitable(answer):
             if sync:

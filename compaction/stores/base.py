@@ -85,40 +85,24 @@ class StoredRecord:
 
     @classmethod
     def of_summary(cls, children: Sequence[str], *, salt: str, id: str | None = None, **about: Any) -> StoredRecord:
-        """Return the record of a stub or summary.
+        """Return the record of a stub or summary that stands for the records with these ids, in order.
 
-        Args:
-            children: Ids of the records it stands for, in order.
-            salt: As for `of_message`.
-            id: Its own id; by default a digest of its children and the salt.
-            about: ``by``, ``reason``, ``at`` and ``tokens``.
+        Its own id is by default a digest of these and the salt; the other arguments are those of `of_message`.
         """
         id = id or _digest("\n".join(children), salt)
         return cls(id=id, kind="summary", role="summary", children=tuple(children), **about)
 
     @classmethod
     def of_placeholder(cls, wire: Any, children: Sequence[str], *, role: str, salt: str, **about: Any) -> StoredRecord:
-        """Return the record of a message that an edit writes in place of others; it has the id that `of_message` would give it.
+        """Return the record of a message that an edit writes in place of the records with these ids, in order.
 
-        Args:
-            wire: The message as JSON-ready data.
-            children: Ids of the records it stands for, in order.
-            role: Its role.
-            salt: As for `of_message`.
-            about: ``by``, ``reason``, ``at`` and ``tokens``.
-
-        Raises:
-            StateError: If it cannot be written as JSON.
+        It has the id that `of_message` would give it; the other arguments are those of that method.
         """
         record = cls.of_message(wire, role=role, text="", salt=salt, **about)
         return attrs.evolve(record, kind="placeholder", children=tuple(children))
 
     def redacted(self, redact: Callable[[str], str]) -> StoredRecord:
-        """Return the record without the secrets in its text and its message, under the same id; O(characters).
-
-        Args:
-            redact: Removes secrets from a text.
-        """
+        """Return the record without the secrets in its text and its message, under the same id; O(characters)."""
         data = redacted_json(self.data, redact) if self.data else ""
         return attrs.evolve(self, text=redact(self.text), data=data)
 
@@ -272,13 +256,8 @@ class StoreRequest(Request):
 def copied(store: Store, parent: str, child: str, ids: Mapping[str, str]) -> Awaitable[None] | None:
     """Copy records of a session, and all records that they stand for, to another session; return what `Store.put` returns.
 
-    The copies do not depend on the first session: deleting it, or forgetting messages in it, does not change them.
-
-    Args:
-        store: The store.
-        parent: The session that has the records.
-        child: The session that receives them.
-        ids: For each id in the parent the id in the child. Ids that are not stored are ignored.
+    ``ids`` has the id in the child for each id in the parent; ids that are not stored are ignored. The copies do not depend on
+    the parent: deleting it, or forgetting messages in it, does not change them.
     """
     records: dict[str, StoredRecord] = {}
     for own, other in ids.items():

@@ -20,28 +20,16 @@ from ..errors import StateError
 
 @attrs.frozen(kw_only=True)
 class DatabaseFile:
-    """A SQLite file with its tables.
-
-    Args:
-        path: The file.
-        tables: Statements that create the tables if they do not exist.
-        schema: The version of the tables, >= 1.
-        application: The application id that distinguishes the file from other databases.
-        timeout_seconds: The most seconds to wait for another process that writes, above 0.
-    """
+    """A SQLite file with its tables."""
 
     path: Path
-    tables: tuple[str, ...]
-    schema: int
-    application: int
-    timeout_seconds: float = 5.0
+    tables: tuple[str, ...]  # statements that create the tables if they do not exist
+    schema: int  # the version of the tables, >= 1
+    application: int  # the application id that distinguishes the file from other databases
+    timeout_seconds: float = 5.0  # the most seconds to wait for another process that writes, above 0
 
     def make(self) -> None:
-        """Create the file, readable only by its owner, and the missing tables.
-
-        Raises:
-            StateError: If the file cannot be created, is another kind of database, or is from an older or newer release.
-        """
+        """Create the file, readable only by its owner, and the missing tables; raise a `StateError` if that cannot be done."""
         try:
             self.path.touch(mode=0o600)
         except OSError as error:
@@ -52,11 +40,7 @@ class DatabaseFile:
 
     @contextlib.contextmanager
     def open(self) -> Generator[sqlite3.Connection]:
-        """Open a connection and a transaction, which is committed unless an exception is raised.
-
-        Raises:
-            StateError: For any SQLite error, for a number or a text that SQLite cannot store, and as for `make`.
-        """
+        """Open a connection and a transaction, which is committed unless an exception is raised."""
         try:
             with contextlib.closing(sqlite3.connect(self.path, timeout=self.timeout_seconds)) as database:
                 database.execute("PRAGMA synchronous=FULL")
@@ -68,11 +52,7 @@ class DatabaseFile:
             raise StateError(f"{self.path}: {error}; {_remedy(str(error))}") from error
 
     def scrub(self) -> None:
-        """Rewrite the file, so that no deleted or replaced data is left in it or in its log; O(file).
-
-        Raises:
-            StateError: If another process uses the file, and as for `open`.
-        """
+        """Rewrite the file, so that no deleted or replaced data is left in it or in its log; O(file)."""
         with self.open() as database:
             database.execute("VACUUM")
             (busy, *_) = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()

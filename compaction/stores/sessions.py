@@ -62,22 +62,13 @@ class SessionStore:
         return {**data_of(row[0], f"{self._file.path}: session {id!r}", dict), "anchor": row[1]}
 
     def find(self, scope: str, keys: Sequence[str]) -> list[str]:
-        """Return the ids of up to eight sessions with one of these keys, in the order of the keys, then the newest first.
-
-        Args:
-            scope: The scope; other scopes are not searched.
-            keys: The keys.
-        """
+        """Return the ids of up to eight sessions of a scope with one of these keys: in their order, then the newest first."""
         with self._file.open() as database:
             rows = database.execute(_FIND, (json_of(list(keys), "keys"), scope)).fetchall()
         return list(dict.fromkeys(id for (id,) in rows))[:_MOST_FOUND]
 
     def save(self, id: str, state: Mapping[str, Any]) -> None:
-        """Save a session's state and, if the store is `keyed`, the keys by which it is found.
-
-        Raises:
-            StateError: If the file cannot be written, or the state is not JSON data.
-        """
+        """Save a session's state, which must be JSON data, and, if the store is `keyed`, the keys by which it is found."""
         self.has_saved = False
         row = (id, json_of(state, f"session {id!r}"), state.get("anchor"))
         scope, keys = ("", ()) if self._keys is None else self._keys()
@@ -101,21 +92,14 @@ class SessionStore:
             database.execute("DELETE FROM session_uses WHERE id = ?", (id,))
 
     def note_use(self, id: str, at: float) -> None:
-        """Save the time at which a session was used, for `delete_unused`.
-
-        Args:
-            id: The session.
-            at: The time in seconds; use the same clock for all calls.
-        """
+        """Save the time at which a session was used, in seconds of one clock, for `delete_unused`."""
         with self._file.open() as database:
             database.execute("INSERT OR REPLACE INTO session_uses (id, at) VALUES (?, ?)", (id, at))
 
     def delete_unused(self, before: float, now: float) -> list[str]:
         """Delete the sessions that were last used before a time, with all their bytes, and return their ids.
 
-        Args:
-            before: The time, by the clock of `note_use`.
-            now: The time now; a session without a noted use counts as used now.
+        Both times are by the clock of `note_use`. A session without a noted use counts as used ``now``.
         """
         with self._file.open() as database:
             database.execute("INSERT OR IGNORE INTO session_uses (id, at) SELECT id, ? FROM sessions", (now,))
@@ -135,18 +119,13 @@ class SessionStore:
         return found
 
     def scrub(self) -> None:
-        """Rewrite the file, so that no deleted or replaced state is left in it; O(file).
-
-        Raises:
-            StateError: If the file cannot be written, or another process uses it.
-        """
+        """Rewrite the file, so that no deleted or replaced state is left in it; O(file). Fails if another process uses it."""
         self._file.scrub()
 
     def keyed(self, keys: Callable[[], tuple[str, Iterable[str]]]) -> SessionStore:
         """Return a copy of the store for one session, which also saves the scope and the keys by which `find` finds it.
 
-        Args:
-            keys: Returns the current scope and keys; called at each save.
+        ``keys`` returns the current ones; it is called at each save.
         """
         keyed = copy.copy(self)
         keyed._keys, keyed.has_saved = keys, False

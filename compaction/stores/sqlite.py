@@ -78,11 +78,7 @@ class SQLiteStore:
     # ---------------------------------------------------------------- writing
 
     def put(self, session: str, records: Sequence[StoredRecord]) -> None:
-        """Store these records in one transaction; O(records).
-
-        Raises:
-            StateError: If the file cannot be written; no record is stored then.
-        """
+        """Store these records in one transaction; O(records)."""
         records = self._redacted(records)
         with self._file.open() as database:
             database.execute("BEGIN IMMEDIATE")
@@ -104,11 +100,8 @@ class SQLiteStore:
     def forget(self, session: str, records: Sequence[StoredRecord]) -> None:
         """Delete every record that contains one of these messages (see `ForgettingStore`); O(records of the session).
 
-        If a record was deleted, the file is rewritten, O(file), so that none of its bytes are left in the file or its log. With
-        its last record, the session's name is deleted.
-
-        Raises:
-            StateError: If the file cannot be written, or another process reads it meanwhile; call the method again then.
+        If a record was deleted, the file is rewritten, O(file), so that none of its bytes are left in the file or its log; if
+        another process reads it meanwhile, call the method again. With its last record, the session's name is deleted.
         """
         records = self._redacted(records)
         with self._file.open() as database:
@@ -130,11 +123,7 @@ class SQLiteStore:
     # ---------------------------------------------------------------- reading
 
     def get(self, session: str, ids: Sequence[str]) -> list[StoredRecord]:
-        """Return the records with these ids; O(ids).
-
-        Raises:
-            NotStored: If the session does not have one of them.
-        """
+        """Return the records with these ids; O(ids)."""
         with self._file.open() as database:
             wanted = json_of([_storable(id) for id in ids], "ids")
             rows = database.execute(

@@ -10,21 +10,23 @@ import abc
 import contextlib
 import logging
 import operator
+import re
+import textwrap
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar, TypeAlias, cast, final
+from typing import Any, ClassVar, Final, TypeAlias, cast, final
 
 import attrs
 
-from ..checks import refuse_uncalled
+from ..checks import default_of, refuse_uncalled
 from ..errors import ConfigurationError, StrategyError, SyncDriverError
 from ..index import Drops, Edit, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Request, StepReport
 from ..messages import Message
 from ..selectors import Selector, as_selector, nothing
 from ..triggers import Trigger, TriggerLike, always, as_trigger, checked_answer, never
-from .printing import call_text, short_text
 
 _logger = logging.getLogger("compaction")
+_LONG_TEXT: Final = re.compile(r"""(['"])((?:(?!\1)[^\\]|\\.){40})(?:(?!\1)[^\\]|\\.){20,}\1""", re.DOTALL)
 
 
 @attrs.frozen
@@ -119,7 +121,7 @@ class Strategy(abc.ABC):
     """The name of the field with the strategy, or the tuple of strategies, that this one runs, if there is one."""
 
     def __str__(self) -> str:
-        return short_text(self)
+        return _short_text(self)
 
     @property
     def name(self) -> str:
@@ -262,11 +264,8 @@ class CompactionStrategy(Strategy):
     def failures(self, index: MessageIndex, *, pauses: bool = True) -> Generator[list[Exception]]:
         """Catch what a request or its answer raises, and put it into the list; record it, or that nothing was raised.
 
-        Mistakes of the caller are raised, whatever the strategy does about failures.
-
-        Args:
-            index: The conversation.
-            pauses: Whether the strategy pauses after a failure.
+        Mistakes of the caller are raised, whatever the strategy does about failures. ``pauses`` tells whether the strategy
+        pauses after a failure.
         """
         failed: list[Exception] = []
         history = index.context.pauses
@@ -415,7 +414,8 @@ class Pipeline(Strategy):
         return f"Pipeline({', '.join(self._arguments(repr))})"
 
     def __str__(self) -> str:
-        return call_text("Pipeline", self._arguments(str))
+        lines = ",\n".join(self._arguments(str))
+        return f"Pipeline(\n{textwrap.indent(lines, '    ')},\n)" if lines else "Pipeline()"
 
     def _arguments(self, written: Callable[[Strategy], str]) -> list[str]:
         trigger = [] if self.trigger == always else [f"trigger={self.trigger!r}"]
@@ -445,3 +445,28 @@ class Pipeline(Strategy):
 
 def _default_target(steps: Sequence[Strategy], trigger: Trigger) -> Trigger:
     return never if steps and all(isinstance(step, FunctionStrategy) for step in steps) else ~trigger
+
+
+# -------------------------------------------------------------------- the text of a strategy for people to read
+
+
+def _short_text(strategy: object) -> str:
+    """Return a strategy's class and options, without default values and with long texts shortened; else its `repr`.
+
+    >>> from compaction.strategies import Clear, ToolResult
+    >>> print(ToolResult(Clear(placeholder="gone " * 99), at_least=500))
+    ToolResult(style=Clear(placeholder='gone gone gone gone gone gone gone gone ...', min_chars=200, inputs=()), at_least=500)
+    """
+    kind = type(strategy)
+    if not attrs.has(kind):
+        return repr(strategy)
+    given = [(field, getattr(strategy, field.name)) for field in attrs.fields(kind) if field.init and field.repr]
+    options = [f"{field.alias}={_short(value)}" for field, value in given if value != default_of(field, strategy)]
+    return f"{kind.__name__}({', '.join(options)})"
+
+
+def _short(value: object) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_short, cast('Iterable[Any]', value)))}]"
+    is_strategy = type(value).__str__ is not object.__str__ and not isinstance(value, str)
+    return str(value) if is_strategy else _LONG_TEXT.sub(r"\1\2...\1", repr(value))

@@ -73,25 +73,15 @@ def _drop_silent(request: SummaryRequest) -> Generator[Any, Any, bool]:
 
 @attrs.frozen(kw_only=True)
 class _Plan:
-    """The plan of the next part: the groups that it may replace, and the tokens that it may have.
-
-    Args:
-        mine: The earlier parts.
-        others: The groups that can leave, oldest first.
-        rewrite: Whether the part replaces the earlier parts.
-        facts: The most tokens of what the summarizer writes.
-        words: The most tokens of the user's own words.
-        newest: Tokens of the newest groups, which stay in any case.
-        room: Tokens of the part and of all groups that can leave.
-    """
+    """The plan of the next part: the groups that it may replace, and the tokens that it may have."""
 
     mine: Sequence[MessageGroup]
-    others: Sequence[MessageGroup]
-    rewrite: bool
-    facts: int
-    words: int
-    newest: int
-    room: int
+    others: Sequence[MessageGroup]  # the groups that can leave, oldest first
+    rewrite: bool  # whether the part replaces the earlier parts
+    facts: int  # the most tokens of what the summarizer writes
+    words: int  # the most tokens of the user's own words
+    newest: int  # tokens of the newest groups, which stay in any case
+    room: int  # tokens of the part and of all groups that can leave
 
 
 @attrs.frozen
@@ -201,12 +191,7 @@ class GrowingSummary(SummaryStrategy):
     # ---------------------------------------------------------------- asking
 
     def _request(self, index: MessageIndex, part: int | None = None) -> SummaryRequest | None:
-        """Return the request for the next part; ``None`` if no group has to leave.
-
-        Args:
-            index: The conversation.
-            part: Tokens of the part, if they are known; by default, those that are planned for it.
-        """
+        """Return the request for the next part, of ``part`` tokens if they are known; ``None`` if no group has to leave."""
         plan = self._plan(index)
         replaced, planned = self._chosen(index, plan, part)
         gone = {group.id for group in replaced}

@@ -116,15 +116,9 @@ class LastResort(CompactionStrategy):
 
 
 def within(strategy: Strategy, tokens: int) -> Strategy:
-    """Return a pipeline that runs a strategy and, if the request is still too long, more drastic steps.
+    """Return a pipeline that runs a strategy and, if the request still has more than ``tokens``, more drastic steps.
 
     These steps force the strategy (see `Strategy.forced`), then shorten tool results, and then do what `LastResort` does.
-
-    Cost: that of the given strategy while the request fits, otherwise O(messages).
-
-    Args:
-        strategy: The strategy.
-        tokens: The largest number of tokens of a request, >= 1.
     """
     over, most = tokens_exceed(tokens), max(1, tokens * _TARGET // 100)
     last_means = Pipeline(

@@ -47,7 +47,7 @@ from ..messages import Message, Part, ReasoningPart, TextPart, ToolCallPart, Too
 from ..selectors import Selector, as_selector, last
 from ..stores import TOOLS, ForgettingStore, Store, StoredRecord, StoreRequest
 from ..triggers import always, never
-from .base import CompactionStrategy, Failed, StepBegan, StepEnded, Steps, Strategy, as_strategy, gain, group_tokens
+from .base import CompactionStrategy, Failed, StepBegan, Steps, Strategy, as_strategy, gain, group_tokens
 from .tool_styles import brief_call, calls_by_id
 
 OnStoreFailure: TypeAlias = Literal["keep", "raise"]
@@ -176,17 +176,13 @@ class Lossless(Strategy):
         return self.strategy.name
 
     def __call__(self, index: MessageIndex) -> Steps:
-        running = [self.strategy.name]
         refusals, down = Refusals(), list[Exception]()
 
         def answered(item: object) -> Any:
             if isinstance(item, Edit):
-                return self._stored(index, item, running[-1], refusals, down)
+                return self._stored(index, item, index.running_name or self.name, refusals, down)
             if isinstance(item, StepBegan):
                 refusals.changed()
-                running.append(item.strategy.name)
-            elif isinstance(item, StepEnded) and len(running) > 1:
-                running.pop()
             return PASS_ON
 
         with contextlib.closing(self.strategy(index)) as steps:
@@ -303,11 +299,7 @@ def storing_parts(strategy: Strategy) -> list[Offload | Lossless]:
 
 
 def forgetting_stores(strategy: Strategy) -> list[tuple[ForgettingStore, str | None]]:
-    """Return the stores of a strategy, each with its configured session.
-
-    Raises:
-        ConfigurationError: If one of them cannot forget.
-    """
+    """Return the stores of a strategy, each with its configured session; raise an error if one of them cannot forget."""
     found: list[tuple[ForgettingStore, str | None]] = []
     for each in storing_parts(strategy):
         if not isinstance(each.store, ForgettingStore):

@@ -22,13 +22,7 @@ _NUMBERS: Final = itertools.count()
 
 
 def prepared_for(strategy: Strategy, index: MessageIndex, groups: Sequence[MessageGroup]) -> PreparedSummary:
-    """Return a prepared summary of these groups, still without its text; O(contents).
-
-    Args:
-        strategy: The strategy that will use it.
-        index: The conversation.
-        groups: The groups that it will replace.
-    """
+    """Return a prepared summary that will replace these groups for a strategy, still without its text; O(contents)."""
     places = [place for group in groups if not is_own(strategy, group) for place in index.ordinals(group)]
     return PreparedSummary(
         strategy=strategy,
@@ -54,13 +48,8 @@ def prepared_answer(
     """Return the prepared summary and the request that it answers; ``None`` if there is none that can be used. O(contents).
 
     It can be used if its groups may leave together, and the messages that it was made from are unchanged. A strategy may have
-    shortened a group since: the summary was made from the source messages.
-
-    Args:
-        strategy: The strategy that needs a summary.
-        index: The conversation.
-        request: The request that it would make; that of the prepared summary is for fewer groups.
-        free: The groups that may be removed, including the strategy's earlier summaries.
+    shortened a group since: the summary was made from the source messages. The request that it answers is for fewer groups
+    than the given one. ``free`` has the groups that may be removed, including the strategy's earlier summaries.
     """
     holder = index.context.prepared
     holder.is_due = True

@@ -28,11 +28,7 @@ def _asks_model(request: Request) -> bool:
 
 
 def _answer_without_model(request: Request) -> Any:
-    """Return the answer to a request; a model's summary is assumed to use its whole budget, and nothing is stored.
-
-    Raises:
-        StrategyError: If it is a request of a third party.
-    """
+    """Return the answer to a request; a model's summary is assumed to use its whole budget, and nothing is stored."""
     if isinstance(request, StoreRequest):
         return None
     if not isinstance(request, SummaryRequest):
@@ -45,12 +41,7 @@ def _answer_without_model(request: Request) -> Any:
 
 @attrs.frozen
 class Rehearsed(Strategy):
-    """Runs a strategy without calling a model or writing to a store; a run of it has a whole result, unlike a dry run.
-
-    Args:
-        strategy: The strategy.
-        answer: Returns the answer to a request.
-    """
+    """Runs a strategy without calling a model or writing to a store; a run of it has a whole result, unlike a dry run."""
 
     runs: ClassVar[str] = "strategy"
 
@@ -106,7 +97,7 @@ def summary_ahead(
         try:
             with dry_run(tried, index, until_request=_asks_model, answer=_answer_without_model) as dry:
                 if isinstance(dry.request, SummaryRequest):
-                    found = _standing(index, strategy, dry.step, dry.request)
+                    found = _standing(index, strategy, dry.index.running, dry.request)
                     if found is not None:
                         return dry.request, found
         finally:

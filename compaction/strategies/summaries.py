@@ -24,14 +24,7 @@ _FRAME_TOKENS: Final = 16  # of a message, a longer mark and the joins of texts
 
 @attrs.frozen
 class SummaryStrategy(CompactionStrategy):
-    """The base of the strategies that replace groups with a text of their own.
-
-    Args:
-        trigger: When to run.
-        target: When to stop.
-        keep: Groups that stay.
-        text: The text around each summary.
-    """
+    """The base of the strategies that replace groups with a text of their own, inside the ``text`` around each summary."""
 
     text: SummaryText = attrs.field(factory=SummaryText, kw_only=True)
 
@@ -51,7 +44,7 @@ class SummaryStrategy(CompactionStrategy):
             index: The conversation.
             request: The request, whose budget is that of the answer alone.
             tokens: Most tokens of the excerpt, >= 0.
-            most: Most tokens of the whole summary; ``None`` for no other bound than what it replaces.
+            most: Most tokens of the whole summary, if anything but what it replaces limits it.
         """
         replaced = replaced_by(index, request)
         room = self.room(index, replaced, most)
@@ -120,10 +113,8 @@ class SummaryStrategy(CompactionStrategy):
     def written(self, index: MessageIndex, words: str, replaced: Sequence[MessageGroup]) -> tuple[Message, ...] | None:
         """Return a summary as messages that can replace the groups; ``None`` if they are not shorter.
 
-        Its round follows those of the strategy's summaries in the view.
-
-        Raises:
-            SummaryFailed: If the summary is larger than the strategy allows.
+        Its round follows those of the strategy's summaries in the view. If it is larger than the strategy allows, that raises
+        `SummaryFailed`.
         """
         places = [f"{run.start}" if len(run) == 1 else f"{run.start}-{run.stop - 1}" for run in index.places(replaced)]
         body = self.text.body(words, originals="messages " + ", ".join(places))
@@ -138,9 +129,8 @@ class SummaryStrategy(CompactionStrategy):
     def answered(self, index: MessageIndex, request: SummaryRequest, answer: object) -> tuple[Message, ...] | None:
         """Return the user's words and the answer to a request as messages; ``None`` if they are not shorter than the groups.
 
-        Raises:
-            SummaryFailed: If the answer is not a usable summary, or is larger than allowed.
-            Exception: If the request was sent in the background and failed; the answer is then its exception.
+        An answer that cannot be used or is too large raises `SummaryFailed`; if a request in the background failed, the answer
+        is its exception, which is raised.
         """
         if isinstance(answer, Exception):
             raise answer
@@ -193,12 +183,7 @@ def replaced_by(index: MessageIndex, request: SummaryRequest) -> list[MessageGro
 
 
 def summary_words(strategy: Strategy, group: MessageGroup) -> str:
-    """Return a summary in the view, without its mark and the text around it.
-
-    Args:
-        strategy: The strategy that wrote the summary, or that contains the one that did.
-        group: A summary group.
-    """
+    """Return a summary in the view, without its mark and the text around it; the strategy, or a part of it, wrote it."""
     message, mark = group.messages[0], group.mark
     body = message.text if mark is None else mark.body
     makers = [part for part in strategy.parts() if isinstance(part, SummaryStrategy) and part.name == group.made_by]

@@ -16,14 +16,7 @@ from .base import CompactionStrategy, Steps
 
 @attrs.frozen
 class DroppingStrategy(CompactionStrategy):
-    """The base of `Truncation` and `SlidingWindow`, which drop whole groups, and system groups after all others.
-
-    Args:
-        trigger: When to run.
-        target: When to stop.
-        keep: The groups that stay.
-        drop_system: Whether system groups are dropped too, once nothing else can be.
-    """
+    """The base of `Truncation` and `SlidingWindow`, which drop whole groups, and with ``drop_system`` at last system groups."""
 
     reason: ClassVar[str]
     """The reason of its edits."""

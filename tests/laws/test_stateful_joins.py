@@ -92,14 +92,14 @@ class Joins(RuleBasedStateMachine):
     def edit(self, count: int, by_step: bool) -> None:
         """Random edits, of which some are held; undoing them leaves everything as it was."""
         before, view, mark = self.index.included, list(map(id, self.index.messages())), self.index.checkpoint()
-        self.index.begin_step()
+        self.index.begin_step("")
         for _ in range(count):
             try:
                 self.index.apply(RandomEdits(self.random).edit(self.index), by="Tests")
             except NoProgress:
                 continue
         if by_step:
-            self.index.end_step()
+            self.index.end_step("")
         after = [applied.edit for applied in self.index.journal[mark:]]
         if self.random.random() < 0.3:
             self.index.rollback(mark)

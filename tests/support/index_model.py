@@ -12,8 +12,7 @@ import attrs
 from compaction import Drop, Edit, GroupKind, Message, MessageIndex, Metrics, Replace, Rewrite, Together
 from compaction.formats import openai_chat
 from compaction.formats.openai_chat.rules import RULES
-from compaction.index.edits import Restore
-from compaction.index.journal import Applied
+from compaction.index.edits import Applied, Restore
 from compaction.index.marks import read_mark
 from compaction.messages import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from compaction.tokens import MessageMeter

@@ -32,7 +32,7 @@ def test_it_stops_at_a_request() -> None:
     asking = Summarization(scripted, keep=last(groups=1))
     with dry_run(Pipeline(asking, Truncation()), index, until_request=lambda request: True) as dry:
         assert isinstance(dry.request, SummaryRequest)
-        assert dry.step == asking
+        assert index.running == asking
         cut = dry.cut(dry.request.kept, added=7)
         assert cut.after == sum(group.tokens for group in dry.request.kept) + 7
     assert scripted.requests == []

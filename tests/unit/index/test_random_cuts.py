@@ -139,13 +139,13 @@ def test_what_is_asked_for_in_any_order_leaves_if_it_may(seed: int) -> None:
     before, view = index.included, index.messages()
     for chosen in sets(index.removable_ids()[:MOST]):
         mark = index.checkpoint()
-        index.begin_step()
+        index.begin_step("")
         drops = [Drop(id) for id in random.sample(chosen, len(chosen))]
         may_leave = valid_without(index, chosen)
         for drop in drops:
             index.apply(drop, by="Tests")
             assert valid_without(index, ())
-        index.end_step()
+        index.end_step("")
         gone = {id for id in chosen if not index.is_included(id)}
         assert valid_without(index, ())
         assert gone == set(chosen) or not may_leave

@@ -9,8 +9,7 @@ import pytest
 
 from compaction import Drop, Edit, Message, MessageIndex, Replace, Rewrite, Together
 from compaction.index.editing import perform
-from compaction.index.edits import Restore
-from compaction.index.journal import Applied
+from compaction.index.edits import Applied, Restore
 from compaction.index.rules import refusal
 from compaction.messages import ReasoningPart
 from tests.support.index_model import View
@@ -177,7 +176,7 @@ def test_what_is_wrong_beside_new_messages_is_undone(seed: int) -> None:
     format, index = index_of(random)
     for _ in range(5):
         for _ in range(5):
-            index.begin_step()
+            index.begin_step("")
             index.apply(any_edit(random, format, index), by="Tests")
         edits, known, gone = index.edits, list(index.source), View.of(index).gone
         sound = not format.validate(known)

@@ -49,10 +49,10 @@ def rules(index: MessageIndex) -> list[str]:
 
 def ended(index: MessageIndex, *drops: Drop) -> bool:
     """Ask for each drop in one step, and return whether the end of the step applied any."""
-    index.begin_step()
+    index.begin_step("")
     for drop in drops:
         index.apply(drop, by="Tests")
-    return index.end_step()
+    return index.end_step("")
 
 
 class TestRefused:
@@ -61,7 +61,7 @@ class TestRefused:
         index = index_of()
         assert not index.apply(Drop(ANSWER))
         assert rules(index) == [RULE]
-        assert not index.end_step()
+        assert not index.end_step("")
         assert (rules(index), index.edits, index.included) == ([RULE], (), index.total)
 
     def test_what_is_refused_for_another_reason_does_not_wait(self) -> None:
@@ -69,21 +69,21 @@ class TestRefused:
         index = index_of()
         assert not ended(index, Drop([ANSWER, 5]), Drop(QUESTION))
         assert rules(index)[0] == "the newest group must be kept"
-        index.begin_step()
+        index.begin_step("")
         assert not index.apply(Drop(ANSWER))
         index.rollback()
         assert not index.apply(Drop(QUESTION), by="Tests")
-        assert not index.end_step()
+        assert not index.end_step("")
 
     def test_a_trial_leaves_what_waits_as_it_was(self) -> None:
         index = index_of()
         assert not index.apply(Drop(ANSWER))
         with index.trial():
             assert not index.apply(Drop(QUESTION))
-            assert not index.end_step()
+            assert not index.end_step("")
         assert rules(index) == [RULE]
         assert not index.apply(Drop(QUESTION))
-        assert index.end_step()
+        assert index.end_step("")
 
     def test_drops_of_one_group_are_not_applied_together(self) -> None:
         """The first of them counts, or one that is allowed by itself."""
@@ -101,7 +101,7 @@ def test_two_that_need_one_another() -> None:
     assert ended(index, Drop(QUESTION), Drop(ANSWER))
     assert index.edits == (Together(Drop(ANSWER), Drop(QUESTION)),)
     assert [applied.by for applied in index.journal] == ["Tests"]
-    assert (index.refused, index.included_ids, index.end_step()) == ((), [0, 1, 4, 5], False)
+    assert (index.refused, index.included_ids, index.end_step("")) == ((), [0, 1, 4, 5], False)
 
 
 def ask_for(*groups: int) -> Callable[[MessageIndex], Iterator[Edit]]:
@@ -144,7 +144,7 @@ def test_what_is_needed_are_groups() -> None:
     index.apply(Drop(3))
     assert needed(index) == ["group 1 or group 4"]
     assert index.apply(Replace([0, 1], [format.new("user", "u")]))
-    index.begin_step()
+    index.begin_step("")
     index.apply(Drop(3))
     assert needed(index)[-1] == "group -1 or group 4"
 

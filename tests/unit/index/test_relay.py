@@ -9,6 +9,7 @@ import pytest
 
 from compaction import Drop, MessageIndex
 from compaction.index import PASS_ON, Drops, relay
+from compaction.strategies import Truncation
 from tests.support.chats import indexed, shown, system, turns, user
 
 
@@ -20,10 +21,11 @@ def drops(index: MessageIndex, steps: Sequence[Sequence[int]], until: int = 0) -
 def test_the_target_sees_every_drop() -> None:
     """The target is evaluated before each drop, on a view without the groups dropped so far."""
     index = indexed(turns(4))
-    index.apply_all(drops(index, [[0, 1], [2], [3], [4]], until=5), by="Tests")
+    index.begin_step(Truncation())
+    index.apply_all(drops(index, [[0, 1], [2], [3], [4]], until=5))
     assert shown(index.messages()) == ["a2", "q3", "a3", "q4", "a4"]
     assert index.edits == (Drop([0, 1], "a test"), Drop([2], "a test"))
-    assert [applied.by for applied in index.journal] == ["Tests", "Tests"]
+    assert [applied.by for applied in index.journal] == ["Truncation", "Truncation"]
 
 
 @pytest.mark.parametrize("bad", [[], [0], [1, 1], [9], [3], [1, 2, 3]])

@@ -7,9 +7,8 @@ import pytest
 from compaction import Drop, Edit, GroupKind, MessageIndex, Replace, Rewrite, Together
 from compaction.errors import StrategyError
 from compaction.formats import openai_chat, openai_responses
-from compaction.index.collapsed import COLLAPSED_BY
 from compaction.index.edits import Restore
-from compaction.index.marks import marked
+from compaction.index.marks import COLLAPSED_BY, marked
 from compaction.messages import Message
 from tests.support.chats import Chat, assistant, call, developer, indexed, result, shown, summary, system, turns, user
 
