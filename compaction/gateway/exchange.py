@@ -264,7 +264,7 @@ class _ModelExchange:
             return await self._again("length", shorter)
         if refused.status != 400 or not plan.is_changed:
             return None
-        original = attrs.evolve(plan, body=plan.original)
+        original = attrs.evolve(plan, body=plan.original, without_recall=None)
         answer = await self._again("refused", original)
         if answer is not None and answer.status < 300:
             self._plan = attrs.evolve(original, why="refused as it was compacted")
