@@ -13,7 +13,7 @@ import anyio.from_thread
 from ..session import Event, OnEvent
 from .conversations import GatewayConversations
 from .deletion import ConversationDeletion
-from .exchange import GatewayServices, ProxyEndpoint
+from .exchange import ProxyEndpoint
 from .guard import Guard
 from .pages import page_routes
 from .plan import Planner
@@ -54,7 +54,7 @@ def create_app(settings: GatewaySettings, *, on_event: OnEvent | None = None, wo
     upstreams = Upstreams(settings)
     recorder = None if settings.record is None else SessionRecorder(settings.record, settings.clock)
     deletion = ConversationDeletion(settings, conversations, status, recorder, workers)
-    services = GatewayServices(
+    endpoint = ProxyEndpoint(
         settings=settings,
         upstreams=upstreams,
         conversations=conversations,
@@ -64,7 +64,6 @@ def create_app(settings: GatewaySettings, *, on_event: OnEvent | None = None, wo
         deletion=deletion,
         workers=workers,
     )
-    endpoint = ProxyEndpoint(services)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncGenerator[None]:

@@ -47,8 +47,8 @@ _logger: Final = logging.getLogger("compaction.gateway")
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class GatewayServices:
-    """The parts of a gateway that every request uses. The last two are optional."""
+class ProxyEndpoint:
+    """The ASGI application that forwards requests, made of the parts that every request uses. The last two are optional."""
 
     settings: GatewaySettings
     upstreams: Upstreams
@@ -59,20 +59,12 @@ class GatewayServices:
     recorder: SessionRecorder | None = None
     workers: Workers | None = None
 
-
-class ProxyEndpoint:
-    """The ASGI application that forwards requests."""
-
-    def __init__(self, services: GatewayServices) -> None:
-        self._services = services
-
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        client, status = ClientConnection(scope, receive, send), self._services.status
-        route = route_of(client.method, client.path)
-        served: _Passing | _ModelExchange = _Passing(self._services, client)
-        if route is not None:
-            served = _ModelExchange(self._services, client, route, is_owned=HANDED_OVER in scope)
+        client, status = ClientConnection(scope, receive, send), self.status
+        served: _Passing | _ModelExchange = _Passing(self, client)
+        if (route := route_of(client.method, client.path)) is not None:
+            served = _ModelExchange(self, client, route, is_owned=HANDED_OVER in scope)
         error = ""
         try:
             await served.run()
@@ -116,7 +108,7 @@ async def _cancel_if_gone(client: ClientConnection, scope: anyio.CancelScope) ->
 class _Passing:
     """One request without a conversation, which is forwarded as it came."""
 
-    services: GatewayServices
+    services: ProxyEndpoint
     client: ClientConnection
 
     async def run(self) -> None:
@@ -152,7 +144,7 @@ class _Passing:
 class _ModelExchange:
     """One request to a model. Holds state: its plan, and figures for the log."""
 
-    def __init__(self, services: GatewayServices, client: ClientConnection, route: ModelRoute, *, is_owned: bool) -> None:
+    def __init__(self, services: ProxyEndpoint, client: ClientConnection, route: ModelRoute, *, is_owned: bool) -> None:
         self._services = services
         self._workers = None if is_owned else services.workers
         self._is_elsewhere = False
