@@ -47,11 +47,7 @@ _CHUNK: Final = 65_536
 
 
 def decoder_of(encoding: str) -> Callable[[bytes], bytes] | None:
-    """Return a function that decodes a body piece by piece; ``None`` if the encoding is unknown.
-
-    >>> decoder_of("br") is None, decoder_of("")(b"plain")
-    (True, b'plain')
-    """
+    """Return a function that decodes a body piece by piece; ``None`` if the encoding is unknown."""
     name = encoding.strip().lower()
     if name in ("", "identity"):
         return lambda data: data

@@ -29,11 +29,6 @@ def for_comparison(messages: Sequence[Any], format: MessageFormat) -> list[Any]:
     Args:
         messages: The messages of a request.
         format: Their format; only Anthropic's, and chat completions for Anthropic's models, have breakpoints.
-
-    >>> from compaction.formats import anthropic
-    >>> marked = {"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}
-    >>> for_comparison([{"role": "user", "content": [marked]}], anthropic)
-    [{'role': 'user', 'content': 'hi'}]
     """
     return list(map(_plain, messages)) if has_breakpoints(format) else list(messages)
 

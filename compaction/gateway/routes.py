@@ -171,20 +171,12 @@ def _of_publisher(rest: str) -> ModelRoute | None:
 
 
 def normalized(path: str) -> str:
-    """Return a path as a client means it: one slash between segments, and a version once.
-
-    >>> normalized("//v1/v1//chat/completions")
-    '/v1/chat/completions'
-    """
+    """Return a path as a client means it: one slash between segments, and a version once."""
     return _TWICE.sub(r"\1", _SLASHES.sub("/", path))
 
 
 def looks_like_conversation(method: str, path: str) -> bool:
-    """Return whether requests to a path that no route has probably contain a conversation.
-
-    >>> looks_like_conversation("POST", "/model/anthropic.claude/invoke")
-    True
-    """
+    """Return whether requests to a path that no route has probably contain a conversation."""
     return method == "POST" and _CONVERSATION.search(path) is not None
 
 
