@@ -71,15 +71,11 @@ class Bedrock(WireFormat):
 
     def recognizes(self, fields: Mapping[str, Any]) -> bool | None:
         """Recognize a message whose content is a list of blocks without a type, at least one of them known."""
-        elements = fields.get("content")
-        if (
-            fields.get("role") not in ("user", "assistant", "system")
-            or "type" in fields
-            or not isinstance(elements, list | tuple)
-        ):
+        blocks = items_of(fields.get("content"))
+        if fields.get("role") not in ("user", "assistant", "system") or "type" in fields or blocks is None:
             return False
         known = None
-        for block in items_of(elements) or ():
+        for block in blocks:
             if (block_fields := fields_of(block)) is None or "type" in block_fields:
                 return False
             known = known or block_kind(block) in KINDS or None

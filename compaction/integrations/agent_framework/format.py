@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ...errors import ConfigurationError, InvalidMessage
-from ...formats import arguments_text, items_of, json_text
+from ...formats import arguments_text, items_of, json_text, media_kind, unwritable
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from ..message_adapter import MessageAdapter, media_kind
+from ..message_adapter import MessageAdapter
 from ..requirements import import_framework
 
 _TOOLS: Final = ("mcp_server_tool", "shell_tool", "code_interpreter_tool", "computer_tool")
@@ -190,9 +190,7 @@ def _content(part: Part, known: Sequence[Part]) -> Any:
         return _altered(part.raw, arguments=part.arguments)
     if isinstance(part, ToolResultPart) and part.raw is not None:
         return _changed_result(part)
-    raise ConfigurationError(
-        f"parts: only text, thoughts, function calls and results can be changed (got {part!r}); pass the part that was read"
-    )
+    raise unwritable(part)
 
 
 def _changed_result(part: ToolResultPart) -> Any:

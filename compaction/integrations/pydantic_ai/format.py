@@ -15,10 +15,10 @@ from typing import Any, Final, cast
 import attrs
 
 from ...errors import ConfigurationError, InvalidMessage
-from ...formats import arguments_text, items_of, same
+from ...formats import arguments_text, items_of, media_kind, same, unwritable
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ...tokens import Usage
-from ..message_adapter import MessageAdapter, media_kind
+from ..message_adapter import MessageAdapter
 from ..requirements import import_framework
 
 _MEDIA: Final = {"image-url": "image", "audio-url": "audio", "video-url": "video", "document-url": "file"}
@@ -209,5 +209,5 @@ def _changed_element(wire: Any, part: Part) -> Any:
 def _new_part(kind: str, part: Part) -> Any:
     wire = import_framework("pydantic_ai.messages")
     if not isinstance(part, TextPart):
-        raise ConfigurationError(f"parts: only text can be added (got {part!r}); pass parts that were read")
+        raise unwritable(part)
     return wire.TextPart(part.text) if kind == "response" else wire.UserPromptPart(part.text, timestamp=_EPOCH)
