@@ -55,11 +55,7 @@ _FOREIGN: Final[tuple[tuple[str, Callable[[_Fields], bool], str], ...]] = (
         "use compaction.integrations.agent_framework, which takes them as they are",
     ),
     ("LlamaIndex", lambda fields: any("block_type" in block for block in _elements(fields, "blocks")), _CONVERT),
-    (
-        "AutoGen",
-        lambda fields: "source" in fields and string(fields.get("type")).endswith(("Message", "Event")),
-        _CONVERT,
-    ),
+    ("AutoGen", lambda fields: "source" in fields and string(fields.get("type")).endswith(("Message", "Event")), _CONVERT),
     (
         "a ShareGPT data set",
         lambda fields: "from" in fields and isinstance(fields.get("value"), str),

@@ -208,12 +208,7 @@ class Upstreams:
             body = _in_pieces(body)
         try:
             response = await self._session.request(
-                method,
-                URL(url, encoded=True),
-                headers=named,
-                data=body,
-                allow_redirects=False,
-                proxy=self._proxies[provider],
+                method, URL(url, encoded=True), headers=named, data=body, allow_redirects=False, proxy=self._proxies[provider]
             )
         except TimeoutError as error:
             raise NoAnswer(504, type(error).__name__, _said(url, error)) from error

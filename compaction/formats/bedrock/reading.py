@@ -17,16 +17,7 @@ from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, Text
 from ..rulebook import WireFormat
 from ..wire import arguments_text, data_size, elements_of, fields_of, items_of, json_text, result_part, same, string
 from ..writing import arguments_object, changed_result, signed_thoughts_problem, unwritable, without_new_blanks
-from .fields import (
-    KINDS,
-    MEDIA_KINDS,
-    block_body,
-    block_kind,
-    is_cache_point,
-    is_hosted,
-    said_in,
-    unplaced_cache_points,
-)
+from .fields import KINDS, MEDIA_KINDS, block_body, block_kind, is_cache_point, is_hosted, said_in, unplaced_cache_points
 from .rules import BOOK
 
 _GO_ON: Final = "Go on from there."

@@ -16,18 +16,7 @@ from ..pairing import hosted_links
 from ..rulebook import WireFormat
 from ..wire import arguments_text, data_size, elements_of, fields_of, json_text, media_kind, says_something, string
 from ..writing import arguments_object, kept_media, thoughts_changed, unwritable, without_new_blanks
-from .fields import (
-    call_body,
-    content_role,
-    field,
-    hosted_step,
-    is_signed,
-    name_of,
-    pairing_key,
-    parts_of,
-    result_body,
-    spelled,
-)
+from .fields import call_body, content_role, field, hosted_step, is_signed, name_of, pairing_key, parts_of, result_body, spelled
 from .rules import BOOK
 
 _SAID: Final = ("result", "output", "content", "error")

@@ -314,13 +314,7 @@ class CompactionEngine:
         """Do nothing: messages are stored as soon as they leave the conversation."""
 
     def update_model(  # noqa: PLR0917 - the host's contract
-        self,
-        model: str,
-        context_length: int,
-        base_url: str = "",
-        api_key: str = "",
-        provider: str = "",
-        api_mode: str = "",
+        self, model: str, context_length: int, base_url: str = "", api_key: str = "", provider: str = "", api_mode: str = ""
     ) -> None:
         """Compute every budget for the new model's window; the edits of earlier compactions remain applied.
 
