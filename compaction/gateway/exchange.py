@@ -150,7 +150,6 @@ class _ModelExchange:
         self._is_elsewhere = False
         self._client = client
         self._route = route
-        self._upstream = gateway.upstreams.name(route.provider)
         self._plan: RequestPlan | None = None
         self._began = anyio.current_time()
         self._added = 0.0
@@ -169,7 +168,8 @@ class _ModelExchange:
 
     async def _served(self, body: bytes) -> None:
         began, planner, client = anyio.current_time(), self._gateway.planner, self._client
-        read = await planner.read(self._route, body, client.headers, self._upstream, client.query)
+        upstream = self._gateway.upstreams.name(self._route.provider)
+        read = await planner.read(self._route, body, client.headers, upstream, client.query)
         if await self._hand_over(read):
             return
         self._plan = plan = await planner.plan(read)

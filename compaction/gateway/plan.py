@@ -11,7 +11,7 @@ import attrs
 
 from ..run import unawaited
 from ..tokens import LengthError, is_quoted
-from .bodies import TooLarge, Unreadable, decoded, read_request
+from .bodies import Unreadable, decoded, read_request
 from .conversations import ConversationRequest, ConversationTurn, GatewayConversations
 from .headers import asks_for_long_context, has_signature, session_of, tenant_of
 from .recall import offered
@@ -85,8 +85,8 @@ class Planner:
         try:
             asked = read_request(decoded(body, headers.get("content-encoding", ""), self._settings.max_body), route.key)
             why = "signed" if has_signature(headers) else route.kept(asked.fields) or ("" if asked.messages else "no messages")
-        except (Unreadable, TooLarge) as error:
-            return self._passed(unchanged, str(error) or "too large")
+        except Unreadable as error:
+            return self._passed(unchanged, str(error))
         except Exception as error:
             self._status.failed(f"reading: {type(error).__name__}")
             return attrs.evolve(unchanged, why=type(error).__name__)

@@ -62,7 +62,9 @@ class AgentFramework(MessageAdapter):
 
     def changed(self, message: Message, parts: Sequence[Part]) -> Message:
         raw = copy.copy(message.raw)
-        raw.contents = [_content(part, message.parts) for part in parts if not _is_beside(part)]
+        raw.contents = [
+            _content(part, message.parts) for part in parts if not (isinstance(part, OtherPart) and part.raw is None)
+        ]
         raw.additional_properties = without_annotations(message.raw.additional_properties)
         raw.raw_representation = None
         return self.read(raw)
@@ -100,10 +102,6 @@ def _parts(content: Any, within: frozenset[str]) -> tuple[Part, ...]:
     """Read one content; a result that no text can replace is read as an empty result and a part with its content."""
     part = _part(content, within)
     return (part, OtherPart(_shown(content))) if isinstance(part, ToolResultPart) and content.type in _NO_WORDS else (part,)
-
-
-def _is_beside(part: Part) -> bool:
-    return isinstance(part, OtherPart) and part.raw is None
 
 
 def _part(content: Any, within: frozenset[str]) -> Part:
