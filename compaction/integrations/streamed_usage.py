@@ -67,8 +67,15 @@ class StreamedUsage:
     def read(self) -> Usage | None:
         """Return the usage at the end of the stream; ``None`` if nothing, or nothing about the request, was reported."""
         self._end_line()
-        try:
-            usage = Usage.read(self._figures)
-        except InputError:
-            return None
-        return usage if usage.prompt_tokens else None
+        return reported_usage(self._figures)
+
+
+def reported_usage(usage: object) -> Usage | None:
+    """Return usage as it is read; ``None`` for zeros, which frameworks show where a provider reports nothing."""
+    if usage is None:
+        return None
+    try:
+        read = Usage.read(usage)
+    except InputError:
+        return None
+    return read if read.prompt_tokens else None

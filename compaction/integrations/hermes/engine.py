@@ -246,15 +246,8 @@ class CompactionEngine:
                 more = await session.compact_due()
         finally:
             session.reconfigure(self._running_strategy(), window=self.context_length)
-        edits, failures = (*result.edits, *more.edits), (*result.failures, *more.failures)
-        return attrs.evolve(
-            more,
-            before=result.before,
-            edits=edits,
-            refused=(*result.refused, *more.refused),
-            failures=failures,
-            outcome="degraded" if failures and more.outcome != "over_target" else more.outcome,
-        )
+        edits, refusals = (*result.edits, *more.edits), (*result.refused, *more.refused)
+        return attrs.evolve(more, before=result.before, edits=edits, refused=refusals).with_failures(*result.failures)
 
     def _limit(self, *, refused: bool) -> int | None:
         """Return the tokens that a request may have after a compaction; ``None`` if a pipeline of the user's decides.
