@@ -33,9 +33,12 @@ if TYPE_CHECKING:
     from .wire import items_of as items_of
     from .wire import json_object as json_object
     from .wire import json_text as json_text
+    from .wire import media_kind as media_kind
     from .wire import result_part as result_part
     from .wire import same as same
     from .wire import string as string
+    from .writing import arguments_object as arguments_object
+    from .writing import unwritable as unwritable
 
 __all__ = [
     "Anthropic",
@@ -74,6 +77,7 @@ export_lazily(
         "registry": "FORMATS",
         "rulebook": "Rule",
         "validity": "as_list repair validate",
-        "wire": "arguments_text fields_of items_of json_object json_text result_part same string",
+        "wire": "arguments_text fields_of items_of json_object json_text media_kind result_part same string",
+        "writing": "arguments_object unwritable",
     },
 )

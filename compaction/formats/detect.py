@@ -23,21 +23,26 @@ def resolve(format: str | MessageFormat | None = None, messages: Sequence[Any] =
     """Return the wire format for a ``format=`` argument.
 
     Args:
-        format: The name of a format, a format, or ``None`` to detect it. An ambiguous list is read as OpenAI chat
-            completions.
-        messages: The conversation.
+        format: The name of a format, a format, or ``None`` to detect it: chat completions, unless a message can only be in
+            another format. Messages that no format recognizes are ignored.
+        messages: The conversation; O(messages) for plain chats.
 
     Raises:
-        UnknownFormat: If no format has that name, or the messages are in different formats, or in none.
+        UnknownFormat: If no format has that name, or the messages are in different formats, in none, or in several but not in
+            chat completions.
 
     >>> resolve("openai-chat")
     openai_chat
     >>> resolve(None, [{"role": "model", "parts": [{"text": "hi"}]}])
     gemini
     """
-    if format is None:
-        return read_as(messages)
-    return format if isinstance(format, MessageFormat) else format_named(format)
+    if format is not None:
+        return format if isinstance(format, MessageFormat) else format_named(format)
+    if not fits(messages, openai_chat):
+        return _only(_possible(messages, strict=False))
+    if (strange := _strange(messages)) is not None:
+        raise UnknownFormat(_unknown(strange, messages[strange]))
+    return openai_chat
 
 
 def detect(messages: Iterable[Any]) -> MessageFormat:
@@ -58,24 +63,6 @@ def detect(messages: Iterable[Any]) -> MessageFormat:
     compaction.errors.UnknownFormat: these messages fit openai-chat, openai-responses, anthropic alike; say which with format=
     """
     return _only(_possible(messages))
-
-
-def read_as(messages: Sequence[Any]) -> MessageFormat:
-    """Return the wire format in which to read a conversation without a named format; O(messages) for plain chats.
-
-    It is chat completions, unless a message can only be in another format. Messages that no format recognizes are ignored.
-
-    Raises:
-        UnknownFormat: If the messages are in different formats, in none, or in several but not in chat completions.
-
-    >>> read_as([{"role": "user", "content": "hi"}])
-    openai_chat
-    """
-    if fits(messages, openai_chat):
-        if (strange := _strange(messages)) is not None:
-            raise UnknownFormat(_unknown(strange, messages[strange]))
-        return openai_chat
-    return _only(_possible(messages, strict=False))
 
 
 def _strange(messages: Sequence[Any]) -> int | None:

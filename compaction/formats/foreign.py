@@ -55,11 +55,7 @@ _FOREIGN: Final[tuple[tuple[str, Callable[[_Fields], bool], str], ...]] = (
         "use compaction.integrations.agent_framework, which takes them as they are",
     ),
     ("LlamaIndex", lambda fields: any("block_type" in block for block in _elements(fields, "blocks")), _CONVERT),
-    (
-        "AutoGen",
-        lambda fields: "source" in fields and string(fields.get("type")).endswith(("Message", "Event")),
-        _CONVERT,
-    ),
+    ("AutoGen", lambda fields: "source" in fields and string(fields.get("type")).endswith(("Message", "Event")), _CONVERT),
     (
         "a ShareGPT data set",
         lambda fields: "from" in fields and isinstance(fields.get("value"), str),
@@ -77,13 +73,6 @@ def refuse_foreign(fields: _Fields) -> None:
 
     Raises:
         UnknownFormat: If it is such a message; the text names the framework and the way to convert its messages.
-
-    >>> refuse_foreign({"role": "user", "content": "hi"})
-    >>> refuse_foreign({"from": "human", "value": "hi"})
-    Traceback (most recent call last):
-    ...
-    compaction.errors.UnknownFormat: these look like messages of a ShareGPT data set, which is not a wire format here; write \
-'from' as 'role' (human is user, gpt is assistant) and 'value' as 'content'
     """
     for name, shows, remedy in _FOREIGN:
         if shows(fields):

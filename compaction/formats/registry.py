@@ -27,8 +27,8 @@ def format_named(name: str) -> MessageFormat:
     Raises:
         UnknownFormat: If no format has it.
     """
-    for format in FORMATS:
-        if format.name == name:
-            return format
-    names = ", ".join(sorted(format.name for format in FORMATS))
+    known = {format.name: format for format in FORMATS}
+    if name in known:
+        return known[name]
+    names = ", ".join(sorted(known))
     raise UnknownFormat(f"format={name!r}: no such wire format; use one of {names}, or a MessageFormat")

@@ -90,6 +90,12 @@ def data_size(data: Any) -> int:
     return (len(data) + 2) // 3 * 4 if isinstance(data, bytes | bytearray) else len(string(data))
 
 
+def media_kind(media_type: str | None) -> str:
+    """Return the kind of a `MediaPart` for a media type such as ``"image/png"``."""
+    kind = (media_type or "").partition("/")[0]
+    return kind if kind in ("image", "audio", "video") else "file"
+
+
 def json_object(text: Any) -> dict[str, Any] | None:
     """Return the object that a JSON text describes, an empty one for no text; ``None`` for anything else."""
     try:

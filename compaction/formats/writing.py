@@ -24,9 +24,7 @@ def arguments_object(text: str) -> dict[str, Any]:
 
 def unwritable(part: Part) -> ConfigurationError:
     """Return the error for a part that cannot be written."""
-    return ConfigurationError(
-        f"parts: only text, calls and results can be created (got {part!r}); pass the part that was read, or drop it"
-    )
+    return ConfigurationError(f"parts: this format cannot write {part!r}; pass the part that was read, or drop it")
 
 
 def without_new_blanks(old: Sequence[Part], parts: Sequence[Part]) -> list[Part]:

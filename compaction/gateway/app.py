@@ -13,7 +13,7 @@ import anyio.from_thread
 from ..session import Event, OnEvent
 from .conversations import GatewayConversations
 from .deletion import ConversationDeletion
-from .exchange import GatewayServices, ProxyEndpoint
+from .exchange import ProxyEndpoint
 from .guard import Guard
 from .pages import page_routes
 from .plan import Planner
@@ -48,13 +48,19 @@ def create_app(settings: GatewaySettings, *, on_event: OnEvent | None = None, wo
 
     alone = settings.token is None  # all users of a token see the page
     status = GatewayStatus(settings.clock, limit=settings.conversations, is_shadow=settings.shadow, shows_texts=alone)
-    conversations = GatewayConversations(settings, _both(status.told, on_event))
+
+    def told(event: Event) -> None:
+        status.told(event)
+        if on_event is not None:
+            on_event(event)
+
+    conversations = GatewayConversations(settings, told)
     planner = Planner(settings, conversations, status)
     status.held, status.windows, status.left_alone = conversations.held, conversations.windows.learned, planner.left_alone
     upstreams = Upstreams(settings)
     recorder = None if settings.record is None else SessionRecorder(settings.record, settings.clock)
     deletion = ConversationDeletion(settings, conversations, status, recorder, workers)
-    services = GatewayServices(
+    endpoint = ProxyEndpoint(
         settings=settings,
         upstreams=upstreams,
         conversations=conversations,
@@ -64,7 +70,6 @@ def create_app(settings: GatewaySettings, *, on_event: OnEvent | None = None, wo
         deletion=deletion,
         workers=workers,
     )
-    endpoint = ProxyEndpoint(services)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncGenerator[None]:
@@ -90,12 +95,3 @@ def create_app(settings: GatewaySettings, *, on_event: OnEvent | None = None, wo
 
     routes = [*page_routes(snapshot, deletion.everywhere), Mount("/", app=endpoint)]
     return Guard(Starlette(routes=routes, lifespan=lifespan), settings)
-
-
-def _both(first: OnEvent, second: OnEvent | None) -> OnEvent:
-    def tell(event: Event) -> None:
-        first(event)
-        if second is not None:
-            second(event)
-
-    return tell

@@ -20,10 +20,6 @@ class Unreadable(Exception):
     """The gateway cannot read a body as a request; the first argument is the reason in a few words."""
 
 
-class TooLarge(Exception):
-    """A body exceeds the size limit."""
-
-
 def _zstandard() -> Callable[[], Any] | None:
     """Return a factory of zstd decoders; ``None`` if neither Python nor the package ``zstandard`` has one."""
     with contextlib.suppress(ImportError):
@@ -47,11 +43,7 @@ _CHUNK: Final = 65_536
 
 
 def decoder_of(encoding: str) -> Callable[[bytes], bytes] | None:
-    """Return a function that decodes a body piece by piece; ``None`` if the encoding is unknown.
-
-    >>> decoder_of("br") is None, decoder_of("")(b"plain")
-    (True, b'plain')
-    """
+    """Return a function that decodes a body piece by piece; ``None`` if the encoding is unknown."""
     name = encoding.strip().lower()
     if name in ("", "identity"):
         return lambda data: data
@@ -63,8 +55,7 @@ def decoded(body: bytes, encoding: str, limit: int) -> bytes:
     """Return a decompressed body.
 
     Raises:
-        Unreadable: If the encoding is unknown, or the data is damaged.
-        TooLarge: If the decompressed body would exceed the limit.
+        Unreadable: If the encoding is unknown, the data is damaged, or the decompressed body would exceed the limit.
     """
     decode = decoder_of(encoding)
     if decode is None:
@@ -73,16 +64,14 @@ def decoded(body: bytes, encoding: str, limit: int) -> bytes:
         return body
     pieces: list[bytes] = []
     size = 0
-    try:
-        for start in range(0, len(body), _CHUNK):
+    for start in range(0, len(body), _CHUNK):
+        try:
             pieces.append(decode(body[start : start + _CHUNK]))
-            size += len(pieces[-1])
-            if size > limit:
-                raise TooLarge
-    except TooLarge:
-        raise
-    except Exception as error:  # each library raises an error type of its own
-        raise Unreadable("damaged content-encoding") from error
+        except Exception as error:  # each library raises an error type of its own
+            raise Unreadable("damaged content-encoding") from error
+        size += len(pieces[-1])
+        if size > limit:
+            raise Unreadable("too large")
     return b"".join(pieces)
 
 

@@ -26,21 +26,9 @@ from ..formats import (
 def for_comparison(messages: Sequence[Any], format: MessageFormat) -> list[Any]:
     """Return the messages for comparison: without breakpoints, and with a list of one text part as a plain string.
 
-    Args:
-        messages: The messages of a request.
-        format: Their format; only Anthropic's, and chat completions for Anthropic's models, have breakpoints.
-
-    >>> from compaction.formats import anthropic
-    >>> marked = {"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}
-    >>> for_comparison([{"role": "user", "content": [marked]}], anthropic)
-    [{'role': 'user', 'content': 'hi'}]
+    A message that does not change is the same object. In formats without breakpoints none changes.
     """
-    return list(map(_plain, messages)) if has_breakpoints(format) else list(messages)
-
-
-def _plain(message: Any) -> Any:
-    """Return a message for comparison; the same object if nothing changes."""
-    return unwrapped(without_breakpoints(message))
+    return [unwrapped(without_breakpoints(each)) for each in messages] if has_breakpoints(format) else list(messages)
 
 
 def keep_breakpoints(sent: Sequence[Any], given: Sequence[Any], compared: Sequence[Any], format: MessageFormat) -> list[Any]:

@@ -18,11 +18,7 @@ _MOST_CASES: Final = 20
 
 
 def masked(value: Any, key: str = "") -> Any:
-    """Return JSON data with the words of every string replaced by as many ``x``; names of fields, types and roles are kept.
-
-    >>> masked({"role": "user", "content": [{"type": "text", "text": "my secret"}], "n": 7})
-    {'role': 'user', 'content': [{'type': 'text', 'text': 'xx xxxxxx'}], 'n': 7}
-    """
+    """Return JSON data with the words of every string replaced by as many ``x``; names of fields, types and roles are kept."""
     if (fields := fields_of(value)) is not None:
         return {_key(name): masked(each, name) for name, each in fields.items()}
     if (items := items_of(value)) is not None:

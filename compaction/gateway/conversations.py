@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Self, TypeVar
 
 import anyio
@@ -25,6 +25,7 @@ from ..stores import SessionStore, SQLiteStore
 from ..strategies import Failed, Lossless
 from ..tokens import LengthError, Usage, counter
 from ..triggers import tokens_exceed
+from .bodies import ModelRequest
 from .breakpoints import for_comparison, keep_breakpoints
 from .economy import never_dearer
 from .recall import RECALL_FUNCTIONS, may_offer
@@ -54,17 +55,21 @@ class ConversationRequest:
     """
 
     route: ModelRoute
-    fields: Mapping[str, Any] = attrs.field(repr=False)
-    messages: list[Any] = attrs.field(repr=False)
+    body: ModelRequest
     id: str | None
     upstream: str
     is_long: bool = False
     tenant: str = ""
 
     @property
+    def messages(self) -> list[Any]:
+        """The messages of the client."""
+        return self.body.messages
+
+    @property
     def model(self) -> str:
         """The model that the request names."""
-        return self.route.model_of(self.fields)
+        return self.route.model_of(self.body.fields)
 
     @property
     def served(self) -> ServedModel:
@@ -78,14 +83,14 @@ class ConversationRequest:
         The agent's session id is part of the scope, not the pool's ``id``, so that messages which an agent removes from its own
         list do not come back.
         """
-        tools = [(fields_of(each) or {}) for each in items_of(self.fields.get("tools")) or ()]
+        tools = [(fields_of(each) or {}) for each in items_of(self.body.fields.get("tools")) or ()]
         names = sorted({str(each.get("name") or (fields_of(each.get("function")) or {}).get("name")) for each in tools})
         return json.dumps([self.tenant, self.upstream, self.model, names, self.id])
 
     @property
     def beside(self) -> str:
         """The fields besides the messages that the model reads, as JSON."""
-        found = [self.fields[name] for name in self.route.counted if self.fields.get(name)]
+        found = [each for name in self.route.counted if (each := self.body.fields.get(name))]
         return json.dumps(found) if found else ""
 
 
@@ -173,7 +178,7 @@ class GatewayConversations:
 
     def _pool(self, request: ConversationRequest, window: int) -> SessionPool:
         settings = self._settings
-        reserved = self._recall_tokens if may_offer(request.route.name, request.fields) else 0
+        reserved = self._recall_tokens if may_offer(request.route.name, request.body.fields) else 0
         key = (request.route.format.name, window, _cached_price(request.model), reserved)
         with self._lock:
             if key not in self._pools:
@@ -205,7 +210,7 @@ class GatewayConversations:
         """Return what to send for a request: compacted if that is due.
 
         Args:
-            request: The request.
+            request: The request. If its route only counts tokens, no model is called and no decision is saved.
             refused: The provider's length error, if the request was sent and was too long; it is then compacted harder.
             sync: Whether nothing is awaited; drive it with `unawaited` in a thread, because it uses the processor.
 
@@ -214,49 +219,29 @@ class GatewayConversations:
             BudgetUnsatisfiable: If it was refused, and nothing more can be removed.
             Exception: If the messages cannot be read; the caller then sends the request unchanged.
         """
-        window, compared = self._compared(request)
-        pool, options = self._pool(request, window), self._options(request)
-        async with pool.call(compared, **options, sync=sync) as session:
-            self._forgotten.pop(session.id, None)
+        window, compared = self.windows.of(request.served), for_comparison(request.messages, request.route.format)
+        pool, overhead = self._pool(request, window), self._counter.count_text(request.beside)
+        call: contextlib.AbstractAsyncContextManager[CompactionSession]
+        if request.route.counts:
+            call = contextlib.nullcontext(pool.trial(compared, scope=request.scope, overhead_tokens=overhead))
+        else:
+            call = pool.call(compared, scope=request.scope, overhead_tokens=overhead, sync=sync)
+        async with call as session:
+            if not request.route.counts:
+                self._forgotten.pop(session.id, None)
             turn = ConversationTurn(request=request, session=session, window=window)
             if refused is not None:
-                view = await session.compact_refused(refused, sync=sync)
-                turn.send(view, compared)
+                turn.send(await session.compact_refused(refused, sync=sync), compared)
                 return turn
             try:
-                result = await session.compact_due(sync=sync)
-            except Exception as error:
-                return self._failed(turn, error, compared)
-            return self._done(turn, result, compared)
-
-    def _compared(self, request: ConversationRequest) -> tuple[int, list[Any]]:
-        return self.windows.of(request.served), for_comparison(request.messages, request.route.format)
-
-    def _options(self, request: ConversationRequest) -> dict[str, Any]:
-        return {"scope": request.scope, "overhead_tokens": self._counter.count_text(request.beside)}
-
-    def _done(self, turn: ConversationTurn, result: CompactionResult, compared: list[Any]) -> ConversationTurn:
-        turn.result = result
-        turn.failures = tuple(_words(each) for each in result.failures)
-        turn.send(result.messages, compared)
-        return turn
-
-    def _failed(self, turn: ConversationTurn, error: Exception, compared: list[Any]) -> ConversationTurn:
-        """Return a turn with the session's current view: a run that failed changed nothing."""
-        turn.failures = (f"the strategy: {type(error).__name__}",)
-        turn.send(turn.session.index.messages(), compared)
-        return turn
-
-    def trial(self, request: ConversationRequest) -> ConversationTurn:
-        """Return what would be sent for a request, without calling a model or saving a decision. Call it in a thread."""
-        window, compared = self._compared(request)
-        session = self._pool(request, window).trial(compared, **self._options(request))
-        turn = ConversationTurn(request=request, session=session, window=window)
-        try:
-            result = session.compact_due_sync()
-        except Exception as error:
-            return self._failed(turn, error, compared)
-        return self._done(turn, result, compared)
+                turn.result = await session.compact_due(sync=sync)
+            except Exception as error:  # the session's view is as it was
+                turn.failures = (f"the strategy: {type(error).__name__}",)
+                turn.send(session.index.messages(), compared)
+            else:
+                turn.failures = tuple(map(_words, turn.result.failures))
+                turn.send(turn.result.messages, compared)
+            return turn
 
     def learn_window(self, turn: ConversationTurn | None, request: ConversationRequest, error: LengthError) -> None:
         """Learn the window from a length error. If it changes, the conversation begins again with a strategy of its size.

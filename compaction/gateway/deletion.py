@@ -7,7 +7,7 @@ from typing import Final
 
 import anyio
 
-from ..stores import SessionStore, SQLiteStore
+from ..stores import SessionStore
 from .conversations import LOCK_SECONDS, ConversationInUse, ConversationTurn, GatewayConversations
 from .recording import SessionRecorder
 from .settings import GatewaySettings
@@ -67,7 +67,7 @@ class ConversationDeletion:
 
     def _in_files(self, name: str) -> bool:
         """Delete a conversation from the files, and return whether it was there."""
-        found = self._is_emptied(self._conversations.recalled, name)
+        found = self._is_emptied(name)
         if self._uses is not None:
             found |= self._uses.load(name) is not None
             self._uses.delete(name)
@@ -76,12 +76,11 @@ class ConversationDeletion:
             found |= self._recorder.forget(name)
         return found
 
-    @staticmethod
-    def _is_emptied(store: SQLiteStore | None, session: str) -> bool:
-        """Delete what a store has of a session, and return whether there was something."""
-        found = False
-        while store is not None and (page := store.range(session, 1, _PAGE)):
-            store.forget(session, page)
+    def _is_emptied(self, name: str) -> bool:
+        """Delete what left the requests of a conversation, and return whether something of it was stored."""
+        store, found = self._conversations.recalled, False
+        while store is not None and (page := store.range(name, 1, _PAGE)):
+            store.forget(name, page)
             found = True
         return found
 
@@ -111,7 +110,7 @@ class ConversationDeletion:
             names.update(await in_thread(partial(self._uses.delete_unused, now - after, now)))
         names = {name for name in names if self.in_memory(name) != "in use"}  # those note a new use at the end of their call
         for name in names:
-            await in_thread(partial(self._is_emptied, self._conversations.recalled, name))
+            await in_thread(partial(self._is_emptied, name))
         return sorted(names)
 
     async def keep_deleting(self) -> None:

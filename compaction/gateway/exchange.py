@@ -47,8 +47,8 @@ _logger: Final = logging.getLogger("compaction.gateway")
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class GatewayServices:
-    """The parts of a gateway that every request uses. The last two are optional."""
+class ProxyEndpoint:
+    """The ASGI application that forwards requests, made of the parts that every request uses. The last two are optional."""
 
     settings: GatewaySettings
     upstreams: Upstreams
@@ -59,20 +59,12 @@ class GatewayServices:
     recorder: SessionRecorder | None = None
     workers: Workers | None = None
 
-
-class ProxyEndpoint:
-    """The ASGI application that forwards requests."""
-
-    def __init__(self, services: GatewayServices) -> None:
-        self._services = services
-
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        client, status = ClientConnection(scope, receive, send), self._services.status
-        route = route_of(client.method, client.path)
-        served: _Passing | _ModelExchange = _Passing(self._services, client)
-        if route is not None:
-            served = _ModelExchange(self._services, client, route, is_owned=HANDED_OVER in scope)
+        client, status = ClientConnection(scope, receive, send), self.status
+        served: _Passing | _ModelExchange = _Passing(self, client)
+        if (route := route_of(client.method, client.path)) is not None:
+            served = _ModelExchange(self, client, route, is_owned=HANDED_OVER in scope)
         error = ""
         try:
             await served.run()
@@ -116,7 +108,7 @@ async def _cancel_if_gone(client: ClientConnection, scope: anyio.CancelScope) ->
 class _Passing:
     """One request without a conversation, which is forwarded as it came."""
 
-    services: GatewayServices
+    gateway: ProxyEndpoint
     client: ClientConnection
 
     async def run(self) -> None:
@@ -136,29 +128,28 @@ class _Passing:
             headers.append((b"content-length", length.encode("latin-1")))
         provider, target = provider_of(client.path, client.headers), (client.raw_path, client.query)
         body = client.pieces() if self._has_body else None
-        await client.stream(await self.services.upstreams.send(client.method, provider, target, headers, body))
+        await client.stream(await self.gateway.upstreams.send(client.method, provider, target, headers, body))
         await client.end()
 
     def report(self, error: str) -> None:
         """Count and log the request."""
         why = _UNKNOWN_PATH if looks_like_conversation(self.client.method, self.client.path) else ""
         if why:
-            self.services.status.passed(why)
+            self.gateway.status.passed(why)
         status = self.client.status or 499
-        self.services.status.answered(_OTHER, status)
+        self.gateway.status.answered(_OTHER, status)
         log_request(route=_OTHER, method=self.client.method, status=status, error=error, why=why)
 
 
 class _ModelExchange:
     """One request to a model. Holds state: its plan, and figures for the log."""
 
-    def __init__(self, services: GatewayServices, client: ClientConnection, route: ModelRoute, *, is_owned: bool) -> None:
-        self._services = services
-        self._workers = None if is_owned else services.workers
+    def __init__(self, gateway: ProxyEndpoint, client: ClientConnection, route: ModelRoute, *, is_owned: bool) -> None:
+        self._gateway = gateway
+        self._workers = None if is_owned else gateway.workers
         self._is_elsewhere = False
         self._client = client
         self._route = route
-        self._upstream = services.upstreams.name(route.provider)
         self._plan: RequestPlan | None = None
         self._began = anyio.current_time()
         self._added = 0.0
@@ -167,7 +158,7 @@ class _ModelExchange:
 
     async def run(self) -> None:
         """Serve the request."""
-        settings = self._services.settings
+        settings = self._gateway.settings
         body = await self._client.body(settings.max_body, settings.body_seconds)
         if body is None:
             most = f"{settings.max_body:,} bytes"
@@ -176,8 +167,9 @@ class _ModelExchange:
         await _while_connected(self._client, partial(self._served, body))
 
     async def _served(self, body: bytes) -> None:
-        began, planner, client = anyio.current_time(), self._services.planner, self._client
-        read = await planner.read(self._route, body, client.headers, self._upstream, client.query)
+        began, planner, client = anyio.current_time(), self._gateway.planner, self._client
+        upstream = self._gateway.upstreams.name(self._route.provider)
+        read = await planner.read(self._route, body, client.headers, upstream, client.query)
         if await self._hand_over(read):
             return
         self._plan = plan = await planner.plan(read)
@@ -207,7 +199,7 @@ class _ModelExchange:
         client = self._client
         headers = request_headers(client.raw_headers, readable=READABLE, rewritten=plan.is_changed)
         target = (client.raw_path, client.query)
-        return await self._services.upstreams.send(client.method, self._route.provider, target, headers, plan.body)
+        return await self._gateway.upstreams.send(client.method, self._route.provider, target, headers, plan.body)
 
     async def _stream(self, answer: UpstreamAnswer) -> None:
         """Send an answer to the client, read its usage, and record the conversation."""
@@ -222,8 +214,8 @@ class _ModelExchange:
 
     async def _recalled(self, plan: RequestPlan, answer: UpstreamAnswer) -> UpstreamAnswer:
         """Answer the model's calls of the tools of recall, and return the answer that is meant for the client."""
-        services, body, turn = self._services, plan.body, plan.turn
-        store, in_thread = services.conversations.recalled, services.conversations.in_thread
+        gateway, body, turn = self._gateway, plan.body, plan.turn
+        store, in_thread = gateway.conversations.recalled, gateway.conversations.in_thread
         if store is None or turn is None or plan.without_recall is None or answer.status >= 300:
             return answer
         for _ in range(_MOST_RECALLS):
@@ -234,11 +226,11 @@ class _ModelExchange:
                 answered = partial(continued, self._route, body, text, kind, store=store, session=turn.session.id)
                 following = await in_thread(answered)
             except Exception as error:
-                services.status.failed(f"recall: {type(error).__name__}")
+                gateway.status.failed(f"recall: {type(error).__name__}")
                 return answer
             if following is None:
                 return answer
-            services.status.retried("recall")
+            gateway.status.retried("recall")
             body = following
             answer.close()
             answer = await self._send(attrs.evolve(plan, body=body))
@@ -257,14 +249,14 @@ class _ModelExchange:
         """
         refusal = refused.refusal()
         if LengthError.read(refusal) is not None:
-            shorter = await self._services.planner.shorter(plan, refusal)
+            shorter = await self._gateway.planner.shorter(plan, refusal)
             if shorter is None:
                 return None
             self._plan = shorter
             return await self._again("length", shorter)
         if refused.status != 400 or not plan.is_changed:
             return None
-        original = attrs.evolve(plan, body=plan.original)
+        original = attrs.evolve(plan, body=plan.original, without_recall=None)
         answer = await self._again("refused", original)
         if answer is not None and answer.status < 300:
             self._plan = attrs.evolve(original, why="refused as it was compacted")
@@ -274,62 +266,62 @@ class _ModelExchange:
     async def _again(self, why: str, plan: RequestPlan) -> UpstreamAnswer | None:
         """Send a second request; return ``None`` if the upstream gives no answer, so that the client gets the first one."""
         self._retried = why
-        self._services.status.retried(why)
+        self._gateway.status.retried(why)
         try:
             return await self._send(plan)
         except NoAnswer as failure:
-            self._services.status.failed(f"upstream: {failure.why}")
+            self._gateway.status.failed(f"upstream: {failure.why}")
             return None
 
     async def _our_fault(self, plan: RequestPlan, refusal: UpstreamRefusal) -> None:
         """Stop compacting a conversation whose compacted request alone was refused, and write the case."""
-        services, turn = self._services, plan.turn
-        services.status.failed("a compacted request was refused")
+        gateway, turn = self._gateway, plan.turn
+        gateway.status.failed("a compacted request was refused")
         if turn is None or self._route.counts:
             return
-        services.planner.leave_alone(turn.session.id)
-        folder = services.settings.cases
+        gateway.planner.leave_alone(turn.session.id)
+        folder = gateway.settings.cases
         if folder is None:
             return
-        name = f"{self._route.name}-{int(services.settings.clock() * 1000)}"
+        name = f"{self._route.name}-{int(gateway.settings.clock() * 1000)}"
         write = partial(write_case, folder, name, given=turn.request.messages, sent=turn.messages, refusal=refusal)
         try:
-            await services.conversations.in_thread(write)
+            await gateway.conversations.in_thread(write)
         except Exception as error:
-            services.status.failed(f"writing a case: {type(error).__name__}")
+            gateway.status.failed(f"writing a case: {type(error).__name__}")
 
     # ---------------------------------------------------------------- afterwards
 
     async def _record(self) -> None:
         """Give the reported usage to the session, and record the conversation if that is enabled; count failures."""
-        plan, services = self._plan, self._services
+        plan, gateway = self._plan, self._gateway
         if plan is None or plan.turn is None or self._route.counts or not 200 <= self._client.status < 300:
             return
         try:
             if self._usage is not None and not plan.why:  # otherwise it is that of another request than the turn's
                 if self._usage.is_plausible(plan.turn.tokens, beside=_UNCOUNTED):
-                    await services.conversations.record_usage(plan.turn, self._usage)
+                    await gateway.conversations.record_usage(plan.turn, self._usage)
                 else:
-                    services.status.passed("usage not believed")
-            await services.deletion.used(plan.turn)
-            if services.recorder is not None:
+                    gateway.status.passed("usage not believed")
+            await gateway.deletion.used(plan.turn)
+            if gateway.recorder is not None:
                 format, messages = self._route.format, plan.turn.request.messages
-                record = partial(services.recorder.record, plan.turn.session.id, format, messages)
-                await services.conversations.in_thread(record)
+                record = partial(gateway.recorder.record, plan.turn.session.id, format, messages)
+                await gateway.conversations.in_thread(record)
         except Exception as error:
-            services.status.failed(f"recording: {type(error).__name__}")
+            gateway.status.failed(f"recording: {type(error).__name__}")
 
     def report(self, error: str) -> None:
         """Count and log the request, unless another worker serves it."""
         if self._is_elsewhere:
             return
         status, plan = self._client.status or 499, self._plan
-        self._services.status.answered(self._route.name, status)
+        self._gateway.status.answered(self._route.name, status)
         logged: dict[str, Any] = {}
         if plan is not None and plan.turn is not None:
             turn = plan.turn
             if not self._route.counts and status < 300:
-                self._services.status.reported(turn, is_changed=plan.is_changed, seconds_added=self._added, usage=self._usage)
+                self._gateway.status.reported(turn, is_changed=plan.is_changed, seconds_added=self._added, usage=self._usage)
             logged = {name: getattr(turn, name) for name in ("window", "tokens", "left_out", "failures")}
             logged |= {"model": turn.request.model, "conversation": turn.session.id}
         if self._usage is not None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Final
 
 import attrs
 
 from ..run import unawaited
 from ..tokens import LengthError, is_quoted
-from .bodies import ModelRequest, TooLarge, Unreadable, decoded, read_request
+from .bodies import Unreadable, decoded, read_request
 from .conversations import ConversationRequest, ConversationTurn, GatewayConversations
 from .headers import asks_for_long_context, has_signature, session_of, tenant_of
 from .recall import offered
@@ -25,7 +25,6 @@ _TOO_MANY_BYTES: Final = 413
 _BYTES_OF_WINDOW: Final = 8
 """The bytes of a refused request for each token of the window that is assumed if neither a table nor the refusal names it: half
 of what the request has at four bytes a token."""
-_T = TypeVar("_T")
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -35,16 +34,14 @@ class RequestPlan:
     Args:
         body: The bytes to send.
         original: The client's bytes.
-        asked: The parsed body; ``None`` if it could not be read, or the provider keeps its history.
-        request: The same, with what headers and address say.
-        turn: Its turn of the conversation; ``None`` without a conversation.
+        request: The request of a conversation; ``None`` if it could not be read, or the provider keeps its history.
+        turn: Its turn of the conversation; ``None`` before it is planned.
         why: The reason for sending the client's bytes, other than that they fit.
         without_recall: The bytes to send without the tools of recall, if those are offered.
     """
 
     body: bytes = attrs.field(repr=False)
     original: bytes = attrs.field(repr=False)
-    asked: ModelRequest | None = attrs.field(default=None, repr=False)
     request: ConversationRequest | None = None
     turn: ConversationTurn | None = None
     why: str = ""
@@ -88,8 +85,8 @@ class Planner:
         try:
             asked = read_request(decoded(body, headers.get("content-encoding", ""), self._settings.max_body), route.key)
             why = "signed" if has_signature(headers) else route.kept(asked.fields) or ("" if asked.messages else "no messages")
-        except (Unreadable, TooLarge) as error:
-            return self._passed(unchanged, str(error) or "too large")
+        except Unreadable as error:
+            return self._passed(unchanged, str(error))
         except Exception as error:
             self._status.failed(f"reading: {type(error).__name__}")
             return attrs.evolve(unchanged, why=type(error).__name__)
@@ -97,86 +94,81 @@ class Planner:
             return self._passed(unchanged, why)
         request = ConversationRequest(
             route=route,
-            fields=asked.fields,
-            messages=asked.messages,
+            body=asked,
             id=session_of(headers),
             upstream=upstream,
             is_long=asks_for_long_context(headers),
             tenant=tenant_of(headers, query),
         )
-        return attrs.evolve(unchanged, asked=asked, request=request)
+        return attrs.evolve(unchanged, request=request)
 
-    def _passed(self, plan: RequestPlan, why: str, turn: ConversationTurn | None = None) -> RequestPlan:
-        """Return the plan to send the client's bytes, and count the reason."""
+    def _passed(self, plan: RequestPlan, why: str) -> RequestPlan:
+        """Return the plan with the reason for sending the client's bytes, which is counted."""
         self._status.passed(why)
-        return attrs.evolve(plan, why=why, turn=turn)
+        return attrs.evolve(plan, why=why)
 
     async def plan(self, read: RequestPlan) -> RequestPlan:
         """Return the plan of a request that was read."""
         request = read.request
         if request is None:
             return read
-        return await self._driven(partial(self._planned, read, request), may_await=not request.route.counts)
-
-    async def _driven(self, work: Callable[[bool], Coroutine[Any, Any, _T]], *, may_await: bool = True) -> _T:
-        """Run work in a thread, because it uses the processor; in the event loop if the strategy may await a model.
-
-        It is called with whether nothing may be awaited.
-        """
-        if self._settings.awaits and may_await:
-            return await work(False)
-        return await self._conversations.in_thread(lambda: unawaited(work(True)))
-
-    async def _planned(self, plan: RequestPlan, request: ConversationRequest, sync: bool) -> RequestPlan:
-        conversations = self._conversations
         try:
-            turn = conversations.trial(request) if request.route.counts else await conversations.turn(request, sync=sync)
-            if turn.result is None:  # the strategy raised; the failures in a result are events, which are counted as such
-                for failure in turn.failures:
-                    self._status.failed(failure)
-            if self._settings.shadow or turn.session.id in self._alone:
-                return self._passed(plan, "shadow" if self._settings.shadow else "left alone", turn)
-            return self._sending(plan, request, turn)
+            plan = await self._planned(read, request)
         except UnknownWindow:
-            return self._passed(plan, "unknown window")
+            return self._passed(read, "unknown window")
         except Exception as error:
             self._status.failed(f"{request.route.name}: {type(error).__name__}")
-            return attrs.evolve(plan, why=type(error).__name__)
+            return attrs.evolve(read, why=type(error).__name__)
+        if plan.turn is not None and plan.turn.result is None:  # the strategy raised; other failures are counted as events
+            for failure in plan.turn.failures:
+                self._status.failed(failure)
+        return plan
+
+    async def _planned(
+        self, plan: RequestPlan, request: ConversationRequest, refused: UpstreamRefusal | None = None
+    ) -> RequestPlan:
+        """Compact, and return the plan to send the result.
+
+        In a thread, because it uses the processor; in the event loop if the strategy may await a model.
+        """
+
+        async def planned(sync: bool) -> RequestPlan:
+            return self._sending(plan, request, await self._conversations.turn(request, refused=refused, sync=sync))
+
+        if self._settings.awaits and not request.route.counts:
+            return await planned(False)
+        return await self._conversations.in_thread(lambda: unawaited(planned(True)))
 
     def _sending(self, plan: RequestPlan, request: ConversationRequest, turn: ConversationTurn) -> RequestPlan:
         """Return the plan to send the messages of a turn, with the tools of recall if they can be offered."""
-        asked = plan.asked
-        if asked is None or not turn.is_changed:
-            return attrs.evolve(plan, turn=turn, body=plan.original, why="", without_recall=None)
-        body = with_tools = asked.with_messages(turn.messages)
+        plan = attrs.evolve(plan, turn=turn, body=plan.original, why="", without_recall=None)
+        if self._settings.shadow or turn.session.id in self._alone:
+            return self._passed(plan, "shadow" if self._settings.shadow else "left alone")
+        if not turn.is_changed:
+            return plan
+        body = with_tools = request.body.with_messages(turn.messages)
         if self._conversations.recalled is not None and not request.route.counts:
-            with_tools = offered(body, asked, request.route.name)
-        return attrs.evolve(plan, turn=turn, body=with_tools, why="", without_recall=None if with_tools is body else body)
+            with_tools = offered(body, request.body, request.route.name)
+        return attrs.evolve(plan, body=with_tools, without_recall=None if with_tools is body else body)
 
     async def shorter(self, plan: RequestPlan, refused: UpstreamRefusal) -> RequestPlan | None:
         """Return the plan after a length error; ``None`` if nothing shorter can be sent."""
         request = plan.request
         if request is None or request.route.counts or self._settings.shadow:
             return None
+        if plan.turn is not None:
+            self._alone.pop(plan.turn.session.id, None)
         try:
             await self._conversations.in_thread(partial(self._learn, plan, request, refused))
-            shorter = await self._driven(partial(self._shortened, plan, request, refused))
+            shorter = await self._planned(plan, request, refused)
         except Exception as error:  # nothing may be removed, the window is still unknown, or the gateway has a fault
             self._status.failed(f"compacting harder: {type(error).__name__}")
             return None
-        if shorter.turn is not None:
-            self._alone.pop(shorter.turn.session.id, None)
         return None if shorter.bare == plan.bare else shorter
-
-    async def _shortened(
-        self, plan: RequestPlan, request: ConversationRequest, refused: UpstreamRefusal, sync: bool
-    ) -> RequestPlan:
-        turn = await self._conversations.turn(request, refused=refused, sync=sync)
-        return self._sending(plan, request, turn)
 
     def _learn(self, plan: RequestPlan, request: ConversationRequest, refused: UpstreamRefusal) -> None:
         """Learn the window of a refused request, for all clients: but not from an error that quotes this one's words."""
-        if is_quoted(refused.body, json.dumps(request.fields, ensure_ascii=False, default=str)):
+        if is_quoted(refused.body, json.dumps(request.body.fields, ensure_ascii=False, default=str)):
             return  # only this conversation is shortened
         found = LengthError.read(refused) or LengthError()
         if found.window is None and plan.turn is None:  # no table has the model's window

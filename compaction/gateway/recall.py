@@ -11,8 +11,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-import attrs
-
 from ..formats import fields_of, items_of
 from ..messages import ToolCallPart, ToolResultPart
 from ..stores import SQLiteStore, handle_tool_call, tool_schemas
@@ -26,31 +24,28 @@ _TOO_LONG: Final = json.dumps({"error": f"the result has more than {_MOST_CHARS:
 _NOT_RUN: Final = "Not run: it was called together with a tool of the gateway. Call it again."
 
 
-@attrs.frozen
-class RecallWire:
-    """A wire format in which the gateway can answer calls itself.
-
-    One function returns the tool of a function; the other the messages of an answer's JSON value, or of its stream's events.
-    """
-
-    tool: Callable[[dict[str, Any]], dict[str, Any]]
-    said: Callable[[Sequence[Any]], list[Any]]
-
-
 def may_offer(route: str, fields: Mapping[str, Any]) -> bool:
     """Return whether the tools of recall can be offered in a conversation: its wire is known, and the agent has tools."""
-    return route in _WIRES and bool(items_of(fields.get("tools")))
+    return route in _SAID and bool(items_of(fields.get("tools")))
 
 
 def offered(body: bytes, asked: ModelRequest, route: str) -> bytes:
     """Return the body of a compacted request with the tools of recall; the same body if they cannot be offered."""
-    wire, tools = _WIRES.get(route), items_of(asked.fields.get("tools"))
+    tools = items_of(asked.fields.get("tools")) or ()
     choice = asked.fields.get("tool_choice")
     is_free = choice in (None, "auto") or (fields_of(choice) or {}).get("type") == "auto"
-    if wire is None or not tools or not is_free or any(name in json.dumps(tools) for name in _NAMES):
+    if not may_offer(route, asked.fields) or not is_free or any(name in json.dumps(tools) for name in _NAMES):
         return body
     request = read_request(body, "tools")
-    return request.with_messages([*request.messages, *map(wire.tool, RECALL_FUNCTIONS)])
+    return request.with_messages([*request.messages, *[_tool(route, function) for function in RECALL_FUNCTIONS]])
+
+
+def _tool(route: str, function: dict[str, Any]) -> dict[str, Any]:
+    """Return the tool of a function, as requests of a route contain it."""
+    if route == "messages":
+        about = {"name": function["name"], "description": function["description"]}
+        return {**about, "input_schema": function["parameters"]}
+    return {"type": "function", "function": function} if route == "chat" else {"type": "function", "strict": False, **function}
 
 
 def continued(route: ModelRoute, body: bytes, answer: bytes, kind: str, *, store: SQLiteStore, session: str) -> bytes | None:
@@ -76,7 +71,7 @@ def continued(route: ModelRoute, body: bytes, answer: bytes, kind: str, *, store
 
 def read_answer(route: ModelRoute, answer: bytes, kind: str) -> tuple[list[Any], list[ToolCallPart]]:
     """Return the messages of a decoded answer, whole or streamed as its content type says, and the calls in them."""
-    said = _WIRES[route.name].said(_events(answer) if kind.startswith("text/event-stream") else [json.loads(answer)])
+    said = _SAID[route.name](_events(answer) if kind.startswith("text/event-stream") else [json.loads(answer)])
     parts = [part for message in said for part in route.format.read(message).parts]
     return said, [part for part in parts if isinstance(part, ToolCallPart)]
 
@@ -147,15 +142,12 @@ def _extend(block: dict[str, Any], delta: Mapping[str, Any]) -> None:
     block[name] = block.get(name, "") + delta[field]
 
 
-_WIRES: Final[Mapping[str, RecallWire]] = {
-    "chat": RecallWire(lambda function: {"type": "function", "function": function}, _chat_said),
-    "responses": RecallWire(lambda function: {"type": "function", "strict": False, **function}, _responses_said),
-    "messages": RecallWire(
-        lambda function: {
-            "name": function["name"],
-            "description": function["description"],
-            "input_schema": function["parameters"],
-        },
-        _anthropic_said,
-    ),
+_SAID: Final[Mapping[str, Callable[[Sequence[Any]], list[Any]]]] = {
+    "chat": _chat_said,
+    "responses": _responses_said,
+    "messages": _anthropic_said,
 }
+"""The routes in which the gateway can answer calls itself.
+
+Each has a function that returns the messages of an answer, given its JSON value or the events of its stream.
+"""

@@ -51,7 +51,7 @@ class ModelRoute:
     format: MessageFormat
     key: str
     counted: tuple[str, ...]
-    kept: Callable[[Mapping[str, Any]], str | None]
+    kept: Callable[[Mapping[str, Any]], str | None] = lambda fields: None
     counts: bool = False
     model: str | None = None
 
@@ -59,10 +59,6 @@ class ModelRoute:
         """Return the name of the model that a request names; empty if it names none, or one that is too long for a name."""
         found: object = fields.get("model") if self.model is None else self.model
         return found if isinstance(found, str) and len(found) <= LONGEST_NAME else ""
-
-
-def _kept_by_none(fields: Mapping[str, Any]) -> str | None:
-    return None
 
 
 def _kept_by_responses(fields: Mapping[str, Any]) -> str | None:
@@ -107,7 +103,6 @@ _ROUTES: Final[Mapping[str, ModelRoute]] = {
         format=openai_chat,
         key="messages",
         counted=("tools", "functions", "response_format"),
-        kept=_kept_by_none,
     ),
     "/responses": ModelRoute(
         name="responses",
@@ -134,7 +129,6 @@ _CONVERSE: Final = ModelRoute(
     format=bedrock,
     key="messages",
     counted=("system", "toolConfig"),
-    kept=_kept_by_none,
 )
 
 
@@ -171,20 +165,12 @@ def _of_publisher(rest: str) -> ModelRoute | None:
 
 
 def normalized(path: str) -> str:
-    """Return a path as a client means it: one slash between segments, and a version once.
-
-    >>> normalized("//v1/v1//chat/completions")
-    '/v1/chat/completions'
-    """
+    """Return a path as a client means it: one slash between segments, and a version once."""
     return _TWICE.sub(r"\1", _SLASHES.sub("/", path))
 
 
 def looks_like_conversation(method: str, path: str) -> bool:
-    """Return whether requests to a path that no route has probably contain a conversation.
-
-    >>> looks_like_conversation("POST", "/model/anthropic.claude/invoke")
-    True
-    """
+    """Return whether requests to a path that no route has probably contain a conversation."""
     return method == "POST" and _CONVERSATION.search(path) is not None
 
 

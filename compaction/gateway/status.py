@@ -43,6 +43,7 @@ SUMMED: Final[Mapping[str, str]] = {
 }
 """The figures that are summed up over all conversations, with their meanings."""
 
+_COUNTED: Final = ("requests", "passed_through", "failures", "retries")
 REPORTED_USAGE: Final = ("prompt_tokens", "cached_tokens", "completion_tokens")
 """The figures of a provider's usage that are summed up and logged."""
 
@@ -172,16 +173,14 @@ def merged(snapshots: Sequence[GatewaySnapshot]) -> GatewaySnapshot:
     first, *others = snapshots
     if not others:
         return first
-    counts: dict[str, Any] = {}
-    for name in ("requests", "passed_through", "failures", "retries", "totals"):
-        counts[name] = {}
+    counts: dict[str, Counter[Any]] = {name: Counter() for name in (*_COUNTED, "totals")}
+    for name, count in counts.items():
         for each in snapshots:
-            for key, value in getattr(each, name).items():
-                counts[name][key] = counts[name].get(key, 0) + value
+            count.update(getattr(each, name))
     conversations = [conversation for each in snapshots for conversation in each.conversations]
     return attrs.evolve(
         first,
-        **counts,
+        **{name: dict(count) for name, count in counts.items()},
         started_at=min(each.started_at for each in snapshots),
         conversations=tuple(sorted(conversations, key=lambda each: -each.last_at)),
         held=sum(each.held for each in snapshots),
@@ -213,14 +212,11 @@ class GatewayStatus:
         self._limit = limit
         self._is_shadow = is_shadow
         self._started_at = clock()
-        self.held: Callable[[], tuple[int, int]] = _nothing_held
+        self.held: Callable[[], tuple[int, int]] = lambda: (0, 0)
         self.windows: Callable[[], Mapping[str, int]] = dict
         self.left_alone: Callable[[], Collection[str]] = tuple
         self._lock = threading.Lock()
-        self._requests: Counter[tuple[str, int]] = Counter()
-        self._passed: Counter[str] = Counter()
-        self._failures: Counter[str] = Counter()
-        self._retries: Counter[str] = Counter()
+        self._counts: dict[str, Counter[Any]] = {name: Counter() for name in _COUNTED}
         self._totals: dict[str, float] = dict.fromkeys((*SUMMED, "requests"), 0)
         self._conversations: OrderedDict[str, ConversationStatus] = OrderedDict()
         self._cuts: dict[str, deque[Cut]] = {}
@@ -231,25 +227,32 @@ class GatewayStatus:
     def answered(self, route: str, status: int) -> None:
         """Count an answer by its route and status."""
         with self._lock:
-            self._requests[route, status] += 1
+            self._counts["requests"][route, status] += 1
 
     def passed(self, why: str) -> None:
         """Count a request that was sent unchanged."""
-        with self._lock:
-            _count(self._passed, why)
+        self._count("passed_through", why)
 
     def failed(self, what: str) -> None:
         """Count a failure."""
-        with self._lock:
-            _count(self._failures, what)
+        self._count("failures", what)
 
     def retried(self, why: str) -> None:
         """Count a second request."""
+        self._count("retries", why)
+
+    def _count(self, what: str, name: str) -> None:
+        """Count a name; past a hundred different names, count ``other``."""
         with self._lock:
-            _count(self._retries, why)
+            counts = self._counts[what]
+            counts[name if name in counts or len(counts) < _MOST_REASONS else "other"] += 1
 
     def told(self, event: Event) -> None:
         """Note an event of a session; pass this method as ``on_event=``."""
+        if isinstance(event, StepFailed | SaveFailed):
+            self.failed(f"{event.failure.strategy}: {type(event.failure.error).__name__}")
+        elif isinstance(event, Overflowed):
+            self.failed("too long for the upstream")
         with self._lock:
             if isinstance(event, Compacted):
                 result = event.result
@@ -269,10 +272,6 @@ class GatewayStatus:
                 cuts.append(cut)
             elif isinstance(event, CacheBroken):
                 self._broken[event.session] = event.tokens
-            elif isinstance(event, StepFailed | SaveFailed):
-                _count(self._failures, f"{event.failure.strategy}: {type(event.failure.error).__name__}")
-            elif isinstance(event, Overflowed):
-                _count(self._failures, "too long for the upstream")
             elif isinstance(event, Evicted):
                 for kept in (self._cuts, self._broken):
                     kept.pop(event.session, None)
@@ -349,16 +348,10 @@ class GatewayStatus:
                 started_at=self._started_at,
                 at=self._clock(),
                 is_shadow=self._is_shadow,
-                requests=dict(self._requests),
-                passed_through=dict(self._passed),
-                failures=dict(self._failures),
-                retries=dict(self._retries),
                 totals=dict(self._totals),
+                **{name: dict(counts) for name, counts in self._counts.items()},
                 conversations=tuple(
-                    [
-                        attrs.evolve(each, is_left_alone=True) if each.id in alone else each
-                        for each in reversed(self._conversations.values())
-                    ]
+                    [attrs.evolve(each, is_left_alone=each.id in alone) for each in reversed(self._conversations.values())]
                 ),
             )
 
@@ -377,12 +370,3 @@ def _summaries(edits: Iterable[Edit]) -> Iterator[str]:
             yield from _summaries(edit.edits)
         elif isinstance(edit, Replace):
             yield from (message.text for message in edit.messages)
-
-
-def _nothing_held() -> tuple[int, int]:
-    return 0, 0
-
-
-def _count(counts: Counter[str], name: str) -> None:
-    """Count a name; past a hundred different names, count ``other``."""
-    counts[name if name in counts or len(counts) < _MOST_REASONS else "other"] += 1

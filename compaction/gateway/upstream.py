@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from .bodies import TooLarge, Unreadable, decoded
+from .bodies import Unreadable, decoded
 from .headers import RawHeaders
 from .routes import Provider, without_version
 from .settings import GatewaySettings
@@ -99,8 +99,7 @@ class UpstreamAnswer:
         """Return what was read, decompressed.
 
         Raises:
-            Unreadable: If it cannot be decompressed.
-            TooLarge: If that exceeds ``most`` bytes.
+            Unreadable: If it cannot be decompressed, or that exceeds ``most`` bytes.
         """
         return decoded(bytes(self.body), self.header("content-encoding"), most)
 
@@ -108,7 +107,7 @@ class UpstreamAnswer:
         """Return what was read as a refusal; its text is empty if it cannot be decompressed."""
         try:
             return UpstreamRefusal(self.status, self.decoded().decode(errors="replace"))
-        except (Unreadable, TooLarge):
+        except Unreadable:
             return UpstreamRefusal(self.status, "")
 
     async def chunks(self) -> AsyncIterator[bytes]:
@@ -208,12 +207,7 @@ class Upstreams:
             body = _in_pieces(body)
         try:
             response = await self._session.request(
-                method,
-                URL(url, encoded=True),
-                headers=named,
-                data=body,
-                allow_redirects=False,
-                proxy=self._proxies[provider],
+                method, URL(url, encoded=True), headers=named, data=body, allow_redirects=False, proxy=self._proxies[provider]
             )
         except TimeoutError as error:
             raise NoAnswer(504, type(error).__name__, _said(url, error)) from error

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from typing import Final
 
-from ..formats import fields_of, items_of
 from ..integrations import StreamedUsage
 from ..tokens import Usage
 from .bodies import decoder_of
 
-_LONGEST_LINE: Final = 4_194_304
 _LONGEST_BODY: Final = 16_777_216
-_SIGNS: Final = (b'"usage"', b'"usageMetadata"', b'"usage_metadata"')
 
 
 class UsageReader:
-    r"""Reads the usage of one answer from its chunks. Holds state: an unfinished line, or the body so far.
+    r"""Reads the usage of one answer from its chunks. Holds state: a decoder, and the body so far unless it is a stream.
 
-    A stream of server-sent events is read line by line; only lines that mention usage are parsed. Any other body is parsed
-    once, at its end. Lines above 4 MiB and bodies above 16 MiB are skipped.
+    Server-sent events are read line by line. Any other body is parsed once, at its end, unless it exceeds 16 MiB.
 
     Args:
         content_type: The answer's content type.
@@ -36,9 +31,7 @@ class UsageReader:
         self._decode = decoder_of(encoding)
         self._is_stream = content_type.strip().lower().startswith("text/event-stream")
         self._usage = StreamedUsage()
-        self._held: list[bytes] = []
-        self._size = 0
-        self._skips = False
+        self._body = bytearray()
 
     def feed(self, chunk: bytes) -> None:
         """Read the next bytes of the answer. Bytes that cannot be decoded are skipped; no exception is raised."""
@@ -46,46 +39,16 @@ class UsageReader:
             return
         try:
             data = self._decode(chunk)
-            if self._is_stream:
-                self._feed_lines(data)
-            else:
-                self._hold(data, _LONGEST_BODY)
         except Exception:  # each compression library raises an error type of its own, and the answer is streamed in any case
             self._decode = None
-
-    def _feed_lines(self, data: bytes) -> None:
-        *lines, rest = data.split(b"\n")
-        for line in lines:
-            self._hold(line, _LONGEST_LINE)
-            self._end_line()
-        self._hold(rest, _LONGEST_LINE)
-
-    def _hold(self, data: bytes, most: int) -> None:
-        self._size += len(data)
-        if self._size > most:
-            self._held, self._skips = [], True
-        if not self._skips:
-            self._held.append(data)
-
-    def _end_line(self) -> None:
-        line = b"".join(self._held)
-        self._held, self._size, self._skips = [], 0, False
-        if line.startswith(b"data:") and any(sign in line for sign in _SIGNS):
-            self._take(line[5:])
-
-    def _take(self, text: bytes) -> None:
-        try:
-            value: object = json.loads(text)
-        except (ValueError, RecursionError):
             return
-        for event in items_of(value) or (value,):
-            if fields_of(event) is not None:
-                self._usage.add(event)
+        if self._is_stream:
+            self._usage.add(data)
+        elif len(self._body) <= _LONGEST_BODY:
+            self._body += data
 
     def read(self) -> Usage | None:
         """Return the reported usage, or ``None``. Call it at the end of the answer."""
-        if self._is_stream:
-            self._end_line()
-        else:
-            self._take(b"".join(self._held))
+        if self._body and len(self._body) <= _LONGEST_BODY:
+            self._usage.add_json(bytes(self._body))
         return self._usage.read()

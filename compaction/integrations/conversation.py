@@ -20,15 +20,16 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 import attrs
 
-from ..errors import BudgetUnsatisfiable, ConfigurationError, InputError, StateError, SyncDriverError
+from ..errors import BudgetUnsatisfiable, ConfigurationError, StateError, SyncDriverError
 from ..formats import MessageFormat, fields_of, same
 from ..index import MessageIndex, Metrics
 from ..result import CompactionResult
 from ..session import CompactionSession
 from ..stores import SessionStore
 from ..strategies import Failed
-from ..tokens import LengthError, MessageMeter, Usage
+from ..tokens import LengthError, MessageMeter
 from .options import IntegrationOptions
+from .streamed_usage import reported_usage
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -59,7 +60,7 @@ class FrameworkTurn:
 
     def record_usage(self, usage: object) -> None:
         """Record the usage that the provider reported for the view; zeros, and what cannot be read as usage, are ignored."""
-        reported = _reported(usage)
+        reported = reported_usage(usage)
         if self.session is not None and reported is not None:
             self.session.record_usage(reported, view=self.view)
 
@@ -308,7 +309,7 @@ class FrameworkConversations:
                 failed = Failed(self.options.strategy.name, error, policy)
                 return await self._turn(given, None, prepare, focus, request, failed, sync=sync)
             result = self._failed(given, followed, error)
-        result = attrs.evolve(result, failures=(*result.failures, *ignored))
+        result = result.with_failures(*ignored)
         if self.options.on_result is not None:
             self.options.on_result(result)
         self.last = FrameworkTurn(result.messages, result, followed, self.options)
@@ -320,9 +321,9 @@ class FrameworkConversations:
             session.use_window(window)
         if session.last_result is None:
             known = map(self._format.reported_usage, session.index.source) if usages is None else usages
-            session.recall_usage(list(map(_reported, known)))
+            session.recall_usage(list(map(reported_usage, known)))
             return
-        reported = (_reported(self._format.reported_usage(raw)) for raw in session.new_messages)
+        reported = (reported_usage(self._format.reported_usage(raw)) for raw in session.new_messages)
         if (usage := next((usage for usage in reported if usage), None)) is not None:
             session.record_usage(usage)
 
@@ -339,17 +340,6 @@ class FrameworkConversations:
             failures=(Failed(self.options.strategy.name, error, "the run continued with the unchanged view"),),
             outcome="degraded",
         )
-
-
-def _reported(usage: object) -> Usage | None:
-    """Return usage as it is read; ``None`` for zeros, which frameworks show where a provider reports nothing."""
-    if usage is None:
-        return None
-    try:
-        read = Usage.read(usage)
-    except InputError:
-        return None
-    return read if read.prompt_tokens else None
 
 
 def as_async(call: Callable[_P, _T]) -> Callable[_P, Awaitable[_T]]:

@@ -112,12 +112,6 @@ def _column(messages: Sequence[dict[str, Any]], field: str) -> list[Any]:
         return [message.get(field) for message in messages]
 
 
-def media_kind(media_type: str | None) -> str:
-    """Return the kind of a `MediaPart` for a media type such as ``"image/png"``."""
-    kind = (media_type or "").split("/")[0]
-    return kind if kind in ("image", "audio", "video") else "file"
-
-
 def _as_chat(messages: Sequence[Message]) -> list[tuple[int, dict[str, Any], list[Part]]]:
     """Return the chat messages that a client would make, each with the place of its message and its calls or result."""
     return [(place, *each) for place, message in enumerate(messages) for each in _chat_messages(message)]

@@ -7,11 +7,12 @@ import json
 from typing import Any, Final
 
 from ..errors import InputError
-from ..formats import fields_of
+from ..formats import fields_of, items_of
 from ..json_data import member_of
 from ..tokens import Usage
 
 _HOLDERS: Final = ("message", "response")  # Anthropic's first event, and the last one of Responses
+_LONGEST_LINE: Final = 4_194_304  # bytes; a longer one is skipped
 _NAMES: Final = ("usage", "usageMetadata", "usage_metadata")  # the last two are Gemini's
 
 
@@ -30,14 +31,12 @@ class StreamedUsage:
 
     def __init__(self) -> None:
         self._figures: dict[str, Any] = {}
-        self._line = b""
+        self._line = bytearray()
 
     def add(self, event: Any) -> None:
         """Take an event: a mapping, a client library's object, or bytes or text of server-sent events, cut anywhere."""
-        if isinstance(event, str):
-            event = event.encode()
-        if isinstance(event, bytes):
-            self._add_bytes(event)
+        if isinstance(event, str | bytes):
+            self._add_bytes(event.encode() if isinstance(event, str) else event)
             return
         holders = (event, *(member_of(event, name) for name in _HOLDERS))
         for usage in (member_of(each, name) for each in holders for name in _NAMES):
@@ -46,16 +45,37 @@ class StreamedUsage:
                     self._figures[name] = value
 
     def _add_bytes(self, data: bytes) -> None:
-        *lines, self._line = (self._line + data).split(b"\n")
-        for line in lines:
-            if b'"usage' in line:
-                with contextlib.suppress(ValueError, RecursionError):
-                    self.add(json.loads(line.removeprefix(b"data:")))
+        for number, piece in enumerate(data.split(b"\n")):
+            if number:
+                self._end_line()
+            if len(self._line) <= _LONGEST_LINE:
+                self._line += piece
+
+    def _end_line(self) -> None:
+        line, self._line = bytes(self._line), bytearray()
+        if line.startswith(b"data:") and b'"usage' in line and len(line) <= _LONGEST_LINE:
+            self.add_json(line.removeprefix(b"data:"))
+
+    def add_json(self, text: bytes) -> None:
+        """Take the JSON text of an event or of a whole reply, or of a list of them; other texts are ignored."""
+        with contextlib.suppress(ValueError, RecursionError):
+            read = json.loads(text)
+            for event in items_of(read) or (read,):
+                if fields_of(event) is not None:
+                    self.add(event)
 
     def read(self) -> Usage | None:
-        """Return the usage; ``None`` if nothing, or nothing about the request, was reported."""
-        try:
-            usage = Usage.read(self._figures)
-        except InputError:
-            return None
-        return usage if usage.prompt_tokens else None
+        """Return the usage at the end of the stream; ``None`` if nothing, or nothing about the request, was reported."""
+        self._end_line()
+        return reported_usage(self._figures)
+
+
+def reported_usage(usage: object) -> Usage | None:
+    """Return usage as it is read; ``None`` for zeros, which frameworks show where a provider reports nothing."""
+    if usage is None:
+        return None
+    try:
+        read = Usage.read(usage)
+    except InputError:
+        return None
+    return read if read.prompt_tokens else None

@@ -74,11 +74,7 @@ def flat_text(message: Message) -> str:
 
 
 def strings_in(arguments: str) -> list[str]:
-    r"""Return the names and values in a call's arguments, as the tool gets them; the text itself if it is not JSON.
-
-    >>> strings_in('{"path": "a.py", "lines": [3, 4], "text": "one\\ntwo"}')
-    ['path', 'a.py', 'lines', '3', '4', 'text', 'one\ntwo']
-    """
+    """Return the names and values in a call's arguments, as the tool gets them; the text itself if it is not JSON."""
     values = _values(arguments, with_names=True)
     return [arguments] if values is None else values
 
@@ -158,11 +154,7 @@ def _collect(text: str, found: dict[NeededFactKind, dict[str, None]]) -> None:
 
 
 def long_words_in(text: str) -> set[str]:
-    """Return the words of five letters or more; the transcript decides which of them are rare.
-
-    >>> sorted(long_words_in("a frobnicated file_name of 7 quokkas"))
-    ['frobnicated', 'quokkas']
-    """
+    """Return the words of five letters or more; the transcript decides which of them are rare."""
     return set(_LONG_WORD.findall(text))
 
 

@@ -22,11 +22,7 @@ from .transcript import Needs, Transcript
 _MOST_COMPACTIONS = 4
 
 
-def replay_conversation(
-    recording: Recording,
-    candidates: Sequence[Candidate],
-    setting: ReplaySetting,
-) -> ReplayedConversation:
+def replay_conversation(recording: Recording, candidates: Sequence[Candidate], setting: ReplaySetting) -> ReplayedConversation:
     """Replay one conversation, as `without_unreadable` returns it, under every candidate."""
     transcript = Transcript(
         recording,

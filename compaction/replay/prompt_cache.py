@@ -21,14 +21,7 @@ class CacheUse:
 
 
 class PromptCache:
-    """The cached prefix of one chain of requests. Holds state: the time of its last use.
-
-    >>> cache = PromptCache(ModelPrices(model="m", input=1, cached=0.1, write=1, output=8, block_tokens=128))
-    >>> cache.send(2_000, shared_tokens=0)
-    CacheUse(read=0, written=2000, fresh=0, expired=False)
-    >>> cache.send(2_300, shared_tokens=2_000)
-    CacheUse(read=1920, written=380, fresh=0, expired=False)
-    """
+    """The cached prefix of one chain of requests. Holds state: the time of its last use."""
 
     def __init__(self, rules: ModelPrices) -> None:
         self._rules = rules

@@ -77,10 +77,6 @@ def without_unreadable(recording: Recording, format: MessageFormat | str | None 
     Args:
         recording: The recording of a log.
         format: The wire format if the recording has none; ``None`` to detect it, see `compaction.formats.resolve`.
-
-    >>> found = without_unreadable(Recording(id="7", messages=[{"role": "user", "content": "hi"}, {"content": "?"}]))
-    >>> len(found.messages), found.notes[0][:48]
-    (1, 'messages[1].role: a message needs a role that is')
     """
     format = resolve(recording.format or format, recording.messages)
     read = format.read

@@ -221,11 +221,7 @@ class IntervalEstimate:
 
 
 def micro_average(shares: Sequence[Share]) -> float | None:
-    """Return the average over all conversations taken as one: all that was found, divided by all that was needed.
-
-    >>> micro_average([Share(1, 2), Share(8, 8)])
-    0.9
-    """
+    """Return the average over all conversations taken as one: all that was found, divided by all that was needed."""
     needed = sum(share.needed for share in shares)
     return sum(share.found for share in shares) / needed if needed else None
 
@@ -246,9 +242,6 @@ class BootstrapDraws:
     Args:
         conversations: Number of conversations.
         random: The random generator; the same seed gives the same intervals.
-
-    >>> BootstrapDraws(3, Random(0)).estimate([Share(1, 2), Share(2, 2), Share(4, 4)], micro_average)
-    IntervalEstimate(value=0.875, low=0.5, high=1.0)
     """
 
     def __init__(self, conversations: int, random: Random) -> None:

@@ -20,11 +20,7 @@ _LEAST_LETTERS: Final = 6
 
 
 def search_keys(text: str) -> set[str]:
-    """Return a text's search keys: its words, and pairs of letters in scripts that do not separate words. O(characters).
-
-    >>> sorted(search_keys("retry_limit 설정은"))
-    ['retry_limit', '설정', '정은']
-    """
+    """Return a text's search keys: its words, and pairs of letters in scripts that do not separate words. O(characters)."""
     keys = set(_WORD.findall(text))
     if not text.isascii():
         for run in _OTHER.findall(text):
@@ -64,10 +60,6 @@ class TextSearch:
     """An index of texts that finds the places of strings. Holds state: the index, and earlier answers.
 
     Building it costs O(characters); a search costs O(texts with the string's rarest word), once per string.
-
-    >>> places = TextSearch(["see src/app.py", "and app.py", "mapp.py"])
-    >>> places.of("app.py")
-    (0, 1)
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
@@ -93,11 +85,7 @@ class TextSearch:
 
 
 def spans_in(text: str) -> list[str]:
-    """Return every run of twelve characters with at least six letters or digits; O(characters).
-
-    >>> spans_in("retry_limits!")
-    ['retry_limits', 'etry_limits!']
-    """
+    """Return every run of twelve characters with at least six letters or digits; O(characters)."""
     letters = list(accumulate(map(str.isalnum, text), initial=0))  # letters and digits before each place
     return [
         text[start : start + SPAN_CHARACTERS]

@@ -109,13 +109,7 @@ class Transcript:
     """
 
     def __init__(
-        self,
-        recording: Recording,
-        *,
-        format: MessageFormat,
-        meter: MessageMeter,
-        window: int,
-        overhead_tokens: int = 0,
+        self, recording: Recording, *, format: MessageFormat, meter: MessageMeter, window: int, overhead_tokens: int = 0
     ) -> None:
         self.recording = recording
         self.format = format

@@ -12,7 +12,7 @@ from openai.types.responses import ResponseReasoningItem
 
 from compaction.errors import UnknownFormat
 from compaction.formats import FORMATS, MessageFormat, Problem, Repair, anthropic, detect, gemini, openai_chat, openai_responses
-from compaction.formats.detect import fits, read_as
+from compaction.formats.detect import fits, resolve
 from compaction.messages import Message, Part
 
 Raw = dict[str, Any]
@@ -150,10 +150,10 @@ def test_what_shows_another_format(message: Raw, format: MessageFormat) -> None:
 
 def test_messages_of_no_format_say_nothing() -> None:
     """Messages that fit no format are ignored if others show a format; a list with only such messages is an error."""
-    assert read_as([None, {"x": 1}, {"role": "user", "parts": [{"text": "hi"}]}]) is gemini
-    assert read_as([None, {"role": "assistant"}]) is openai_chat
+    assert resolve(None, [None, {"x": 1}, {"role": "user", "parts": [{"text": "hi"}]}]) is gemini
+    assert resolve(None, [None, {"role": "assistant"}]) is openai_chat
     with pytest.raises(UnknownFormat, match=r"messages\[1\]: no wire format has such a message \(its fields: 'x'\)"):
-        read_as([None, {"x": 1}])
+        resolve(None, [None, {"x": 1}])
 
 
 class Telegram(MessageFormat):

@@ -319,7 +319,7 @@ def test_every_changed_result(kind: str) -> None:
 )
 def test_changes_that_are_impossible(part: Any) -> None:
     """The error says what can be changed."""
-    with pytest.raises(ConfigurationError, match="only text, thoughts, function calls and results"):
+    with pytest.raises(ConfigurationError, match="this format cannot write"):
         agent_framework.read(Message("assistant", ["hi"])).evolve(parts=[part])
 
 

@@ -200,7 +200,7 @@ def test_every_change() -> None:
     [
         ("native", lambda old: OtherPart("x", old.raw), "a builtin-tool-call part cannot be changed"),
         ("answer", lambda old: ToolResultPart("c1", "x", raw=old.raw), "a thinking part cannot be changed"),
-        ("answer", lambda old: MediaPart("image"), "only text can be added"),
+        ("answer", lambda old: MediaPart("image"), "this format cannot write MediaPart"),
         ("results", lambda old: TextPart("x", old.raw), "a tool-return part cannot be changed"),
     ],
 )

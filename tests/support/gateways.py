@@ -22,6 +22,7 @@ import uvicorn
 
 from compaction import CompactionSession, presets
 from compaction.gateway import GatewaySettings, create_app, is_worth_a_log
+from compaction.gateway.bodies import ModelRequest
 from compaction.gateway.conversations import ConversationRequest, ConversationTurn
 from compaction.gateway.routes import route_of
 from compaction.strategies import Pipeline
@@ -87,7 +88,8 @@ def request_of(messages: list[Any], path: str = CHAT, *, id: str | None = None, 
     """A request of a conversation."""
     route = route_of("POST", path)
     assert route is not None
-    return ConversationRequest(route=route, fields={"model": "m", **fields}, messages=messages, id=id, upstream="u")
+    body = ModelRequest(b"", {"model": "m", **fields}, route.key, messages)
+    return ConversationRequest(route=route, body=body, id=id, upstream="u")
 
 
 def turn_of(session: str, **fields: Any) -> ConversationTurn:

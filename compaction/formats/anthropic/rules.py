@@ -198,15 +198,9 @@ RULES: Final[Mapping[str, Rule]] = {
         "leave the block out, or move it to a message of the other role",
     ),
     "unsigned-thinking": Rule("message", "A thinking block has a signature.", "leave the block out"),
-    "text-after-call": Rule(
-        "message",
-        "An answer has no text after its calls.",
-        "put the text before the calls",
-    ),
+    "text-after-call": Rule("message", "An answer has no text after its calls.", "put the text before the calls"),
     "ends-with-thinking": Rule(
-        "message",
-        "The last block of an answer is not a thinking block.",
-        "leave out the thinking blocks, or the whole message",
+        "message", "The last block of an answer is not a thinking block.", "leave out the thinking blocks, or the whole message"
     ),
     "thinking-after-answer": Rule(
         "join",

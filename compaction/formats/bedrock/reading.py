@@ -17,16 +17,7 @@ from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, Text
 from ..rulebook import WireFormat
 from ..wire import arguments_text, data_size, elements_of, fields_of, items_of, json_text, result_part, same, string
 from ..writing import arguments_object, changed_result, signed_thoughts_problem, unwritable, without_new_blanks
-from .fields import (
-    KINDS,
-    MEDIA_KINDS,
-    block_body,
-    block_kind,
-    is_cache_point,
-    is_hosted,
-    said_in,
-    unplaced_cache_points,
-)
+from .fields import KINDS, MEDIA_KINDS, block_body, block_kind, is_cache_point, is_hosted, said_in, unplaced_cache_points
 from .rules import BOOK
 
 _GO_ON: Final = "Go on from there."
@@ -71,15 +62,11 @@ class Bedrock(WireFormat):
 
     def recognizes(self, fields: Mapping[str, Any]) -> bool | None:
         """Recognize a message whose content is a list of blocks without a type, at least one of them known."""
-        elements = fields.get("content")
-        if (
-            fields.get("role") not in ("user", "assistant", "system")
-            or "type" in fields
-            or not isinstance(elements, list | tuple)
-        ):
+        blocks = items_of(fields.get("content"))
+        if fields.get("role") not in ("user", "assistant", "system") or "type" in fields or blocks is None:
             return False
         known = None
-        for block in items_of(elements) or ():
+        for block in blocks:
             if (block_fields := fields_of(block)) is None or "type" in block_fields:
                 return False
             known = known or block_kind(block) in KINDS or None

@@ -213,16 +213,9 @@ RULES: Final[Mapping[str, Rule]] = {
         "newer models also accept them, and changes of tools, in the list.",
         "pass it as the 'system' parameter, or put it between a user message and the answer",
     ),
-    "malformed-content": Rule(
-        "message",
-        "The content is a list.",
-        "make it a list of blocks",
-    ),
+    "malformed-content": Rule("message", "The content is a list.", "make it a list of blocks"),
     "empty-content": Rule(
-        "message",
-        "A message has at least one block.",
-        "give it a block, or leave the message out",
-        "message",
+        "message", "A message has at least one block.", "give it a block, or leave the message out", "message"
     ),
     "malformed-block": Rule(
         "message",
@@ -247,9 +240,7 @@ RULES: Final[Mapping[str, Rule]] = {
         "put it after a block that is not a thought, or leave it out",
     ),
     "text-after-call": Rule(
-        "message",
-        "An answer has no text after its calls, with or without citations.",
-        "put the text before the calls",
+        "message", "An answer has no text after its calls, with or without citations.", "put the text before the calls"
     ),
     "thinking-after-call": Rule(
         "message",
@@ -268,10 +259,7 @@ RULES: Final[Mapping[str, Rule]] = {
     ),
     "result-without-id": _COMMON["result-without-id"],
     "duplicate-result": Rule(
-        "message",
-        "The results of one message answer different calls.",
-        "keep one result for each call",
-        "pair",
+        "message", "The results of one message answer different calls.", "keep one result for each call", "pair"
     ),
     "empty-error": Rule("message", "A failed result has content.", "say in its content what went wrong"),
     "call-without-result": BLOCK_RULES["call-without-result"],

@@ -14,20 +14,9 @@ from typing import Any, Final
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ..pairing import hosted_links
 from ..rulebook import WireFormat
-from ..wire import arguments_text, data_size, elements_of, fields_of, json_text, says_something, string
+from ..wire import arguments_text, data_size, elements_of, fields_of, json_text, media_kind, says_something, string
 from ..writing import arguments_object, kept_media, thoughts_changed, unwritable, without_new_blanks
-from .fields import (
-    call_body,
-    content_role,
-    field,
-    hosted_step,
-    is_signed,
-    name_of,
-    pairing_key,
-    parts_of,
-    result_body,
-    spelled,
-)
+from .fields import call_body, content_role, field, hosted_step, is_signed, name_of, pairing_key, parts_of, result_body, spelled
 from .rules import BOOK
 
 _SAID: Final = ("result", "output", "content", "error")
@@ -127,13 +116,10 @@ def _part(part: Any) -> Part:
     for holder in ("inlineData", "fileData"):
         if (data := fields_of(field(fields, holder))) is not None:
             name = string(field(data, "displayName"))
-            return MediaPart(_media_kind(data), size_bytes=data_size(data.get("data")), name=name, raw=part)
+            return MediaPart(
+                media_kind(string(field(data, "mimeType"))), size_bytes=data_size(data.get("data")), name=name, raw=part
+            )
     return OtherPart(json_text(part), raw=part)
-
-
-def _media_kind(data: Mapping[str, Any]) -> str:
-    kind = string(field(data, "mimeType")).partition("/")[0]
-    return kind if kind in ("image", "audio", "video") else "file"
 
 
 def _result(body: Mapping[str, Any], part: Any) -> ToolResultPart:

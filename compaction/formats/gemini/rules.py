@@ -13,18 +13,7 @@ from ..base import Side
 from ..pairing import NOT_RECORDED, Fields, Finding, Pairing, Path, Slot
 from ..rulebook import Rule, RuleBook, common_rules
 from ..wire import fields_of, items_of, type_name
-from .fields import (
-    DATA,
-    call_body,
-    content_role,
-    field,
-    hosted_step,
-    is_signed,
-    name_of,
-    pairing_key,
-    parts_of,
-    result_body,
-)
+from .fields import DATA, call_body, content_role, field, hosted_step, is_signed, name_of, pairing_key, parts_of, result_body
 
 # ------------------------------------------------------------------------ one message, and two neighbours
 
@@ -159,22 +148,10 @@ RULES: Final[Mapping[str, Rule]] = {
         "The role is user or model; without a role it is the user's. `function` is an older role for responses.",
         "use one of user, model",
     ),
-    "malformed-content": Rule(
-        "message",
-        "`parts` is a list.",
-        "make 'parts' a list",
-    ),
-    "no-parts": Rule(
-        "message",
-        "A content has at least one part.",
-        "give it a part, or leave the content out",
-        "message",
-    ),
+    "malformed-content": Rule("message", "`parts` is a list.", "make 'parts' a list"),
+    "no-parts": Rule("message", "A content has at least one part.", "give it a part, or leave the content out", "message"),
     "empty-part": Rule(
-        "message",
-        "A part has data. An empty text counts only if it has a signature.",
-        "leave the part out",
-        "block",
+        "message", "A part has data. An empty text counts only if it has a signature.", "leave the part out", "block"
     ),
     "malformed-part": Rule(
         "message",
@@ -228,10 +205,7 @@ BOOK: Final = RuleBook(
     shape="a content is an object with parts",
     join=join_problem,
     joins={
-        "misplaced-call": (
-            lambda fields: _calls(fields)[0].path,
-            "the call does not follow the user or a function response",
-        )
+        "misplaced-call": (lambda fields: _calls(fields)[0].path, "the call does not follow the user or a function response")
     },
     whole=_list_problems,
 )

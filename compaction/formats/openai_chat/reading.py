@@ -29,7 +29,7 @@ from ...messages import (
 )
 from ..rulebook import WireFormat
 from ..wire import arguments_text, elements_of, fields_of, items_of, result_part, same, says_something, string
-from ..writing import changed_result, written_content
+from ..writing import changed_result, unwritable, written_content
 from .fields import MEDIA_KINDS, REASONING_FIELDS, call_fields, is_empty
 from .rules import BOOK
 
@@ -332,9 +332,7 @@ def _write_part(part: Part) -> Any:
         return {**fields, str(fields["type"]): part.text}
     if isinstance(part, ReasoningPart) and fields is not None:
         return {**fields, "text" if "text" in fields else str(fields["type"]): part.text}
-    raise ConfigurationError(
-        f"parts: only text and calls can be created (got {part!r}); pass the part that was read, or drop it"
-    )
+    raise unwritable(part)
 
 
 def _write_fields(fields: dict[str, Any], old: Sequence[Part], parts: Sequence[Part]) -> None:

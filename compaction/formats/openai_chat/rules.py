@@ -148,9 +148,7 @@ RULES: Final[Mapping[str, Rule]] = {
         "blank",
     ),
     "malformed-content": Rule(
-        "message",
-        "The content is a string or a non-empty list.",
-        "make it a string, or a list of at least one part",
+        "message", "The content is a string or a non-empty list.", "make it a string, or a list of at least one part"
     ),
     "malformed-part": Rule(
         "message",

@@ -29,7 +29,7 @@ from ..wire import (
     says_something,
     string,
 )
-from ..writing import arguments_object, changed_result, written_content
+from ..writing import arguments_object, changed_result, unwritable, written_content
 from .fields import CALLS, RESULTS, Result, call_id_field, call_of, is_answer, item_links, item_type, result_of
 from .rules import BOOK
 
@@ -245,9 +245,7 @@ def _element(part: Part, kind: str) -> Any:
     if part.raw is not None and _part(part.raw) == part:
         return part.raw
     if not isinstance(part, TextPart):
-        raise ConfigurationError(
-            f"parts: only text can be created in a message (got {part!r}); pass the part that was read, or drop it"
-        )
+        raise unwritable(part)
     fields = fields_of(part.raw)
     if fields is None:
         return {"type": kind, "text": part.text}

@@ -167,9 +167,7 @@ RULES: Final[Mapping[str, Rule]] = {
         "use one of developer, system, user, assistant",
     ),
     "malformed-content": Rule(
-        "message",
-        "A content and the output of a function are a string or a list.",
-        "make it a string, or a list of parts",
+        "message", "A content and the output of a function are a string or a list.", "make it a string, or a list of parts"
     ),
     "malformed-part": Rule(
         "message",
@@ -196,10 +194,7 @@ RULES: Final[Mapping[str, Rule]] = {
     ),
     "call-without-id": _COMMON["call-without-id"],
     "duplicate-call-id": Rule(
-        "reach",
-        "Open calls have different values of `call_id`.",
-        "give each call a different 'call_id'",
-        "id",
+        "reach", "Open calls have different values of `call_id`.", "give each call a different 'call_id'", "id"
     ),
     "call-without-program": Rule(
         "reach",

@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ...errors import ConfigurationError, InvalidMessage
-from ...formats import arguments_text, items_of, json_text
+from ...formats import arguments_text, items_of, json_text, media_kind, unwritable
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from ..message_adapter import MessageAdapter, media_kind
+from ..message_adapter import MessageAdapter
 from ..requirements import import_framework
 
 _TOOLS: Final = ("mcp_server_tool", "shell_tool", "code_interpreter_tool", "computer_tool")
@@ -62,7 +62,9 @@ class AgentFramework(MessageAdapter):
 
     def changed(self, message: Message, parts: Sequence[Part]) -> Message:
         raw = copy.copy(message.raw)
-        raw.contents = [_content(part, message.parts) for part in parts if not _is_beside(part)]
+        raw.contents = [
+            _content(part, message.parts) for part in parts if not (isinstance(part, OtherPart) and part.raw is None)
+        ]
         raw.additional_properties = without_annotations(message.raw.additional_properties)
         raw.raw_representation = None
         return self.read(raw)
@@ -100,10 +102,6 @@ def _parts(content: Any, within: frozenset[str]) -> tuple[Part, ...]:
     """Read one content; a result that no text can replace is read as an empty result and a part with its content."""
     part = _part(content, within)
     return (part, OtherPart(_shown(content))) if isinstance(part, ToolResultPart) and content.type in _NO_WORDS else (part,)
-
-
-def _is_beside(part: Part) -> bool:
-    return isinstance(part, OtherPart) and part.raw is None
 
 
 def _part(content: Any, within: frozenset[str]) -> Part:
@@ -190,9 +188,7 @@ def _content(part: Part, known: Sequence[Part]) -> Any:
         return _altered(part.raw, arguments=part.arguments)
     if isinstance(part, ToolResultPart) and part.raw is not None:
         return _changed_result(part)
-    raise ConfigurationError(
-        f"parts: only text, thoughts, function calls and results can be changed (got {part!r}); pass the part that was read"
-    )
+    raise unwritable(part)
 
 
 def _changed_result(part: ToolResultPart) -> Any:

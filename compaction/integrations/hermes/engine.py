@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -27,17 +28,6 @@ from .settings import EngineSettings, MainModel
 
 _STORED_CHARS: Final = 200
 """Results with at least so many characters are stored, if there is a store."""
-
-
-@attrs.frozen
-class _Given:
-    """The arguments of an engine that its copies get too."""
-
-    strategy: Strategy | None
-    summarizer: SummarizerLike | None
-    counter: TokenCounter | str
-    format: MessageFormat | str | None
-    clock: Callable[[], float]
 
 
 class CompactionEngine:
@@ -92,8 +82,8 @@ class CompactionEngine:
         self.threshold_percent = self.settings.threshold
         self.threshold_tokens = int(context_length * self.threshold_percent)
         self.protect_first_n, self.protect_last_n = self.settings.protect_first_n, self.settings.protect_last_n
-        own = self.settings.given_strategy() if strategy is None else as_strategy(strategy)
-        self._given = _Given(own, summarizer, counter, format, clock)
+        self._given = self.settings.given_strategy() if strategy is None else as_strategy(strategy)
+        self._summarizer, self._counter, self._format, self._clock = summarizer, counter, format, clock
         self._store: Store | None = None if self.settings.store is None else SQLiteStore(self.settings.store)
         self._main: MainModel = MainModel()
         self._lock = CallLock()
@@ -113,10 +103,10 @@ class CompactionEngine:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CompactionEngine:
         """Return an engine with the same settings and its own conversation; the host makes a copy for each agent."""
-        given = attrs.asdict(self._given, recurse=False)
-        copy = type(self)(self.settings, context_length=self.context_length, session_id=self._conversation, **given)
-        copy.threshold_tokens, copy.threshold_percent = self.threshold_tokens, self.threshold_percent
-        return copy
+        made = copy.copy(self)
+        made._lock = CallLock()
+        made.on_session_reset()
+        return made
 
     @property
     def store(self) -> Store | None:
@@ -127,7 +117,7 @@ class CompactionEngine:
 
     def _strategy(self) -> Strategy:
         """Return the strategy for the current model and conversation."""
-        given = self._given.strategy
+        given = self._given
         strategy: Strategy = self._preset() if given is None else given
         if self._store is not None and not _stores_in(strategy):
             strategy = _lossless_compressor(self._preset(), self._store) if given is None else Lossless(strategy, self._store)
@@ -136,21 +126,21 @@ class CompactionEngine:
     def _running_strategy(self) -> Strategy:
         """Return the strategy without its trigger, because the host decides when; one that was given is forced."""
         strategy = self._strategy()
-        is_preset = self._given.strategy is None and isinstance(strategy, Pipeline)
+        is_preset = self._given is None and isinstance(strategy, Pipeline)
         return Pipeline(*strategy.children) if is_preset else strategy.forced()
 
     def _preset(self) -> Pipeline:
-        summarizer = self._given.summarizer or self.settings.summarizer(self._main)
+        summarizer = self._summarizer or self.settings.summarizer(self._main)
         return self.settings.preset(self.context_length, summarizer, self.threshold_percent)
 
     def _new_session(self) -> CompactionSession:
         self._reported, self._sent, self._anchored = 0, 0, False
         return CompactionSession(
             self._running_strategy(),
-            counter=self._given.counter,
-            format=self._given.format,
+            counter=self._counter,
+            format=self._format,
             window=self.context_length,
-            clock=self._given.clock,
+            clock=self._clock,
             id=self._conversation,
         )
 
@@ -185,7 +175,7 @@ class CompactionEngine:
         For a list that cannot be read, it returns false, with the reason in ``last_error``.
         """
         try:
-            tokens = MessageIndex(messages, counter="chars/4", format=self._given.format).tokens
+            tokens = MessageIndex(messages, counter="chars/4", format=self._format).tokens
         except InputError as error:
             self.last_error = f"{type(error).__name__}: {error}"
             return False
@@ -197,7 +187,7 @@ class CompactionEngine:
 
     def has_content_to_compress(self, messages: list[Any]) -> bool:
         """Return whether there are more messages than the protected ones, if the default pipeline runs."""
-        return self._given.strategy is not None or len(messages) > self.protect_first_n + self.protect_last_n
+        return self._given is not None or len(messages) > self.protect_first_n + self.protect_last_n
 
     # ---------------------------------------------------------------- compacting
 
@@ -256,22 +246,15 @@ class CompactionEngine:
                 more = await session.compact_due()
         finally:
             session.reconfigure(self._running_strategy(), window=self.context_length)
-        edits, failures = (*result.edits, *more.edits), (*result.failures, *more.failures)
-        return attrs.evolve(
-            more,
-            before=result.before,
-            edits=edits,
-            refused=(*result.refused, *more.refused),
-            failures=failures,
-            outcome="degraded" if failures and more.outcome != "over_target" else more.outcome,
-        )
+        edits, refusals = (*result.edits, *more.edits), (*result.refused, *more.refused)
+        return attrs.evolve(more, before=result.before, edits=edits, refused=refusals).with_failures(*result.failures)
 
     def _limit(self, *, refused: bool) -> int | None:
         """Return the tokens that a request may have after a compaction; ``None`` if a pipeline of the user's decides.
 
         A quarter of the messages' tokens always stays.
         """
-        if self._given.strategy is not None and not refused:
+        if self._given is not None and not refused:
             return None
         included = self.session.index.included.tokens
         outside = self.session.index.tokens - included
@@ -324,13 +307,7 @@ class CompactionEngine:
         """Do nothing: messages are stored as soon as they leave the conversation."""
 
     def update_model(  # noqa: PLR0917 - the host's contract
-        self,
-        model: str,
-        context_length: int,
-        base_url: str = "",
-        api_key: str = "",
-        provider: str = "",
-        api_mode: str = "",
+        self, model: str, context_length: int, base_url: str = "", api_key: str = "", provider: str = "", api_mode: str = ""
     ) -> None:
         """Compute every budget for the new model's window; the edits of earlier compactions remain applied.
 

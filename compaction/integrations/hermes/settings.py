@@ -182,12 +182,7 @@ class EngineSettings:
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> EngineSettings:
-        """Read the settings from a host's configuration.
-
-        It reads ``compression`` (``enabled``, ``threshold``, ``target_ratio``, ``protect_first_n``, ``protect_last_n``),
-        ``auxiliary.compression`` (``model``, ``provider``, ``base_url``, ``key_env``), ``prompt_caching.cache_ttl`` and
-        ``context`` (``pipeline``, ``store``). If they are missing, the older keys ``compression.summary_model`` and
-        ``model.cache_ttl`` are read. All other keys are the host's.
+        """Read the settings from a host's configuration: the keys in ``docs/hermes-plugin.md``; all others are the host's.
 
         Args:
             config: The parsed file.

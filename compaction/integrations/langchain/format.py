@@ -13,7 +13,7 @@ from typing import Any, Final
 import attrs
 
 from ...errors import ConfigurationError, InvalidMessage
-from ...formats import fields_of, items_of, json_text, result_part, string
+from ...formats import arguments_object, fields_of, items_of, json_text, result_part, string, unwritable
 from ...formats.anthropic import holds_history
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ..message_adapter import MessageAdapter
@@ -191,18 +191,10 @@ def _changed_block(part: Part, known: Sequence[Part]) -> Any:
         return {"type": "text", "text": part.text} if part.raw is None and isinstance(part, TextPart) else part.raw
     if isinstance(part, TextPart):
         return {**(fields_of(part.raw) or {"type": "text"}), "text": part.text}
-    raise ConfigurationError(
-        f"parts: only text and calls can be changed (got {part!r}); pass the part that was read, or drop it"
-    )
+    raise unwritable(part)
 
 
 def _changed_call(part: ToolCallPart) -> Any:
     if part.raw is not None and json_text(part.raw.get("args") or {}) == part.arguments:
         return part.raw
-    try:
-        arguments = json.loads(part.arguments or "{}")
-    except ValueError as error:
-        raise ConfigurationError(
-            f"parts: a call's arguments must be a JSON object in this format (got {part.arguments!r})"
-        ) from error
-    return {"name": part.name, "args": arguments, "id": part.id, "type": "tool_call"}
+    return {"name": part.name, "args": arguments_object(part.arguments), "id": part.id, "type": "tool_call"}

@@ -5,9 +5,4 @@ from __future__ import annotations
 from .models import CompactingModel, CompactingModels
 from .session import CompactingSession, CompactionFilter
 
-__all__ = [
-    "CompactingModel",
-    "CompactingModels",
-    "CompactingSession",
-    "CompactionFilter",
-]
+__all__ = ["CompactingModel", "CompactingModels", "CompactingSession", "CompactionFilter"]

@@ -15,10 +15,10 @@ from typing import Any, Final, cast
 import attrs
 
 from ...errors import ConfigurationError, InvalidMessage
-from ...formats import arguments_text, items_of, same
+from ...formats import arguments_text, items_of, media_kind, same, unwritable
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ...tokens import Usage
-from ..message_adapter import MessageAdapter, media_kind
+from ..message_adapter import MessageAdapter
 from ..requirements import import_framework
 
 _MEDIA: Final = {"image-url": "image", "audio-url": "audio", "video-url": "video", "document-url": "file"}
@@ -55,7 +55,8 @@ class PydanticAI(MessageAdapter):
         parts: list[Part] = []
         for place, part in enumerate(items):
             parts += _read(part, place)
-        held = any(getattr(part, "part_kind", "") == "compaction" and _holds_history(part) for part in items)
+        summaries = [part for part in items if getattr(part, "part_kind", "") == "compaction"]
+        held = any(part.content or part.provider_details for part in summaries)  # as text, or encrypted in the details
         return Message(_role(kind, items, parts), tuple(parts), raw, self, holds_history=held)
 
     def key(self, raw: Any) -> Any:
@@ -124,11 +125,6 @@ def _role(kind: str, wire: Sequence[Any], parts: Sequence[Part]) -> str:
         return "system"
     kinds = set(map(type, parts))
     return "tool" if ToolResultPart in kinds and TextPart not in kinds else "user"
-
-
-def _holds_history(part: Any) -> bool:
-    """Whether a compaction part has the history that it stands for: as text, or encrypted in the provider's details."""
-    return bool(part.content or part.provider_details)
 
 
 def _read(part: Any, place: int) -> list[Part]:
@@ -209,5 +205,5 @@ def _changed_element(wire: Any, part: Part) -> Any:
 def _new_part(kind: str, part: Part) -> Any:
     wire = import_framework("pydantic_ai.messages")
     if not isinstance(part, TextPart):
-        raise ConfigurationError(f"parts: only text can be added (got {part!r}); pass parts that were read")
+        raise unwritable(part)
     return wire.TextPart(part.text) if kind == "response" else wire.UserPromptPart(part.text, timestamp=_EPOCH)

@@ -5,20 +5,20 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
-from ...formats import openai_chat
+from ...formats import fields_of, items_of, openai_chat
 from ..recordings import Recording, seconds_of
 
 
 def object_fields(value: Any) -> Mapping[str, Any]:
-    """Return a JSON object's fields; an empty mapping for any other value."""
-    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+    """Return a JSON object's fields; none of any other value."""
+    return fields_of(value) or {}
 
 
 def list_items(value: Any) -> Sequence[Any]:
-    """Return a JSON list's items; an empty sequence for any other value."""
-    return cast("Sequence[Any]", value) if isinstance(value, list | tuple) else ()
+    """Return a JSON list's items; none of any other value."""
+    return items_of(value) or ()
 
 
 def text_of(content: Any) -> str:

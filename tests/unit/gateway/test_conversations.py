@@ -210,7 +210,7 @@ async def test_what_a_turn_says() -> None:
 
 
 async def test_failures_of_a_turn_quote_nothing() -> None:
-    """Neither a part that failed nor a strategy that raised is quoted. A trial reports the same as a turn."""
+    """Neither a part that failed nor a strategy that raised is quoted. A count of tokens reports the same."""
 
     def failing(index: MessageIndex) -> Iterator[Any]:
         yield Failed("Summarization", TimeoutError("a secret"), "dropped")
@@ -221,7 +221,8 @@ async def test_failures_of_a_turn_quote_nothing() -> None:
     for strategy, says in ((failing, "Summarization: TimeoutError; dropped"), (broken, "the strategy: ZeroDivisionError")):
         async with conversations_of(strategy=lambda window, made=strategy: made) as conversations:
             request = request_of(tool_chat(20))
-            for turn in (conversations.trial(request), await conversations.turn(request)):
+            counting = attrs.evolve(request, route=attrs.evolve(request.route, counts=True))
+            for turn in (await conversations.turn(counting), await conversations.turn(request)):
                 assert turn.failures[:1] == (says,)
                 assert (turn.messages == request.messages) is (strategy is broken)
 
