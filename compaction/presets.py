@@ -94,7 +94,7 @@ def context_window(
             at_least=int(budget * tool_batch),
         ),
         Pipeline(
-            Truncation(target=enough, keep=last(groups=keep_groups) | spoken() | kinds(GroupKind.SUMMARY)),
+            Truncation(target=enough, keep=last(groups=keep_groups) | spoken() | kinds(GroupKind.SUMMARY), keep_questions=True),
             strategies.Excerpt(
                 tokens=max(1, int(budget * target / 4)),
                 trigger=tokens_exceed(int(budget * (2 * target + threshold) / 3)),

@@ -93,7 +93,7 @@ class LastResort(CompactionStrategy):
 
     def _gentle_steps(self, index: MessageIndex) -> Iterator[Strategy]:
         newest = self.keep | last(groups=1)
-        yield Truncation(target=self.target, keep=newest | spoken() | kinds(GroupKind.SUMMARY))
+        yield Truncation(target=self.target, keep=newest | spoken() | kinds(GroupKind.SUMMARY), keep_questions=True)
         yield attrs.evolve(self._excerpt, tokens=max(1, min(self._excerpt.tokens, self._room(index))))
         for most in self.clips:
             yield Clip(tokens=max(1, int(most * self.tokens)), target=self.target, keep=self.keep)

@@ -17,6 +17,9 @@ from ..summarizers import Summarizer, SummaryRequest, usable_text
 from .base import CompactionStrategy, Strategy, group_tokens, tokens_in
 from .summary_text import SummaryText
 
+QUOTES_A_PART: Final = "; it quotes about"
+"""The beginning of what the reason of an edit says if an excerpt does not quote all that the user said."""
+
 WORDS_OF_ROOM: Final = 0.75  # of a summary: the most that an excerpt of the user's words may have
 _ALL: Final = 0.97  # of the tokens of what is quoted: redaction and joins change a few
 _FRAME_TOKENS: Final = 16  # of a message, a longer mark and the joins of texts
@@ -76,16 +79,13 @@ class SummaryStrategy(CompactionStrategy):
         """
         if tokens < 1:
             return ""
-        unknown = index.original_summaries(*replaced)
-        read = [self.text.read(group.messages[0]) or group.messages[0].text for group in unknown]
-        split = map(summarizers.split_excerpt, read)
         said = own_words(index, replaced)
         return summarizers.excerpt(
             said,
             tokens,
             index.counter.count_text,
             task=summarizers.task_of(map(index.format.read, index.source)),
-            earlier=[entry for entries, rest in split for entry in entries or (rest,)],
+            earlier=[entry for entries, rest in self._inherited(index, replaced) for entry in entries or (rest,)],
             redact=self.text.redact,
             numbers=numbers,
             before=_before_answers(index, replaced, said),
@@ -94,15 +94,21 @@ class SummaryStrategy(CompactionStrategy):
     def why(self, index: MessageIndex, replaced: Sequence[MessageGroup], said: str, reason: str) -> str:
         """Return the reason of an edit, with how much of the user's words an excerpt quotes if it is not all.
 
-        Each text counts once. What is quoted includes names and questions, and the words of an inherited summary, so that a
-        small loss may not be named. O(characters of the user's messages).
+        Each text counts once. What is quoted includes names and questions, so that a small loss may not be named. O(characters
+        of the user's messages).
         """
         count = index.counter.count_text
-        spoken = sum(map(count, {message.said for message in own_words(index, replaced)}))
+        inherited = chain.from_iterable(entries for entries, _ in self._inherited(index, replaced))
+        spoken = sum(map(count, {*inherited, *(message.said for message in own_words(index, replaced))}))
         quoted = sum(map(count, summarizers.split_excerpt(said)[0]))
         if quoted >= _ALL * spoken:
             return reason
-        return f"{reason}; it quotes about {quoted:,} of {spoken:,} tokens of what the user said"
+        return f"{reason}{QUOTES_A_PART} {quoted:,} of {spoken:,} tokens of what the user said"
+
+    def _inherited(self, index: MessageIndex, replaced: Sequence[MessageGroup]) -> list[tuple[tuple[str, ...], str]]:
+        """Return the excerpt and the rest of each summary among these groups whose messages are not available."""
+        read = [self.text.read(group.messages[0]) or group.messages[0].text for group in index.original_summaries(*replaced)]
+        return list(map(summarizers.split_excerpt, read))
 
     def earlier(self, groups: Iterable[MessageGroup]) -> str | None:
         """Return what earlier summaries say, without the user's words in them; ``None`` if they say nothing."""

@@ -403,3 +403,19 @@ def test_an_edit_says_how_much_of_the_words_it_quotes(strategy: Strategy) -> Non
     assert re.search(r"; it quotes about \d+ of [1-9],?\d* tokens of what the user said$", edit.reason), edit.reason
     short = [user("Fix it."), *[assistant("I did it. " * 60)] * 9]
     assert all("it quotes" not in edit.reason for edit in cut(short, strategy).edits)
+
+
+def test_a_loop_without_a_session_says_it_too() -> None:
+    """Words in an earlier summary, whose messages are gone, count among those that the next one should quote."""
+    strategy = Summarization(trigger=tokens_exceed(400), user_tokens=150, keep=last(messages=1))
+    view: list[dict[str, Any]] = []
+    for number in range(60):
+        view.append(user(f"Shelf {number} is for {number} boxes, the red ones."))
+        view.append(assistant("Noted. " * 20))
+        result = compact_sync(view, strategy, counter="chars/4")
+        gone = [message for message in view if "word for word" in message["content"] and message not in result.messages]
+        view = result.messages
+        if gone and not all(line in str(view) for line in re.findall(r"Shelf \d+ is for", gone[0]["content"])):
+            assert "; it quotes about" in result.edits[-1].reason
+            return
+    pytest.fail("nothing was lost")

@@ -19,7 +19,7 @@ from ...messages import Message, TextPart
 from ..redaction import redact as redact_secrets
 from .kinds import Judgement, Kind, judge
 from .lines import BULLET
-from .own_lines import LONG_LINE, LONG_MESSAGE, Count, WrittenLine, joined, lines_by_writer, shortened
+from .own_lines import LEFT_OUT, LONG_LINE, LONG_MESSAGE, Count, WrittenLine, joined, lines_by_writer, shortened
 from .sentences import clipped, sentences_in
 from .statements import speaker_of
 from .subjects import values_of
@@ -171,10 +171,7 @@ class _Entry:
 
     def asked(self, chars: int = _QUESTION_CHARS) -> str:
         """Return what the message answers, in about so many characters: of a list, every item, shortened if need be."""
-        items, width = self.question.split("\n"), chars
-        while width > _LEAST_ITEM and sum(min(len(item), width) for item in items) > chars:
-            width = max(_LEAST_ITEM, 3 * width // 4)
-        return clipped(" ".join([clipped(item, width) for item in items]), chars)
+        return clipped(" ".join(_shortened(self.question, chars)), chars)
 
     def own_places(self, *, prose: bool = False) -> set[int]:
         """Return the places of the lines that the user probably wrote; with ``prose``, those inside long prose too."""
@@ -378,6 +375,29 @@ def _is_answer(said: str) -> bool:
     if len(said) > _SHORT_ANSWER:
         return len(said) <= _LONG_ANSWER and len(_OPTION.findall(said)) > 1
     return bool(said) and not _ASKS.search(said)
+
+
+def asked_in(message: Message, answer: Message) -> str:
+    r"""Return what an assistant's message asks that a short answer of the user needs, one item a line; empty if nothing.
+
+    >>> from compaction import MessageIndex
+    >>> said = [{"role": "assistant", "content": "It is late.\nA. Wait.\nB. Go.\nWhich one?"}, {"role": "user", "content": "B"}]
+    >>> print(asked_in(*[group.messages[0] for group in MessageIndex(said, counter="chars/4").included_groups]))
+    [...]
+    A. Wait.
+    B. Go.
+    Which one?
+    """
+    question = "\n".join(_shortened(_question(message, answer.said), _QUESTION_CHARS))
+    return question and f"{LEFT_OUT}\n{question}"
+
+
+def _shortened(question: str, chars: int) -> list[str]:
+    """Return the items of a question, in about so many characters; if need be, each is shortened."""
+    items, width = question.split("\n"), chars
+    while width > _LEAST_ITEM and sum(min(len(item), width) for item in items) > chars:
+        width = max(_LEAST_ITEM, 3 * width // 4)
+    return [clipped(item, width) for item in items]
 
 
 def _question(before: Message | None, answer: str) -> str:
