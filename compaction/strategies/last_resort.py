@@ -80,9 +80,8 @@ class LastResort(CompactionStrategy):
                 return
             yield from gentle(index)
         oldest = Truncation(keep=self.keep | last(groups=1))
-        stays = index.tokens - group_tokens(oldest.candidates(index))
-        if stays > max(self.tokens, self.trigger.token_limit(index) or 0):
-            return  # without these groups the request would be too long, too
+        if not oldest.can_reach(index, max(self.tokens, self.trigger.token_limit(index) or 0)):
+            return
         for step in oldest.in_order(index):
             if self.target(index):
                 return

@@ -48,6 +48,11 @@ class DroppingStrategy(CompactionStrategy):
         if index.edit_count > count:  # the answer to a system message may go now
             yield from self.oldest(index)
 
+    def can_reach(self, index: MessageIndex, tokens: int) -> bool:
+        """Return whether a request has at most so many tokens once all that may be dropped is; O(groups)."""
+        system = [edit.groups[0] for edit in self._system_drops(index)] if self.drop_system else []
+        return index.tokens - sum(map(index.columns.tokens, {*self.free(index), *system})) <= tokens
+
     def _system_drops(self, index: MessageIndex) -> Iterator[Drop]:
         """Return a drop of each system group that is not in ``keep``, oldest first; O(groups).
 
