@@ -239,7 +239,7 @@ def token_budget(budget: int) -> TokenBudgetComposed:
         initial_tokens=room,
         added_tokens=room,
         max_tokens=room,
-        user_tokens=int(budget * 0.10),
+        user_tokens=int(budget * 0.30),
         slack=0.03,
         target=~tokens_exceed(budget),
     )

@@ -22,6 +22,7 @@ QUOTES_A_PART: Final = "; it quotes about"
 
 WORDS_OF_ROOM: Final = 0.75  # of a summary: the most that an excerpt of the user's words may have
 _ALL: Final = 0.97  # of the tokens of what is quoted: redaction and joins change a few
+_MOST_BETWEEN: Final = 4  # messages between a question and its answer that are looked through for it
 _FRAME_TOKENS: Final = 16  # of a message, a longer mark and the joins of texts
 
 
@@ -186,10 +187,19 @@ def own_words(index: MessageIndex, groups: Iterable[MessageGroup]) -> tuple[Mess
 
 
 def _before_answers(index: MessageIndex, replaced: Sequence[MessageGroup], said: Iterable[Message]) -> dict[int, Message]:
-    """Return the message before each short one of the user, by the identity of the latter's object; it may have left before."""
+    """Return the message before each short one of the user, by the identity of the latter's object; it may have left before.
+
+    Instructions of the host do not count.
+    """
     short, source = {id(message.raw) for message in said if summarizers.is_short_answer(message)}, index.source
     places = chain.from_iterable(map(index.ordinals, replaced)) if short else ()
-    return {id(source[at]): index.format.read(source[at - 1]) for at in places if at and id(source[at]) in short}
+    found: dict[int, Message] = {}
+    for place in places:
+        if id(source[place]) in short:
+            before = map(index.format.read, reversed(source[max(0, place - _MOST_BETWEEN) : place]))
+            if message := next((each for each in before if not each.is_system), None):
+                found[id(source[place])] = message
+    return found
 
 
 def replaced_by(index: MessageIndex, request: SummaryRequest) -> list[MessageGroup]:

@@ -22,7 +22,7 @@ from .lines import BULLET
 from .own_lines import LEFT_OUT, LONG_LINE, LONG_MESSAGE, Count, WrittenLine, joined, lines_by_writer, shortened
 from .sentences import clipped, sentences_in
 from .statements import speaker_of
-from .subjects import values_of
+from .subjects import stems_of, values_of
 from .voices import is_handed_over
 
 _HEADING: Final = "The user's messages, word for word:"
@@ -43,7 +43,10 @@ _QUESTION_CHARS: Final = 600
 _LEAST_QUESTION: Final = 60  # characters below which a shortened question says too little
 _LEAST_ITEM: Final = 24  # of a shortened item of it
 _LEAST_ROOM: Final = 12  # tokens below which no question and no sentence fits
-_ASKS: Final = re.compile(r"[?？؟]")
+_ASKS: Final = re.compile(  # also by the particles of languages that need no question mark
+    r"[?？؟]|か(?=[。\s]|$)|[吗嗎呢](?=[。，,\s]|$)|要不要|(?:까요|나요|습니까)(?=[.\s]|$)|ไหม|มั้ย|หรือไม่|หรือเปล่า"
+)
+_CLAUSE: Final = re.compile(r"[.,;:!…]\s|[。、，！]|(?<=[?？؟])")
 _OPTION: Final = re.compile(r"(?:^|[\s(])([A-Fa-f]|[1-9])[.):]\s+\S")  # as in "A) delete it; B) keep it"
 _LABEL: Final = re.compile(r"(?<![^\W_])(?:[a-z](?![^\W_])|\d{1,2}(?!\d|[.,:]\d))")  # of an item, in an answer: "C", "1はい"
 _MOST_SHARING: Final = 3  # messages that have a word by which two of them are about one thing
@@ -163,7 +166,7 @@ class _Entry:
             text: The text.
             question: As much of the question that it answers as follows it.
         """
-        question = f' (the assistant had asked: "{question}")' if question else ""
+        question = f' (the assistant had said: "{question}")' if question else ""
         note = f" (message {self.number})" if self.number and values_of(text[:LONG_LINE]) else ""
         speaker = f"{self.speaker}: " if self.speaker else ""
         attached = f" {self.attached}" if self.attached else ""
@@ -374,7 +377,7 @@ def is_short_answer(message: Message) -> bool:
 def _is_answer(said: str) -> bool:
     if len(said) > _SHORT_ANSWER:
         return len(said) <= _LONG_ANSWER and len(_OPTION.findall(said)) > 1
-    return bool(said) and not _ASKS.search(said)
+    return any(clause.strip() and not _ASKS.search(clause) for clause in _CLAUSE.split(said))
 
 
 def asked_in(message: Message, answer: Message) -> str:
@@ -401,10 +404,10 @@ def _shortened(question: str, chars: int) -> list[str]:
 
 
 def _question(before: Message | None, answer: str) -> str:
-    """Return what the assistant's message before an answer asks, one item a line; empty if it asks nothing.
+    """Return what an answer needs of the assistant's message before it, one item a line; empty if that is nothing.
 
     These are the last questions in a row, with the list directly before or behind them, and a list of which the answer names
-    an item.
+    an item. Without either, it is the last sentence that has a word of the answer, or a list if the answer decides something.
     """
     if before is None or before.role != "assistant" or not _is_answer(answer):
         return ""
@@ -413,11 +416,21 @@ def _question(before: Message | None, answer: str) -> str:
     named = {*_LABEL.findall(answer.lower())}
     questions = [at for at, item in enumerate(asked) if item.asks]
     items = [at for at, item in enumerate(asked) if item.labels & named]
+    if not questions and not items and not _ASKS.search(answer):
+        items = _spoken_of(asked, answer)
     chosen: set[int] = set()
     for end in (*questions[-1:], *items[-1:]):
+        chosen.add(end)
         chosen.update(takewhile(lambda at: asked[at].asks or asked[at].is_item, range(end, -1, -1)))
         chosen.update(takewhile(lambda at: asked[at].is_item, range(end + 1, len(asked))))
     return "\n".join([" ".join(asked[at].text.split()) for at in sorted(chosen)])
+
+
+def _spoken_of(items: Sequence[_Asked], answer: str) -> list[int]:
+    """Return the places of the sentences and items with a word of an answer, or of all items if it decides something."""
+    words, decides = stems_of(answer), judge(answer).kind in (Kind.DECISION, Kind.VALUE)
+    shared = [at for at, item in enumerate(items) if words & stems_of(item.text)]
+    return shared or [at for at, item in enumerate(items) if item.is_item and decides]
 
 
 @attrs.frozen
@@ -443,7 +456,7 @@ def _asked_items(text: str) -> Iterator[_Asked]:
             yield _Asked(line, True, frozenset([bullet[2].strip("().、．").lower()] if bullet else []))
             continue
         options = len(_OPTION.findall(line))
-        said = [*sentences_in(line)] if options or _ASKS.search(line) else [line]
+        said = [*sentences_in(line)]
         if options > 1 and not any(len(_OPTION.findall(each)) > 1 for each in said):
             said = [line]
         for each in said:

@@ -45,7 +45,7 @@ def test_a_question_leaves_with_its_short_answer() -> None:
     said = [user("Help. " * 40), assistant(asked), user("B"), user("Help. " * 40), assistant("Done. " * 40), user("Fine.")]
     result = compact_sync(said, Excerpt(tokens=200, target=tokens_below(indexed(said).tokens)), counter="chars/4")
     assert [message["role"] for message in result.messages] == ["user", "assistant", "user"]
-    assert "- B (the assistant had asked: " in result.messages[0]["content"]
+    assert "- B (the assistant had said: " in result.messages[0]["content"]
 
 
 def test_an_excerpt_is_updated_from_a_list_that_was_compacted_before() -> None:
