@@ -179,8 +179,8 @@ class TestShares:
         assert self.parts(presets.adaptive(10_000), GrowingSummary).user_tokens == 900
 
     def test_token_budget(self) -> None:
-        """`token_budget`: 10 %."""
-        assert self.parts(presets.token_budget(10_000), GrowingSummary).user_tokens == 1_000
+        """`token_budget`: 20 %."""
+        assert self.parts(presets.token_budget(10_000), GrowingSummary).user_tokens == 2_000
 
     def test_values_of_shortened_results(self) -> None:
         """Where `token_budget` only shortens a result, the note in its middle keeps values, up to 2,000 characters."""

@@ -30,6 +30,7 @@ _HANDED_OVER: Final = "[perhaps the output of a program]"
 _OPENING: Final = 4  # user messages before the first answer: examples, and then the task
 _MOST_OPENING: Final = 32  # messages that are looked at for it
 _TASK_SHARE: Final = 0.7  # of the excerpt, more if the newest message needs less
+_SHORT_PASTE: Final = 400  # characters of a message whose pasted lines come before small talk; they are what it is about
 _PASTED_SHARE: Final = 0.1  # of the excerpt, for a few lines of a long block: later parts of a growing summary need the rest
 _FRAME: Final = 8  # tokens that are left free for what stands around the excerpt
 _READ_CHARS: Final = 32  # characters that are read for each token of the excerpt, from the newest message back
@@ -218,12 +219,16 @@ class _Room:
         newest = min(self._size(others[0].text) + _ENTRY, int((1 - _TASK_SHARE) * tokens)) if others else 0
         most_of_task = max(self._left - newest, min(self._left, int(_TASK_SHARE * tokens)))
         own = {entry.place: entry.own_words(prose=entry is task) for entry in entries}
-        # 1. the user's own words: of the task and the newest message, then the weightiest lines, then all that fits
+        # 1. the user's own words: of the task and the newest message, then the weightiest lines with what was pasted beside
+        # them in short messages, then all that fits
         self._put(task, own[task.place], most_of_task)
         for entry in others[:1]:
             self._put(entry, own[entry.place], tokens)
         if sum(self._size(own[entry.place]) for entry in others[1:]) > self._left:
             self._put_weighty(others[1:], entries)
+        for entry in entries:
+            if entry.place in self._quoted and len(entry.text) <= (LONG_MESSAGE if entry is task else _SHORT_PASTE):
+                self._put(entry, entry.text)
         known = {own[entry.place] for entry in entries[:2]}
         for entry in others[1:]:
             if own[entry.place] not in known:  # the same words beside something else that was pasted
