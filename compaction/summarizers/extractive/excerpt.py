@@ -219,16 +219,12 @@ class _Room:
         newest = min(self._size(others[0].text) + _ENTRY, int((1 - _TASK_SHARE) * tokens)) if others else 0
         most_of_task = max(self._left - newest, min(self._left, int(_TASK_SHARE * tokens)))
         own = {entry.place: entry.own_words(prose=entry is task) for entry in entries}
-        # 1. the user's own words: of the task and the newest message, then the weightiest lines with what was pasted beside
-        # them in short messages, then all that fits
+        # 1. the user's own words: of the task and the newest message, then the weightiest lines, then all that fits
         self._put(task, own[task.place], most_of_task)
         for entry in others[:1]:
             self._put(entry, own[entry.place], tokens)
         if sum(self._size(own[entry.place]) for entry in others[1:]) > self._left:
             self._put_weighty(others[1:], entries)
-        for entry in entries:
-            if entry.place in self._quoted and len(entry.text) <= (LONG_MESSAGE if entry is task else _SHORT_PASTE):
-                self._put(entry, entry.text)
         known = {own[entry.place] for entry in entries[:2]}
         for entry in others[1:]:
             if own[entry.place] not in known:  # the same words beside something else that was pasted
@@ -252,6 +248,7 @@ class _Room:
     def _put_weighty(self, entries: Sequence[_Entry], answers: Sequence[_Entry]) -> None:
         """Quote the lines that matter most: rules and what weighs as much in all messages, then answers, and then facts.
 
+        What was pasted beside such lines in a short message follows them, since it is what they mean.
         Later lines about the same thing come before each, since one of them may withdraw it.
         """
         judged = {entry.place: {at: judge(entry.lines[at].text) for at in entry.own_places()} for entry in entries}
@@ -271,6 +268,15 @@ class _Room:
                         chosen[place] |= later[place]
                         self._put(by_place[place], joined(by_place[place].lines, chosen[place]))
             self._put_questions(answered)
+            self._put_short(answers)
+
+    def _put_short(self, entries: Sequence[_Entry]) -> None:
+        """Quote short messages with pasted lines whole if lines of them are quoted, and the task even if it is longer."""
+        for most, some in ((LONG_MESSAGE, entries[:1]), (_SHORT_PASTE, entries[1:])):
+            for entry in some:
+                pasted = any(not line.is_own for line in entry.lines)
+                if pasted and entry.place in self._quoted and len(entry.text) <= most:
+                    self._put(entry, entry.text)
 
     def _put_questions(self, entries: Iterable[_Entry]) -> None:
         """Quote the answers with their questions, as much of these as fits."""

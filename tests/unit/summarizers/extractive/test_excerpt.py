@@ -74,6 +74,15 @@ def test_what_was_pasted_gives_way_to_the_words_of_other_messages() -> None:
     assert sum("ERROR" in entry for entry in entries) == 1
 
 
+def test_short_pasted_lines_come_before_small_talk() -> None:
+    """A glossary looks like code, and says what the words above it mean: it stays with them, in the task and elsewhere."""
+    glossary = "Always use these words:\nAntrag = application\nFrist = time limit\nAmt = office"
+    talk = [each for n in range(40) for each in (assistant("a"), user(f"Well, text {n} was very nice."))]
+    for task, later in ((glossary, "Never say please."), ("Translate it.", glossary)):
+        entries = quoted(user(task), assistant("a"), user(later), *talk, tokens=400)
+        assert entries[:2] == [task, later]
+
+
 def test_what_was_said_twice_is_quoted_once() -> None:
     """Whether everything fits, or what was pasted beside the same words is left out."""
     repeated = [each for _ in range(9) for each in (user("Go on."), assistant("a"))]
