@@ -80,13 +80,13 @@ class SummaryStrategy(CompactionStrategy):
         """
         if tokens < 1:
             return ""
-        said = own_words(index, replaced)
+        said, inherited = own_words(index, replaced), self._inherited(index, replaced)
         return summarizers.excerpt(
             said,
             tokens,
             index.counter.count_text,
             task=summarizers.task_of(map(index.format.read, index.source)),
-            earlier=[entry for entries, rest in self._inherited(index, replaced) for entry in entries or (rest,)],
+            earlier=[entry for entries, rest in map(summarizers.split_excerpt, inherited) for entry in entries or (rest,)],
             redact=self.text.redact,
             numbers=numbers,
             before=_before_answers(index, replaced, said),
@@ -95,21 +95,20 @@ class SummaryStrategy(CompactionStrategy):
     def why(self, index: MessageIndex, replaced: Sequence[MessageGroup], said: str, reason: str) -> str:
         """Return the reason of an edit, with how much of the user's words an excerpt quotes if it is not all.
 
-        Each text counts once. What is quoted includes names and questions, so that a small loss may not be named. O(characters
-        of the user's messages).
+        Each text counts once. What is quoted includes names, so that a small loss may not be named. O(characters of the user's
+        messages).
         """
         count = index.counter.count_text
-        inherited = chain.from_iterable(entries for entries, _ in self._inherited(index, replaced))
+        inherited = chain.from_iterable(map(summarizers.quoted_words, self._inherited(index, replaced)))
         spoken = sum(map(count, {*inherited, *(message.said for message in own_words(index, replaced))}))
-        quoted = sum(map(count, summarizers.split_excerpt(said)[0]))
+        quoted = sum(map(count, summarizers.quoted_words(said)))
         if quoted >= _ALL * spoken:
             return reason
         return f"{reason}{QUOTES_A_PART} {quoted:,} of {spoken:,} tokens of what the user said"
 
-    def _inherited(self, index: MessageIndex, replaced: Sequence[MessageGroup]) -> list[tuple[tuple[str, ...], str]]:
-        """Return the excerpt and the rest of each summary among these groups whose messages are not available."""
-        read = [self.text.read(group.messages[0]) or group.messages[0].text for group in index.original_summaries(*replaced)]
-        return list(map(summarizers.split_excerpt, read))
+    def _inherited(self, index: MessageIndex, replaced: Sequence[MessageGroup]) -> list[str]:
+        """Return the texts of the summaries among these groups whose messages are not available."""
+        return [self.text.read(group.messages[0]) or group.messages[0].text for group in index.original_summaries(*replaced)]
 
     def earlier(self, groups: Iterable[MessageGroup]) -> str | None:
         """Return what earlier summaries say, without the user's words in them; ``None`` if they say nothing."""
@@ -196,9 +195,10 @@ def _before_answers(index: MessageIndex, replaced: Sequence[MessageGroup], said:
     found: dict[int, Message] = {}
     for place in places:
         if id(source[place]) in short:
-            before = map(index.format.read, reversed(source[max(0, place - _MOST_BETWEEN) : place]))
-            if message := next((each for each in before if not each.is_system), None):
-                found[id(source[place])] = message
+            before = range(place - 1, max(-1, place - 1 - _MOST_BETWEEN), -1)
+            at = next((at for at in before if index.kind_at(at) is not GroupKind.SYSTEM), None)
+            if at is not None and index.kind_at(at) is not GroupKind.SUMMARY:
+                found[id(source[place])] = index.format.read(source[at])
     return found
 
 

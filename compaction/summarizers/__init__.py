@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .extractive import listed as listed
     from .extractive import message_numbers as message_numbers
     from .extractive import quoted_tokens as quoted_tokens
+    from .extractive import quoted_words as quoted_words
     from .extractive import shortened as shortened
     from .extractive import split_excerpt as split_excerpt
     from .extractive import task_of as task_of
@@ -64,7 +65,7 @@ export_lazily(
         "base": "Summarizer SummaryBudget SummaryRequest answer_in_time usable_text",
         "cached": "CachedSummarizer",
         "extractive": "DigestSummarizer FactSummarizer asked_in excerpt facts_in is_short_answer listed message_numbers"
-        " quoted_tokens shortened split_excerpt task_of",
+        " quoted_tokens quoted_words shortened split_excerpt task_of",
         "first_of": "FirstOf",
         "model": "OpenAISummarizer SummarizerLike TextGenerator as_summarizer is_sync_client openai_package read_error",
         "redaction": "redact",

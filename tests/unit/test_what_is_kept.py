@@ -108,7 +108,7 @@ class TestTheUsersWords:
         opening = [user(f"Example {n}. " + "It goes on. " * 40) for n in range(3)]
         model = Scripted("They talked.")
         cut([*opening, user("The task: count the boxes."), *long_task()[2:]], growing(summarizer=model, user_tokens=60))
-        assert model.requests[0].said.split("\n")[1] == "- The task: count the boxes."
+        assert "\n- The task: count the boxes.\n" in model.requests[0].said
 
     def test_task_share(self) -> None:
         """The task may take seven tenths of the excerpt, and more if the newest message needs less."""
@@ -419,3 +419,11 @@ def test_a_loop_without_a_session_says_it_too() -> None:
             assert "; it quotes about" in result.edits[-1].reason
             return
     pytest.fail("nothing was lost")
+
+
+def test_what_the_assistant_said_does_not_count_as_quoted() -> None:
+    """An excerpt with answers and their questions still says how much of the user's words it leaves out."""
+    talk = [each for n in range(40) for each in (assistant(f"Shall I paint wall {n}? " * 3), user(f"yes, number {n}"))]
+    [edit, *_] = cut([user("Plan it."), *talk, assistant("Done."), user("Fine.")], excerpt(300)).edits
+    quoted, said = map(int, re.findall(r"(\d+) of (\d+)", edit.reason)[0])
+    assert quoted < said

@@ -22,7 +22,7 @@ from .lines import BULLET
 from .own_lines import LEFT_OUT, LONG_LINE, LONG_MESSAGE, Count, WrittenLine, joined, lines_by_writer, shortened
 from .sentences import clipped, sentences_in
 from .statements import speaker_of
-from .subjects import stems_of, values_of
+from .subjects import is_eastern, stems_of, values_of
 from .voices import is_handed_over
 
 _HEADING: Final = "The user's messages, word for word:"
@@ -36,6 +36,7 @@ _FRAME: Final = 8  # tokens that are left free for what stands around the excerp
 _READ_CHARS: Final = 32  # characters that are read for each token of the excerpt, from the newest message back
 _LEAST_READ: Final = 20_000  # characters that are read in any case
 _MOST_READ: Final = 2_000  # the most characters that one message counts for
+_SAID: Final = ' (the assistant had said: "'
 _NOTE: Final = re.compile(r" \(message \d{1,9}\)\Z")
 _ENTRY: Final = 4  # tokens of the mark and the indents of an entry
 _SHORT_ANSWER: Final = 100  # characters of an answer that may say nothing without its question
@@ -101,7 +102,7 @@ def excerpt(
       - no mocks
     """
     numbers, before, redact = numbers or {}, before or {}, redact or str
-    said = [_Words(text) for text in earlier]
+    said = [_Words(words, question=question) for words, question in map(_parted, earlier)]
     for message in messages:
         text, attached, at = message.said, message.attached, id(message.raw)
         if text or attached:
@@ -167,7 +168,7 @@ class _Entry:
             text: The text.
             question: As much of the question that it answers as follows it.
         """
-        question = f' (the assistant had said: "{question}")' if question else ""
+        question = f'{_SAID}{question}")' if question else ""
         note = f" (message {self.number})" if self.number and values_of(text[:LONG_LINE]) else ""
         speaker = f"{self.speaker}: " if self.speaker else ""
         attached = f" {self.attached}" if self.attached else ""
@@ -254,9 +255,14 @@ class _Room:
         judged = {entry.place: {at: judge(entry.lines[at].text) for at in entry.own_places()} for entry in entries}
         by_place, chosen = {entry.place: entry for entry in entries}, {entry.place: set[int]() for entry in entries}
         sharing = _lines_by_rare_word(entries, judged)
-        for least, answered in ((Kind.TASK, [entry for entry in answers if "\n" in entry.question]), (Kind.PLAIN, answers)):
+        lists = [entry for entry in answers if "\n" in entry.question]
+        for least, answered in ((Kind.TASK, lists), (Kind.VALUE, answers), (Kind.PLAIN, answers)):
             for entry in entries:
-                heavy = {at for at, judgement in judged[entry.place].items() if judgement.kind >= least}
+                heavy = {
+                    at
+                    for at, judgement in judged[entry.place].items()
+                    if judgement.kind >= least and _says_something(judgement, entry.lines[at])
+                }
                 later = defaultdict[int, set[int]](set)
                 for word in {word for at in heavy for word in judged[entry.place][at].stems}:
                     for place, at in sharing.get(word, ()):
@@ -337,6 +343,11 @@ class _Room:
         return True
 
 
+def _says_something(judgement: Judgement, line: WrittenLine) -> bool:
+    """Return whether a line is more than one plain word, such as "shorter"."""
+    return judgement.kind > Kind.PLAIN or len(judgement.stems) > 1 or is_eastern(line.text)
+
+
 def _lines_by_rare_word(
     entries: Iterable[_Entry], judged: Mapping[int, Mapping[int, Judgement]]
 ) -> dict[str, list[tuple[int, int]]]:
@@ -374,6 +385,17 @@ def split_excerpt(text: str) -> tuple[tuple[str, ...], str]:
             inside = False
             rest.append(line)
     return tuple([_NOTE.sub("", "\n".join(lines).rstrip()) for lines in entries]), "\n".join(rest).strip()
+
+
+def quoted_words(text: str) -> tuple[str, ...]:
+    """Return the entries of the excerpts in a summary, without what the assistant had said."""
+    return tuple([_parted(entry)[0] for entry in split_excerpt(text)[0]])
+
+
+def _parted(entry: str) -> tuple[str, str]:
+    """Return an entry without what it answers, and this."""
+    words, found, question = entry.rpartition(_SAID)
+    return (words, question.removesuffix('")')) if found and question.endswith('")') else (entry, "")
 
 
 def _lacks_label(text: str) -> bool:
@@ -418,7 +440,8 @@ def _question(before: Message | None, answer: str) -> str:
     """Return what an answer needs of the assistant's message before it, one item a line; empty if that is nothing.
 
     These are the last questions in a row, with the list directly before or behind them, and a list of which the answer names
-    an item. Without either, it is the last sentence that has a word of the answer, or a list if the answer decides something.
+    an item. Without either, it is a list, or the last sentence, with a word of the answer, or a list if the answer decides
+    something.
     """
     if before is None or before.role != "assistant" or not _is_answer(answer):
         return ""
@@ -438,9 +461,9 @@ def _question(before: Message | None, answer: str) -> str:
 
 
 def _spoken_of(items: Sequence[_Asked], answer: str) -> list[int]:
-    """Return the places of the sentences and items with a word of an answer, or of all items if it decides something."""
+    """Return the places of items, and of a last sentence, with a word of an answer; or of all items if it decides something."""
     words, decides = stems_of(answer), judge(answer).kind in (Kind.DECISION, Kind.VALUE)
-    shared = [at for at, item in enumerate(items) if words & stems_of(item.text)]
+    shared = [at for at, item in enumerate(items) if (item.is_item or item is items[-1]) and words & stems_of(item.text)]
     return shared or [at for at, item in enumerate(items) if item.is_item and decides]
 
 

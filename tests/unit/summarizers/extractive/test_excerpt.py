@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from compaction import GroupKind
+from compaction import GroupKind, compact_sync, last
 from compaction.formats import openai_chat
-from compaction.strategies import Summarization
-from compaction.summarizers import excerpt, shortened, split_excerpt, task_of
+from compaction.strategies import Excerpt, Summarization
+from compaction.summarizers import excerpt, quoted_words, shortened, split_excerpt, task_of
 from tests.support.chats import assistant, developer, indexed, system, user
 
 HEADING = "The user's messages, word for word:"
@@ -102,6 +102,18 @@ def test_rules_outlast_newer_small_talk() -> None:
     assert rule in entries
     assert 3 <= len(entries) < 3 + len(talk)
     assert (entries[0], entries[-1]) == ("Print the labels.", "Go on.")
+
+
+def test_a_value_outlasts_newer_single_words() -> None:
+    """A value or a fact comes before remarks of one word, however new they are."""
+    said = [
+        user("4.1 -> 5th"),
+        user("My sister Olga lost a shoe."),
+        *[user(word) for word in ("shorter", "more", "another", "longer")],
+    ]
+    entries = quoted(user("Write it."), assistant("a"), *said, user("Go on."), tokens=130)
+    assert entries[:3] == ["Write it.", "4.1 -> 5th", "My sister Olga lost a shoe."]
+    assert len(entries) < len(said) + 2
 
 
 def test_a_text_without_lines_keeps_both_ends() -> None:
@@ -401,3 +413,20 @@ def test_an_instruction_between_a_question_and_its_answer_changes_nothing() -> N
         [user("Plan my week."), assistant(QUESTION), developer("It is Monday."), user("the first"), assistant("OK.")]
     )
     assert f'- the first (the assistant had said: "{QUESTION}")' in Summarization().excerpt(index, index.included_groups, 300)
+
+
+def test_a_question_in_an_earlier_excerpt_is_not_of_the_user() -> None:
+    """Where not everything fits, it gives way to the user's words."""
+    earlier = [f'yes, wall {n} (the assistant had said: "{"Shall I paint it? " * 9}")' for n in range(5)]
+    text = excerpt([], 200, len, earlier=["Plan it.", *earlier])
+    assert [f"- yes, wall {n}" in text for n in range(5)] == [True] * 5
+    assert quoted_words(text) == ("Plan it.", *(f"yes, wall {n}" for n in range(5)))
+
+
+def test_a_summary_is_not_what_an_answer_needs() -> None:
+    """A short message after a summary of ours answers nothing in it."""
+    said = [user("Which wall? " * 20), assistant("a " * 40), user("Is it high? " * 20), user("Go on."), assistant("b")]
+    view = compact_sync(said, Excerpt(tokens=120, keep=last(groups=2)), counter="chars/4").messages
+    index = indexed([*view, user("Fine."), assistant("c")])
+    assert len(view) == 3
+    assert "had said" not in Excerpt(tokens=200).excerpt(index, index.included_groups, 200)
