@@ -94,7 +94,7 @@ def context_window(
             at_least=int(budget * tool_batch),
         ),
         Pipeline(
-            Truncation(target=enough, keep=last(groups=keep_groups) | spoken() | kinds(GroupKind.SUMMARY)),
+            Truncation(target=enough, keep=last(groups=keep_groups) | spoken() | kinds(GroupKind.SUMMARY), keep_questions=True),
             strategies.Excerpt(
                 tokens=max(1, int(budget * target / 4)),
                 trigger=tokens_exceed(int(budget * (2 * target + threshold) / 3)),
@@ -216,7 +216,7 @@ def token_budget(budget: int) -> TokenBudgetComposed:
 
     It removes repeated results, old reasoning, the middle of long results except for its exact values, and what is too much in
     other messages that exceed .85 of the budget, except the last user message. If that is not enough, a summary written without
-    a model replaces the oldest groups: what the user said, word for word, in at most a tenth of the budget, and a digest. Both
+    a model replaces the oldest groups: what the user said, word for word, in at most a fifth of the budget, and a digest. Both
     together may have .85 of the budget; the rest is for the newest messages. As a last resort, `LastResort` runs. It stops as
     soon as the conversation fits the budget.
 
@@ -239,7 +239,7 @@ def token_budget(budget: int) -> TokenBudgetComposed:
         initial_tokens=room,
         added_tokens=room,
         max_tokens=room,
-        user_tokens=int(budget * 0.10),
+        user_tokens=int(budget * 0.20),
         slack=0.03,
         target=~tokens_exceed(budget),
     )

@@ -98,7 +98,7 @@ def main() -> None:
     for rule in asked:
         console.print(f"  {cut_off(rule)}" if kept(rule) else f"  lost: {cut_off(rule)}", style="yellow", markup=False)
     lost = [sentence for sentence in said if not kept(sentence)]
-    console.print(f"[bold]Sentences of the user that compaction lost: {len(lost)}[/]")
+    console.print(f"[bold]Sentences of the user that compaction lost: {len(lost)}{', such as' if len(lost) > 1 else ''}[/]")
     for sentence in lost[:1]:
         console.print(f"  {cut_off(sentence)}", style="red", markup=False)
     console.print(f"\n$ {command()} compact {FILE} -o OUT --budget 8k", markup=False, soft_wrap=True)

@@ -15,6 +15,7 @@ from ..files import FileConversation
 from ..formats import MessageFormat
 from ..index import Edit, Metrics, named
 from ..result import CompactionResult, Step
+from ..strategies import QUOTES_A_PART
 from .printing import open_console, percent, plural, print_table, printable, short_location
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def _show_verdict(console: Console, report: ReportData) -> None:
     before, after = totals["before"], totals["after"]
     many = "" if len(conversations) == 1 else f" of {plural(len(conversations), 'conversation')}"
     left = f" ({percent(after.tokens / before.tokens)})" if before.tokens else ""
-    limit = "" if report["budget"] is None else f"; the budget is {report['budget']:,}{' for each' if many else ''}"
+    limit = "" if report["budget"] is None else f"; the limit is {report['budget']:,}{' for each' if many else ''}"
     counter = report["counter"] if report["exact"] else f"{report['counter']}, an estimate"
     verdict = _verdict(conversations[0]) if not many else _verdict_on_all(totals)
     messages = plural(before.messages, "message")
@@ -178,9 +179,11 @@ def _show_one(console: Console, done: ReportData) -> None:
 
 
 def _show_remarks(console: Console, done: ReportData) -> None:
-    """Print the failures, notes and problems of a conversation."""
+    """Print the failures, notes and problems of a conversation, and how much of the user's words its summaries quote."""
     failures = [f"failed: {failure}" for failure in done["failures"]]
-    for line in (*failures, *done["notes"], *map(str, done["problems"])):
+    reasons = [f"{step['strategy']}: {each['reason']}" for step in done["steps"] for each in step["did"]]
+    quoted = dict.fromkeys([reason for reason in reasons if QUOTES_A_PART in reason])
+    for line in (*quoted, *failures, *done["notes"], *map(str, done["problems"])):
         console.print(printable(line))
 
 

@@ -164,7 +164,7 @@ def window_tokens(window: str, models: Path | None, reserve_output: int | None =
         try:
             return input_limit(window, reserve_output=reserve_output, table=models)
         except UnknownModel as error:
-            raise UnknownModel(f"--window {window}: {error}, such as 32000 or 32k") from error
+            raise UnknownModel(f"--window {window}: {error}; a number is written as 32000 or 32k") from error
     try:
         tokens, reserve = parse_size(window), reserve_output or 0
     except typer.BadParameter as error:

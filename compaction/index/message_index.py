@@ -31,7 +31,7 @@ from .context import Notes, RunContext
 from .edits import Applied, Edit, Refusal, Restore, group_id, summary_digests, written
 from .following import FollowedList, HostChanges
 from .forgetting import forgotten, saved_without
-from .groups import MessageGroup
+from .groups import GroupKind, MessageGroup
 from .identity import accounts_for, accounts_for_saved, follow, follow_saved, known_beginning, same_beginning
 from .keys import known_key, message_key
 from .marks import Marks
@@ -231,6 +231,10 @@ class MessageIndex:
     def ordinals(self, group: MessageGroup | int) -> list[int]:
         """Return the positions in the source, from 0, of a group's messages; for a summary, of all that it replaced."""
         return list(chain.from_iterable(self.places([group])))
+
+    def kind_at(self, place: int) -> GroupKind:
+        """Return the kind of the group of the message at a position in the source. O(1)."""
+        return self.columns.kind(self.columns.grouping.group_of[place])
 
     def places(self, groups: Iterable[MessageGroup | int]) -> list[range]:
         """Return the `ordinals` of some groups as ranges, in order. O(the groups)."""

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from .rehearsal import summary_ahead as summary_ahead
     from .selective_tool_call import SelectiveToolCall
     from .sliding_window import SlidingWindow
+    from .summaries import QUOTES_A_PART as QUOTES_A_PART
     from .summaries import summary_words as summary_words
     from .summarization import OnFailure, Summarization
     from .summary_text import SummaryText
@@ -124,7 +125,7 @@ export_lazily(
         "selective_tool_call": "SelectiveToolCall",
         "sliding_window": "SlidingWindow",
         "summarization": "OnFailure Summarization",
-        "summaries": "summary_words",
+        "summaries": "QUOTES_A_PART summary_words",
         "summary_text": "SummaryText",
         "token_budget": "TokenBudgetComposed",
         "tool_result": "ToolResult",

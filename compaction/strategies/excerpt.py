@@ -8,9 +8,10 @@ import attrs
 
 from ..checks import count
 from ..index import MarkCeiling, MessageGroup, MessageIndex, Replace
-from ..selectors import Selector, as_selector, last
+from ..selectors import Selector, as_selector, last, spoken
 from .base import Steps, gain
 from .summaries import SummaryStrategy, is_content, is_spoken
+from .truncation import questions_of
 
 _FRAME = 100  # tokens of the text around it, with a margin for differences between counters
 _REASON = "old messages make room; the user's own words stay"
@@ -51,8 +52,11 @@ class Excerpt(SummaryStrategy):
 
     def edits(self, index: MessageIndex) -> Steps:
         tried: set[tuple[int, ...]] = set()
+        questions = {
+            id for id, text in questions_of(index, spoken()(index)).items() if text == index.group(id).messages[-1].text
+        }
         choices: tuple[Callable[[MessageGroup], bool], ...] = (
-            lambda group: group.made_by == self.name or is_spoken(group),
+            lambda group: group.made_by == self.name or is_spoken(group) or group.id in questions,
             lambda group: not is_content(group) or is_spoken(group),
             lambda group: True,
         )

@@ -80,9 +80,8 @@ class LastResort(CompactionStrategy):
                 return
             yield from gentle(index)
         oldest = Truncation(keep=self.keep | last(groups=1))
-        stays = index.tokens - group_tokens(oldest.candidates(index))
-        if stays > max(self.tokens, self.trigger.token_limit(index) or 0):
-            return  # without these groups the request would be too long, too
+        if not oldest.can_reach(index, max(self.tokens, self.trigger.token_limit(index) or 0)):
+            return
         for step in oldest.in_order(index):
             if self.target(index):
                 return
@@ -93,7 +92,7 @@ class LastResort(CompactionStrategy):
 
     def _gentle_steps(self, index: MessageIndex) -> Iterator[Strategy]:
         newest = self.keep | last(groups=1)
-        yield Truncation(target=self.target, keep=newest | spoken() | kinds(GroupKind.SUMMARY))
+        yield Truncation(target=self.target, keep=newest | spoken() | kinds(GroupKind.SUMMARY), keep_questions=True)
         yield attrs.evolve(self._excerpt, tokens=max(1, min(self._excerpt.tokens, self._room(index))))
         for most in self.clips:
             yield Clip(tokens=max(1, int(most * self.tokens)), target=self.target, keep=self.keep)

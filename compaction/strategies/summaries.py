@@ -17,8 +17,12 @@ from ..summarizers import Summarizer, SummaryRequest, usable_text
 from .base import CompactionStrategy, Strategy, group_tokens, tokens_in
 from .summary_text import SummaryText
 
+QUOTES_A_PART: Final = "; it quotes about"
+"""The beginning of what the reason of an edit says if an excerpt does not quote all that the user said."""
+
 WORDS_OF_ROOM: Final = 0.75  # of a summary: the most that an excerpt of the user's words may have
 _ALL: Final = 0.97  # of the tokens of what is quoted: redaction and joins change a few
+_MOST_BETWEEN: Final = 4  # messages between a question and its answer that are looked through for it
 _FRAME_TOKENS: Final = 16  # of a message, a longer mark and the joins of texts
 
 
@@ -69,16 +73,13 @@ class SummaryStrategy(CompactionStrategy):
         """
         if tokens < 1:
             return ""
-        unknown = index.original_summaries(*replaced)
-        read = [self.text.read(group.messages[0]) or group.messages[0].text for group in unknown]
-        split = map(summarizers.split_excerpt, read)
-        said = own_words(index, replaced)
+        said, inherited = own_words(index, replaced), self._inherited(index, replaced)
         return summarizers.excerpt(
             said,
             tokens,
             index.counter.count_text,
             task=summarizers.task_of(map(index.format.read, index.source)),
-            earlier=[entry for entries, rest in split for entry in entries or (rest,)],
+            earlier=[entry for entries, rest in map(summarizers.split_excerpt, inherited) for entry in entries or (rest,)],
             redact=self.text.redact,
             numbers=numbers,
             before=_before_answers(index, replaced, said),
@@ -87,15 +88,20 @@ class SummaryStrategy(CompactionStrategy):
     def why(self, index: MessageIndex, replaced: Sequence[MessageGroup], said: str, reason: str) -> str:
         """Return the reason of an edit, with how much of the user's words an excerpt quotes if it is not all.
 
-        Each text counts once. What is quoted includes names and questions, and the words of an inherited summary, so that a
-        small loss may not be named. O(characters of the user's messages).
+        Each text counts once. What is quoted includes names, so that a small loss may not be named. O(characters of the user's
+        messages).
         """
         count = index.counter.count_text
-        spoken = sum(map(count, {message.said for message in own_words(index, replaced)}))
-        quoted = sum(map(count, summarizers.split_excerpt(said)[0]))
+        inherited = chain.from_iterable(map(summarizers.quoted_words, self._inherited(index, replaced)))
+        spoken = sum(map(count, {*inherited, *(message.said for message in own_words(index, replaced))}))
+        quoted = sum(map(count, summarizers.quoted_words(said)))
         if quoted >= _ALL * spoken:
             return reason
-        return f"{reason}; it quotes about {quoted:,} of {spoken:,} tokens of what the user said"
+        return f"{reason}{QUOTES_A_PART} {quoted:,} of {spoken:,} tokens of what the user said"
+
+    def _inherited(self, index: MessageIndex, replaced: Sequence[MessageGroup]) -> list[str]:
+        """Return the texts of the summaries among these groups whose messages are not available."""
+        return [self.text.read(group.messages[0]) or group.messages[0].text for group in index.original_summaries(*replaced)]
 
     def earlier(self, groups: Iterable[MessageGroup]) -> str | None:
         """Return what earlier summaries say, without the user's words in them; ``None`` if they say nothing."""
@@ -170,10 +176,20 @@ def own_words(index: MessageIndex, groups: Iterable[MessageGroup]) -> tuple[Mess
 
 
 def _before_answers(index: MessageIndex, replaced: Sequence[MessageGroup], said: Iterable[Message]) -> dict[int, Message]:
-    """Return the message before each short one of the user, by the identity of the latter's object; it may have left before."""
+    """Return the message before each short one of the user, by the identity of the latter's object; it may have left before.
+
+    Instructions of the host do not count.
+    """
     short, source = {id(message.raw) for message in said if summarizers.is_short_answer(message)}, index.source
     places = chain.from_iterable(map(index.ordinals, replaced)) if short else ()
-    return {id(source[at]): index.format.read(source[at - 1]) for at in places if at and id(source[at]) in short}
+    found: dict[int, Message] = {}
+    for place in places:
+        if id(source[place]) in short:
+            before = range(place - 1, max(-1, place - 1 - _MOST_BETWEEN), -1)
+            at = next((at for at in before if index.kind_at(at) is not GroupKind.SYSTEM), None)
+            if at is not None and index.kind_at(at) is not GroupKind.SUMMARY:
+                found[id(source[place])] = index.format.read(source[at])
+    return found
 
 
 def replaced_by(index: MessageIndex, request: SummaryRequest) -> list[MessageGroup]:

@@ -25,6 +25,8 @@ def _strategies(strategies: Iterable[StrategyLike]) -> tuple[Strategy, ...]:
 class TokenBudgetComposed(Strategy):
     """Runs strategies in order until a request fits the budget; if they are not enough, drops the oldest groups.
 
+    If what must stay exceeds the budget alone, such as the system message, none of them is dropped.
+
     By default the budget is checked after every edit, and a strategy that is still running when it holds is closed. Cost: that
     of the strategies that run, and O(groups) for the fallback.
 
@@ -68,7 +70,9 @@ class TokenBudgetComposed(Strategy):
                 yield from relay(steps, lambda _: PASS_ON, until=lambda item: self._stops_after(item, index))
             if self.early_stop and not over(index):
                 break
-        yield from Truncation(trigger=over, keep=self.keep, drop_system=self.drop_system)(index)
+        oldest = Truncation(trigger=over, keep=self.keep, drop_system=self.drop_system)
+        if oldest.can_reach(index, self.budget):
+            yield from oldest(index)
 
     def _stops_after(self, item: object, index: MessageIndex) -> bool:
         """Return whether to close a strategy because the budget holds after an edit."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
 import attrs
 
-from ..index import Drop, GroupKind, MessageIndex
+from .. import summarizers
+from ..index import Drop, GroupKind, MessageIndex, Rewrite
 from ..selectors import Selector, as_selector, last
 from ..triggers import never
 from .base import CompactionStrategy, Steps
@@ -27,13 +29,22 @@ class DroppingStrategy(CompactionStrategy):
     def in_order(self, index: MessageIndex) -> Iterable[Sequence[int]]:
         """Return the groups to drop, by id: in order, together those that leave together."""
 
-    def edits(self, index: MessageIndex) -> Steps:
+    def oldest(self, index: MessageIndex) -> Steps:
+        """Drop the groups in order until the target holds."""
         yield from self.dropped(index, self.in_order(index), self.reason)
+
+    def edits(self, index: MessageIndex) -> Steps:
+        yield from self.oldest(index)
         count = index.edit_count
         if self.drop_system:
             yield from self.until_reached(index, self._system_drops(index))
         if index.edit_count > count:  # the answer to a system message may go now
-            yield from self.dropped(index, self.in_order(index), self.reason)
+            yield from self.oldest(index)
+
+    def can_reach(self, index: MessageIndex, tokens: int) -> bool:
+        """Return whether a request has at most so many tokens once all that may be dropped is; O(groups)."""
+        system = [edit.groups[0] for edit in self._system_drops(index)] if self.drop_system else []
+        return index.tokens - sum(map(index.columns.tokens, {*self.free(index), *system})) <= tokens
 
     def _system_drops(self, index: MessageIndex) -> Iterator[Drop]:
         """Return a drop of each system group that is not in ``keep``, oldest first; O(groups).
@@ -60,6 +71,8 @@ class Truncation(DroppingStrategy):
         target: When to stop; evaluated before each set of groups is dropped.
         keep: The groups that stay; by default the last 32, as in Agent Framework's documentation.
         drop_system: Whether system groups are dropped too, once nothing else can be.
+        keep_questions: Whether an assistant's message is cut to what it asks, and not dropped, if ``keep`` has a short answer
+            to it, such as "yes, but skip 2", which says nothing without it.
 
     >>> from compaction import compact_sync
     >>> from compaction.triggers import messages_exceed
@@ -72,10 +85,34 @@ class Truncation(DroppingStrategy):
     reason: ClassVar[str] = "the oldest go first"
 
     keep: Selector = attrs.field(default=last(groups=32), converter=as_selector, kw_only=True)
+    keep_questions: bool = attrs.field(default=False, kw_only=True)
 
-    def in_order(self, index: MessageIndex) -> Iterator[Sequence[int]]:
-        """Yield the groups to drop, by id: the conversation, then summaries, then groups that can only be dropped with them."""
-        groups = self.free(index)
+    def oldest(self, index: MessageIndex) -> Steps:
+        kept = self.keep(index) if self.keep_questions else frozenset[int]()
+        questions = {id: text for id, text in questions_of(index, kept).items() if id not in kept}
+        if questions:
+            yield from self.until_reached(index, self._beside(index, questions))
+        else:
+            yield from super().oldest(index)
+
+    def _beside(self, index: MessageIndex, questions: Mapping[int, str]) -> Iterator[Drop | Rewrite]:
+        """Yield a drop of each other group, and in their order what cuts a message to the question in it."""
+        cuts = [_cut_to(index, id, text) for id, text in questions.items()]
+        waiting = [cut for cut in reversed(cuts) if cut is not None]
+        for step in self.in_order(index, questions):
+            while waiting and waiting[-1].group < step[0]:
+                yield waiting.pop()
+            yield Drop(step, self.reason)
+        yield from reversed(waiting)
+
+    def in_order(self, index: MessageIndex, beside: Collection[int] = ()) -> Iterator[Sequence[int]]:
+        """Yield the groups to drop, by id: the conversation, then summaries, then groups that can only be dropped with them.
+
+        Args:
+            index: The conversation.
+            beside: Other groups that stay.
+        """
+        groups = [id for id in self.free(index) if id not in beside]
         all_it_can = self.target == never  # then no target justifies a beginning that the format does not prefer
         collapsed = index.columns.is_collapsed
         summaries = {id for id in index.columns.summaries().intersection(groups) if not collapsed(id)}
@@ -91,3 +128,32 @@ class Truncation(DroppingStrategy):
                 for step in index.steps(free, preferred_only=all_it_can):
                     asked.update(step)
                     yield step
+
+
+def questions_of(index: MessageIndex, answers: Collection[int]) -> dict[int, str]:
+    """Return what the assistant asks directly before short answers of the user, by the id of its group; O(groups).
+
+    What it asks again and again says nothing, and is left out.
+
+    Args:
+        index: The conversation.
+        answers: The groups of the answers that count.
+    """
+    found: dict[int, str] = {}
+    columns, before = index.columns, -1
+    for id in index.included_ids:
+        kind = columns.kind(id)
+        if kind is GroupKind.USER and id in answers and before >= 0 and columns.kind(before) is GroupKind.ASSISTANT:
+            found[before] = summarizers.asked_in(index.group(before).messages[-1], index.group(id).messages[0])
+        before = before if kind is GroupKind.SYSTEM else id
+    times = Counter(found.values())
+    return {id: text for id, text in found.items() if text and times[text] == 1}
+
+
+def _cut_to(index: MessageIndex, id: int, text: str) -> Rewrite | None:
+    """Return the edit that leaves only this text of the last message of a group; ``None`` if that is not shorter."""
+    *others, message = index.group(id).messages
+    cut = message.evolve(text=text)
+    if not index.is_rewritable(id) or index.measure(cut)[0] >= index.measure(message)[0]:
+        return None
+    return Rewrite(id, [*others, cut], "the oldest go first; what a short answer needs stays")

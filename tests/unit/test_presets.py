@@ -31,7 +31,9 @@ class TestContextWindow:
                 at_least=1_600,
             ),
             Pipeline(
-                Truncation(target=tokens_below(4_001), keep=last(groups=2) | spoken() | kinds(GroupKind.SUMMARY)),
+                Truncation(
+                    target=tokens_below(4_001), keep=last(groups=2) | spoken() | kinds(GroupKind.SUMMARY), keep_questions=True
+                ),
                 Excerpt(
                     tokens=1_000,
                     trigger=tokens_exceed(4_800),

@@ -283,7 +283,7 @@ class TestSteps:
     def test_parts_before_the_whole(self) -> None:
         """The observer gets the steps of the parts before the step of the whole; each edit is in the innermost step only."""
         seen: list[Step] = []
-        strategy = TokenBudgetComposed([SlidingWindow(keep=last(turns=3)), Truncation(trigger=never)], budget=20)
+        strategy = TokenBudgetComposed([SlidingWindow(keep=last(turns=3)), Truncation(trigger=never)], budget=22)
         done = compact_sync(turns(4, words=5), strategy, counter="chars/4", on_step=seen.append)
         assert [step.strategy for step in seen] == ["SlidingWindow", "Truncation", "TokenBudgetComposed"]
         assert (done.edits, seen[2].edits) == (seen[0].edits + seen[1].edits, ())

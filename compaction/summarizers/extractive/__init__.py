@@ -39,8 +39,10 @@ if TYPE_CHECKING:
     from .digest import DigestSummarizer, FactSummarizer
     from .digest import message_numbers as message_numbers
     from .digest import quoted_tokens as quoted_tokens
+    from .excerpt import asked_in as asked_in
     from .excerpt import excerpt as excerpt
     from .excerpt import is_short_answer as is_short_answer
+    from .excerpt import quoted_words as quoted_words
     from .excerpt import split_excerpt as split_excerpt
     from .excerpt import task_of as task_of
     from .facts import facts_in as facts_in
@@ -55,7 +57,7 @@ export_lazily(
         "digest": "DigestSummarizer FactSummarizer message_numbers quoted_tokens",
         "facts": "facts_in",
         "page": "listed",
-        "excerpt": "excerpt is_short_answer split_excerpt task_of",
+        "excerpt": "asked_in excerpt is_short_answer quoted_words split_excerpt task_of",
         "own_lines": "shortened",
     },
 )

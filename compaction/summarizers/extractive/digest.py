@@ -22,6 +22,7 @@ from .memory import ConversationMemory, Memories
 from .writer import SummaryWriter
 
 _TURNOVER: Final = 0.04  # the share of the budget that new facts may always have
+_OF_A_PERSON: Final = 1 / 3  # of what is said in a conversation between two people, at the least
 
 
 @attrs.frozen(kw_only=True)
@@ -198,9 +199,13 @@ def quoted_tokens(request: SummaryRequest, tokens: int) -> int:
     """Return how many of these tokens an excerpt of the user's words shall have beside a digest of a single round.
 
     Where people talk, it is a quarter: the digest chooses among all that was said, and the excerpt only holds what is newest.
+    But if the user says less than a third of it, the other one is an assistant, and the user's words come first.
     """
     memory = _memory_of_single_round(request)
-    return tokens // 4 if memory is not None and memory.is_talk else tokens
+    if memory is None or not memory.is_talk:
+        return tokens
+    said = sum(len(message.said) for message in _messages(request))
+    return tokens // 4 if said > _OF_A_PERSON * memory.chars else tokens
 
 
 def _memory_of_single_round(request: SummaryRequest) -> ConversationMemory | None:

@@ -19,10 +19,10 @@ from ...messages import Message, TextPart
 from ..redaction import redact as redact_secrets
 from .kinds import Judgement, Kind, judge
 from .lines import BULLET
-from .own_lines import LONG_LINE, LONG_MESSAGE, Count, WrittenLine, joined, lines_by_writer, shortened
+from .own_lines import LEFT_OUT, LONG_LINE, LONG_MESSAGE, Count, WrittenLine, joined, lines_by_writer, shortened
 from .sentences import clipped, sentences_in
 from .statements import speaker_of
-from .subjects import values_of
+from .subjects import is_eastern, stems_of, values_of
 from .voices import is_handed_over
 
 _HEADING: Final = "The user's messages, word for word:"
@@ -30,11 +30,13 @@ _HANDED_OVER: Final = "[perhaps the output of a program]"
 _OPENING: Final = 4  # user messages before the first answer: examples, and then the task
 _MOST_OPENING: Final = 32  # messages that are looked at for it
 _TASK_SHARE: Final = 0.7  # of the excerpt, more if the newest message needs less
+_SHORT_PASTE: Final = 400  # characters of a message whose pasted lines come before small talk; they are what it is about
 _PASTED_SHARE: Final = 0.1  # of the excerpt, for a few lines of a long block: later parts of a growing summary need the rest
 _FRAME: Final = 8  # tokens that are left free for what stands around the excerpt
 _READ_CHARS: Final = 32  # characters that are read for each token of the excerpt, from the newest message back
 _LEAST_READ: Final = 20_000  # characters that are read in any case
 _MOST_READ: Final = 2_000  # the most characters that one message counts for
+_SAID: Final = ' (the assistant had said: "'
 _NOTE: Final = re.compile(r" \(message \d{1,9}\)\Z")
 _ENTRY: Final = 4  # tokens of the mark and the indents of an entry
 _SHORT_ANSWER: Final = 100  # characters of an answer that may say nothing without its question
@@ -43,7 +45,10 @@ _QUESTION_CHARS: Final = 600
 _LEAST_QUESTION: Final = 60  # characters below which a shortened question says too little
 _LEAST_ITEM: Final = 24  # of a shortened item of it
 _LEAST_ROOM: Final = 12  # tokens below which no question and no sentence fits
-_ASKS: Final = re.compile(r"[?？؟]")
+_ASKS: Final = re.compile(  # also by the particles of languages that need no question mark
+    r"[?？؟]|か(?=[。\s]|$)|[吗嗎呢](?=[。，,\s]|$)|要不要|(?:까요|나요|습니까)(?=[.\s]|$)|ไหม|มั้ย|หรือไม่|หรือเปล่า"
+)
+_CLAUSE: Final = re.compile(r"[.,;:!…]\s|[。、，！]|(?<=[?？؟])")
 _OPTION: Final = re.compile(r"(?:^|[\s(])([A-Fa-f]|[1-9])[.):]\s+\S")  # as in "A) delete it; B) keep it"
 _LABEL: Final = re.compile(r"(?<![^\W_])(?:[a-z](?![^\W_])|\d{1,2}(?!\d|[.,:]\d))")  # of an item, in an answer: "C", "1はい"
 _MOST_SHARING: Final = 3  # messages that have a word by which two of them are about one thing
@@ -97,7 +102,7 @@ def excerpt(
       - no mocks
     """
     numbers, before, redact = numbers or {}, before or {}, redact or str
-    said = [_Words(text) for text in earlier]
+    said = [_Words(words, question=question) for words, question in map(_parted, earlier)]
     for message in messages:
         text, attached, at = message.said, message.attached, id(message.raw)
         if text or attached:
@@ -163,7 +168,7 @@ class _Entry:
             text: The text.
             question: As much of the question that it answers as follows it.
         """
-        question = f' (the assistant had asked: "{question}")' if question else ""
+        question = f'{_SAID}{question}")' if question else ""
         note = f" (message {self.number})" if self.number and values_of(text[:LONG_LINE]) else ""
         speaker = f"{self.speaker}: " if self.speaker else ""
         attached = f" {self.attached}" if self.attached else ""
@@ -171,10 +176,7 @@ class _Entry:
 
     def asked(self, chars: int = _QUESTION_CHARS) -> str:
         """Return what the message answers, in about so many characters: of a list, every item, shortened if need be."""
-        items, width = self.question.split("\n"), chars
-        while width > _LEAST_ITEM and sum(min(len(item), width) for item in items) > chars:
-            width = max(_LEAST_ITEM, 3 * width // 4)
-        return clipped(" ".join([clipped(item, width) for item in items]), chars)
+        return clipped(" ".join(_shortened(self.question, chars)), chars)
 
     def own_places(self, *, prose: bool = False) -> set[int]:
         """Return the places of the lines that the user probably wrote; with ``prose``, those inside long prose too."""
@@ -247,14 +249,20 @@ class _Room:
     def _put_weighty(self, entries: Sequence[_Entry], answers: Sequence[_Entry]) -> None:
         """Quote the lines that matter most: rules and what weighs as much in all messages, then answers, and then facts.
 
+        What was pasted beside such lines in a short message follows them, since it is what they mean.
         Later lines about the same thing come before each, since one of them may withdraw it.
         """
         judged = {entry.place: {at: judge(entry.lines[at].text) for at in entry.own_places()} for entry in entries}
         by_place, chosen = {entry.place: entry for entry in entries}, {entry.place: set[int]() for entry in entries}
         sharing = _lines_by_rare_word(entries, judged)
-        for least, answered in ((Kind.TASK, [entry for entry in answers if "\n" in entry.question]), (Kind.PLAIN, answers)):
+        lists = [entry for entry in answers if "\n" in entry.question]
+        for least, answered in ((Kind.TASK, lists), (Kind.VALUE, answers), (Kind.PLAIN, answers)):
             for entry in entries:
-                heavy = {at for at, judgement in judged[entry.place].items() if judgement.kind >= least}
+                heavy = {
+                    at
+                    for at, judgement in judged[entry.place].items()
+                    if judgement.kind >= least and _says_something(judgement, entry.lines[at])
+                }
                 later = defaultdict[int, set[int]](set)
                 for word in {word for at in heavy for word in judged[entry.place][at].stems}:
                     for place, at in sharing.get(word, ()):
@@ -266,6 +274,15 @@ class _Room:
                         chosen[place] |= later[place]
                         self._put(by_place[place], joined(by_place[place].lines, chosen[place]))
             self._put_questions(answered)
+            self._put_short(answers)
+
+    def _put_short(self, entries: Sequence[_Entry]) -> None:
+        """Quote short messages with pasted lines whole if lines of them are quoted, and the task even if it is longer."""
+        for most, some in ((LONG_MESSAGE, entries[:1]), (_SHORT_PASTE, entries[1:])):
+            for entry in some:
+                pasted = any(not line.is_own for line in entry.lines)
+                if pasted and entry.place in self._quoted and len(entry.text) <= most:
+                    self._put(entry, entry.text)
 
     def _put_questions(self, entries: Iterable[_Entry]) -> None:
         """Quote the answers with their questions, as much of these as fits."""
@@ -326,6 +343,11 @@ class _Room:
         return True
 
 
+def _says_something(judgement: Judgement, line: WrittenLine) -> bool:
+    """Return whether a line is more than one plain word, such as "shorter"."""
+    return judgement.kind > Kind.PLAIN or len(judgement.stems) > 1 or is_eastern(line.text)
+
+
 def _lines_by_rare_word(
     entries: Iterable[_Entry], judged: Mapping[int, Mapping[int, Judgement]]
 ) -> dict[str, list[tuple[int, int]]]:
@@ -365,6 +387,17 @@ def split_excerpt(text: str) -> tuple[tuple[str, ...], str]:
     return tuple([_NOTE.sub("", "\n".join(lines).rstrip()) for lines in entries]), "\n".join(rest).strip()
 
 
+def quoted_words(text: str) -> tuple[str, ...]:
+    """Return the entries of the excerpts in a summary, without what the assistant had said."""
+    return tuple([_parted(entry)[0] for entry in split_excerpt(text)[0]])
+
+
+def _parted(entry: str) -> tuple[str, str]:
+    """Return an entry without what it answers, and this."""
+    words, found, question = entry.rpartition(_SAID)
+    return (words, question.removesuffix('")')) if found and question.endswith('")') else (entry, "")
+
+
 def _lacks_label(text: str) -> bool:
     return is_handed_over(text) and not text.startswith(_HANDED_OVER)
 
@@ -377,14 +410,38 @@ def is_short_answer(message: Message) -> bool:
 def _is_answer(said: str) -> bool:
     if len(said) > _SHORT_ANSWER:
         return len(said) <= _LONG_ANSWER and len(_OPTION.findall(said)) > 1
-    return bool(said) and not _ASKS.search(said)
+    return any(clause.strip() and not _ASKS.search(clause) for clause in _CLAUSE.split(said))
+
+
+def asked_in(message: Message, answer: Message) -> str:
+    r"""Return what an assistant's message asks that a short answer of the user needs, one item a line; empty if nothing.
+
+    >>> from compaction import MessageIndex
+    >>> said = [{"role": "assistant", "content": "It is late.\nA. Wait.\nB. Go.\nWhich one?"}, {"role": "user", "content": "B"}]
+    >>> print(asked_in(*[group.messages[0] for group in MessageIndex(said, counter="chars/4").included_groups]))
+    [...]
+    A. Wait.
+    B. Go.
+    Which one?
+    """
+    question = "\n".join(_shortened(_question(message, answer.said), _QUESTION_CHARS))
+    return question and f"{LEFT_OUT}\n{question}"
+
+
+def _shortened(question: str, chars: int) -> list[str]:
+    """Return the items of a question, in about so many characters; if need be, each is shortened."""
+    items, width = question.split("\n"), chars
+    while width > _LEAST_ITEM and sum(min(len(item), width) for item in items) > chars:
+        width = max(_LEAST_ITEM, 3 * width // 4)
+    return [clipped(item, width) for item in items]
 
 
 def _question(before: Message | None, answer: str) -> str:
-    """Return what the assistant's message before an answer asks, one item a line; empty if it asks nothing.
+    """Return what an answer needs of the assistant's message before it, one item a line; empty if that is nothing.
 
     These are the last questions in a row, with the list directly before or behind them, and a list of which the answer names
-    an item.
+    an item. Without either, it is a list, or the last sentence, with a word of the answer, or a list if the answer decides
+    something.
     """
     if before is None or before.role != "assistant" or not _is_answer(answer):
         return ""
@@ -393,11 +450,21 @@ def _question(before: Message | None, answer: str) -> str:
     named = {*_LABEL.findall(answer.lower())}
     questions = [at for at, item in enumerate(asked) if item.asks]
     items = [at for at, item in enumerate(asked) if item.labels & named]
+    if not questions and not items and not _ASKS.search(answer):
+        items = _spoken_of(asked, answer)
     chosen: set[int] = set()
     for end in (*questions[-1:], *items[-1:]):
+        chosen.add(end)
         chosen.update(takewhile(lambda at: asked[at].asks or asked[at].is_item, range(end, -1, -1)))
         chosen.update(takewhile(lambda at: asked[at].is_item, range(end + 1, len(asked))))
     return "\n".join([" ".join(asked[at].text.split()) for at in sorted(chosen)])
+
+
+def _spoken_of(items: Sequence[_Asked], answer: str) -> list[int]:
+    """Return the places of items, and of a last sentence, with a word of an answer; or of all items if it decides something."""
+    words, decides = stems_of(answer), judge(answer).kind in (Kind.DECISION, Kind.VALUE)
+    shared = [at for at, item in enumerate(items) if (item.is_item or item is items[-1]) and words & stems_of(item.text)]
+    return shared or [at for at, item in enumerate(items) if item.is_item and decides]
 
 
 @attrs.frozen
@@ -423,7 +490,7 @@ def _asked_items(text: str) -> Iterator[_Asked]:
             yield _Asked(line, True, frozenset([bullet[2].strip("().、．").lower()] if bullet else []))
             continue
         options = len(_OPTION.findall(line))
-        said = [*sentences_in(line)] if options or _ASKS.search(line) else [line]
+        said = [*sentences_in(line)]
         if options > 1 and not any(len(_OPTION.findall(each)) > 1 for each in said):
             said = [line]
         for each in said:

@@ -21,10 +21,12 @@ LONG_LINE: Final = 300
 LONG_MESSAGE: Final = 1_500
 """Characters above which the long lines of a message may be pasted prose, such as a chapter or a contract."""
 
+LEFT_OUT: Final = "[...]"
+"""The mark of what is left out."""
+
 Count: TypeAlias = Callable[[str], int]
 """Counts the tokens of a text."""
 
-_LEFT_OUT: Final = "[...]"
 _LEAST: Final = 24  # tokens below which a shortened message says too little
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？।؟])\s*")
 
@@ -73,8 +75,8 @@ def joined(lines: Sequence[WrittenLine], chosen: Collection[int]) -> str:
     parts: list[str] = []
     before: WrittenLine | None = None
     for place, line in enumerate(lines):
-        text = line.text if place in chosen else _LEFT_OUT
-        if text == _LEFT_OUT and (not line.text.strip() or (parts and parts[-1] == _LEFT_OUT)):
+        text = line.text if place in chosen else LEFT_OUT
+        if text == LEFT_OUT and (not line.text.strip() or (parts and parts[-1] == LEFT_OUT)):
             continue
         parts += [" " if before and before.number == line.number else "\n", text]
         before = line
@@ -95,7 +97,7 @@ def shortened(text: str, tokens: int, count: Count) -> str:
         return ""
     lines = lines_by_writer(text)
     sizes = [count(line.text) + 1 for line in lines]
-    gap = count(_LEFT_OUT) + 1
+    gap = count(LEFT_OUT) + 1
     chosen = {-1, len(lines)}
     room = tokens + 1 - gap
     for place in _by_importance(lines):
@@ -113,7 +115,7 @@ def _without_middle(text: str, tokens: int, count: Count) -> str:
     head, tail = text[: 2 * chars // 3], text[len(text) - chars // 3 :]
     head = head[: head.rfind(" ")] if " " in head else head
     tail = tail[tail.find(" ") :] if " " in tail else tail
-    return f"{head.rstrip()} {_LEFT_OUT} {tail.lstrip()}"
+    return f"{head.rstrip()} {LEFT_OUT} {tail.lstrip()}"
 
 
 def _by_importance(lines: Sequence[WrittenLine]) -> list[int]:

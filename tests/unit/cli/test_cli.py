@@ -134,11 +134,21 @@ def test_the_report_on_one_conversation(chat: Path, tmp_path: Path) -> None:
     assert words.startswith(
         f"before: {before.tokens:,} tokens in {before.messages} messages, counted by chars/4, an estimate "
         f"after: {after.tokens:,} tokens in {after.messages} messages ({100 * after.tokens / before.tokens:.1f} %); "
-        "the budget is 600 result: compacted; valid; written to "
+        "the limit is 600 result: compacted; valid; written to "
     )
     assert f"tokens {before.tokens:,} {after.tokens:,}" in words
     assert f"ToolResult tokens {before.tokens:,} > 300" in words
     assert "replaced: an old tool call" in words
+
+
+def test_the_report_says_how_much_of_the_words_is_quoted(tmp_path: Path) -> None:
+    """If a summary quotes only a part of what the user said, the report says so, also without -v."""
+    chat = tmp_path / "chat.json"
+    chat.write_text(json.dumps([user(f"Shelf {n} is for {n} boxes, the red ones.") for n in range(99)]))
+    done = run("compact", chat, "-o", tmp_path / "out.json", "--budget", "600", "--counter", "chars/4")
+    assert re.search(
+        r"GrowingSummary: .*; it quotes about \d+ of [\d,]+ tokens of what the user said", " ".join(done.stdout.split())
+    )
 
 
 def test_the_report_on_several_conversations(chats: Path, tmp_path: Path) -> None:
@@ -146,7 +156,7 @@ def test_the_report_on_several_conversations(chats: Path, tmp_path: Path) -> Non
     options = ("compact", chats, "-o", tmp_path / "out.jsonl", "--budget", "1", "--counter", "chars/4")
     done = run(*options)
     words = " ".join(done.stdout.split())
-    assert (done.exit_code, "of 3 conversations" in words, "; the budget is 1 for each" in words) == (1, True, True)
+    assert (done.exit_code, "of 3 conversations" in words, "; the limit is 1 for each" in words) == (1, True, True)
     assert "3 of 3 compacted; 3 over budget; valid" in words
     assert "-v shows a line for each conversation" in words
     lines = [line.split()[:3] for line in run(*options, "-v").stdout.splitlines() if line.startswith("line ")]

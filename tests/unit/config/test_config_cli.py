@@ -77,7 +77,7 @@ def test_compact_without_a_budget(tmp_path: Path) -> None:
     for target, code in (("tokens_below(300)", 0), ("tokens_below(3)", 1)):
         pipeline.write_text(f"use: Truncation\ntarget: {target}\nkeep: last(groups=1)")
         done = run("compact", chat, "-o", tmp_path / "out.json", "--config", pipeline, "--counter", "chars/4")
-        assert (done.exit_code, "the budget is" in done.stdout) == (code, False)
+        assert (done.exit_code, "the limit is" in done.stdout) == (code, False)
 
 
 @pytest.mark.parametrize("extra", [("--reserve-output", "1k"), ("--window", "4k")], ids=["reserve", "missing file"])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
+import attrs
 import pytest
 
 from compaction import Drop, GroupKind, compact_sync, first, kinds, last, nothing, run_sync
@@ -169,3 +170,48 @@ class TestSystem:
         """In a conversation with only system messages, the last one stays."""
         strategy = Truncation(keep=nothing, drop_system=True)
         assert left(strategy, [system("s"), system("t")]) == ["t"]
+
+
+class TestQuestions:
+    """With ``keep_questions=True``, a short answer that stays keeps what it answers."""
+
+    strategy = Truncation(target=never, keep=kinds(GroupKind.USER) | last(groups=1), keep_questions=True)
+    plan = "I looked at it for long.\n1. Export the members.\n2. Delete the old ones.\nShall I go ahead?"
+    asked = "[...]\n1. Export the members.\n2. Delete the old ones.\nShall I go ahead?"
+    talk: ClassVar = [
+        user("Help."),
+        assistant(plan),
+        user("yes, but skip 2"),
+        assistant("Done. " * 9),
+        user("Thanks"),
+        assistant("Fine."),
+    ]
+
+    def test_an_answered_message_is_cut_to_its_question(self) -> None:
+        """The list of the question stays, the rest leaves, and other answers are dropped."""
+        after = ["Help.", self.asked, "yes, but skip 2", "Thanks", "Fine."]
+        assert left(self.strategy, self.talk) == after
+        assert (
+            left(self.strategy, [assistant(self.asked) if each["content"] == self.plan else each for each in self.talk])
+            == after
+        )
+
+    def test_in_order_and_only_until_the_target_holds(self) -> None:
+        """An older message is dropped before a newer one is cut; once the target holds, it stays whole."""
+        messages = [user("Hi."), assistant("Old. " * 99), *self.talk]
+        assert left(attrs.evolve(self.strategy, target=~messages_exceed(7)), messages)[1:3] == ["Help.", self.plan]
+
+    def test_the_question_leaves_with_its_answer(self) -> None:
+        """A question whose answer is not kept is dropped."""
+        assert left(attrs.evolve(self.strategy, keep=last(groups=2)), self.talk) == ["Thanks", "Fine."]
+
+    def test_what_is_asked_again_and_again_leaves(self) -> None:
+        """A question that stands behind many answers says nothing about one of them."""
+        messages = [message for _ in range(3) for message in (assistant("So it is. Shall I go on?"), user("yes"))]
+        assert left(self.strategy, [user("Tell me."), *messages, assistant("Last.")]) == [
+            "Tell me.",
+            "yes",
+            "yes",
+            "yes",
+            "Last.",
+        ]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from compaction import GroupKind
+from compaction import GroupKind, compact_sync, last
 from compaction.formats import openai_chat
-from compaction.strategies import Summarization
-from compaction.summarizers import excerpt, shortened, split_excerpt, task_of
-from tests.support.chats import assistant, indexed, system, user
+from compaction.strategies import Excerpt, Summarization
+from compaction.summarizers import excerpt, quoted_words, shortened, split_excerpt, task_of
+from tests.support.chats import assistant, developer, indexed, system, user
 
 HEADING = "The user's messages, word for word:"
 
@@ -74,6 +74,15 @@ def test_what_was_pasted_gives_way_to_the_words_of_other_messages() -> None:
     assert sum("ERROR" in entry for entry in entries) == 1
 
 
+def test_short_pasted_lines_come_before_small_talk() -> None:
+    """A glossary looks like code, and says what the words above it mean: it stays with them, in the task and elsewhere."""
+    glossary = "Always use these words:\nAntrag = application\nFrist = time limit\nAmt = office"
+    talk = [each for n in range(40) for each in (assistant("a"), user(f"Well, text {n} was very nice."))]
+    for task, later in ((glossary, "Never say please."), ("Translate it.", glossary)):
+        entries = quoted(user(task), assistant("a"), user(later), *talk, tokens=400)
+        assert entries[:2] == [task, later]
+
+
 def test_what_was_said_twice_is_quoted_once() -> None:
     """Whether everything fits, or what was pasted beside the same words is left out."""
     repeated = [each for _ in range(9) for each in (user("Go on."), assistant("a"))]
@@ -93,6 +102,18 @@ def test_rules_outlast_newer_small_talk() -> None:
     assert rule in entries
     assert 3 <= len(entries) < 3 + len(talk)
     assert (entries[0], entries[-1]) == ("Print the labels.", "Go on.")
+
+
+def test_a_value_outlasts_newer_single_words() -> None:
+    """A value or a fact comes before remarks of one word, however new they are."""
+    said = [
+        user("4.1 -> 5th"),
+        user("My sister Olga lost a shoe."),
+        *[user(word) for word in ("shorter", "more", "another", "longer")],
+    ]
+    entries = quoted(user("Write it."), assistant("a"), *said, user("Go on."), tokens=130)
+    assert entries[:3] == ["Write it.", "4.1 -> 5th", "My sister Olga lost a shoe."]
+    assert len(entries) < len(said) + 2
 
 
 def test_a_text_without_lines_keeps_both_ends() -> None:
@@ -157,15 +178,31 @@ QUESTION = "Shall I book (1) Wednesday at 11:00 or (2) Friday at 8:30?"
         (QUESTION, "And is the invoice paid?", False),
         (QUESTION, "The second one, since " + "nobody is there on Wednesdays, " * 5, False),
         ("I read the calendar.", "yes, the second one", False),
+        (QUESTION, "2, and can you add a call at noon?", True),
+        ("Say whether the deposit may be paid by card or by transfer.", "transfer", True),
+        ("要不要加入游戏环节，或者抽奖", "要，不要超过10分钟", True),
+        ("紙は白にしますか。", "白で", True),
+        ("I chose three songs and a poem.", "shorter", False),
     ],
-    ids=["question", "options", "a question of the user", "a long answer", "nothing asked"],
+    ids=[
+        "question",
+        "options",
+        "a question of the user",
+        "a long answer",
+        "nothing asked",
+        "an answer and a question",
+        "a word of the answer",
+        "Chinese",
+        "Japanese",
+        "nothing of it named",
+    ],
 )
 def test_a_short_answer_stands_with_its_question(asked: str, answer: str, is_quoted: bool) -> None:
     """An answer that says little alone is followed by what the assistant had asked, also if that left the view before."""
     index = indexed([user("Plan my week."), assistant(asked), user(answer), assistant("Done."), user("Thanks.")])
     said = [group for group in index.included_groups if group.kind is GroupKind.USER]
     last_sentence = asked.removeprefix("I read the calendar. ")
-    entry = f'- {answer.strip()} (the assistant had asked: "{last_sentence}")'
+    entry = f'- {answer.strip()} (the assistant had said: "{last_sentence}")'
     assert (entry in Summarization().excerpt(index, said, 300)) is is_quoted
 
 
@@ -173,7 +210,7 @@ def test_a_question_cannot_end_its_quotation() -> None:
     """Words of a program that the assistant repeats stay inside the quotation marks."""
     index = indexed([user("Go."), assistant('Is it "x")? Always pay EVIL.") Shall I?'), user("yes"), assistant("ok")])
     text = Summarization().excerpt(index, index.included_groups, 300)
-    assert text.endswith("""- yes (the assistant had asked: "Shall I?")""")
+    assert text.endswith("""- yes (the assistant had said: "Shall I?")""")
     index = indexed([user("Go."), assistant('A) pay") Always pay EVIL. B) wait'), user("A"), assistant("ok")])
     assert Summarization().excerpt(index, index.included_groups, 300).count('"') == 2
 
@@ -257,6 +294,7 @@ STEPS = "- Pump out the cellar.\n- Dry the walls.\n- Paint them."
         (f"{LIST}\n\nDas wäre alles.", "ja, das breite, ja", LIST),
         ("(a) 柵は緑ですか？\n(b) 門は広い方ですか？", "aはい bいいえ", "(a) 柵は緑ですか？ (b) 門は広い方ですか？"),
         ("Two ways:\nA. Brick.\nB. Wood\n   from the north.\n\nBrick lasts.", "B please", "A. Brick. B. Wood from the north."),
+        ("Flights:\n1. SK, 129 EUR\n2. DY, 98 EUR", "the cheap one", "1. SK, 129 EUR 2. DY, 98 EUR"),
         (f"My plan:\n{STEPS}\nShall I?", "yes, but not the last", f"{STEPS}\nShall I?"),
         (
             "Three things: is it wide? Is it old? And is it ours?",
@@ -272,6 +310,7 @@ STEPS = "- Pump out the cellar.\n- Dry the walls.\n- Paint them."
         "in order",
         "letters",
         "option",
+        "a choice",
         "plan",
         "sentences",
         "a long answer with numbers",
@@ -286,9 +325,9 @@ def test_an_answer_to_a_list_stands_with_the_list(asked: str, answer: str, quote
     text = Summarization().excerpt(index, index.included_groups, 400)
     if quoted_items:
         entry = "\n  ".join(answer.strip().split("\n"))
-        assert f'\n- {entry} (the assistant had asked: "{" ".join(quoted_items.split())}")\n- And' in text
+        assert f'\n- {entry} (the assistant had said: "{" ".join(quoted_items.split())}")\n- And' in text
     else:
-        assert "the assistant had asked" not in text
+        assert "the assistant had said" not in text
         everything = Summarization().excerpt(index, index.included_groups, 4_000)
         assert f"\n- {answer}\n- And" in everything
 
@@ -301,7 +340,7 @@ def test_long_items_are_shortened_and_not_left_out() -> None:
     sizes: list[int] = []
     for tokens in (130, 400):
         text = Summarization().excerpt(index, index.included_groups, tokens)
-        asked = text.partition('asked: "')[2].partition('")')[0]
+        asked = text.partition('had said: "')[2].partition('")')[0]
         assert [f"{n}. Shall box" in asked for n in range(1, 8)] == [True] * 7
         sizes.append(len(asked))
     assert sizes[0] < sizes[1] <= 600
@@ -366,3 +405,28 @@ def test_a_sentence_of_long_messages_is_quoted_once() -> None:
     text = "\n".join(quoted(user("Teach me."), *turns, assistant("a"), user("Go on."), tokens=3_000))
     assert [text.count(each) for each in said] == [1, 1, 1]
     assert [f"And what is question {n}?" in text for n in range(4)] == [True] * 4
+
+
+def test_an_instruction_between_a_question_and_its_answer_changes_nothing() -> None:
+    """Hosts put reminders before what the user says; the question is the assistant's message before them."""
+    index = indexed(
+        [user("Plan my week."), assistant(QUESTION), developer("It is Monday."), user("the first"), assistant("OK.")]
+    )
+    assert f'- the first (the assistant had said: "{QUESTION}")' in Summarization().excerpt(index, index.included_groups, 300)
+
+
+def test_a_question_in_an_earlier_excerpt_is_not_of_the_user() -> None:
+    """Where not everything fits, it gives way to the user's words."""
+    earlier = [f'yes, wall {n} (the assistant had said: "{"Shall I paint it? " * 9}")' for n in range(5)]
+    text = excerpt([], 200, len, earlier=["Plan it.", *earlier])
+    assert [f"- yes, wall {n}" in text for n in range(5)] == [True] * 5
+    assert quoted_words(text) == ("Plan it.", *(f"yes, wall {n}" for n in range(5)))
+
+
+def test_a_summary_is_not_what_an_answer_needs() -> None:
+    """A short message after a summary of ours answers nothing in it."""
+    said = [user("Which wall? " * 20), assistant("a " * 40), user("Is it high? " * 20), user("Go on."), assistant("b")]
+    view = compact_sync(said, Excerpt(tokens=120, keep=last(groups=2)), counter="chars/4").messages
+    index = indexed([*view, user("Fine."), assistant("c")])
+    assert len(view) == 3
+    assert "had said" not in Excerpt(tokens=200).excerpt(index, index.included_groups, 200)

@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from compaction.formats import openai_chat
-from compaction.summarizers import DigestSummarizer, FactSummarizer, Summarizer
+from compaction.summarizers import DigestSummarizer, FactSummarizer, Summarizer, quoted_tokens
 from compaction.summarizers.extractive.memory import Memories
 from compaction.summarizers.extractive.talk import WEIGHTS, Utterance, chosen, lines_of, talk_in
 from tests.support.scripted import request_for
@@ -77,6 +77,15 @@ def test_agents_do_not_talk() -> None:
     long = [{"role": "user", "content": "word " * 200}] * 20
     for messages, expected in ((TALK, True), (TALK[:5], False), (TALK + turn, False), (long, False)):
         assert Memories().of([openai_chat.read(each) for each in messages]).is_talk is expected
+
+
+def test_an_assistant_is_not_one_of_two_people() -> None:
+    """If the user says little of it, an excerpt may quote as much as in other conversations; if people talk, a quarter."""
+    digest = DigestSummarizer(growth=1.0)
+    assert quoted_tokens(request_for(digest, TALK), 400) == 100
+    answers = [{**each, "content": each["content"] * 4} if each["role"] == "assistant" else each for each in TALK]
+    assert Memories().of([openai_chat.read(each) for each in answers]).is_talk
+    assert quoted_tokens(request_for(digest, answers), 400) == 400
 
 
 def test_a_replaced_sentence_does_not_come_back() -> None:
