@@ -109,11 +109,7 @@ def error_in(text: str, *, certain: bool = False) -> str | None:
     r"""Return the lines of a result that name its error, in one line; ``None`` if it reports none.
 
     Of a short result, all lines are returned: the cause often stands in one that does not look like an error. Only the first
-    and last few thousand characters of a long one are searched.
-
-    Args:
-        text: The result.
-        certain: Whether it is known to report one, in whatever words.
+    and last few thousand characters of a long one are searched. A ``certain`` error may be told in whatever words.
 
     >>> error_in('Traceback (most recent call last):\n  File "a.py", line 3\nKeyError: 7')
     'KeyError: 7'

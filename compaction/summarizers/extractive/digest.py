@@ -161,13 +161,9 @@ class FactSummarizer:
 
 
 def _add_lines(writer: SummaryWriter, shares: _Shares, filled: float, *, foreign: bool = True) -> None:
-    """Add the lines: each kind up to its share, the most important first.
+    """Add the lines, each kind up to its share, the most important first; only rules and failed calls beyond ``filled``.
 
-    Args:
-        writer: The writer.
-        shares: The shares.
-        filled: Tokens that the page may have after this round; rules and failed calls may have more.
-        foreign: Whether lines of an earlier summary that somebody else wrote are added.
+    With ``foreign``, they include lines of an earlier summary that somebody else wrote.
     """
     page, limit = writer.page, writer.page.limit
     start = page.used

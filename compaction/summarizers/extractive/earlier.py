@@ -25,11 +25,6 @@ _BY: Final = re.compile(rf"^(?:- )?(?:(?:{ASSISTANT}|{SYSTEM}|{QUOTED}): )?")
 class EarlierSummary:
     """The text of an earlier summary, whoever wrote it; empty in the first round.
 
-    Args:
-        text: The text.
-        memory: What the conversation said.
-        talk: The sentences of a talk between people; empty for any other conversation.
-
     Attributes:
         text: The text.
         statements: The statements of the memory that it has.
