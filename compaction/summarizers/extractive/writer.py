@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import takewhile
-from operator import attrgetter
 from typing import Final
 
 import attrs
@@ -105,9 +104,9 @@ class SummaryWriter:
     def _ranked_calls(self) -> list[Action]:
         """Return the other calls: those in the focus, then those of the earlier summary, of changes, and the newest."""
         calls = [each for each in reversed(self._memory.actions.values()) if not each.failed]
-        calls.sort(key=attrgetter("changes"), reverse=True)
-        calls.sort(key=lambda each: each.call in self._held_calls, reverse=True)
-        return sorted(calls, key=lambda each: self._is_in_focus(each.line), reverse=True)
+        return sorted(
+            calls, key=lambda each: (self._is_in_focus(each.line), each.call in self._held_calls, each.changes), reverse=True
+        )
 
     # ---------------------------------------------------------------- kinds of lines
 
