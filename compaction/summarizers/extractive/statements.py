@@ -100,28 +100,29 @@ def _statements_of(passage: Passage) -> Iterator[Statement]:
 
     Of three in a row that refer to each other, the heaviest gets the one before it.
     """
-    if passage.voice is Voice.PROGRAM:
-        return
-    found, refers = list[Statement](), list[bool]()
-    for sentence, voice in _sentences(passage):
+    found = [*_judged(passage)]
+    joined = set[int]()  # the sentences that the one before them is joined to
+    for at in sorted(range(1, len(found)), key=lambda at: found[at][0].kind, reverse=True):
+        (before, _), (said, refers) = found[at - 1 : at + 1]
+        if refers and joined.isdisjoint((at - 1, at + 1)) and _belong_together(before, said):
+            joined.add(at)
+    for at, (said, _) in enumerate(found):
+        if at in joined:
+            yield _joined(found[at - 1][0], said)
+        elif at + 1 not in joined:
+            yield said
+
+
+def _judged(passage: Passage) -> Iterator[tuple[Statement, bool]]:
+    """Yield the sentences of a passage as statements, each with whether it refers to the one before it."""
+    for sentence, voice in _sentences(passage) if passage.voice is not Voice.PROGRAM else ():
         said = unnumbered(sentence) if passage.is_whole else sentence
-        judged = judge(said)
+        judged, by = judge(said), ""
         kind = Kind.DUTY if judged.kind is Kind.RULE and voice is not Voice.OWN else judged.kind
-        by = ""
         if voice in _OTHERS:
             kind, by = min(kind, Kind.PLAIN), "" if voice is Voice.LABELLED else QUOTED
         text, values = clipped(sentence, _LONGEST), values_of(said[:_LONGEST])
-        found.append(Statement(text, kind, judged.stems, values, judged.changes, passage.lead, by, judged.worth))
-        refers.append(judged.refers)
-    joined = set[int]()  # sentences that the one before them is joined to
-    for at in sorted(range(1, len(found)), key=lambda at: found[at].kind, reverse=True):
-        if refers[at] and joined.isdisjoint((at - 1, at + 1)) and _belong_together(found[at - 1], found[at]):
-            joined.add(at)
-    for at, each in enumerate(found):
-        if at in joined:
-            yield _joined(found[at - 1], each)
-        elif at + 1 not in joined:
-            yield each
+        yield Statement(text, kind, judged.stems, values, judged.changes, passage.lead, by, judged.worth), judged.refers
 
 
 def _sentences(passage: Passage) -> Iterator[tuple[str, Voice]]:
