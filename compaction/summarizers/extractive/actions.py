@@ -20,7 +20,6 @@ from .sentences import both_ends, one_line
 _CALL_CHARS: Final = 100
 _OUTCOME_CHARS: Final = 60
 _ERROR_CHARS: Final = 240
-_ERROR_LINES: Final = 3
 _VALUE_CHARS: Final = 80
 _SCANNED: Final = 8_000
 _MOST_VALUES: Final = 200
@@ -107,23 +106,24 @@ def argument_values(arguments: str) -> list[str]:
 
 
 def error_in(text: str, *, certain: bool = False) -> str | None:
-    r"""Return the first lines of a result that name its error, in one line; ``None`` if it reports none.
+    r"""Return the lines of a result that name its error, in one line; ``None`` if it reports none.
 
-    Only the first and last few thousand characters are searched.
+    Of a short result, all lines are returned: the cause often stands in one that does not look like an error. Only the first
+    and last few thousand characters of a long one are searched. A ``certain`` error may be told in whatever words.
 
-    Args:
-        text: The result.
-        certain: Whether it is known to report one, in whatever words.
-
-    >>> error_in("Traceback (most recent call last):\n  File 'a.py', line 3\nKeyError: 'id'")
-    "KeyError: 'id'"
+    >>> error_in('Traceback (most recent call last):\n  File "a.py", line 3\nKeyError: 7')
+    'KeyError: 7'
+    >>> error_in("label 1 of 40\nmedia jam in tray C7\naborted")
+    'label 1 of 40 | media jam in tray C7 | aborted'
     """
     scanned = text if len(text) <= 2 * _SCANNED else f"{text[:_SCANNED]}\n{text[-_SCANNED:]}"
-    found = [line.strip() for line in scanned.split("\n") if _FAILURE.search(line)]
-    if not found and not certain:
+    lines = [line.strip() for line in scanned.split("\n") if line.strip()]
+    named = [line for line in lines if _FAILURE.search(line)]
+    if not named and not certain:
         return None
-    lines = [line for line in found if not _IDLE.search(line)] or found or [line.strip() for line in scanned.split("\n")]
-    return one_line(" | ".join([*dict.fromkeys(filter(None, lines))][:_ERROR_LINES]), _ERROR_CHARS)
+    shown = named if named and len(text) > _ERROR_CHARS else lines
+    telling = [line for line in shown if not _IDLE.search(line)]
+    return one_line(" | ".join(dict.fromkeys(telling or shown)), _ERROR_CHARS)
 
 
 def outcome_of(result: ToolResultPart, changes: bool) -> str:

@@ -30,8 +30,7 @@ class _Shares:
     """The share of the page's tokens that each kind of line may fill at first; room that is left over is distributed later."""
 
     request: float = 0.12  # the user's first message
-    rules: float = 0.5
-    said: float = 0.5  # rules and other statements together
+    said: float = 0.5  # rules and other statements
     foreign: float = 0.3  # lines of an earlier summary that another summarizer wrote
     failed: float = 0.2  # failed calls, and rows of results that the user asked for
     calls: float = 0.04  # other calls, and files
@@ -39,8 +38,8 @@ class _Shares:
 
 
 _OF_DIGEST: Final = _Shares()
-_OF_LIST: Final = _Shares(request=0.05, rules=0.3, said=0.3, failed=0.01, calls=0.03)
-_OF_TALK: Final = _Shares(request=0.04, rules=0.02, said=0.02, facts=0.0)
+_OF_LIST: Final = _Shares(request=0.05, said=0.3, failed=0.01, calls=0.03)
+_OF_TALK: Final = _Shares(request=0.04, said=0.02, facts=0.0)
 """The shares of a talk between people: no calls, and what was said instead of facts without their sentence."""
 
 
@@ -98,12 +97,11 @@ class DigestSummarizer:
 
         # the task, the rules and what the earlier summary held, which new lines do not push out
         writer.add_first(shares.request * (limit - turnover))
-        writer.add_statements(Kind.DUTY, page.used + shares.rules * limit)
+        writer.add_statements(Kind.DUTY, page.used + shares.said * limit)
         writer.add_held(limit - turnover)
         # new lines, each kind up to its share, then those that had no room in it, and facts
         _add_lines(writer, shares, filled)
         writer.add_statements(Kind.REQUEST, (1 - shares.facts) * filled)
-        writer.add_found((1 - shares.facts) * filled)
         writer.add_facts(max(filled, page.used + turnover))
         # the rest: failures, and what weighs as much as a task, may fill the page; other words may fill only this round's part
         writer.add_found(limit)
@@ -162,17 +160,12 @@ class FactSummarizer:
 
 
 def _add_lines(writer: SummaryWriter, shares: _Shares, filled: float, *, foreign: bool = True) -> None:
-    """Add the lines: each kind up to its share, the most important first.
+    """Add the lines, each kind up to its share, the most important first; only rules and failed calls beyond ``filled``.
 
-    Args:
-        writer: The writer.
-        shares: The shares.
-        filled: Tokens that the page may have after this round; rules and failed calls may have more.
-        foreign: Whether lines of an earlier summary that somebody else wrote are added.
+    With ``foreign``, they include lines of an earlier summary that somebody else wrote.
     """
     page, limit = writer.page, writer.page.limit
     start = page.used
-    writer.add_statements(Kind.DUTY, start + shares.rules * limit)
     writer.add_statements(Kind.TASK, start + shares.said * limit)
     writer.add_statements(Kind.SMALL_TALK, start + shares.said * filled)
     if foreign:

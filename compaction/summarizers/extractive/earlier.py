@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from .facts import FactKind, fact_kind, facts_in
+from .facts import FactKind, facts_in
 from .memory import ConversationMemory
 from .searched_text import SearchedText
 from .sections import Section, read_sections
@@ -25,11 +25,6 @@ _BY: Final = re.compile(rf"^(?:- )?(?:(?:{ASSISTANT}|{SYSTEM}|{QUOTED}): )?")
 class EarlierSummary:
     """The text of an earlier summary, whoever wrote it; empty in the first round.
 
-    Args:
-        text: The text.
-        memory: What the conversation said.
-        talk: The sentences of a talk between people; empty for any other conversation.
-
     Attributes:
         text: The text.
         statements: The statements of the memory that it has.
@@ -47,18 +42,11 @@ class EarlierSummary:
 
     def calls(self) -> frozenset[str]:
         """Return the calls that it has with the outcome that they have now."""
-        lines = {line.removeprefix("- ") for line in self.text.split("\n") if " -> " in line}
-        return frozenset([action.call for action in self._memory.actions.values() if action.line in lines] if lines else ())
+        return frozenset([action.call for action in self._memory.actions.values() if action.line in self])
 
     def facts(self) -> list[str]:
-        """Return the facts in its lists, those that have been in it longest first."""
-        placed: dict[FactKind, int] = {}
-        ranked: list[tuple[int, str]] = []
-        for fact in facts_in("\n".join(_LIST.findall(self.text))):
-            kind = fact_kind(fact)
-            place = placed[kind] = placed.get(kind, 0) + 1
-            ranked.append((place, fact))
-        return [fact for _, fact in sorted(ranked, key=lambda each: each[0])]
+        """Return the facts in its lists."""
+        return [*facts_in("\n".join(_LIST.findall(self.text)))]
 
     def foreign_lines(self) -> dict[Section, list[str]]:
         """Return its lines that the memory and the talk do not have in some form."""

@@ -133,12 +133,8 @@ class FactTable:
 
         A fact is likely if its message held few others, if the assistant said it or used it in a call, if it occurred often,
         recently, or early, and if the assistant used facts of its shape before (digits, capitals and small letters each count
-        as one). It is less likely if many results show it, if it is long, and if it holds blanks.
-
-        Args:
-            count: The most facts to return.
-            without: Facts to leave out.
-            bonus: What to add to the score of a fact, which is about the logarithm of how likely it is.
+        as one). It is less likely if many results show it, if it is long, and if it holds blanks. ``bonus`` is added to the
+        score of a fact, which is about the logarithm of how likely it is.
         """
         of_shape = {shape: 0.4 * math.log((used + 0.3) / (known + 3)) for shape, (known, used) in self._shapes.items()}
         log, now, facts = math.log, self.messages, list(self._seen)

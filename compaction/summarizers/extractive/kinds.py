@@ -98,9 +98,6 @@ _PERSON: Final = re.compile(r"저는|제가|우리|나는|내가|제 |세요|我
 def judge(sentence: str) -> Judgement:
     """Return the judgement of a sentence that a user said; O(characters).
 
-    Args:
-        sentence: The sentence.
-
     >>> judge("Never touch prod.db.").kind.name, judge("The sign at the door: never touch prod.db.").kind.name
     ('RULE', 'DUTY')
     """

@@ -212,12 +212,7 @@ class Memories:
         """Return the memory of messages; it is the caller's until the next call with the same first message.
 
         O(new messages) if it continues the memory of an earlier call. If messages are new between those of earlier calls, all
-        after them are added again. O(messages) in C otherwise.
-
-        Args:
-            messages: The messages, oldest first.
-            redact: Removes from every text what must not be shown.
-            after: The messages that precede ``messages``.
+        after them are added again. O(messages) in C otherwise. ``after`` are the messages that precede them.
         """
         whole = [*after, *messages]
         if not whole:

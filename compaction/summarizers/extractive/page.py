@@ -17,8 +17,6 @@ from .sentences import chars_within, clipped
 
 _LEAST_LINE: Final = 12  # characters, with the two of its mark
 _NOTHING: Final = "Nothing in them is likely to be needed word for word."
-_HEADING_TOKENS: Final = 5
-_LABEL_TOKENS: Final = 5
 _TAG: Final = re.compile(r"<[\w:.-]+>")
 _BLANK: Final = re.compile(r"\s")
 _LABELS: Final = ("Changed", "Read", *(kind.value for kind in FactKind))
@@ -68,7 +66,7 @@ class SummaryPage:
         visible: The text that stays beside the page; nothing of it is repeated.
 
     Attributes:
-        used: Tokens of the items so far, approximately.
+        used: Tokens of the items so far, without headings and labels.
         tokens: Counts the tokens of a text.
         left_out: The number of rules that had no room.
     """
@@ -81,7 +79,7 @@ class SummaryPage:
         self._visible = SearchedText(visible)
         self._own = SearchedText()
         self._items: list[Item] = []
-        self._begun: set[object] = set()  # what has items: sections, labels of lists, and pairs of a section and a line
+        self._begun: set[tuple[Section, str]] = set()  # sections, each with a line that others stand below
         self._refused: Item | None = None  # the first line that had no room
         self._lines: set[str] = set()
 
@@ -95,21 +93,15 @@ class SummaryPage:
         if text in self._lines or (not label and self.stands(text)):
             self._lines.add(text)
             return True
-        tokens = self.tokens(f" {text}") + (2 if " " in text else 0) if label else self.tokens(f"- {item.shown}\n")
-        begins: dict[object, int] = {item.section: _HEADING_TOKENS}  # each with its tokens
-        if label:
-            begins[label] = _LABEL_TOKENS
-        if under:
-            tokens += 2
-            begins[item.section, under] = 0 if under in self._lines else self.tokens(f"- {under}\n")
-        for each in begins.keys() - self._begun:
-            tokens += begins[each]
+        tokens = self.tokens(f" {listed([text])}" if label else f"- {item.shown}\n")
+        if under and under not in self._lines and (item.section, under) not in self._begun:
+            tokens += self.tokens(f"- {under}\n")
         if self.used + tokens > min(upto, self.limit):
             if self._refused is None and not label:
                 self._refused = item
             return False
         self.used += tokens
-        self._begun.update(begins)
+        self._begun.add((item.section, under))
         self._items.append(item if item.place is not None else attrs.evolve(item, place=len(self._items)))
         self._lines.add(text)
         self._own.add(text)
@@ -124,10 +116,7 @@ class SummaryPage:
     def add_facts(self, facts: Iterable[str], *, upto: float, held: bool = False) -> None:
         """Add the facts that have room and stand nowhere else; those most likely to be needed must come first.
 
-        Args:
-            facts: The facts.
-            upto: Tokens of the whole text.
-            held: Whether they were on an earlier page, where they stay although they are visible just now.
+        Those ``held`` by an earlier page are added although they are visible just now.
         """
         body, own_words = self._own.text, self._own.words  # of now: a fact added below does not hide later ones
         visible, visible_words = self._visible.text, self._visible.words

@@ -140,13 +140,9 @@ def clipped(text: str, chars: int) -> str:
 
 
 def chars_within(chars: int, tokens: float, count: Callable[[int], int], *, least: int) -> int:
-    """Return how many characters of a text have about so many tokens, ``least`` or more.
+    """Return how many of the characters of a text have about so many tokens, ``least`` or more.
 
-    Args:
-        chars: The characters of the whole text.
-        tokens: The tokens that there is room for.
-        count: Returns the tokens of the text cut to so many characters.
-        least: The fewest characters to return.
+    ``count`` returns the tokens of the text cut to so many characters.
     """
     while chars > least and (found := count(chars)) > tokens:
         chars = max(least, min(chars - 1, int(chars * tokens / found)))

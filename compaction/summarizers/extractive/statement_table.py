@@ -18,7 +18,7 @@ MOST: Final = 1_500
 # What two statements must have in common so that one may be about the thing of the other. The rows "changed ..." and "value" of
 # `python -m benchmarks.retention` show the effect.
 _LEAST_SHARED: Final = 0.2  # one word that five statements have, or several more frequent ones
-_ROUNDING: Final = 1e-9
+_MOST_HOLDERS: Final = 40  # statements that have a word; more frequent ones say nothing
 _LEAST_COVERED: Final = 0.04  # of the words of the older statement, by the same weights
 _NEAR: Final = 12  # messages, and statements, after which a correction without a subject refers to no earlier value
 _MOST_OLDER: Final = 4  # statements that one may replace
@@ -50,8 +50,8 @@ class StatementTable:
     """The statements of a conversation. Holds state: it grows with each statement, up to a bound.
 
     Attributes:
-        said: The statements that hold, by their words, oldest first.
-        gone: Words and values that a later statement about the same thing replaced.
+        current: The statements that hold, by their words, oldest first.
+        replaced: Words and values that a later statement about the same thing replaced.
         place: The number of the latest message.
     """
 
@@ -60,9 +60,8 @@ class StatementTable:
         self.replaced: dict[str, None] = {}
         self.place = 0
         self._frequency: Counter[str] = Counter()
-        self._with_stem: dict[str, dict[str, int]] = {}  # statements with values by their stems, numbered as they were said
+        self._with_stem: dict[str, dict[str, None]] = {}  # statements with values, by their stems
         self._instructed: dict[frozenset[str], str] = {}  # the latest statement of a reminder, by its words without numbers
-        self._number = 0
         self._recent: list[str] = []
 
     def copy(self) -> StatementTable:
@@ -86,10 +85,9 @@ class StatementTable:
 
     def say(self, statement: Statement) -> None:
         """Add a statement; it may replace the value of an older one, or say the same again."""
-        place = self.place
         known = self.current.pop(statement.text, None)
         if known is not None:
-            self.current[statement.text] = attrs.evolve(known, place=place)
+            self.current[statement.text] = attrs.evolve(known, place=self.place)
             return
         if statement.by == SYSTEM:
             before = self._instructed.get(statement.stems)
@@ -101,13 +99,12 @@ class StatementTable:
         if statement.values:
             alike = self._alike(statement)
             if alike and self._is_replaced(alike[0], statement):
-                text = self._replace(alike.pop(0), statement, place)
+                text = self._replace(alike.pop(0), statement)
             older = tuple([old.statement.text for old in alike[:_MOST_OLDER]])
-            self._number += 1
             for stem in statement.stems:
-                self._with_stem.setdefault(stem, {})[statement.text] = self._number
+                self._with_stem.setdefault(stem, {})[statement.text] = None
             self._recent = [*self._recent[1 - _NEAR :], statement.text]
-        self.current[statement.text] = Remembered(statement, text, place, older)
+        self.current[statement.text] = Remembered(statement, text, self.place, older)
 
     def _is_replaced(self, old: Remembered, statement: Statement) -> bool:
         """Return whether two statements with values of one shape are certainly about one thing.
@@ -131,62 +128,41 @@ class StatementTable:
         They share words that few others have. One that says that something changed, and shares no word with any, may refer to
         the latest value of that shape.
         """
-        if not statement.values or statement.kind is Kind.SUPPOSED:
+        if statement.kind is Kind.SUPPOSED:
             return []
         found = [(weight / len(each.statement.stems), each) for weight, each in self._sharing(statement)]
-        found = [each for each in found if each[0] >= _LEAST_COVERED]
-        differing = [each for each in found if _differ(each[1].statement, statement)]
+        differing = [each for each in found if each[0] >= _LEAST_COVERED and _differ(each[1].statement, statement)]
         if differing or not statement.changes or statement.kind in (Kind.RULE, Kind.DUTY):
             return [each for _, each in sorted(differing, key=lambda each: (-each[0], -each[1].place))]
         near = (self.current[text] for text in reversed(self._recent) if text in self.current)
-        close = (each for each in near if self.place - each.place <= _NEAR)
-        return [each for each in close if _differ(each.statement, statement)][:1]
+        return [each for each in near if self.place - each.place <= _NEAR and _differ(each.statement, statement)][:1]
 
     def _sharing(self, statement: Statement) -> list[tuple[float, Remembered]]:
-        """Return the statements that share words with this one that few others have, each with the weight of these words.
+        """Return the statements that share words with this one that few others have, each with the weight of these words."""
+        weights = dict[str, float]()
+        for stem in sorted(statement.stems):  # sums of floats depend on their order
+            holders = self._with_stem.get(stem, {})
+            for text in holders if len(holders) <= _MOST_HOLDERS else ():
+                weights[text] = weights.get(text, 0.0) + 1 / self._frequency[stem]
+        return [(weight, self.current[text]) for text, weight in weights.items() if weight >= _LEAST_SHARED]
 
-        The most frequent words are too light to reach the least weight even together. So only statements with another one of
-        the words are compared. O(those).
-        """
-        stems = sorted(stem for stem in statement.stems if stem in self._with_stem)  # sums of floats depend on their order
-        weight = {stem: 1 / self._frequency[stem] for stem in stems}
-        together, number = 0.0, dict[str, int]()
-        for stem in sorted(stems, key=weight.__getitem__):
-            together += weight[stem]
-            if together >= _LEAST_SHARED - _ROUNDING:
-                number.update(self._with_stem[stem])
-        found: list[tuple[int, int, float, Remembered]] = []
-        for text in number:
-            said = self.current[text]
-            shared = [place for place, stem in enumerate(stems) if stem in said.statement.stems]
-            total = 0.0
-            for place in shared:
-                total += weight[stems[place]]
-            if total >= _LEAST_SHARED:
-                found.append((shared[0], number[text], total, said))
-        return [(total, said) for _, _, total, said in sorted(found, key=lambda each: each[:2])]
-
-    def _replace(self, old: Remembered, statement: Statement, place: int) -> str:
+    def _replace(self, old: Remembered, statement: Statement) -> str:
         """Note that a statement replaces the value of an older one; return its words with the value that held before."""
         [(before, now)] = _differ(old.statement, statement)
         if old.is_rule or len(old.statement.values) > 1:
-            text = f"{old.statement.text} (now {now}, since message {place})"
+            text = f"{old.statement.text} (now {now}, since message {self.place})"
             self.current[old.statement.text] = attrs.evolve(old, text=text)
             return statement.text
         self._drop(old.statement.text)
         self.replaced.update({old.statement.text: None, before: None})
         self.replaced.pop(now, None)
-        return f"{statement.text} (was {before} until message {place})"
+        return f"{statement.text} (was {before} until message {self.place})"
 
     def _drop(self, text: str) -> None:
         said = self.current.pop(text)
         for stem in said.statement.stems:
             self._frequency[stem] -= 1
-            holders = self._with_stem.get(stem)
-            if holders is not None:
-                holders.pop(text, None)
-                if not holders:
-                    del self._with_stem[stem]
+            self._with_stem.get(stem, {}).pop(text, None)
 
     def forget_message(self, place: int) -> None:
         """Forget what a message said."""

@@ -12,7 +12,7 @@ import attrs
 
 from ...messages import Message
 from .classifier import PER_MILLE
-from .kinds import Judgement, Kind, judge, kind_of_assistant, names_person
+from .kinds import Kind, judge, kind_of_assistant, names_person
 from .lines import unnumbered
 from .passages import Passage
 from .sentences import clipped, sentences, sentences_in
@@ -96,33 +96,33 @@ def _is_of_user(statement: Statement) -> bool:
 
 
 def _statements_of(passage: Passage) -> Iterator[Statement]:
-    """Yield the statements of a passage; a sentence that refers to the one before it is joined to that."""
-    if passage.voice is Voice.PROGRAM:
-        return
-    before: Statement | None = None
-    for sentence, voice in _sentences(passage):
+    """Yield the statements of a passage; a sentence that refers to the one before it is joined to that.
+
+    Of three in a row that refer to each other, the heaviest gets the one before it.
+    """
+    found = [*_judged(passage)]
+    joined = set[int]()  # the sentences that the one before them is joined to
+    for at in sorted(range(1, len(found)), key=lambda at: found[at][0].kind, reverse=True):
+        (before, _), (said, refers) = found[at - 1 : at + 1]
+        if refers and joined.isdisjoint((at - 1, at + 1)) and _belong_together(before, said):
+            joined.add(at)
+    for at, (said, _) in enumerate(found):
+        if at in joined:
+            yield _joined(found[at - 1][0], said)
+        elif at + 1 not in joined:
+            yield said
+
+
+def _judged(passage: Passage) -> Iterator[tuple[Statement, bool]]:
+    """Yield the sentences of a passage as statements, each with whether it refers to the one before it."""
+    for sentence, voice in _sentences(passage) if passage.voice is not Voice.PROGRAM else ():
         said = unnumbered(sentence) if passage.is_whole else sentence
-        judged = judge(said)
-        found = Statement(
-            clipped(sentence, _LONGEST),
-            Kind.DUTY if judged.kind is Kind.RULE and voice is not Voice.OWN else judged.kind,
-            judged.stems,
-            values_of(said[:_LONGEST]),
-            judged.changes,
-            passage.lead,
-            worth=judged.worth,
-        )
+        judged, by = judge(said), ""
+        kind = Kind.DUTY if judged.kind is Kind.RULE and voice is not Voice.OWN else judged.kind
         if voice in _OTHERS:
-            found = attrs.evolve(found, kind=min(found.kind, Kind.PLAIN), by="" if voice is Voice.LABELLED else QUOTED)
-        if before is not None:
-            if _belong_together(before, found, judged):
-                yield _joined(before, found)
-                before = None
-                continue
-            yield before
-        before = found
-    if before is not None:
-        yield before
+            kind, by = min(kind, Kind.PLAIN), "" if voice is Voice.LABELLED else QUOTED
+        text, values = clipped(sentence, _LONGEST), values_of(said[:_LONGEST])
+        yield Statement(text, kind, judged.stems, values, judged.changes, passage.lead, by, judged.worth), judged.refers
 
 
 def _sentences(passage: Passage) -> Iterator[tuple[str, Voice]]:
@@ -137,8 +137,8 @@ def _sentences(passage: Passage) -> Iterator[tuple[str, Voice]]:
         yield sentence, Voice.QUOTED if opens or in_quotes else passage.voice
 
 
-def _belong_together(before: Statement, found: Statement, judged: Judgement) -> bool:
-    return judged.refers and before.by == found.by and before.kind not in _ALONE and len(before.text) < _LONGEST // 2
+def _belong_together(before: Statement, found: Statement) -> bool:
+    return before.by == found.by and before.kind not in _ALONE and len(before.text) < _LONGEST // 2
 
 
 def _joined(before: Statement, found: Statement) -> Statement:

@@ -18,7 +18,6 @@ _LETTERS: Final = re.compile(r"[A-Za-z]+")
 _HANGUL: Final = re.compile(r"[가-힣]{2,}")
 _HAN: Final = re.compile(r"[\u4e00-\u9fff]{2,}")
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
-_ASCII_WORD: Final = re.compile(r"[A-Za-z]+(?:['-][A-Za-z]+)*")
 _NAME: Final = re.compile(r"(?:[A-Za-z]+-?)?\d+(?:-\d+)*")  # "4411", "BX-1008"
 _PRONOUN: Final = re.compile(
     r"\b(?:its?|they|them|their|this|that|these|those|there|he|him|his|she|her|one|ones|same|such|it['’]s|"
@@ -78,20 +77,12 @@ def stems_of(sentence: str) -> frozenset[str]:
     >>> sorted(stems_of("The harbour ferries sail at 14:35.")), sorted(stems_of("六点关门。"))
     (['ferri', 'harbo', 'sail'], ['六点', '关门', '点关'])
     """
-    words = (_ASCII_WORD if sentence.isascii() else _WORD).findall(sentence)
-    if sentence.isascii():
-        found = {word.replace("y", "i")[:5] for word in {*map(str.lower, words)} - _CLOSED if len(word) > 2}
-        return frozenset(found - _UNITS or found)
-    found = {stem for word in words if len(word) > 1 and (lower := word.lower()) not in _CLOSED for stem in _of_word(lower)}
-    for run in _HAN.findall(sentence):
-        found.update(run[at : at + 2] for at in range(len(run) - 1))
+    words = {word for word in map(str.lower, _WORD.findall(sentence)) if len(word) > 1} - _CLOSED
+    eastern = {word for word in words if is_eastern(word)}
+    found = {word.replace("y", "i")[:5] for word in words - eastern if len(word) > 2}
+    found.update(word[:2] for word in eastern if _HANGUL.match(word))
+    found.update(run[at : at + 2] for run in _HAN.findall(sentence) for at in range(len(run) - 1))
     return frozenset(found - _UNITS or found)
-
-
-def _of_word(word: str) -> tuple[str, ...]:
-    if word.isascii() or not _EASTERN.search(word):
-        return (word.replace("y", "i")[:5],) if len(word) > 2 else ()
-    return (word[:2],) if _HANGUL.match(word) else ()
 
 
 def points_back(sentence: str) -> bool:

@@ -179,14 +179,7 @@ def _weighed(
 
 
 def chosen(talk: Sequence[Utterance], order: Iterable[int], tokens: float, count: Callable[[str], int]) -> dict[int, int]:
-    """Return the places of the sentences that fit, each with its rank.
-
-    Args:
-        talk: The sentences.
-        order: The places of those that may be chosen, the most important first.
-        tokens: Tokens of all lines, >= 0.
-        count: Counts the tokens of a text.
-    """
+    """Return the places of the sentences that fit into lines of so many tokens, each with its rank in ``order``."""
     frames = {by: count(f"- {by}:" if by else "-") for by in {each.by for each in talk}}
 
     def beginning(one: Utterance | None, other: Utterance | None) -> int:
@@ -226,5 +219,7 @@ def lines_of(talk: Sequence[Utterance], ranks: Mapping[int, int]) -> list[Uttera
 
 
 def _on_one_line(one: Utterance | None, other: Utterance) -> bool:
-    """Whether a sentence continues the line of another one; only after an end mark, so that a line can be split again."""
-    return one is not None and (one.by, one.lead) == (other.by, other.lead) and one.text.endswith(_ENDS)
+    """Whether a sentence continues the line of another one: both end in an end mark, so that the line can be split again."""
+    if one is None or (one.by, one.lead) != (other.by, other.lead):
+        return False
+    return one.text.endswith(_ENDS) and other.text.endswith(_ENDS)

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import takewhile
-from operator import attrgetter
 from typing import Final
 
 import attrs
@@ -58,11 +57,6 @@ class SummaryWriter:
     Each method adds the lines of one kind, the most important first, as long as the text has at most ``upto`` tokens. What
     stands on the page, or is visible beside it, is not added again.
 
-    Args:
-        request: What to summarize, and in how many tokens.
-        messages: Its new messages.
-        redact: Removes secrets from a text.
-
     Attributes:
         page: The page.
         earlier: The earlier summary.
@@ -110,9 +104,9 @@ class SummaryWriter:
     def _ranked_calls(self) -> list[Action]:
         """Return the other calls: those in the focus, then those of the earlier summary, of changes, and the newest."""
         calls = [each for each in reversed(self._memory.actions.values()) if not each.failed]
-        calls.sort(key=attrgetter("changes"), reverse=True)
-        calls.sort(key=lambda each: each.call in self._held_calls, reverse=True)
-        return sorted(calls, key=lambda each: self._is_in_focus(each.line), reverse=True)
+        return sorted(
+            calls, key=lambda each: (self._is_in_focus(each.line), each.call in self._held_calls, each.changes), reverse=True
+        )
 
     # ---------------------------------------------------------------- kinds of lines
 
@@ -289,12 +283,7 @@ def _until_full(added: Iterable[bool]) -> bool:
 
 
 def _misleading(memory: ConversationMemory, newer: Mapping[str, Remembered]) -> set[str]:
-    """Return the facts that would mislead without their sentence: values that were replaced, or perhaps were.
-
-    Args:
-        memory: What the conversation said.
-        newer: By the words of statements, those that may be about the same thing and have another value.
-    """
+    """Return the facts that would mislead without their sentence: values that were replaced, or perhaps by one of ``newer``."""
     current = memory.statements.current
     older_values = {value for text in newer if text in current for _, value in current[text].statement.values}
     newer_values = {value for each in newer.values() for _, value in each.statement.values}

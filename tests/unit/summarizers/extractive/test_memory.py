@@ -95,6 +95,20 @@ def test_a_failed_call_that_succeeds_later_is_no_failure() -> None:
     assert not again.failed
 
 
+@pytest.mark.parametrize(
+    ("result", "shown"),
+    [
+        ("page 1 of 40\nmedia jam in tray C7\naborted", "page 1 of 40 | media jam in tray C7 | aborted"),
+        ("page 1 of 40\n" * 40 + "tray C7\nError: media jam", "Error: media jam"),
+    ],
+    ids=["short", "long"],
+)
+def test_the_outcome_of_a_failed_call(result: str, shown: str) -> None:
+    """A short result that reports an error is shown whole, since its cause may stand in any line; of a long one, the error."""
+    [action] = memory_of(ran("lpr", result)).actions.values()
+    assert action.outcome == shown
+
+
 def test_rows_that_the_user_asked_for() -> None:
     """A row that the user asked for by a rare name is remembered."""
     rows = "\n".join(f"id={n}{n}7 name={name}" for n, name in enumerate(["Vera Holm", "Otis Rand", "Ada Berg", "Lina Falk"]))

@@ -74,6 +74,8 @@ def test_a_rule_keeps_the_sentence_it_refers_to() -> None:
     """A rule keeps the sentence it refers to."""
     [statement] = user_statements(passages("The limit is 40 kilos. Never exceed it."))
     assert statement.text == "The limit is 40 kilos. Never exceed it."
+    said = [each.text for each in user_statements(passages("It rained. There is a folder. Never open that folder."))]
+    assert said == ["It rained.", "There is a folder. Never open that folder."]
 
 
 @pytest.mark.parametrize(

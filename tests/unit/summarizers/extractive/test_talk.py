@@ -53,11 +53,11 @@ def test_speakers_are_told_apart() -> None:
 
 
 def test_one_speaker_has_one_line_until_another_one_speaks() -> None:
-    """Sentences of a line stand in the order said; only after an end mark one goes on in it; all lines fit the room."""
+    """Sentences of a line stand in the order said; one without an end mark has a line of its own; all lines fit the room."""
     said = [("A", "One."), ("A", "Two"), ("A", "Three!"), ("B", "Four."), ("A", "Five."), ("", "Six.")]
     talk = [Utterance(text, text, place, "", by) for place, (by, text) in enumerate(said)]
     for order, expected in (
-        ([4, 0, 1, 2, 3, 5], ["A: One. Two", "A: Three!", "B: Four.", "A: Five.", ": Six."]),
+        ([4, 0, 1, 2, 3, 5], ["A: One.", "A: Two", "A: Three!", "B: Four.", "A: Five.", ": Six."]),
         ([4, 2, 5], ["A: Three! Five.", ": Six."]),
     ):
         found = sorted(lines_of(talk, chosen(talk, order, 99, len)), key=lambda line: line.place)
