@@ -17,6 +17,7 @@ class ToolCalls:
         self.waiting: dict[int, int] = {}  # the number of calls of such a group that have no result yet
         self.pending: int | None = None  # the group that may still get results, because only results follow it
         self._open: dict[str, _Open] = {}
+        self._made: set[tuple[int, str]] = set()  # each group with each of its calls, because a group may have thousands
 
     def make(self, group: int, calls: tuple[str, ...]) -> None:
         """Add the calls that the newest message of a group makes."""
@@ -29,6 +30,7 @@ class ToolCalls:
         self.waiting[group] = self.waiting.get(group, 0) + len(calls)
         for call_id in calls:
             self._open[call_id] = group, self._open.get(call_id)
+            self._made.add((group, call_id))
         self.pending = group
 
     def answer(self, call_id: str) -> int | None:
@@ -46,4 +48,4 @@ class ToolCalls:
 
     def made(self, group: int, call_id: str) -> bool:
         """Whether a group made a call with this id."""
-        return call_id in self.ids.get(group, ())
+        return (group, call_id) in self._made
