@@ -30,7 +30,6 @@ _HANDED_OVER: Final = "[perhaps the output of a program]"
 _OPENING: Final = 4  # user messages before the first answer: examples, and then the task
 _MOST_OPENING: Final = 32  # messages that are looked at for it
 _TASK_SHARE: Final = 0.7  # of the excerpt, more if the newest message needs less
-_SHORT_PASTE: Final = 400  # characters of a message whose pasted lines come before small talk; they are what it is about
 _PASTED_SHARE: Final = 0.1  # of the excerpt, for a few lines of a long block: later parts of a growing summary need the rest
 _FRAME: Final = 8  # tokens that are left free for what stands around the excerpt
 _READ_CHARS: Final = 32  # characters that are read for each token of the excerpt, from the newest message back
@@ -247,16 +246,16 @@ class _Room:
         return self._quoted
 
     def _put_weighty(self, entries: Sequence[_Entry], answers: Sequence[_Entry]) -> None:
-        """Quote the lines that matter most: rules and what weighs as much in all messages, then answers, and then facts.
+        """Quote the lines that matter most: rules and what weighs as much, values with answers, facts, and then small talk.
 
-        What was pasted beside such lines in a short message follows them, since it is what they mean.
+        What was pasted into the task follows the rules, unless it is long: the task is about it.
         Later lines about the same thing come before each, since one of them may withdraw it.
         """
         judged = {entry.place: {at: judge(entry.lines[at].text) for at in entry.own_places()} for entry in entries}
         by_place, chosen = {entry.place: entry for entry in entries}, {entry.place: set[int]() for entry in entries}
         sharing = _lines_by_rare_word(entries, judged)
         lists = [entry for entry in answers if "\n" in entry.question]
-        for least, answered in ((Kind.TASK, lists), (Kind.VALUE, answers), (Kind.PLAIN, answers)):
+        for least, answered in ((Kind.TASK, lists), (Kind.VALUE, answers), (Kind.PLAIN, answers), (Kind.SMALL_TALK, answers)):
             for entry in entries:
                 heavy = {
                     at
@@ -274,15 +273,8 @@ class _Room:
                         chosen[place] |= later[place]
                         self._put(by_place[place], joined(by_place[place].lines, chosen[place]))
             self._put_questions(answered)
-            self._put_short(answers)
-
-    def _put_short(self, entries: Sequence[_Entry]) -> None:
-        """Quote short messages with pasted lines whole if lines of them are quoted, and the task even if it is longer."""
-        for most, some in ((LONG_MESSAGE, entries[:1]), (_SHORT_PASTE, entries[1:])):
-            for entry in some:
-                pasted = any(not line.is_own for line in entry.lines)
-                if pasted and entry.place in self._quoted and len(entry.text) <= most:
-                    self._put(entry, entry.text)
+            if len(answers[0].text) <= LONG_MESSAGE:
+                self._put(answers[0], answers[0].text)
 
     def _put_questions(self, entries: Iterable[_Entry]) -> None:
         """Quote the answers with their questions, as much of these as fits."""
