@@ -30,6 +30,7 @@ _HANDED_OVER: Final = "[perhaps the output of a program]"
 _OPENING: Final = 4  # user messages before the first answer: examples, and then the task
 _MOST_OPENING: Final = 32  # messages that are looked at for it
 _TASK_SHARE: Final = 0.7  # of the excerpt, more if the newest message needs less
+_WORTH_OF_VALUE: Final = 500  # per mille: less is small talk with a number in it
 _PASTED_SHARE: Final = 0.1  # of the excerpt, for a few lines of a long block: later parts of a growing summary need the rest
 _FRAME: Final = 8  # tokens that are left free for what stands around the excerpt
 _READ_CHARS: Final = 32  # characters that are read for each token of the excerpt, from the newest message back
@@ -257,11 +258,7 @@ class _Room:
         lists = [entry for entry in answers if "\n" in entry.question]
         for least, answered in ((Kind.TASK, lists), (Kind.VALUE, answers), (Kind.PLAIN, answers), (Kind.SMALL_TALK, answers)):
             for entry in entries:
-                heavy = {
-                    at
-                    for at, judgement in judged[entry.place].items()
-                    if judgement.kind >= least and _says_something(judgement, entry.lines[at])
-                }
+                heavy = {at for at, found in judged[entry.place].items() if _weight(found, entry.lines[at]) >= least}
                 later = defaultdict[int, set[int]](set)
                 for word in {word for at in heavy for word in judged[entry.place][at].stems}:
                     for place, at in sharing.get(word, ()):
@@ -335,9 +332,12 @@ class _Room:
         return True
 
 
-def _says_something(judgement: Judgement, line: WrittenLine) -> bool:
-    """Return whether a line is more than one plain word, such as "shorter"."""
-    return judgement.kind > Kind.PLAIN or len(judgement.stems) > 1 or is_eastern(line.text)
+def _weight(judgement: Judgement, line: WrittenLine) -> float:
+    """Return the weight of a line's kind; less for a plain word, such as "shorter", and for small talk with a number."""
+    if judgement.kind is Kind.VALUE and judgement.worth < _WORTH_OF_VALUE:
+        return Kind.PLAIN
+    is_more = judgement.kind > Kind.PLAIN or len(judgement.stems) > 1 or is_eastern(line.text)
+    return judgement.kind if is_more else min(judgement.kind, Kind.REMARK)
 
 
 def _lines_by_rare_word(
