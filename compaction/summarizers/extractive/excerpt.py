@@ -473,16 +473,16 @@ class _Asked:
 
 
 def _asked_items(text: str) -> Iterator[_Asked]:
-    """Yield the sentences and the items of lists."""
-    inside = False
-    for line in filter(str.strip, text.split("\n")):
+    """Yield the items of lists, the sentences of lines that ask something and of the last line, and the other lines."""
+    inside, lines = False, list(filter(str.strip, text.split("\n")))
+    for number, line in enumerate(lines, 1):
         bullet = BULLET.match(line)
         inside = bullet is not None or (inside and line[0].isspace())
         if inside:
             yield _Asked(line, True, frozenset([bullet[2].strip("().、．").lower()] if bullet else []))
             continue
         options = len(_OPTION.findall(line))
-        said = [*sentences_in(line)]
+        said = [*sentences_in(line)] if options or number == len(lines) or _ASKS.search(line) else [line]
         if options > 1 and not any(len(_OPTION.findall(each)) > 1 for each in said):
             said = [line]
         for each in said:
