@@ -115,7 +115,7 @@ def test_a_value_outlasts_newer_single_words() -> None:
 
 
 def test_small_talk_outlasts_newer_remarks() -> None:
-    """What says little comes before what says nothing: a rule may be taken for small talk."""
+    """Sentences that say little come before those that say nothing: a rule may be taken for small talk."""
     said = [
         user("Only Dora may cancel orders."),
         *[user(word) for word in ("thanks", "nice", "hm", "looks good", "is that usual?")],
