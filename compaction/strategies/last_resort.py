@@ -36,7 +36,7 @@ class LastResort(CompactionStrategy):
 
     Each of these steps runs only while the request exceeds the limit:
 
-    1. Drop the oldest groups in which the user says nothing; summaries and the newest group stay.
+    1. Drop the oldest groups in which the user says nothing; summaries, questions with short answers and the newest group stay.
     2. Replace the oldest user messages by an excerpt of them, word for word, of at most a quarter of the limit.
     3. Cut long messages to ever smaller shares of the limit. Of user messages, lines that look pasted go first.
     4. Drop the oldest groups, whatever they contain. If the user says something in them, the outcome is ``degraded``, and

@@ -88,16 +88,17 @@ class SummaryStrategy(CompactionStrategy):
     def why(self, index: MessageIndex, replaced: Sequence[MessageGroup], said: str, reason: str) -> str:
         """Return the reason of an edit, with how much of the user's words an excerpt quotes if it is not all.
 
-        Each text counts once. What is quoted includes names, so that a small loss may not be named. O(characters of the user's
-        messages).
+        Each text counts once. O(characters of the user's messages).
         """
-        count = index.counter.count_text
+        count, redact = index.counter.count_text, self.text.redact or str
         inherited = chain.from_iterable(map(summarizers.quoted_words, self._inherited(index, replaced)))
-        spoken = sum(map(count, {*inherited, *(message.said for message in own_words(index, replaced))}))
-        quoted = sum(map(count, summarizers.quoted_words(said)))
-        if quoted >= _ALL * spoken:
+        spoken = {*inherited, *(message.said for message in own_words(index, replaced))}
+        entries = {*summarizers.quoted_words(said)}
+        quoted, wanted = sum(map(count, entries)), sum(map(count, spoken))
+        text = _spaced("\n".join(entries))
+        if quoted >= _ALL * wanted and all(_spaced(redact(each)) in text for each in spoken - entries):
             return reason
-        return f"{reason}{QUOTES_A_PART} {quoted:,} of {spoken:,} tokens of what the user said"
+        return f"{reason}{QUOTES_A_PART} {min(quoted, wanted):,} of {wanted:,} tokens of what the user said"
 
     def _inherited(self, index: MessageIndex, replaced: Sequence[MessageGroup]) -> list[str]:
         """Return the texts of the summaries among these groups whose messages are not available."""
@@ -148,6 +149,10 @@ class SummaryStrategy(CompactionStrategy):
         with contextlib.suppress(SummaryFailed):
             return self.answered(index, request, summarizer.summarize(request))
         return None
+
+
+def _spaced(text: str) -> str:
+    return " ".join(text.split())
 
 
 def is_extractive(summarizer: Summarizer) -> bool:

@@ -116,6 +116,8 @@ SOURCES = Sources(
         ("- read_file(src/app.py) -> ok", False),
         ("- Names: eu-north-3 Ada", False),
         ("- (3 more of the user's messages)", False),
+        ('- 43 cents lower (the assistant had said: "The cutlery is 43 cents lower.")', False),
+        ('- 43 cents lower (the assistant had said: "It was 65 before.")', True),
         ("- The primary region is us-west-2.", True),
         ("- Names: eu-north-4", True),
         ("- Status: Ada says it was before", True),

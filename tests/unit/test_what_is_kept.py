@@ -421,6 +421,14 @@ def test_a_loop_without_a_session_says_it_too() -> None:
     pytest.fail("nothing was lost")
 
 
+def test_a_small_loss_is_named_too() -> None:
+    """One short message among many is not lost in silence."""
+    said = [user(f"Shelf {n} is for {n} boxes, the red ones, and never for the blue ones.") for n in range(40)]
+    messages = [*said, user("Blue."), assistant("a " * 900), user("Fine.")]
+    edits = [cut(messages, excerpt(tokens)).edits[-1] for tokens in (860, 900)]
+    assert ["it quotes" in edit.reason for edit in edits] == [True, False]
+
+
 def test_what_the_assistant_said_does_not_count_as_quoted() -> None:
     """An excerpt with answers and their questions still says how much of the user's words it leaves out."""
     talk = [each for n in range(40) for each in (assistant(f"Shall I paint wall {n}? " * 3), user(f"yes, number {n}"))]

@@ -38,6 +38,7 @@ _REFERENCE: Final = re.compile(
     re.IGNORECASE,
 )
 _EARLIER: Final = re.compile(r" \(earlier, message \d+\)$")
+_ANSWERED: Final = re.compile(r"(.*) \(the assistant had said: \"(.*)\"\)(.*)")
 _COUNT: Final = re.compile(r"\((?:x\s*\d+|\d+\s*(?:x|times|more\b[^)]*))\)", re.IGNORECASE)
 _NOTE: Final = re.compile(r"\((?:was|now|before|earlier|then)\b:?\s*([^()]*?)\s*,?\s*(?:(?:until|since)\b[^()]*)?\)")
 _CALL: Final = re.compile(r"^([\w.:-]+)\((.*)\)$", re.DOTALL)
@@ -119,6 +120,8 @@ def inventions(summary: str, sources: Sources) -> list[str]:
     >>> sources = Sources(["The port is 6543. Never restart it.", "The limit is 43."])
     >>> inventions("## Rules\\n- Never restart it. (message 1)\\n- First: The port ...\\n- Numbers: 6543 43", sources)
     []
+    >>> inventions('- The limit is 43. (the assistant had said: "Never restart it.")', sources)
+    []
     >>> inventions("- The port is 6544.\\n- The port is 6543. (was 43 until message 2)", sources)
     ['- The port is 6544.', '- The port is 6543. (was 43 until message 2)']
     """
@@ -129,6 +132,8 @@ def inventions(summary: str, sources: Sources) -> list[str]:
 
 def _is_in(line: str, sources: Sources) -> bool:
     """Return whether a line is in the sources, with or without its labels."""
+    if found := _ANSWERED.fullmatch(line):
+        return _is_in(found[1] + found[3], sources) and _is_in(found[2], sources)
     words = _MARK.sub("", _EARLIER.sub("", line), count=1)
     notes = [note[1] for note in _NOTE.finditer(words)]
     text = _COUNT.sub("", _REFERENCE.sub("", _NOTE.sub("", words))).strip()

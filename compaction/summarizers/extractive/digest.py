@@ -191,14 +191,14 @@ def message_numbers(request: SummaryRequest) -> dict[int, int]:
 def quoted_tokens(request: SummaryRequest, tokens: int) -> int:
     """Return how many of these tokens an excerpt of the user's words shall have beside a digest of a single round.
 
-    Where people talk, it is a quarter: the digest chooses among all that was said, and the excerpt only holds what is newest.
+    Where people talk, it is an eighth: the digest chooses among all that was said, and the excerpt only holds what is newest.
     But if the user says less than a third of it, the other one is an assistant, and the user's words come first.
     """
     memory = _memory_of_single_round(request)
     if memory is None or not memory.is_talk:
         return tokens
     said = sum(len(message.said) for message in _messages(request))
-    return tokens // 4 if said > _OF_A_PERSON * memory.chars else tokens
+    return tokens // 8 if said > _OF_A_PERSON * memory.chars else tokens
 
 
 def _memory_of_single_round(request: SummaryRequest) -> ConversationMemory | None:

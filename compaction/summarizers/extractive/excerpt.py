@@ -30,7 +30,7 @@ _HANDED_OVER: Final = "[perhaps the output of a program]"
 _OPENING: Final = 4  # user messages before the first answer: examples, and then the task
 _MOST_OPENING: Final = 32  # messages that are looked at for it
 _TASK_SHARE: Final = 0.7  # of the excerpt, more if the newest message needs less
-_SHORT_PASTE: Final = 400  # characters of a message whose pasted lines come before small talk; they are what it is about
+_WORTH_OF_VALUE: Final = 500  # per mille: less is small talk with a number in it
 _PASTED_SHARE: Final = 0.1  # of the excerpt, for a few lines of a long block: later parts of a growing summary need the rest
 _FRAME: Final = 8  # tokens that are left free for what stands around the excerpt
 _READ_CHARS: Final = 32  # characters that are read for each token of the excerpt, from the newest message back
@@ -247,22 +247,18 @@ class _Room:
         return self._quoted
 
     def _put_weighty(self, entries: Sequence[_Entry], answers: Sequence[_Entry]) -> None:
-        """Quote the lines that matter most: rules and what weighs as much in all messages, then answers, and then facts.
+        """Quote the lines that matter most: rules and what weighs as much, values with answers, facts, and then small talk.
 
-        What was pasted beside such lines in a short message follows them, since it is what they mean.
+        What was pasted into the task follows the rules, unless it is long: the task is about it.
         Later lines about the same thing come before each, since one of them may withdraw it.
         """
         judged = {entry.place: {at: judge(entry.lines[at].text) for at in entry.own_places()} for entry in entries}
         by_place, chosen = {entry.place: entry for entry in entries}, {entry.place: set[int]() for entry in entries}
         sharing = _lines_by_rare_word(entries, judged)
         lists = [entry for entry in answers if "\n" in entry.question]
-        for least, answered in ((Kind.TASK, lists), (Kind.VALUE, answers), (Kind.PLAIN, answers)):
+        for least, answered in ((Kind.TASK, lists), (Kind.VALUE, answers), (Kind.PLAIN, answers), (Kind.SMALL_TALK, answers)):
             for entry in entries:
-                heavy = {
-                    at
-                    for at, judgement in judged[entry.place].items()
-                    if judgement.kind >= least and _says_something(judgement, entry.lines[at])
-                }
+                heavy = {at for at, found in judged[entry.place].items() if _weight(found, entry.lines[at]) >= least}
                 later = defaultdict[int, set[int]](set)
                 for word in {word for at in heavy for word in judged[entry.place][at].stems}:
                     for place, at in sharing.get(word, ()):
@@ -274,15 +270,8 @@ class _Room:
                         chosen[place] |= later[place]
                         self._put(by_place[place], joined(by_place[place].lines, chosen[place]))
             self._put_questions(answered)
-            self._put_short(answers)
-
-    def _put_short(self, entries: Sequence[_Entry]) -> None:
-        """Quote short messages with pasted lines whole if lines of them are quoted, and the task even if it is longer."""
-        for most, some in ((LONG_MESSAGE, entries[:1]), (_SHORT_PASTE, entries[1:])):
-            for entry in some:
-                pasted = any(not line.is_own for line in entry.lines)
-                if pasted and entry.place in self._quoted and len(entry.text) <= most:
-                    self._put(entry, entry.text)
+            if len(answers[0].text) <= LONG_MESSAGE:
+                self._put(answers[0], answers[0].text)
 
     def _put_questions(self, entries: Iterable[_Entry]) -> None:
         """Quote the answers with their questions, as much of these as fits."""
@@ -343,9 +332,12 @@ class _Room:
         return True
 
 
-def _says_something(judgement: Judgement, line: WrittenLine) -> bool:
-    """Return whether a line is more than one plain word, such as "shorter"."""
-    return judgement.kind > Kind.PLAIN or len(judgement.stems) > 1 or is_eastern(line.text)
+def _weight(judgement: Judgement, line: WrittenLine) -> float:
+    """Return the weight of a line's kind; less for a plain word, such as "shorter", and for small talk with a number."""
+    if judgement.kind is Kind.VALUE and judgement.worth < _WORTH_OF_VALUE:
+        return Kind.PLAIN
+    is_more = judgement.kind > Kind.PLAIN or len(judgement.stems) > 1 or is_eastern(line.text)
+    return judgement.kind if is_more else min(judgement.kind, Kind.REMARK)
 
 
 def _lines_by_rare_word(
@@ -481,16 +473,16 @@ class _Asked:
 
 
 def _asked_items(text: str) -> Iterator[_Asked]:
-    """Yield the sentences and the items of lists."""
-    inside = False
-    for line in filter(str.strip, text.split("\n")):
+    """Yield the items of lists, the sentences of lines that ask something and of the last line, and the other lines."""
+    inside, lines = False, list(filter(str.strip, text.split("\n")))
+    for number, line in enumerate(lines, 1):
         bullet = BULLET.match(line)
         inside = bullet is not None or (inside and line[0].isspace())
         if inside:
             yield _Asked(line, True, frozenset([bullet[2].strip("().、．").lower()] if bullet else []))
             continue
         options = len(_OPTION.findall(line))
-        said = [*sentences_in(line)]
+        said = [*sentences_in(line)] if options or number == len(lines) or _ASKS.search(line) else [line]
         if options > 1 and not any(len(_OPTION.findall(each)) > 1 for each in said):
             said = [line]
         for each in said:

@@ -74,13 +74,11 @@ def test_what_was_pasted_gives_way_to_the_words_of_other_messages() -> None:
     assert sum("ERROR" in entry for entry in entries) == 1
 
 
-def test_short_pasted_lines_come_before_small_talk() -> None:
-    """A glossary looks like code, and says what the words above it mean: it stays with them, in the task and elsewhere."""
-    glossary = "Always use these words:\nAntrag = application\nFrist = time limit\nAmt = office"
+def test_what_was_pasted_into_a_short_task_comes_before_small_talk() -> None:
+    """A glossary looks like code, and says what the words above it mean."""
+    task = "Always use these words:\nAntrag = application\nFrist = time limit\nAmt = office"
     talk = [each for n in range(40) for each in (assistant("a"), user(f"Well, text {n} was very nice."))]
-    for task, later in ((glossary, "Never say please."), ("Translate it.", glossary)):
-        entries = quoted(user(task), assistant("a"), user(later), *talk, tokens=400)
-        assert entries[:2] == [task, later]
+    assert quoted(user(task), assistant("a"), user("Never say please."), *talk, tokens=400)[:2] == [task, "Never say please."]
 
 
 def test_what_was_said_twice_is_quoted_once() -> None:
@@ -113,6 +111,17 @@ def test_a_value_outlasts_newer_single_words() -> None:
     ]
     entries = quoted(user("Write it."), assistant("a"), *said, user("Go on."), tokens=130)
     assert entries[:3] == ["Write it.", "4.1 -> 5th", "My sister Olga lost a shoe."]
+    assert len(entries) < len(said) + 2
+
+
+def test_small_talk_outlasts_newer_remarks() -> None:
+    """Sentences that say little come before those that say nothing: a rule may be taken for small talk."""
+    said = [
+        user("Only Dora may cancel orders."),
+        *[user(word) for word in ("thanks", "nice", "hm", "looks good", "is that usual?")],
+    ]
+    entries = quoted(user("Write it."), assistant("a"), *said, user("Go on."), tokens=110)
+    assert entries[:2] == ["Write it.", "Only Dora may cancel orders."]
     assert len(entries) < len(said) + 2
 
 

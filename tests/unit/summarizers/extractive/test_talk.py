@@ -80,9 +80,9 @@ def test_agents_do_not_talk() -> None:
 
 
 def test_an_assistant_is_not_one_of_two_people() -> None:
-    """If the user says little of it, an excerpt may quote as much as in other conversations; if people talk, a quarter."""
+    """If the user says little of it, an excerpt may quote as much as in other conversations; if people talk, an eighth."""
     digest = DigestSummarizer(growth=1.0)
-    assert quoted_tokens(request_for(digest, TALK), 400) == 100
+    assert quoted_tokens(request_for(digest, TALK), 400) == 50
     answers = [{**each, "content": each["content"] * 4} if each["role"] == "assistant" else each for each in TALK]
     assert Memories().of([openai_chat.read(each) for each in answers]).is_talk
     assert quoted_tokens(request_for(digest, answers), 400) == 400
