@@ -152,7 +152,7 @@ class SummaryPage:
             excess = self.tokens(text) - self.limit
             if excess <= 0:
                 return text
-            items = items[: len(items) - max(1, excess * len(items) // (2 * self.used))]
+            items = items[: len(items) - max(1, excess * len(items) // self.used)]
         first = self._items[0] if self._items else self._refused
         if first is not None:
             line = self.shortened(f"- {first.shown}", self.limit)
