@@ -26,14 +26,9 @@ _CONTINUED: Final = ", continued"
 
 @attrs.frozen
 class Entry:
-    """One entry of a transcript: what one speaker said, a call, or a result.
+    """One entry of a transcript: what one speaker said, a call, or a result."""
 
-    Args:
-        speaker: The speaker or source, such as ``"user"`` or ``"result of read_file"``; one line.
-        text: The text.
-    """
-
-    speaker: str
+    speaker: str  # or the source, such as ``"result of read_file"``; one line
     text: str
 
 
@@ -41,11 +36,7 @@ def entries_of(groups: Iterable[MessageGroup], *, redact: Callable[[str], str]) 
     """Return a conversation as entries, in order; O(its text).
 
     A note takes the place of media, of encoded data of 1,024 characters or more, and of the assistant's reasoning. Everything
-    else is complete.
-
-    Args:
-        groups: The groups to transcribe.
-        redact: Removes the secrets from a text.
+    else is complete. ``redact`` removes the secrets from a text.
 
     >>> from compaction import MessageIndex
     >>> index = MessageIndex([{"role": "user", "content": "Is it raining?"}], counter="chars/4")
@@ -166,12 +157,7 @@ def tokens_of(entries: Iterable[Entry], count: Callable[[str], int]) -> int:
 def split_entries(entries: Sequence[Entry], tokens: int, count: Callable[[str], int]) -> list[tuple[Entry, ...]]:
     """Split entries, in order, into parts of at most that many tokens; a long entry is split at the end of a line.
 
-    Cost: O(their text), each counted about twice.
-
-    Args:
-        entries: The entries.
-        tokens: Tokens of a part; more than the line above an entry takes.
-        count: Counts the tokens of a text.
+    Cost: O(their text), each counted about twice. ``tokens`` must be more than the line above an entry takes.
 
     >>> parts = split_entries([Entry("user", "one two " * 100)], 60, lambda text: len(text) // 4)
     >>> len(parts), parts[-1][0].speaker

@@ -156,13 +156,10 @@ class Readings:
 
 @attrs.define
 class _Kept:
-    """A memory for later rounds. Holds state.
+    """A memory of messages for later rounds, and snapshots: memories of fewer of them, the shortest first. Holds state.
 
-    Args:
-        memory: The memory.
-        messages: Its messages.
-        snapshots: Memories of fewer messages, each with their number, the shortest first. A message that stayed in the view
-            while later ones were summarized, as the user's last one does, belongs between them once it is summarized too.
+    A message that stayed in the view while later ones were summarized, as the user's last one does, belongs between them once
+    it is summarized too. Then the memory goes back to a snapshot.
     """
 
     memory: ConversationMemory = attrs.Factory(ConversationMemory)

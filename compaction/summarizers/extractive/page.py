@@ -33,23 +33,14 @@ def listed(values: Iterable[str]) -> str:
 
 @attrs.frozen
 class Item:
-    """A line of the page, or a value of one of its lists.
-
-    Args:
-        section: The section it belongs to.
-        text: Its text; a value if it has a label.
-        label: The list that the value is part of; ``""`` for a line.
-        place: Its place among the section's items; by default the last.
-        under: The line that it stands below: another item of the section, or a heading, which is written with it.
-        by: Who said it, if not the user.
-    """
+    """A line of the page, or a value of one of its lists."""
 
     section: Section
     text: str
-    label: str = ""
-    place: float | None = None
-    under: str = ""
-    by: str = ""
+    label: str = ""  # the list that a value is part of; ``""`` for a line
+    place: float | None = None  # its place among the section's items; by default the last
+    under: str = ""  # the line that it stands below: another item of the section, or a heading, which is written with it
+    by: str = ""  # who said it, if not the user
 
     @property
     def shown(self) -> str:
@@ -152,7 +143,7 @@ class SummaryPage:
             excess = self.tokens(text) - self.limit
             if excess <= 0:
                 return text
-            items = items[: len(items) - max(1, excess * len(items) // (2 * self.used))]
+            items = items[: len(items) - max(1, excess * len(items) // self.used)]
         first = self._items[0] if self._items else self._refused
         if first is not None:
             line = self.shortened(f"- {first.shown}", self.limit)

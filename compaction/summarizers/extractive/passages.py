@@ -21,21 +21,13 @@ _WRAPPED: Final = 24  # characters of a line that may continue in the next
 
 @attrs.frozen
 class Passage:
-    """Lines of a message that belong together.
+    """Lines of a message that belong together."""
 
-    Args:
-        text: The text, without the mark of a list.
-        voice: Who speaks.
-        lead: The heading, the words before a list, the tag, or the header of a table that it stands under; ``""`` without one.
-        is_whole: Whether it is an item of a list or a row of a table, which is not split into sentences.
-        block: The first line of its block: the lines without a blank one between them.
-    """
-
-    text: str
-    voice: Voice = Voice.OWN
-    lead: str = ""
-    is_whole: bool = False
-    block: int = 0
+    text: str  # without the mark of a list
+    voice: Voice = Voice.OWN  # who speaks
+    lead: str = ""  # the heading, the words before a list, the tag, or the header of a table that it stands under
+    is_whole: bool = False  # whether it is an item of a list or a row of a table, which is not split into sentences
+    block: int = 0  # the first line of its block: the lines without a blank one between them
 
 
 def passages(text: str) -> Iterator[Passage]:

@@ -100,7 +100,7 @@ def _statements_of(passage: Passage) -> Iterator[Statement]:
 
     Of three in a row that refer to each other, the heaviest gets the one before it.
     """
-    found = [*_judged(passage)]
+    found = [*_each_sentence(passage)]
     joined = set[int]()  # the sentences that the one before them is joined to
     for at in sorted(range(1, len(found)), key=lambda at: found[at][0].kind, reverse=True):
         (before, _), (said, refers) = found[at - 1 : at + 1]
@@ -113,7 +113,7 @@ def _statements_of(passage: Passage) -> Iterator[Statement]:
             yield said
 
 
-def _judged(passage: Passage) -> Iterator[tuple[Statement, bool]]:
+def _each_sentence(passage: Passage) -> Iterator[tuple[Statement, bool]]:
     """Yield the sentences of a passage as statements, each with whether it refers to the one before it."""
     for sentence, voice in _sentences(passage) if passage.voice is not Voice.PROGRAM else ():
         said = unnumbered(sentence) if passage.is_whole else sentence

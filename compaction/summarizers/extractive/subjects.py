@@ -78,10 +78,10 @@ def stems_of(sentence: str) -> frozenset[str]:
     (['ferri', 'harbo', 'sail'], ['六点', '关门', '点关'])
     """
     words = {word for word in map(str.lower, _WORD.findall(sentence)) if len(word) > 1} - _CLOSED
-    eastern = {word for word in words if is_eastern(word)}
-    found = {word.replace("y", "i")[:5] for word in words - eastern if len(word) > 2}
-    found.update(word[:2] for word in eastern if _HANGUL.match(word))
-    found.update(run[at : at + 2] for run in _HAN.findall(sentence) for at in range(len(run) - 1))
+    found = {word.replace("y", "i")[:5] for word in words if len(word) > 2 and not is_eastern(word)}
+    if is_eastern(sentence):
+        found.update(word[:2] for word in words if _HANGUL.match(word))
+        found.update(run[at : at + 2] for run in _HAN.findall(sentence) for at in range(len(run) - 1))
     return frozenset(found - _UNITS or found)
 
 

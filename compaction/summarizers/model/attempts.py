@@ -25,13 +25,9 @@ class RequestTooLong(Exception):
 
 @attrs.define
 class SummaryAttempts:
-    """The attempts at one summary. Holds state: the share of the last long request that the server read.
+    """The attempts at one summary. Holds state: the share of the last long request that the server read."""
 
-    Args:
-        model: The name of the model.
-    """
-
-    model: str
+    model: str  # its name
     _read_share: float | None = attrs.field(default=None, init=False)
 
     def ask(self, prompt: SummaryPrompt) -> SummarySteps:

@@ -76,12 +76,7 @@ class SummaryOptions:
         return drive_sync(self.steps(request, model), partial(_answer_sync, ask))
 
     def steps(self, request: SummaryRequest, model: str, *, rules_role: str = "system") -> SummarySteps:
-        """Return the generator that makes every decision and sends nothing.
-
-        Args:
-            request: The request.
-            model: The name of the model.
-            rules_role: The role of the message with the rules.
+        """Return the generator that makes every decision and sends nothing; the rules are in a message with ``rules_role``.
 
         Raises:
             SummaryFailed: If the model wrote none, or it would take too many parts.

@@ -14,51 +14,30 @@ import attrs
 
 @attrs.frozen(kw_only=True)
 class ModelCall:
-    """One request to a model.
+    """One request to a model."""
 
-    Args:
-        model: Its name.
-        messages: Role and text of each message.
-        max_tokens: Tokens the reply may have.
-    """
-
-    model: str
-    messages: tuple[tuple[str, str], ...]
-    max_tokens: int
+    model: str  # its name
+    messages: tuple[tuple[str, str], ...]  # the role and the text of each
+    max_tokens: int  # tokens the reply may have
 
 
 @attrs.frozen(kw_only=True)
 class ModelReply:
-    """A model's reply.
+    """A model's reply."""
 
-    Args:
-        text: Its text; may be empty.
-        finish: The server's finish reason; empty if there is none.
-        refusal: The text of a refusal that the server marked as one.
-        prompt_tokens: Tokens the server reports as read; ``None`` if it does not report them.
-    """
-
-    text: str
-    finish: str = ""
-    refusal: str = ""
-    prompt_tokens: int | None = None
+    text: str  # may be empty
+    finish: str = ""  # the server's finish reason
+    refusal: str = ""  # the text of a refusal that the server marked as one
+    prompt_tokens: int | None = None  # tokens that the server reports as read
 
 
 @attrs.frozen(kw_only=True)
 class ModelFault:
-    """A call without a reply, or a reply that cannot be used.
+    """A call without a reply, or a reply that cannot be used."""
 
-    Args:
-        says: What went wrong, in words that follow the model's name.
-        again: The instruction for a second try, or an empty text to send the same once more; ``None`` if a second try is of no
-            use.
-        too_long: Whether a shorter request may succeed.
-        cause: The exception, if there was one.
-    """
-
-    says: str
-    again: str | None = None
-    too_long: bool = False
+    says: str  # what went wrong, in words that follow the model's name
+    again: str | None = None  # what to add for a second try, perhaps nothing; ``None`` if a second try is of no use
+    too_long: bool = False  # whether a shorter request may succeed
     cause: Exception | None = None
 
 

@@ -21,11 +21,7 @@ _SERVER_ERRORS: Final = 500
 
 
 def read_reply(completion: object) -> ModelReply | ModelFault:
-    """Read the body of a success.
-
-    Args:
-        completion: The client's object, or the text it returns for a body that is not JSON.
-    """
+    """Read the body of a success: the client's object, or the text that it returns for a body that is not JSON."""
     if isinstance(completion, str):
         return ModelFault(says=f"sent a body that is not JSON: {_shown(completion)}", again="")
     error = member_of(completion, "error")
@@ -60,12 +56,7 @@ def read_usage(completion: object) -> Usage | None:
 
 
 def read_error(error: Exception, *, timeout_seconds: float) -> ModelFault:
-    """Return the failure that an exception of the client stands for.
-
-    Args:
-        error: The exception raised while sending or reading.
-        timeout_seconds: The timeout of the request.
-    """
+    """Return the failure that an exception stands for which the client raised while sending or reading."""
     import openai
 
     if isinstance(error, TimeoutError | openai.APITimeoutError):

@@ -69,23 +69,14 @@ def _value(text: str, found: re.Match[str]) -> Iterator[tuple[int, int]]:
 
 
 class _Search(NamedTuple):
-    """A search for secrets of one kind.
+    """A search for secrets of one kind."""
 
-    Attributes:
-        words: Words of which a text with such a secret has one; in small letters, except for tokens.
-        shape: The expression.
-        kind: The kind of the secrets.
-        secrets: Yields where the secrets in a match start and end, given the text; by default, its group ``value`` is one.
-        is_small: Whether the expression is for a text in small letters.
-        run: Characters of which a text with such a secret has so many in a row, in place of words.
-    """
-
-    words: tuple[str, ...]
+    words: tuple[str, ...]  # of which a text with such a secret has one; in small letters, except for tokens
     shape: re.Pattern[str]
     kind: str
-    secrets: Callable[[str, re.Match[str]], Iterator[tuple[int, int]]] = _value
-    is_small: bool = False
-    run: tuple[bytes, int] | None = None
+    secrets: Callable[[str, re.Match[str]], Iterator[tuple[int, int]]] = _value  # where those in a match start and end
+    is_small: bool = False  # whether the expression is for a text in small letters
+    run: tuple[bytes, int] | None = None  # characters of which such a text has so many in a row, in place of words
 
     def may_find(self, words: set[str], text: str) -> bool:
         """Return whether a text, in which these words may be, has one of its words."""
