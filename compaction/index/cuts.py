@@ -171,10 +171,13 @@ def _from_oldest(pieces: _Pieces, may_follow: _MayFollow, units: Sequence[Sequen
 
 
 class _Pieces:
-    """The view as pieces, runs of successive messages of one group. Holds state: the pieces that were taken out."""
+    """The view as pieces, runs of successive messages of one group, without the groups that are ``gone``.
+
+    Holds state: the pieces that were taken out. A piece is a number; `end_place` is the one after the last.
+    """
 
     def __init__(self, columns: Columns, gone: Collection[int] = ()) -> None:
-        self._projection = columns
+        self._columns = columns
         self.groups: list[int] = []
         self._first: list[Node] = []
         self._last: list[Node] = []
@@ -191,9 +194,10 @@ class _Pieces:
         self.of_group: dict[int, list[int]] = {}
         for piece, id in enumerate(self.groups):
             self.of_group.setdefault(id, []).append(piece)
+        # the neighbours of each piece that were not taken out; -1 is before the first one
         self.left = list(range(-1, self.end_place - 1))
         self.right = list(range(1, self.end_place + 1))
-        self._opening = 0
+        self._opening = 0  # the first piece that may open the view: it is not an instruction
 
     def whole(self) -> set[int]:
         """Return the ids of the groups whose messages are not separated by others."""
@@ -201,15 +205,15 @@ class _Pieces:
 
     def first(self, piece: int) -> Message | None:
         """Return the first message of a piece; ``None`` past the end."""
-        return None if piece == self.end_place else self._projection.at(self._first[piece], end=False)
+        return None if piece == self.end_place else self._columns.at(self._first[piece], end=False)
 
     def end(self, piece: int) -> Message:
         """Return the last message of a piece."""
-        return self._projection.at(self._last[piece], end=True)
+        return self._columns.at(self._last[piece], end=True)
 
     def is_system(self, piece: int) -> bool:
         """Whether the first and the last message of a piece are instructions."""
-        return self.end(piece).is_system and self._projection.at(self._first[piece], end=False).is_system
+        return self.end(piece).is_system and self._columns.at(self._first[piece], end=False).is_system
 
     def opening(self, leaving: Mapping[int, int]) -> int:
         """Return the first piece that stays and is not an instruction; ``leaving`` has each run by its first piece."""

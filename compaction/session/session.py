@@ -12,8 +12,9 @@ With a store, the session saves its edits and fingerprints after each compaction
 the same view.
 
 A call of `CompactionSession.view` has four parts, each a method: `follow` updates the index from the list, ``_run`` runs the
-strategy that is due, ``_remember`` records what it did, and ``_save`` saves that. Around the run, `ahead` picks up and requests
-summaries in the background, and `events` reports what happened and may take the edits back.
+strategy that is due, ``_remember`` records what it did, and ``_save`` saves that. `compaction.run` applies the edits, and
+`compaction.result` takes the view from the index. Around the run, `ahead` picks up and requests summaries in the background,
+and `events` reports what happened and may take the edits back.
 """
 
 from __future__ import annotations
