@@ -173,14 +173,14 @@ def merged(snapshots: Sequence[GatewaySnapshot]) -> GatewaySnapshot:
     first, *others = snapshots
     if not others:
         return first
-    counts: dict[str, Counter[Any]] = {name: Counter() for name in (*_COUNTED, "totals")}
+    counts: dict[str, Any] = {name: Counter[Any]() for name in (*_COUNTED, "totals")}
     for name, count in counts.items():
         for each in snapshots:
             count.update(getattr(each, name))
     conversations = [conversation for each in snapshots for conversation in each.conversations]
     return attrs.evolve(
         first,
-        **{name: dict(count) for name, count in counts.items()},
+        **counts,
         started_at=min(each.started_at for each in snapshots),
         conversations=tuple(sorted(conversations, key=lambda each: -each.last_at)),
         held=sum(each.held for each in snapshots),

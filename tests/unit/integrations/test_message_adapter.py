@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from compaction import Message, MessageIndex
+from compaction.formats import media_kind
 from compaction.integrations.agent_framework import agent_framework
 from compaction.integrations.langchain import langchain
-from compaction.integrations.message_adapter import media_kind
 from compaction.integrations.pydantic_ai import pydantic_ai
 
 
