@@ -71,8 +71,8 @@ class Truncation(DroppingStrategy):
         target: When to stop; evaluated before each set of groups is dropped.
         keep: The groups that stay; by default the last 32, as in Agent Framework's documentation.
         drop_system: Whether system groups are dropped too, once nothing else can be.
-        keep_questions: Whether an assistant's message is cut to what it asks, and not dropped, if ``keep`` has a short answer
-            to it, such as "yes, but skip 2", which says nothing without it.
+        keep_questions: Whether an assistant's message is cut to what it asks if ``keep`` has a short answer to it, such as
+            "yes, but skip 2", which says nothing without it. What it asks is dropped last, and only if the target requires it.
 
     >>> from compaction import compact_sync
     >>> from compaction.triggers import messages_exceed
@@ -92,7 +92,7 @@ class Truncation(DroppingStrategy):
         questions = {id: text for id, text in questions_of(index, kept).items() if id not in kept}
         if questions:
             yield from self.until_reached(index, self._beside(index, questions))
-        else:
+        if not questions or self.target != never:
             yield from super().oldest(index)
 
     def _beside(self, index: MessageIndex, questions: Mapping[int, str]) -> Iterator[Drop | Rewrite]:

@@ -201,6 +201,12 @@ class TestQuestions:
         messages = [user("Hi."), assistant("Old. " * 99), *self.talk]
         assert left(attrs.evolve(self.strategy, target=~messages_exceed(7)), messages)[1:3] == ["Help.", self.plan]
 
+    def test_questions_leave_last_if_the_target_requires_it(self) -> None:
+        """Then the oldest question is dropped first, and every word of the user stays."""
+        messages = [user("Hi."), assistant("Now? Shall I go on?"), user("yes"), *self.talk]
+        after = ["Hi.", "yes", "Help.", self.asked, "yes, but skip 2", "Thanks", "Fine."]
+        assert left(attrs.evolve(self.strategy, target=~messages_exceed(7)), messages) == after
+
     def test_the_question_leaves_with_its_answer(self) -> None:
         """A question whose answer is not kept is dropped."""
         assert left(attrs.evolve(self.strategy, keep=last(groups=2)), self.talk) == ["Thanks", "Fine."]
