@@ -8,28 +8,33 @@ messages. Both report typed events.
 
 from __future__ import annotations
 
-from .ahead import BackgroundTasks
-from .events import (
-    CacheBroken,
-    Compacted,
-    Compacting,
-    ContextUsed,
-    Event,
-    Evicted,
-    HostChanged,
-    LittleSaved,
-    NearLimit,
-    OnEvent,
-    Overflowed,
-    SaveFailed,
-    StepFailed,
-    Veto,
-)
-from .lock import CallLock
-from .lock import unawaited_calls as unawaited_calls
-from .pool import SessionPool
-from .provider_reports import LearnedWindow as LearnedWindow
-from .session import CompactionSession, SessionStatus
+from typing import TYPE_CHECKING
+
+from ..lazy import export_lazily
+
+if TYPE_CHECKING:
+    from .ahead import BackgroundTasks
+    from .events import (
+        CacheBroken,
+        Compacted,
+        Compacting,
+        ContextUsed,
+        Event,
+        Evicted,
+        HostChanged,
+        LittleSaved,
+        NearLimit,
+        OnEvent,
+        Overflowed,
+        SaveFailed,
+        StepFailed,
+        Veto,
+    )
+    from .lock import CallLock
+    from .lock import unawaited_calls as unawaited_calls
+    from .pool import SessionPool
+    from .provider_reports import LearnedWindow as LearnedWindow
+    from .session import CompactionSession, SessionStatus
 
 __all__ = [
     "BackgroundTasks",
@@ -52,3 +57,16 @@ __all__ = [
     "StepFailed",
     "Veto",
 ]
+
+export_lazily(
+    __name__,
+    {
+        "ahead": "BackgroundTasks",
+        "events": "CacheBroken Compacted Compacting ContextUsed Event Evicted HostChanged LittleSaved NearLimit OnEvent"
+        " Overflowed SaveFailed StepFailed Veto",
+        "lock": "CallLock unawaited_calls",
+        "pool": "SessionPool",
+        "provider_reports": "LearnedWindow",
+        "session": "CompactionSession SessionStatus",
+    },
+)

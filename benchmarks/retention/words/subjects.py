@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 import attrs
 
 from compaction import CompactionResult, CompactionSession, MessageIndex, last, presets, run_sync
+from compaction.gateway.bodies import ModelRequest
 from compaction.gateway.conversations import ConversationRequest, GatewayConversations
 from compaction.gateway.routes import route_of
 from compaction.gateway.settings import GatewaySettings
@@ -84,7 +85,8 @@ def _through_gateway(session: Session, counter: TokenCounter) -> Iterator[Sent]:
     fields = {"model": "gpt-5", "tools": _TOOLS}
     for count in session.requests:
         messages = list(session.messages[:count])
-        request = ConversationRequest(route=route, fields=fields, messages=messages, id="one", upstream="http://localhost")
+        body = ModelRequest(b"", fields, route.key, messages)
+        request = ConversationRequest(route=route, body=body, id="one", upstream="http://localhost")
         turn = unawaited(conversations.turn(request, sync=True))
         yield Sent(count, turn.messages, turn.session.index, turn.result)
 
