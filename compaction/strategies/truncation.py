@@ -140,12 +140,14 @@ def questions_of(index: MessageIndex, answers: Collection[int]) -> dict[int, str
         answers: The groups of the answers that count.
     """
     found: dict[int, str] = {}
-    columns, before = index.columns, -1
-    for id in index.included_ids:
-        kind = columns.kind(id)
-        if kind is GroupKind.USER and id in answers and before >= 0 and columns.kind(before) is GroupKind.ASSISTANT:
-            found[before] = summarizers.asked_in(index.group(before).messages[-1], index.group(id).messages[0])
-        before = before if kind is GroupKind.SYSTEM else id
+    ids, kind = index.included_ids, index.columns.kind
+    for at, id in enumerate(ids):
+        if id not in answers or kind(id) is not GroupKind.USER:
+            continue
+        answer = index.group(id).messages[0]
+        before = next((ids[place] for place in range(at - 1, -1, -1) if kind(ids[place]) is not GroupKind.SYSTEM), id)
+        if kind(before) is GroupKind.ASSISTANT and summarizers.is_short_answer(answer):
+            found[before] = summarizers.asked_in(index.group(before).messages[-1], answer)
     times = Counter(found.values())
     return {id: text for id, text in found.items() if text and times[text] == 1}
 
