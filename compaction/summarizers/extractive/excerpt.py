@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import islice, takewhile
 from typing import Final
 
@@ -206,6 +207,7 @@ class _Room:
 
     _left: int
     _count: Count
+    _judged: Callable[[str], Judgement] = attrs.field(factory=lambda: cache(judge), init=False)  # for the time of one excerpt
     _quoted: dict[int, str] = attrs.field(factory=dict[int, str], init=False)
     _asked: dict[int, str] = attrs.field(factory=dict[int, str], init=False)  # the questions in it
 
@@ -252,7 +254,7 @@ class _Room:
         What was pasted into the task follows the rules, unless it is long: the task is about it.
         Later lines about the same thing come before each, since one of them may withdraw it.
         """
-        judged = {entry.place: {at: judge(entry.lines[at].text) for at in entry.own_places()} for entry in entries}
+        judged = {entry.place: {at: self._judged(entry.lines[at].text) for at in entry.own_places()} for entry in entries}
         by_place, chosen = {entry.place: entry for entry in entries}, {entry.place: set[int]() for entry in entries}
         sharing = _lines_by_rare_word(entries, judged)
         lists = [entry for entry in answers if "\n" in entry.question]
@@ -290,7 +292,7 @@ class _Room:
         for entry in found:
             if self._left < _LEAST_ROOM:
                 return
-            heavy = {at for at in entry.own_places(prose=True) if judge(entry.lines[at].text).kind >= Kind.TASK}
+            heavy = {at for at in entry.own_places(prose=True) if self._judged(entry.lines[at].text).kind >= Kind.TASK}
             self._put(entry, joined(entry.lines, heavy | entry.own_places()))
         for entry in found:
             self._put(entry, entry.own_words(prose=True), tokens)
@@ -323,7 +325,7 @@ class _Room:
         before = self._size(self._quoted.get(entry.place, ""))
         if most is not None:
             around = self._size(entry.quoted(text, question)) - self._count(text)
-            text = shortened(text, min(most, self._left + before) - around, self._count)
+            text = shortened(text, min(most, self._left + before) - around, self._count, self._judged)
         shown = entry.quoted(text, question) if text else ""
         if not shown or self._size(shown) - before > self._left:
             return False

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from .kinds import Kind, judge
+from .kinds import Judgement, Kind, judge
 from .lines import FENCE, is_printed
 from .sentences import chars_within
 
@@ -83,10 +83,11 @@ def joined(lines: Sequence[WrittenLine], chosen: Collection[int]) -> str:
     return "".join(parts[1:])
 
 
-def shortened(text: str, tokens: int, count: Count) -> str:
+def shortened(text: str, tokens: int, count: Count, judged: Callable[[str], Judgement] = judge) -> str:
     r"""Return a text in at most so many tokens: whole if it fits, or else its own lines before those that look pasted.
 
-    Lines that are left out are marked with ``[...]``. Of too many own lines the first and the last are kept.
+    Lines that are left out are marked with ``[...]``. Of too many own lines the first and the last are kept. ``judged`` is
+    `judge`, or remembers its results.
 
     >>> shortened("Fix this:\n```\n" + "0xff " * 99 + "\n```\nNever touch Y.", 30, len)
     'Fix this:\n[...]\nNever touch Y.'
@@ -100,7 +101,7 @@ def shortened(text: str, tokens: int, count: Count) -> str:
     gap = count(LEFT_OUT) + 1
     chosen = {-1, len(lines)}
     room = tokens + 1 - gap
-    for place in _by_importance(lines):
+    for place in _by_importance(lines, judged):
         gaps = (place - 1 not in chosen) + (place + 1 not in chosen) - 1
         if sizes[place] + gaps * gap <= room:
             chosen.add(place)
@@ -118,7 +119,7 @@ def _without_middle(text: str, tokens: int, count: Count) -> str:
     return f"{head.rstrip()} {LEFT_OUT} {tail.lstrip()}"
 
 
-def _by_importance(lines: Sequence[WrittenLine]) -> list[int]:
+def _by_importance(lines: Sequence[WrittenLine], judged: Callable[[str], Judgement]) -> list[int]:
     """Return the places of the lines: the user's own, those that matter most first, and then the others.
 
     The first line says what the message is about. Rules, preferences, decisions and open tasks follow, and then the other
@@ -127,7 +128,7 @@ def _by_importance(lines: Sequence[WrittenLine]) -> list[int]:
     found: list[int] = []
     for is_prose in (False, True):
         own = [place for place, line in enumerate(lines) if line.is_own and line.is_prose is is_prose and line.text.strip()]
-        heavy = [place for place in own if judge(lines[place].text).kind >= Kind.TASK]
+        heavy = [place for place in own if judged(lines[place].text).kind >= Kind.TASK]
         found += [*own[:1], *_ends_first(heavy), *_ends_first(own)]
     others = [place for place, line in enumerate(lines) if not line.is_own and not FENCE.match(line.text)]
     return list(dict.fromkeys([*found, *others]))
