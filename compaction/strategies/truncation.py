@@ -92,7 +92,10 @@ class Truncation(DroppingStrategy):
         questions = {id: text for id, text in questions_of(index, kept).items() if id not in kept}
         if questions:
             yield from self.until_reached(index, self._beside(index, questions))
-        if not questions or self.target != never:
+            if self.target != never:
+                free = [id for id in self.free(index) if id in questions]
+                yield from self.dropped(index, index.steps(free), self.reason)
+        else:
             yield from super().oldest(index)
 
     def _beside(self, index: MessageIndex, questions: Mapping[int, str]) -> Iterator[Drop | Rewrite]:
