@@ -88,7 +88,7 @@ def test_loops_and_threads_call_one_after_another() -> None:
     loops = [lambda backend=backend: anyio.run(room.many, 4, 20, backend=backend) for backend in BACKENDS * 3]
     assert in_threads(*loops, *[lambda: room.blocking(80)] * 2) == []
     assert (room.most, room.inside, room.calls) == (1, 0, 6 * 4 * 20 + 2 * 80)
-    assert threading.active_count() == before
+    assert threading.active_count() <= before  # one of an earlier test may end meanwhile
     with room.lock.if_free() as free:
         assert free
 
