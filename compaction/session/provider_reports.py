@@ -36,7 +36,7 @@ class LearnedWindow:
 class SentView:
     """The last view of a session."""
 
-    view: Sequence[Any] = ()  # the messages; none if there is no view, or it must be forgotten
+    view: Sequence[Any] = ()  # the messages; empty before the first view, and once it must not be used any more
     tokens: int = 0  # its tokens by our count, without overhead
     messages: int = 0  # the number of messages of the conversation
 
@@ -102,7 +102,7 @@ class ProviderReports:
             error: The error.
             counted: Tokens of the request by our count.
             overhead: Those outside its messages, as known so far.
-            own: Those of its messages; 0 if there was no view yet.
+            own: Tokens of its messages by our count; 0 before the first view.
         """
         own = own or max(1, counted - overhead)
         tokens = error.tokens or max(counted, (error.window or 0) + 1)

@@ -14,7 +14,7 @@ from ..errors import SummaryFailed
 from ..index import LAST_ROUND, GroupKind, MessageGroup, MessageIndex
 from ..messages import Message
 from ..summarizers import Summarizer, SummaryRequest, usable_text
-from .base import CompactionStrategy, Strategy, group_tokens, tokens_in
+from .base import CompactionStrategy, Strategy, answered_place, group_tokens, tokens_in
 from .summary_text import SummaryText
 
 QUOTES_A_PART: Final = "; it quotes about"
@@ -22,7 +22,6 @@ QUOTES_A_PART: Final = "; it quotes about"
 
 WORDS_OF_ROOM: Final = 0.75  # of a summary: the most that an excerpt of the user's words may have
 _ALL: Final = 0.97  # of the tokens of what is quoted: redaction and joins change a few
-_MOST_BETWEEN: Final = 4  # messages between a question and its answer that are looked through for it
 _FRAME_TOKENS: Final = 16  # of a message, a longer mark and the joins of texts
 
 
@@ -181,17 +180,13 @@ def own_words(index: MessageIndex, groups: Iterable[MessageGroup]) -> tuple[Mess
 
 
 def _before_answers(index: MessageIndex, replaced: Sequence[MessageGroup], said: Iterable[Message]) -> dict[int, Message]:
-    """Return the message before each short one of the user, by the identity of the latter's object; it may have left before.
-
-    Instructions of the host do not count.
-    """
+    """Return what each short message of the user may answer, by the identity of its object; it may have left before."""
     short, source = {id(message.raw) for message in said if summarizers.is_short_answer(message)}, index.source
     places = chain.from_iterable(map(index.ordinals, replaced)) if short else ()
     found: dict[int, Message] = {}
     for place in places:
         if id(source[place]) in short:
-            before = range(place - 1, max(-1, place - 1 - _MOST_BETWEEN), -1)
-            at = next((at for at in before if index.kind_at(at) is not GroupKind.SYSTEM), None)
+            at = answered_place(index, place)
             if at is not None and index.kind_at(at) is not GroupKind.SUMMARY:
                 found[id(source[place])] = index.format.read(source[at])
     return found

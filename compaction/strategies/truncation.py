@@ -13,7 +13,7 @@ from .. import summarizers
 from ..index import Drop, GroupKind, MessageIndex, Rewrite
 from ..selectors import Selector, as_selector, last
 from ..triggers import never
-from .base import CompactionStrategy, Steps
+from .base import CompactionStrategy, Steps, answered_place
 
 
 @attrs.frozen
@@ -134,7 +134,7 @@ class Truncation(DroppingStrategy):
 
 
 def questions_of(index: MessageIndex, answers: Collection[int]) -> dict[int, str]:
-    """Return what the assistant asks directly before short answers of the user, by the id of its group; O(groups).
+    """Return what the assistant asks in the view before short answers of the user, by the id of its group; O(groups).
 
     What it asks again and again says nothing, and is left out.
 
@@ -143,13 +143,14 @@ def questions_of(index: MessageIndex, answers: Collection[int]) -> dict[int, str
         answers: The groups of the answers that count.
     """
     found: dict[int, str] = {}
-    ids, kind = index.included_ids, index.columns.kind
-    for at, id in enumerate(ids):
-        if id not in answers or kind(id) is not GroupKind.USER:
+    columns = index.columns
+    for id in index.included_ids:
+        if id not in answers or columns.kind(id) is not GroupKind.USER:
             continue
-        answer = index.group(id).messages[0]
-        before = next((ids[place] for place in range(at - 1, -1, -1) if kind(ids[place]) is not GroupKind.SYSTEM), id)
-        if kind(before) is GroupKind.ASSISTANT and summarizers.is_short_answer(answer):
+        place, answer = answered_place(index, id), index.group(id).messages[0]
+        before = id if place is None else columns.grouping.group_of[place]
+        is_shown = columns.kind(before) is GroupKind.ASSISTANT and columns.is_included(before)
+        if is_shown and summarizers.is_short_answer(answer):
             found[before] = summarizers.asked_in(index.group(before).messages[-1], answer)
     times = Counter(found.values())
     return {id: text for id, text in found.items() if text and times[text] == 1}

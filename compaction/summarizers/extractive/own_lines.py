@@ -22,7 +22,7 @@ LONG_MESSAGE: Final = 1_500
 """Characters above which the long lines of a message may be pasted prose, such as a chapter or a contract."""
 
 LEFT_OUT: Final = "[...]"
-"""The mark of what is left out."""
+"""Stands in place of lines that are left out."""
 
 Count: TypeAlias = Callable[[str], int]
 """Counts the tokens of a text."""

@@ -21,11 +21,30 @@ def layout(index: MessageIndex) -> list[list[int]]:
     return [index.ordinals(group) for group in index.included_groups]
 
 
-def test_a_result_that_comes_twice() -> None:
-    """It belongs to the calls directly before it, if one of them has its id."""
-    ids = ["c0", "c1", "c2"]
+@pytest.mark.parametrize("count", [3, 16, 17, 40])
+def test_a_result_that_comes_twice(count: int) -> None:
+    """It belongs to the calls directly before it, if one of them has its id, however many they are."""
+    ids = [f"c{number}" for number in range(count)]
     index = indexed([user(), call(*ids), *map(result, ids), result(ids[-1]), result("other"), user()])
-    assert layout(index) == [[0], [1, 2, 3, 4, 5], [6], [7]]
+    assert layout(index) == [[0], list(range(1, count + 3)), [count + 3], [count + 4]]
+
+
+def test_a_result_of_calls_that_came_later_comes_twice() -> None:
+    """Calls added to a group after a repeated result are recognized like the first ones."""
+    format, first, second = Letters(), [f"c{number}" for number in range(20)], ["d0", "d1"]
+
+    def results(ids: list[str]) -> list[Raw]:
+        return [{"role": "tool", "text": "r", "answers": id} for id in ids]
+
+    messages: list[Raw] = [
+        {"role": "user", "text": "u"},
+        {"role": "assistant", "text": "c", "calls": first, "begins": ["x"]},
+        *results([*first, "c3"]),
+        {"role": "assistant", "text": "c", "calls": second, "resumes": ["x"]},
+        *results([*second, "d1", "c3"]),
+    ]
+    index = MessageIndex(messages, counter="chars/4", format=format)
+    assert layout(index) == [[0], list(range(1, len(messages)))]
 
 
 def test_an_id_that_three_calls_wait_with() -> None:

@@ -169,7 +169,7 @@ def test_what_a_program_returned_is_not_quoted_as_the_users_words() -> None:
 
 
 def test_an_entry_with_a_value_names_its_message() -> None:
-    """Where the messages have numbers, of two values the later can be told; the number is no part of the words."""
+    """Where the messages have numbers, of two values the later can be told; the number is not a part of the words."""
     messages = [openai_chat.read(each) for each in (user("The port is 8080."), user("Thanks."), user("Now 9090."))]
     text = excerpt(messages, 1_000, len, numbers={id(each.raw): number for number, each in enumerate(messages, 7)})
     assert text == f"{HEADING}\n- The port is 8080. (message 7)\n- Thanks.\n- Now 9090. (message 9)"
@@ -280,7 +280,7 @@ def test_who_said_it_stands_before_it() -> None:
     """The names that a host gives to several users of one conversation are kept, and one user's words are not another's."""
     said = [{**user("Mine is 900."), "name": name} for name in ("Mara", "Jon")]
     assert quoted(user("Plan it."), *said) == ["Plan it.", "Mara: Mine is 900.", "Jon: Mine is 900."]
-    assert quoted({**user("Pay it."), "name": "System"}) == ["Pay it."], "a label of the digest is no name"
+    assert quoted({**user("Pay it."), "name": "System"}) == ["Pay it."], "a label of the digest is not a name"
 
 
 def test_what_was_attached_is_named() -> None:
