@@ -358,7 +358,7 @@ def neighbours(columns: Columns, gone: Collection[int]) -> tuple[Message | None,
 
 
 def interleaved(columns: Columns) -> set[int]:
-    """See `MessageIndex.interleaved`."""
+    """Return the groups with other groups' messages between their own, and those other groups; O(messages)."""
     if not columns.format.judges_joins:
         return set()
     pieces = _Pieces(columns)
@@ -367,7 +367,7 @@ def interleaved(columns: Columns) -> set[int]:
 
 
 def replaceable(columns: Columns, ids: Sequence[int]) -> list[int]:
-    """See `MessageIndex.replaceable`.
+    """Return those of these groups that one message can replace, ordered by their last messages; O(messages).
 
     The message takes the place of the last group. If other groups stay between the removed ones, there are several gaps, and
     the message fills only the last one: the neighbours of every other gap must be allowed to follow one another.

@@ -189,7 +189,7 @@ class MessageIndex:
         return cuts.plan_cuts(self.columns, units, preferred_only=preferred_only, replaced=replaced)
 
     def replaceable(self, groups: Sequence[MessageGroup]) -> list[MessageGroup]:
-        """Return those of these groups that one message can replace, in the order of their last messages (see `cuts`)."""
+        """Return those of these groups that one message can replace, in the order of their last messages. O(messages)."""
         by_id = {group.id: group for group in groups}
         return [by_id[id] for id in cuts.replaceable(self.columns, list(by_id))]
 

@@ -206,7 +206,7 @@ class CompactionSession:
 
     @property
     def id(self) -> str:
-        """The session's name, as for the class."""
+        """The session's name in its store, in its signatures, and in the stores of its strategy."""
         return self._id
 
     @property
