@@ -26,7 +26,6 @@ from ..selectors import Selector, as_selector, nothing
 from ..triggers import Trigger, TriggerLike, always, as_trigger, checked_answer, never
 
 _logger = logging.getLogger("compaction")
-_MOST_BETWEEN: Final = 4  # messages before an answer that are looked through for what it answers
 _LONG_TEXT: Final = re.compile(r"""(['"])((?:(?!\1)[^\\]|\\.){40})(?:(?!\1)[^\\]|\\.){20,}\1""", re.DOTALL)
 
 
@@ -93,12 +92,6 @@ Steps: TypeAlias = Generator[Edit | Drops | Request | Report, Any, None]
 
 ``yield edit`` returns whether the edit was applied, ``yield request`` returns the answer. As these values are sent into the
 generator, ``yield from`` works only with another one. For a list, write ``for edit in edits: yield edit``."""
-
-
-def answered_place(index: MessageIndex, place: int) -> int | None:
-    """Return the position of the message that a user's message at a position may answer; instructions do not count."""
-    before = range(place - 1, max(-1, place - 1 - _MOST_BETWEEN), -1)
-    return next((at for at in before if index.kind_at(at) is not GroupKind.SYSTEM), None)
 
 
 def group_tokens(groups: Iterable[MessageGroup]) -> int:

@@ -10,8 +10,8 @@ from ..checks import count
 from ..index import MarkCeiling, MessageGroup, MessageIndex, Replace
 from ..selectors import Selector, as_selector, last, spoken
 from .base import Steps, gain
+from .questions import questions_of
 from .summaries import SummaryStrategy, is_content, is_spoken
-from .truncation import questions_of
 
 _FRAME = 100  # tokens of the text around it, with a margin for differences between counters
 _REASON = "old messages make room; the user's own words stay"

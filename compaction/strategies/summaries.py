@@ -14,7 +14,8 @@ from ..errors import SummaryFailed
 from ..index import LAST_ROUND, GroupKind, MessageGroup, MessageIndex
 from ..messages import Message
 from ..summarizers import Summarizer, SummaryRequest, usable_text
-from .base import CompactionStrategy, Strategy, answered_place, group_tokens, tokens_in
+from .base import CompactionStrategy, Strategy, group_tokens, tokens_in
+from .questions import answered_place
 from .summary_text import SummaryText
 
 QUOTES_A_PART: Final = "; it quotes about"

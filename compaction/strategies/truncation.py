@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import abc
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
 import attrs
 
-from .. import summarizers
 from ..index import Drop, GroupKind, MessageIndex, Rewrite
 from ..selectors import Selector, as_selector, last
 from ..triggers import never
-from .base import CompactionStrategy, Steps, answered_place
+from .base import CompactionStrategy, Steps
+from .questions import cut_to, questions_of
 
 
 @attrs.frozen
@@ -100,7 +99,7 @@ class Truncation(DroppingStrategy):
 
     def _beside(self, index: MessageIndex, questions: Mapping[int, str]) -> Iterator[Drop | Rewrite]:
         """Yield a drop of each other group, and in their order what cuts a message to the question in it."""
-        cuts = [_cut_to(index, id, text) for id, text in questions.items()]
+        cuts = [cut_to(index, id, text) for id, text in questions.items()]
         waiting = [cut for cut in reversed(cuts) if cut is not None]
         for step in self.in_order(index, questions):
             while waiting and waiting[-1].group < step[0]:
@@ -131,35 +130,3 @@ class Truncation(DroppingStrategy):
                 for step in index.steps(free, preferred_only=all_it_can):
                     asked.update(step)
                     yield step
-
-
-def questions_of(index: MessageIndex, answers: Collection[int]) -> dict[int, str]:
-    """Return what the assistant asks in the view before short answers of the user, by the id of its group; O(groups).
-
-    What it asks again and again says nothing, and is left out.
-
-    Args:
-        index: The conversation.
-        answers: The groups of the answers that count.
-    """
-    found: dict[int, str] = {}
-    columns = index.columns
-    for id in index.included_ids:
-        if id not in answers or columns.kind(id) is not GroupKind.USER:
-            continue
-        place, answer = answered_place(index, id), index.group(id).messages[0]
-        before = id if place is None else columns.grouping.group_of[place]
-        is_shown = columns.kind(before) is GroupKind.ASSISTANT and columns.is_included(before)
-        if is_shown and summarizers.is_short_answer(answer):
-            found[before] = summarizers.asked_in(index.group(before).messages[-1], answer)
-    times = Counter(found.values())
-    return {id: text for id, text in found.items() if text and times[text] == 1}
-
-
-def _cut_to(index: MessageIndex, id: int, text: str) -> Rewrite | None:
-    """Return the edit that leaves only this text of the last message of a group; ``None`` if that is not shorter."""
-    *others, message = index.group(id).messages
-    cut = message.evolve(text=text)
-    if not index.is_rewritable(id) or index.measure(cut)[0] >= index.measure(message)[0]:
-        return None
-    return Rewrite(id, [*others, cut], "the oldest go first; what a short answer needs stays")

@@ -1,0 +1,50 @@
+"""Questions that short answers of the user need: "yes, but skip 2" says nothing without the message before it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from typing import Final
+
+from .. import summarizers
+from ..index import GroupKind, MessageIndex, Rewrite
+
+_MOST_BETWEEN: Final = 4  # messages before an answer that are looked through for what it answers
+
+
+def answered_place(index: MessageIndex, place: int) -> int | None:
+    """Return the position of the message that a user's message at a position may answer; instructions do not count."""
+    before = range(place - 1, max(-1, place - 1 - _MOST_BETWEEN), -1)
+    return next((at for at in before if index.kind_at(at) is not GroupKind.SYSTEM), None)
+
+
+def questions_of(index: MessageIndex, answers: Collection[int]) -> dict[int, str]:
+    """Return what the assistant asks in the view before short answers of the user, by the id of its group; O(groups).
+
+    What it asks again and again says nothing, and is left out.
+
+    Args:
+        index: The conversation.
+        answers: The groups of the answers that count.
+    """
+    found: dict[int, str] = {}
+    columns = index.columns
+    for id in index.included_ids:
+        if id not in answers or columns.kind(id) is not GroupKind.USER:
+            continue
+        place, answer = answered_place(index, id), index.group(id).messages[0]
+        before = id if place is None else columns.grouping.group_of[place]
+        is_shown = columns.kind(before) is GroupKind.ASSISTANT and columns.is_included(before)
+        if is_shown and summarizers.is_short_answer(answer):
+            found[before] = summarizers.asked_in(index.group(before).messages[-1], answer)
+    times = Counter(found.values())
+    return {id: text for id, text in found.items() if text and times[text] == 1}
+
+
+def cut_to(index: MessageIndex, id: int, text: str) -> Rewrite | None:
+    """Return the edit that leaves only this text of the last message of a group; ``None`` if that is not shorter."""
+    *others, message = index.group(id).messages
+    cut = message.evolve(text=text)
+    if not index.is_rewritable(id) or index.measure(cut)[0] >= index.measure(message)[0]:
+        return None
+    return Rewrite(id, [*others, cut], "the oldest go first; what a short answer needs stays")
