@@ -68,12 +68,14 @@ class SummaryStrategy(CompactionStrategy):
     ) -> str:
         """Return what the user says in the messages that these groups have or stand for, in at most so many tokens.
 
-        Of a summary whose messages are not available, the excerpt in it counts; if it has none, the whole summary. The numbers
-        are those of `summarizers.excerpt`.
+        Of a summary whose messages are not available, the excerpt in it counts; if it has none, the whole summary. A short
+        answer that stays in the view is quoted, too, if the question that it needs leaves. The numbers are those of
+        `summarizers.excerpt`.
         """
         if tokens < 1:
             return ""
-        said, inherited = own_words(index, replaced), self._inherited(index, replaced)
+        said = own_words(index, replaced) + _answers_beside(index, replaced)
+        inherited = self._inherited(index, replaced)
         return summarizers.excerpt(
             said,
             tokens,
@@ -180,10 +182,18 @@ def own_words(index: MessageIndex, groups: Iterable[MessageGroup]) -> tuple[Mess
     return tuple(index.read_originals(*groups, summaries=False))
 
 
+def _answers_beside(index: MessageIndex, replaced: Iterable[MessageGroup]) -> tuple[Message, ...]:
+    """Return the user's short answers that stay in the view, to questions in the messages that these groups stand for."""
+    places, kind = {*chain.from_iterable(map(index.ordinals, replaced))}, index.columns.kind
+    stay = (id for id in index.included_ids if kind(id) is GroupKind.USER and id not in places)
+    answers = [index.format.read(index.source[id]) for id in stay if answered_place(index, id) in places]
+    return tuple(filter(summarizers.is_short_answer, answers))
+
+
 def _before_answers(index: MessageIndex, replaced: Sequence[MessageGroup], said: Iterable[Message]) -> dict[int, Message]:
     """Return what each short message of the user may answer, by the identity of its object; it may have left before."""
     short, source = {id(message.raw) for message in said if summarizers.is_short_answer(message)}, index.source
-    places = chain.from_iterable(map(index.ordinals, replaced)) if short else ()
+    places = chain(chain.from_iterable(map(index.ordinals, replaced)), index.included_ids) if short else ()
     found: dict[int, Message] = {}
     for place in places:
         if id(source[place]) in short:

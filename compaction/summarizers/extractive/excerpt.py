@@ -23,7 +23,7 @@ from .lines import BULLET
 from .own_lines import LEFT_OUT, LONG_LINE, LONG_MESSAGE, Count, WrittenLine, joined, lines_by_writer, shortened
 from .sentences import clipped, sentences_in
 from .statements import speaker_of
-from .subjects import is_eastern, stems_of, values_of
+from .subjects import is_eastern, points_back, stems_of, values_of
 from .voices import is_handed_over
 
 _HEADING: Final = "The user's messages, word for word:"
@@ -44,6 +44,7 @@ _SHORT_ANSWER: Final = 100  # characters of an answer that may say nothing witho
 _LONG_ANSWER: Final = 400  # of one that names several items, as in "1. yes 2. the blue one"
 _QUESTION_CHARS: Final = 600
 _LEAST_QUESTION: Final = 60  # characters below which a shortened question says too little
+_BARE_QUESTION: Final = 24  # characters of a question that names nothing, as "Shall I?"
 _LEAST_ITEM: Final = 24  # of a shortened item of it
 _LEAST_ROOM: Final = 12  # tokens below which no question and no sentence fits
 _ASKS: Final = re.compile(  # also by the particles of languages that need no question mark
@@ -435,7 +436,7 @@ def _question(before: Message | None, answer: str) -> str:
 
     These are the last questions in a row, with the list directly before or behind them, and a list of which the answer names
     an item. Without either, it is a list, or the last sentence, with a word of the answer, or a list if the answer decides
-    something.
+    something. Without a list, the sentence before them is needed, too, if they refer to it, or name nothing themselves.
     """
     if before is None or before.role != "assistant" or not _is_answer(answer):
         return ""
@@ -451,6 +452,10 @@ def _question(before: Message | None, answer: str) -> str:
         chosen.add(end)
         chosen.update(takewhile(lambda at: asked[at].asks or asked[at].is_item, range(end, -1, -1)))
         chosen.update(takewhile(lambda at: asked[at].is_item, range(end + 1, len(asked))))
+    first = min(chosen, default=0)
+    text = asked[first].text if first and not any(asked[at].is_item for at in chosen) else ""
+    if text and (len(text) < _BARE_QUESTION or points_back(text)):
+        chosen.add(first - 1)
     return "\n".join([" ".join(asked[at].text.split()) for at in sorted(chosen)])
 
 

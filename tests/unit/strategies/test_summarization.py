@@ -16,6 +16,7 @@ from compaction import (
     first,
     kinds,
     last,
+    presets,
     run_sync,
 )
 from compaction.errors import ConfigurationError, SummaryFailed
@@ -403,3 +404,15 @@ def test_a_failure_is_told_although_a_later_step_drops_what_could_not_be_summari
     pipeline = Summarization(Scripted(RuntimeError("boom")), keep=last(messages=2)) >> SlidingWindow(keep=last(turns=1))
     outcome = compact_sync(turns(5), pipeline, counter="chars/4")
     assert (outcome.outcome, outcome.after.turns) == ("degraded", 1)
+
+
+def test_the_question_of_an_answer_that_stays_is_quoted() -> None:
+    """The user's last message stays in the view; what it answers leaves, and says nothing elsewhere."""
+    work = [each for n in range(30) for each in (call(f"c{n}"), result(f"c{n}", f"text {n} " * 30))]
+    asked = said("user", "Choose a schema."), said("assistant", "For it: A) protobuf, B) Avro. Which one?"), said("user", "A")
+    messages: Chat = [*asked, *work]
+    for strategy in (Summarization(keep=last(groups=2)), presets.adaptive(1_000), presets.token_budget(1_000)):
+        view = compact_sync(messages, strategy, counter="chars/4").messages
+        assert messages[2] in view and messages[1] not in view
+        entry = '- A (the assistant had said: "For it: A) protobuf, B) Avro. Which one?")'
+        assert sum(entry in (message["content"] or "") for message in view) == 1
