@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, cast
 
 import attrs
@@ -55,6 +55,11 @@ _IDLE: Final = re.compile(  # such a line says less than the others
     r"Traceback \(|^\s*File \"|^\s*at |warning|Warnung|경고|警告|npm ERR! code|^\s*\^|={3}|\.{3,}|rsync error:|make: "
 )
 _RUN: Final = re.compile(r"[^\W_]{2,}")
+_PLAN_STATES: Final = {  # in lists of tasks that agents' tools take, with whether the task is still open
+    **dict.fromkeys(("pending", "todo", "open", "not_started", "in_progress", "doing", "blocked"), True),
+    **dict.fromkeys(("completed", "complete", "done", "finished", "cancelled", "canceled", "skipped", "deleted"), False),
+}
+_MOST_TASKS: Final = 60
 _ASCII_RUN: Final = re.compile(r"[A-Za-z0-9]{3,}")
 
 
@@ -103,6 +108,32 @@ def argument_values(arguments: str) -> list[str]:
         elif value is not None and value != "":
             found.append(value if isinstance(value, str) else json.dumps(value))
     return found
+
+
+def plan_in(arguments: str, redact: Callable[[str], str] = str) -> tuple[tuple[str, bool], ...]:
+    """Return the tasks of a plan that a call hands over, each as ``state: task`` and with whether it is open.
+
+    >>> plan_in('{"todos": [{"content": "Port it", "status": "in_progress"}, {"content": "Test it", "status": "completed"}]}')
+    (('in_progress: Port it', True), ('completed: Test it', False))
+    """
+    try:
+        given = json.loads(arguments) if '"status"' in arguments else None
+    except (ValueError, RecursionError):
+        return ()
+    for value in cast("dict[str, Any]", given).values() if isinstance(given, dict) else ():
+        tasks = [*map(_task_of, cast("list[Any]", value)[:_MOST_TASKS])] if isinstance(value, list) else []
+        if tasks and None not in tasks:
+            return tuple([(one_line(redact(text), _ERROR_CHARS), is_open) for text, is_open in filter(None, tasks)])
+    return ()
+
+
+def _task_of(given: Any) -> tuple[str, bool] | None:
+    """Return a task of a plan with its state before it, and whether it is open; ``None`` for anything else."""
+    fields = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+    texts = {key: value for key, value in fields.items() if isinstance(value, str) and key not in ("id", "priority")}
+    state = texts.pop("status", "")
+    is_open = _PLAN_STATES.get(re.sub(r"\W", "_", state.lower()))
+    return None if is_open is None or not texts else (f"{state}: {next(iter(texts.values()))}", is_open)
 
 
 def error_in(text: str, *, certain: bool = False) -> str | None:

@@ -31,6 +31,7 @@ class _Shares:
 
     request: float = 0.12  # the user's first message
     said: float = 0.5  # rules and other statements
+    plan: float = 0.3  # the agent's tasks
     foreign: float = 0.3  # lines of an earlier summary that another summarizer wrote
     failed: float = 0.2  # failed calls, and rows of results that the user asked for
     calls: float = 0.04  # other calls, and files
@@ -170,6 +171,7 @@ def _add_lines(writer: SummaryWriter, shares: _Shares, filled: float, *, foreign
     writer.add_statements(Kind.SMALL_TALK, start + shares.said * filled)
     if foreign:
         writer.add_foreign(start + (shares.said + shares.foreign) * limit)
+    writer.add_plans(page.used + shares.plan * limit)
     writer.add_found(page.used + shares.failed * limit)
     writer.add_calls(min(filled, page.used + shares.calls * limit))
     writer.add_talk(filled)

@@ -71,6 +71,7 @@ class EarlierSummary:
             or _OWN.match(line) is not None
             or line.partition(" -> ")[0] in memory.actions
             or line.partition(": ")[2] in memory.rows
+            or line.partition(": ")[0] in memory.plans
         )
 
     def _is_spoken(self, text: str) -> bool:

@@ -36,6 +36,7 @@ class ConversationMemory:
         statements: The statements that hold.
         requests: The user's first message and the latest one.
         actions: The last action of each call, by the call, in the order last made.
+        plans: The latest plan of each tool that takes the list of the agent's tasks, with the number of its message.
         files: Files that calls named, in the order last used, with whether one changed them.
         rows: Rows of results that the user asked for, with the number of their message and the tool.
         last_words: The assistant's last text.
@@ -57,6 +58,7 @@ class ConversationMemory:
         self.statements = StatementTable()
         self.requests: list[str] = []
         self.actions: dict[str, Action] = {}
+        self.plans: dict[str, tuple[int, tuple[tuple[str, bool], ...]]] = {}
         self.files: dict[str, bool] = {}
         self.rows: dict[str, tuple[int, str]] = {}
         self.last_words = ""
@@ -100,6 +102,9 @@ class ConversationMemory:
         self.statements.prune()
         self._shown = self.facts.messages if reading.shows_work else None
         for call in reading.calls:
+            if call.plan or call.tool in self.plans:
+                self.plans[call.tool] = self.facts.messages, call.plan
+                continue
             self.actions.pop(call.line, None)
             self.actions[call.line] = self._open[call.id] = Action(call.line, changes=call.changes, place=self.facts.messages)
             for path in call.paths:

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 import attrs
 
 from ...messages import Message, TextPart, ToolCallPart, ToolResultPart
-from .actions import argument_values, brief_of
+from .actions import argument_values, brief_of, plan_in
 from .facts import FactSource, facts_in, is_telling
 from .lines import is_printed
 from .passages import Passage, passages
@@ -33,12 +33,14 @@ _PATH: Final = re.compile(  # "src/app.py", "a.py", "~/logs/", "/etc"
 
 @attrs.frozen
 class CallReading:
-    """A call: its id, its line, whether it changes something, and the files that it names."""
+    """A call: its id, its line, whether it changes something, the files that it names, its tool, and the plan in it."""
 
     id: str
     line: str
     changes: bool
     paths: tuple[str, ...]
+    tool: str
+    plan: tuple[tuple[str, bool], ...]
 
 
 @attrs.frozen
@@ -91,7 +93,8 @@ def _exchanges(message: Message, facts: dict[str, int], redact: Redact) -> tuple
     for part in message.parts:
         if isinstance(part, ToolCallPart):
             values = [redact(both_ends(value)) for value in argument_values(part.arguments)]
-            calls.append(CallReading(part.id, *brief_of(part, values), _paths(values)))
+            plan = plan_in(part.arguments, redact)
+            calls.append(CallReading(part.id, *brief_of(part, values), _paths(values), part.name, plan))
             _add(facts, facts_in("\n".join(values)), FactSource.ASSISTANT)
             _add(facts, filter(_is_short, values), FactSource.ASSISTANT)
         elif isinstance(part, ToolResultPart):

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import takewhile
+from operator import itemgetter
 from typing import Final
 
 import attrs
@@ -138,6 +139,13 @@ class SummaryWriter:
         """Add failed calls that did not succeed later, and rows that the user asked for; with ``held``, those held before."""
         found = (each for each in self._found if not held or each.text in self.earlier)
         _until_full(self.page.add(each, upto=upto) for each in found)
+
+    def add_plans(self, upto: float) -> None:
+        """Add the tasks of the agent's latest plan, the open ones first."""
+        for tool, (place, plan) in self._memory.plans.items():
+            for text, is_open in sorted(plan, key=itemgetter(1), reverse=True):
+                section = Section.NEXT if is_open else Section.DONE
+                self.page.add(Item(section, text, place=place, by=tool), upto=upto)
 
     def add_calls(self, upto: float, *, held: bool = False) -> None:
         """Add the other calls, and then files."""

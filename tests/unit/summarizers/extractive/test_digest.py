@@ -266,3 +266,37 @@ def test_what_the_focus_names_is_kept_first(summarizer: DigestSummarizer | FactS
     messages = [said("user", f"My {thing} in the hall came from a shop in Oslo.") for thing in things]
     kept = {focus: summarizer.summarize(request_for(summarizer, messages, budget=60, focus=focus)) for focus in things[1:]}
     assert [focus for focus, text in kept.items() if f"My {focus}" not in text] == []
+
+
+def planned(id: str, **states: str) -> Chat:
+    """A call that hands over the agent's tasks with their states, and its result."""
+    tasks = [
+        {"id": number, "content": task.replace("_", " "), "status": state}
+        for number, (task, state) in enumerate(states.items())
+    ]
+    called = {"name": "TodoWrite", "arguments": json.dumps({"todos": tasks})}
+    return [
+        {"role": "assistant", "content": None, "tool_calls": [{"id": id, "type": "function", "function": called}]},
+        {"role": "tool", "tool_call_id": id, "content": "Todos have been modified."},
+    ]
+
+
+@pytest.mark.parametrize("summarizer", [DigestSummarizer(), FactSummarizer()])
+def test_the_latest_plan_of_the_agent_is_told(summarizer: DigestSummarizer | FactSummarizer) -> None:
+    """Each task has its state; the states of before, and those of an earlier summary, are gone."""
+    chat = [said("user", "Go."), *planned("a", Port_it="in_progress", Test_it="pending")]
+    first_text = summarizer.summarize(request_for(summarizer, chat, budget=200))
+    assert "## Next Steps\n- TodoWrite: in_progress: Port it\n- TodoWrite: pending: Test it" in first_text
+    later = planned("b", Port_it="completed", Test_it="In Progress", Merge_it="pending")
+    for messages, previous in (([*chat, *later], None), (later, first_text)):
+        text = summarizer.summarize(request_for(summarizer, messages, budget=300, previous=previous))
+        assert "## Next Steps\n- TodoWrite: In Progress: Test it\n- TodoWrite: pending: Merge it" in text
+        assert "TodoWrite: completed: Port it" in text
+        assert "in_progress: Port it" not in text
+        assert "TodoWrite(" not in text
+
+
+def test_a_list_with_other_states_is_no_plan() -> None:
+    """What a tool hands over as data is not what the agent wants to do."""
+    chat = [said("user", "Go."), *planned("a", Box_7="shipped", Box_9="pending")]
+    assert "Next Steps" not in digest_of(chat)
