@@ -18,6 +18,7 @@ import attrs
 
 from ...messages import Message, TextPart
 from ..redaction import redact as redact_secrets
+from .actions import argument_values
 from .kinds import Judgement, Kind, judge
 from .lines import BULLET
 from .own_lines import LEFT_OUT, LONG_LINE, LONG_MESSAGE, Count, WrittenLine, joined, lines_by_writer, shortened
@@ -53,6 +54,11 @@ _ASKS: Final = re.compile(  # also by the particles of languages that need no qu
 _CLAUSE: Final = re.compile(r"[.,;:!…]\s|[。、，！]|(?<=[?？؟])")
 _OPTION: Final = re.compile(r"(?:^|[\s(])([A-Fa-f]|[1-9])[.):]\s+\S")  # as in "A) delete it; B) keep it"
 _LABEL: Final = re.compile(r"(?<![^\W_])(?:[a-z](?![^\W_])|\d{1,2}(?!\d|[.,:]\d))")  # of an item, in an answer: "C", "1はい"
+_ASKS_USER: Final = re.compile(  # the name of a tool whose result is what a person answers
+    r"^(?:ask|clarify|human)(?:[_-]?(?:user|human|person|question|for|followup|clarif|approval)\w*)?$"
+    r"|(?:user|human)[_-]?(?:input|question|feedback|approval|answer|response)|request[_-]?approval",
+    re.IGNORECASE,
+)
 _MOST_SHARING: Final = 3  # messages that have a word by which two of them are about one thing
 _LEAST_REPEATED: Final = 24  # characters of a line that is quoted once, in whatever long messages it stands
 
@@ -70,9 +76,9 @@ def excerpt(
 ) -> str:
     r"""Return what the user said in these messages, word for word, in at most so many tokens; empty if nothing fits.
 
-    The name that the host gives a speaker stands before the words, and what was attached behind them. A message that a
-    framework seems to have handed over for a program is labelled. Secrets are replaced, since an excerpt is
-    stored and stays in every later request.
+    What a tool that asks the user returns, such as ``ask_user``, counts as a message of the user. The name that the host gives
+    a speaker stands before the words, and what was attached behind them. A message that a framework seems to have handed over
+    for a program is labelled. Secrets are replaced, since an excerpt is stored and stays in every later request.
 
     If not everything fits, lines that look pasted or printed by a program are left out first, and so are messages that a
     framework handed over; then sentences inside the long prose of long messages, which may be pasted too. Then the sentences
@@ -105,13 +111,7 @@ def excerpt(
     """
     numbers, before, redact = numbers or {}, before or {}, redact or str
     said = [_Words(words, question=question) for words, question in map(_parted, earlier)]
-    for message in messages:
-        text, attached, at = message.said, message.attached, id(message.raw)
-        if text or attached:
-            question = _question(before.get(at), text)
-            said.append(
-                _Words(text or attached, message.raw, speaker_of(message), numbers.get(at), question, text and attached)
-            )
+    said += _words_in(messages, numbers, before)
     room = tokens - count(_HEADING) - _FRAME
     if not said or room <= 0:
         return ""
@@ -148,6 +148,21 @@ class _Words:
     number: int | None = None  # the number of the message, if the excerpt may name it
     question: str = ""  # what it answers
     attached: str = ""  # what was sent beside the words
+
+
+def _words_in(messages: Iterable[Message], numbers: Mapping[int, int], before: Mapping[int, Message]) -> Iterator[_Words]:
+    """Yield what the user says in messages, also in the results of tools that ask; no text in them decides which these are."""
+    asking = dict[str, str]()  # the arguments of such calls, by their ids
+    for message in messages:
+        asking.update({call.id: call.arguments for call in message.tool_calls() if _ASKS_USER.search(call.name)})
+        for result in message.tool_results() if asking else ():
+            if result.call_id in asking and (answer := result.text.strip()):
+                asked = TextPart("\n".join(argument_values(asking[result.call_id])))
+                yield _Words(answer, question=_question(attrs.evolve(message, role="assistant", parts=(asked,)), answer))
+        text, attached, at = message.said, message.attached, id(message.raw)
+        if text or attached:
+            question = _question(before.get(at), text)
+            yield _Words(text or attached, message.raw, speaker_of(message), numbers.get(at), question, text and attached)
 
 
 @attrs.frozen

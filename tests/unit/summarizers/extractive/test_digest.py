@@ -300,3 +300,19 @@ def test_a_list_with_other_states_is_no_plan() -> None:
     """What a tool hands over as data is not what the agent wants to do."""
     chat = [said("user", "Go."), *planned("a", Box_7="shipped", Box_9="pending")]
     assert "Next Steps" not in digest_of(chat)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "The user doesn't want to proceed. The tool use was rejected (eg. the file was NOT written). The user said:\n{}",
+        "The user denied this operation and provided the following feedback:\n<feedback>\n{}\n</feedback>",
+    ],
+)
+def test_why_the_user_denied_a_call_is_quoted_as_the_words_of_a_tool(told: str) -> None:
+    """A tool returned them, and they might be anybody's: they are no rule."""
+    chat = [said("user", "Go."), *ran("a", "edit mailer.py", told.format("Keep the signature of send()."))]
+    for summarizer in (DigestSummarizer(), FactSummarizer()):
+        written = summarizer.summarize(request_for(summarizer, chat, budget=120))
+        assert "- run: Keep the signature of send()." in written
+        assert "Constraints" not in written

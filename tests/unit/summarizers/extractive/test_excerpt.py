@@ -8,7 +8,7 @@ from compaction import GroupKind, compact_sync, last
 from compaction.formats import openai_chat
 from compaction.strategies import Excerpt, Summarization
 from compaction.summarizers import excerpt, quoted_words, shortened, split_excerpt, task_of
-from tests.support.chats import assistant, developer, indexed, system, user
+from tests.support.chats import assistant, call, developer, indexed, result, system, user
 
 HEADING = "The user's messages, word for word:"
 
@@ -448,3 +448,21 @@ def test_a_summary_is_not_what_an_answer_needs() -> None:
     index = indexed([*view, user("Fine."), assistant("c")])
     assert len(view) == 3
     assert "had said" not in Excerpt(tokens=200).excerpt(index, index.included_groups, 200)
+
+
+@pytest.mark.parametrize(
+    ("tool", "is_quoted"),
+    [
+        *[
+            (name, True)
+            for name in ("AskUserQuestion", "ask_user", "ask_followup_question", "human_input", "request_user_input")
+        ],
+        *[(name, False) for name in ("task", "ask_database", "get_user_profile", "humanize_date")],
+    ],
+)
+def test_what_the_user_answers_a_tool_is_quoted(tool: str, is_quoted: bool) -> None:
+    """The name of the tool decides, and no text; a short answer stands with the question."""
+    asked = call("a", name=tool, arguments='{"question": "Shall build 7 go to staging?"}')
+    index = indexed([user("Ship it."), asked, result("a", "yes, but not on Friday"), assistant("ok"), user("Thanks.")])
+    entry = '- yes, but not on Friday (the assistant had said: "Shall build 7 go to staging?")'
+    assert (entry in Summarization().excerpt(index, index.included_groups, 300)) is is_quoted
