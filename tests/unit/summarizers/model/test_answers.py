@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compaction.summarizers import SummaryTemplate, default_template, redact
-from compaction.summarizers.model.answers import SummaryPrompt, cleaned
+from compaction.summarizers.model.answers import AnswerCheck, cleaned
 from compaction.summarizers.model.model_calls import ModelFault, ModelReply
 from compaction.tokens import counter
 
@@ -17,21 +17,15 @@ RECORD = f"[{KEY} user]\n" + "Please move the blog to the new host, and copy the
 
 def judged(reply: ModelReply | str, *, template: SummaryTemplate | None = None, limit: int = 100) -> str | ModelFault:
     """The summary or the fault of a reply to a request for at most 100 tokens."""
-    prompt = SummaryPrompt(
-        rules="",
-        rules_role="system",
-        prompt="",
+    check = AnswerCheck(
         record=RECORD,
         key=KEY,
         template=template or default_template(),
         limit=limit,
-        max_tokens=limit,
-        most_tokens=limit,
-        tokens=0,
         counter=counter("chars/4"),
         redact=redact,
     )
-    return prompt.check(ModelReply(text=reply, finish="stop") if isinstance(reply, str) else reply)
+    return check.verdict(ModelReply(text=reply, finish="stop") if isinstance(reply, str) else reply)
 
 
 def test_a_good_answer_is_the_summary() -> None:
